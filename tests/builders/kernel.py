@@ -8,6 +8,7 @@ from steward.agent.kernel_watch import KernelWatch
 from steward.checks.limits import Limits
 from steward.model.health import Finding, Incarnation
 from tests.fakes.clock import FakeClock
+from tests.fakes.until import FACT_S
 from tests.fakes.wires import WHO
 
 XID = "NVRM: Xid (PCI:0000:05:00): "
@@ -34,17 +35,13 @@ class Scene:
     def events(self) -> dict[str, Finding]:
         return {finding.check: finding for finding in self.watch.findings() if finding.event}
 
-    async def until(self, holds: Callable[[], bool]) -> None:
-        while not holds():
-            await asyncio.sleep(0.01)
-
 
 def run(scene: Scene, story: Callable[[], Awaitable[None]]) -> None:
     async def within() -> None:
         running = asyncio.ensure_future(scene.watch.run(scene.changed, scene.look_again))
         await asyncio.sleep(0.05)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(2 * FACT_S):
                 await story()
         finally:
             running.cancel()

@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ from steward.checks.samples import Rule
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.probe import HeadClock, Probe, Raw
+from tests.fakes.until import FACT_S, comes_true
 
 FACTS = Facts(node=NodeName("n1"), limits=Limits())
 
@@ -40,6 +42,7 @@ def a_check(check_id: str = "disk", **more: Any) -> Check:
         "probes": lambda facts: (HeadClock(),),
         "table_mode": lambda limits: "drain",
         "confirm_s": 0.03,
+        "timeout_s": FACT_S,
     }
     return Check(id=check_id, judge=judge, **{**parts, **more})
 
@@ -56,7 +59,7 @@ class FakeProbes:
     def look(self, probe: Probe) -> Raw:
         self.looks += 1
         if self.hang.is_set():
-            self.released.wait(10)
+            self.released.wait(2 * FACT_S)
         return Raw(skew_s=self.value)
 
 
@@ -89,14 +92,21 @@ class FakeWatch:
 class Scene:
     """`site` are the site's own checks, `gate` holds back a list of them while it is closed."""
 
-    def __init__(self, *checks: Check, interval_s: float = 30.0, is_shared: bool = False, list_s: float = 5.0) -> None:
+    def __init__(
+        self,
+        *checks: Check,
+        interval_s: float = 30.0,
+        is_shared: bool = False,
+        list_s: float = FACT_S,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.site: list[Check] = []
         self.gate = threading.Event()
         self.gate.set()
         self.refused: tuple[Finding, ...] = ()
         self.versions = {"site.own": "0badcafe"}
         self.probes = FakeProbes()
-        self._eyes = Shared(SharedLooks(self.probes.look)) if is_shared else self.probes
+        self._eyes = Shared(SharedLooks(self.probes.look, now)) if is_shared else self.probes
         self.watch = FakeWatch()
         self.sent: asyncio.Queue[Frame] = asyncio.Queue()
         self.clock = SystemClock()
@@ -114,7 +124,7 @@ class Scene:
         )
 
     def _listed(self) -> SiteChecks:
-        self.gate.wait(10)
+        self.gate.wait(2 * FACT_S)
         return SiteChecks(checks=tuple(self.site), versions=dict(self.versions), refused=self.refused)
 
     def _track(self, check: Check) -> Track:
@@ -128,6 +138,16 @@ class Scene:
             interval_s=self.interval_s,
             memory=self.memory,
         )
+
+    async def hang(self, list_s: float) -> None:
+        """Lists of site checks hang from now on, and are waited for that long."""
+        await comes_true("no list is under way", lambda: "list of site checks" not in self.senses._tasks)
+        self.senses._list_s = list_s
+        self.gate.clear()
+
+    def go_on(self) -> None:
+        self.senses._list_s = FACT_S
+        self.gate.set()
 
     async def report(self) -> tuple[dict[str, Finding], str | None]:
         report = report_of(await self.sent.get())
@@ -153,7 +173,7 @@ class Scene:
 
 def run(scene_of: Callable[[], Scene], story: Callable[[Scene], Awaitable[None]]) -> None:
     async def within() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(FACT_S):
             scene = scene_of()
             running = asyncio.ensure_future(scene.senses.run())
             try:

@@ -31,6 +31,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunge, FakeMunged
 from tests.fakes.serving import serving
 from tests.fakes.store import FakeStore
+from tests.fakes.until import FACT_S
 
 REGION = "steward-1"
 KEY = AccessKey(id="AKIDPLATFORM", secret="a secret of the platform team", user="platform")
@@ -104,5 +105,5 @@ def an_aws_endpoint(handlers: Mapping[str, Handler] | None = None, **more: Any) 
 def post(aws: AwsBench, body: bytes, headers: dict[str, str]) -> requests.Response:
     """To the endpoint, as it is."""
     return requests.post(
-        aws.url, data=body, headers={"Content-Type": "application/x-amz-json-1.1"} | headers, timeout=10
+        aws.url, data=body, headers={"Content-Type": "application/x-amz-json-1.1"} | headers, timeout=FACT_S
     )

@@ -15,6 +15,7 @@ from steward.model.job_report import Lean, LogSign
 from steward.model.resume_mode import ResumeMode
 from tests.fakes.agent_parts import FakeHead, FakeSlurmLook
 from tests.fakes.clock import FakeClock
+from tests.fakes.until import FACT_S, comes_true
 from tests.fakes.wires import WHO
 
 MODE = ResumeMode.parse("1")
@@ -73,7 +74,7 @@ class Scene:
     async def read_signs(self, job: JobId, uid: int) -> tuple[LogSign, ...]:
         self.read_for.append(uid)
         if self.signs is None:
-            await asyncio.sleep(60)
+            await asyncio.sleep(2 * FACT_S)
         if isinstance(self.signs, OSError):
             raise self.signs
         return self.signs or ()
@@ -82,9 +83,14 @@ class Scene:
         self.room_for.append((job, step, uid, within_s))
 
     async def asks(self, line: AskLine = ASK, peer: int = 0) -> "asyncio.Task[bytes | None]":
+        """Once it waits, or has its answer."""
+        before = self._waiting()
         task = asyncio.ensure_future(self.desk.serve(line, peer))
-        await asyncio.sleep(0.005)
+        await comes_true("it waits", lambda: task.done() or self._waiting() > before)
         return task
+
+    def _waiting(self) -> int:
+        return sum(frame["t"] == "ask" for frame in self.desk.frames())
 
     def last_id(self) -> AskId:
         return AskId([frame["id"] for frame in self.head.told if frame["t"] == "ask"][-1])
@@ -92,7 +98,7 @@ class Scene:
 
 def run(story: Callable[[], Awaitable[None]]) -> None:
     async def within() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(FACT_S):
             await story()
 
     asyncio.run(within())

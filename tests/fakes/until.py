@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 
 FACT_S = 60.0
+LIMITS_S = (0.5, 5.0, FACT_S)
+"""To run into: a longer one where what must begin before has not begun."""
 
 
 def until(sentence: str, true: Callable[[], object]) -> None:

@@ -12,8 +12,9 @@ from steward.adapters.wire.seal import Sealer
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from tests.fakes.munge import FakeMunge, FakeMunged
+from tests.fakes.until import FACT_S
 
-TERMS = Terms(interval_s=0.05, late_after_s=0.5, now=1000.0)
+TERMS = Terms(interval_s=0.05, late_after_s=FACT_S, now=1000.0)
 WHO = Incarnation(instance=InstanceId("i-1"), boot=BootId("b0000001"))
 HELLO = Hello(node=NodeName("n1"), incarnation=WHO, version="1.0")
 

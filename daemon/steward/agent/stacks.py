@@ -46,12 +46,12 @@ class Stacks:
         head: Head,
         threads: Threads,
         progress: Callable[[], tuple[Frame, ...]],
-        write_s: float = WRITE_S,
+        written: Callable[[], None] = lambda: time.sleep(WRITE_S),
         pids: Callable[[OptedIn], list[int]] | None = None,
     ) -> None:
         self._node, self._opted, self._folders, self._head = node, opted, folders, head
         self._progress = progress
-        self._threads, self._write_s, self._pids = threads, write_s, pids or _pids
+        self._threads, self._written, self._pids = threads, written, pids or _pids
         self._tasks: dict[JobId, asyncio.Task[None]] = {}
 
     def obey(self, order: StacksOrder) -> None:
@@ -93,7 +93,8 @@ class Stacks:
         if order.signal and order.signal == opted.mode.stacks:
             asked = job_stacks.signal_those_who_expect_it(pids, opted.uid, order.signal)
             said = f"SIG{order.signal} was sent to the {asked.told} of {asked.of} processes that expect it"
-            time.sleep(self._write_s if asked.told else 0.0)
+            if asked.told:
+                self._written()
         head = f"job {order.job} on {self._node}: {len(pids)} processes; {said}\n\n"
         return _clean(head + job_stacks.describe(pids) + "\n\n" + self._own_stacks(opted))[:MAX_BUNDLE]
 

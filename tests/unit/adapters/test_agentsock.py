@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from steward.adapters.node import agentsock
 from steward.adapters.node.agentsock import MAX_PER_USER, REQUEST_TIMEOUT_S, Allowance, Serve, ShimSocket
 from steward.adapters.wire.shimline import OptedLine, Request
 from steward.ports import Permanent
+from tests.fakes.until import FACT_S, comes_true
 
 ASK = b"steward/1 ask kind=batch job=12 step=batch uid=0 mode=1 attempt=1 restart=0 status=256\n"
 OPTED = b"steward/1 opted job=12 uid=0 mode=1 restart=0 batch=1\n"
@@ -57,7 +59,7 @@ async def speak_as(uid: int, path: Path, line: bytes) -> tuple[asyncio.StreamRea
 
 def run(story: Callable[[], Awaitable[None]]) -> None:
     async def within() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(FACT_S):
             await story()
 
     asyncio.run(within())
@@ -155,13 +157,22 @@ def test_a_malformed_line_is_hung_up_on_and_the_next_shim_is_served(tmp_path: Pa
     run(story)
 
 
-def test_a_line_that_came_while_the_agent_was_held_up_is_served(tmp_path: Path) -> None:
+def test_a_line_that_came_while_the_agent_was_held_up_is_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A busy node holds the agent up for longer than a shim may be silent: the shim was not silent."""
+    listens, line = asyncio.Event(), agentsock._line
+
+    async def heeded(reader: asyncio.StreamReader) -> bytes:
+        listens.set()
+        return await line(reader)
+
+    monkeypatch.setattr(agentsock, "_line", heeded)
 
     async def story() -> None:
         async with listening(tmp_path / "s", answer_stop):
             reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
-            await asyncio.sleep(0.05)  # it listens to us
+            await listens.wait()
             writer.write(ASK)
             time.sleep(REQUEST_TIMEOUT_S + 0.1)  # the whole process stands still
             assert (await all_of(reader)).endswith(b"steward/1 stop\n")
@@ -215,6 +226,11 @@ def test_every_user_may_connect_whatever_the_umask(tmp_path: Path) -> None:
     run(story)
 
 
+def is_listened_at(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as peer:
+        return peer.connect_ex(str(path)) == 0
+
+
 def test_the_socket_of_a_dead_agent_is_replaced_and_one_of_ours_is_removed_at_the_end(tmp_path: Path) -> None:
     dead = socket.socket(socket.AF_UNIX)
     dead.bind(str(tmp_path / "s"))
@@ -222,7 +238,7 @@ def test_the_socket_of_a_dead_agent_is_replaced_and_one_of_ours_is_removed_at_th
 
     async def story() -> None:
         server = asyncio.ensure_future(ShimSocket(tmp_path / "s", answer_stop).run())
-        await asyncio.sleep(0.1)
+        await comes_true("it listens", lambda: is_listened_at(tmp_path / "s"))
         assert (await say(tmp_path / "s", ASK)).endswith(b"steward/1 stop\n")
         server.cancel()
         await asyncio.gather(server, return_exceptions=True)

@@ -5,6 +5,7 @@ import asyncio
 from steward.adapters.node.agentsock import Allowance
 from steward.agent.opted import Debounced
 from tests.fakes.clock import FakeClock
+from tests.fakes.until import FACT_S
 
 
 def test_a_user_may_say_some_lines_at_once_and_then_at_a_pace() -> None:
@@ -58,7 +59,7 @@ def test_what_was_wished_meanwhile_is_done_when_it_is_time() -> None:
         for _ in range(2):
             wished += 1
             debounced.wish()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(FACT_S):
             await done.wait()
 
     asyncio.run(story())

@@ -10,6 +10,7 @@ import pytest
 
 from steward.adapters.node import as_user
 from steward.adapters.process import Failed, run
+from tests.fakes.until import FACT_S
 
 NOBODY = 65534
 
@@ -24,7 +25,7 @@ def test_what_runs_as_a_user_has_nothing_of_the_agents_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SITE_TOKEN", "CANARY-do-not-show-3")
-    environment = as_user.tail("/proc/self/environ", os.geteuid(), max_bytes=4096, timeout_s=30.0)
+    environment = as_user.tail("/proc/self/environ", os.geteuid(), max_bytes=4096, timeout_s=FACT_S)
     assert environment.split("\0")[:-1] == [f"PATH={os.defpath}", "LC_ALL=C"]
 
 
@@ -32,7 +33,7 @@ def test_what_runs_as_a_user_has_nothing_of_the_agents_environment(
 def test_what_runs_as_a_user_cannot_be_traced_by_him(file: str) -> None:
     """The kernel gives what /proc tells of such a process to root, also to itself."""
     with pytest.raises(Failed, match="Permission denied"):
-        as_user.tail(f"/proc/self/{file}", NOBODY, max_bytes=4096, timeout_s=30.0)
+        as_user.tail(f"/proc/self/{file}", NOBODY, max_bytes=4096, timeout_s=FACT_S)
 
 
 def test_what_runs_as_a_user_is_no_better_kept_than_his_own_when_memory_is_full() -> None:
@@ -40,14 +41,14 @@ def test_what_runs_as_a_user_is_no_better_kept_than_his_own_when_memory_is_full(
     before = own.read_text()
     own.write_text(str(int(before) + 10))
     try:
-        assert as_user.tail("/proc/self/oom_score_adj", NOBODY, max_bytes=64, timeout_s=30.0) == "0\n"
+        assert as_user.tail("/proc/self/oom_score_adj", NOBODY, max_bytes=64, timeout_s=FACT_S) == "0\n"
     finally:
         own.write_text(before)
 
 
 _AGENT = """import sys; from pathlib import Path; from steward.adapters.node import as_user
 Path(sys.argv[1], "cgroup.procs").write_text("0")
-print(as_user.tail("/proc/self/cgroup", int(sys.argv[2]), max_bytes=4096, timeout_s=30.0))"""
+print(as_user.tail("/proc/self/cgroup", int(sys.argv[2]), max_bytes=4096, timeout_s=60.0))"""
 
 
 def _unified() -> Path:
@@ -67,7 +68,7 @@ def agents_cgroup() -> Iterator[Path]:
 
 
 def _place_of_look(agents_cgroup: Path, uid: int) -> str:
-    agent = run((sys.executable, "-c", _AGENT, str(agents_cgroup), str(uid)), timeout_s=60.0)
+    agent = run((sys.executable, "-c", _AGENT, str(agents_cgroup), str(uid)), timeout_s=FACT_S)
     place = next(line for line in agent.text.splitlines() if line.startswith("0::"))
     return place.partition(agents_cgroup.name)[2]
 
@@ -84,7 +85,7 @@ def test_an_agent_that_can_make_no_cgroup_looks_all_the_same(agents_cgroup: Path
 
 def test_what_the_user_may_not_read_is_not_read() -> None:
     with pytest.raises(Failed, match="Permission denied"):
-        as_user.tail("/etc/shadow", NOBODY, max_bytes=4096, timeout_s=30.0)
+        as_user.tail("/etc/shadow", NOBODY, max_bytes=4096, timeout_s=FACT_S)
 
 
 def test_a_folder_that_the_user_may_not_list_cannot_be_looked_at() -> None:
@@ -95,7 +96,7 @@ def test_a_folder_that_the_user_may_not_list_cannot_be_looked_at() -> None:
 
 
 def test_what_runs_as_a_user_can_never_have_more_rights() -> None:
-    status = as_user.tail("/proc/self/status", NOBODY, max_bytes=8192, timeout_s=30.0)
+    status = as_user.tail("/proc/self/status", NOBODY, max_bytes=8192, timeout_s=FACT_S)
     lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     assert {lines[name].strip() for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
     assert lines["NoNewPrivs"].strip() == "1"
@@ -109,4 +110,4 @@ def test_of_an_output_only_what_came_since_is_read_unless_it_was_emptied(
 ) -> None:
     file = tmp_path / "out"
     file.write_text("0123456789")
-    assert as_user.tail(str(file), os.geteuid(), max_bytes=most, timeout_s=30.0, start=start) == found
+    assert as_user.tail(str(file), os.geteuid(), max_bytes=most, timeout_s=FACT_S, start=start) == found

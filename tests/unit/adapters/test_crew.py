@@ -7,12 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from steward.adapters.offload import KEPT, Crew
+from tests.fakes.until import FACT_S, comes_true
 
-PATIENT_S = 60.0
+PATIENT_S = FACT_S
 """So long no thread is started for work that waits: how few are enough does not depend on how busy the machine is."""
 
 
-async def done(crew: Crew, work: Callable[[], object], times: int = 1, within_s: float = 5.0) -> None:
+async def done(crew: Crew, work: Callable[[], object], times: int = 1) -> None:
     """Give it `times` pieces of work, and wait for all."""
     left = threading.Semaphore(0)
 
@@ -23,7 +24,7 @@ async def done(crew: Crew, work: Callable[[], object], times: int = 1, within_s:
     for number in range(times):
         crew.submit(once, f"work {number}")
     ended = 0
-    async with asyncio.timeout(within_s):
+    async with asyncio.timeout(FACT_S):
         while ended < times:
             ended += left.acquire(blocking=False)
             await asyncio.sleep(0.001)
@@ -51,13 +52,13 @@ def test_what_hangs_holds_up_nothing_else() -> None:
     free = threading.Event()
 
     def wait() -> None:
-        free.wait(20)
+        free.wait()
 
     async def story() -> None:
         crew = Crew()
         for _ in range(5):
             crew.submit(wait, "hangs")
-        await done(crew, lambda: None, times=10, within_s=2.0)
+        await done(crew, lambda: None, times=10)
 
     try:
         asyncio.run(story())
@@ -70,18 +71,15 @@ def test_when_much_hung_and_is_free_again_most_threads_end() -> None:
 
     def hang() -> None:
         names.add(threading.current_thread())
-        free.wait(20)
+        free.wait()
 
     async def story() -> None:
         crew = Crew()
         for _ in range(6):
             crew.submit(hang, "hangs")
-        while len(names) < 6:
-            await asyncio.sleep(0.01)
+        await comes_true("all hang", lambda: len(names) == 6)
         free.set()
-        async with asyncio.timeout(5):
-            while sum(thread.is_alive() for thread in names) > KEPT:
-                await asyncio.sleep(0.01)
+        await comes_true("most have ended", lambda: sum(thread.is_alive() for thread in names) <= KEPT)
 
     asyncio.run(story())
 
@@ -91,7 +89,7 @@ def test_work_that_a_loop_left_behind_is_done_with_the_next_loops() -> None:
     crew = Crew()
 
     def wait() -> None:
-        free.wait(20)
+        free.wait()
 
     async def first() -> None:
         crew.submit(wait, "hangs")

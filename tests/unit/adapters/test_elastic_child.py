@@ -10,6 +10,7 @@ from steward.adapters.process import run
 from steward.adapters.sbatch_words import script_for_replica
 from steward.model.ids import JobId
 from steward.testbed.wait import wait_until
+from tests.fakes.until import FACT_S
 
 ASKED = {"nodes": "1", "comment": "steward-elastic:7:r1", "grace": "30", "address": "10.0.0.1:20000", "token": "abc"}
 J7 = JobId(7)
@@ -162,5 +163,5 @@ def test_a_coordinator_outlives_the_program_that_starts_it_each_time(tmp_path: P
     )
     files = [tmp_path / str(number) for number in range(20)]
     for file in files:
-        run((sys.executable, "-c", body, str(file)), timeout_s=30)
-    wait_until("every one of them lives on", lambda: all(file.exists() for file in files), 30)
+        run((sys.executable, "-c", body, str(file)), timeout_s=FACT_S)
+    wait_until("every one of them lives on", lambda: all(file.exists() for file in files), FACT_S)

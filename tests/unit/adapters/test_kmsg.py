@@ -10,6 +10,7 @@ import pytest
 from steward.adapters.node.kmsg import Batch, DeviceLog, FileLog, open_log
 from steward.ports import Retryable
 from tests.fakes.clock import FakeClock
+from tests.fakes.until import FACT_S
 
 CLOCK = FakeClock()
 
@@ -185,7 +186,7 @@ def test_waiting_for_a_device_ends_when_there_is_something_to_read(tmp_path: Pat
         await asyncio.sleep(0.02)
         assert not waiting.done()
         os.write(device._writer, b"4,1,1,-;x\n")
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, FACT_S)
 
     asyncio.run(story())
     device.close()

@@ -17,6 +17,7 @@ from steward.adapters.notify.mail import Mail
 from steward.adapters.notify.webhook import Webhook
 from steward.ports import Permanent, PortError, Retryable
 from tests.builders.notify import a_message, an_event
+from tests.fakes.until import FACT_S
 
 SECRET = "T0PSECRET"
 
@@ -42,7 +43,7 @@ def receiver(**how: object) -> Iterator[Receiver]:
             found.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
             found.headers.append(dict(self.headers))
             if found.hangs:
-                found.let_go.wait(10.0)
+                found.let_go.wait(FACT_S)
             self.send_response(found.status)
             self.send_header("Location", "http://127.0.0.1:9/elsewhere")
             self.end_headers()
@@ -63,7 +64,7 @@ def receiver(**how: object) -> Iterator[Receiver]:
         server.server_close()
 
 
-def webhook(url: str, template: str = "json", timeout_s: float = 5.0) -> Webhook:
+def webhook(url: str, template: str = "json", timeout_s: float = FACT_S) -> Webhook:
     return Webhook(url=url, cluster="big", template=template, secret=SECRET, timeout_s=timeout_s)
 
 
@@ -119,9 +120,9 @@ def test_sendmail_gets_one_mail_with_its_recipients_behind_a_dashdash(tmp_path: 
     text += f"json.dump(sys.argv[1:], open({str(tmp_path / 'argv')!r}, 'w'))\n"
     sendmail = program(tmp_path / "sendmail", text)
     hostile = an_event("node.lost", text="x\nBcc: all@example.org\n.\n")
-    Mail(sendmail=sendmail, to=("a@example.org", "b@example.org"), sender="steward", cluster="big").send(
-        a_message(last=hostile)
-    )
+    Mail(
+        sendmail=sendmail, to=("a@example.org", "b@example.org"), sender="steward", cluster="big", timeout_s=FACT_S
+    ).send(a_message(last=hostile))
     assert json.loads((tmp_path / "argv").read_text()) == [
         "-i",
         "-f",
@@ -138,11 +139,11 @@ def test_sendmail_gets_one_mail_with_its_recipients_behind_a_dashdash(tmp_path: 
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("raise SystemExit(75)", "ended with status 75"), ("import time; time.sleep(60)", "did not end within 0.5 s")],
+    [("raise SystemExit(75)", "ended with status 75"), ("import time; time.sleep(1000)", "did not end within 0.5 s")],
 )
 def test_a_program_that_fails_or_hangs_is_told_without_what_it_printed(tmp_path: Path, text: str, why: str) -> None:
     path = program(tmp_path / "sendmail", f"import sys\nprint({SECRET!r}, file=sys.stderr, flush=True)\n{text}")
-    timeout_s = 0.5 if "sleep" in text else 10.0
+    timeout_s = 0.5 if "sleep" in text else FACT_S
     mail = Mail(sendmail=path, to=("a@example.org",), sender="s", cluster="", timeout_s=timeout_s)
     assert why in str(refusal(mail))
     command = Command(argv=(str(path), f"--token={SECRET}"), cluster="", timeout_s=timeout_s)
@@ -151,7 +152,7 @@ def test_a_program_that_fails_or_hangs_is_told_without_what_it_printed(tmp_path:
 
 def test_a_command_reads_the_message_as_json(tmp_path: Path) -> None:
     path = program(tmp_path / "tell", f"import sys; open({str(tmp_path / 'got')!r}, 'w').write(sys.stdin.read())")
-    Command(argv=(str(path),), cluster="big").send(a_message())
+    Command(argv=(str(path),), cluster="big", timeout_s=FACT_S).send(a_message())
     told = json.loads((tmp_path / "got").read_text())
     assert (told["node"], told["count"], told["level"]) == ("n2", 2, "error")
 

@@ -14,6 +14,7 @@ from aiosmtpd.controller import Controller
 from steward.adapters.notify.mail import Smtp
 from steward.ports import Permanent, PortError, Retryable
 from tests.builders.notify import a_message, an_event
+from tests.fakes.until import FACT_S
 
 TO = ("a@example.org", "b@example.org")
 
@@ -41,7 +42,8 @@ class Served(Controller):
     """On a socket that listens already: no other test can take its port."""
 
     def __init__(self, listener: socket.socket, box: Box) -> None:
-        super().__init__(box, hostname="127.0.0.1", port=int(listener.getsockname()[1]))
+        port = int(listener.getsockname()[1])
+        super().__init__(box, hostname="127.0.0.1", port=port, ready_timeout=FACT_S)
         self._listener = listener
 
     def _create_server(self) -> Awaitable[asyncio.AbstractServer]:
@@ -59,7 +61,7 @@ def served(box: Box) -> Iterator[Smtp]:
         server.stop()
 
 
-def smtp(port: int, timeout_s: float = 5.0) -> Smtp:
+def smtp(port: int, timeout_s: float = FACT_S) -> Smtp:
     return Smtp(host="127.0.0.1", port=port, to=TO, sender="steward", cluster="big", timeout_s=timeout_s)
 
 

@@ -11,6 +11,7 @@ import pytest
 from steward.adapters.offload import Threads
 from steward.adapters.process import run as run_program
 from steward.ports import Permanent, Retryable
+from tests.fakes.until import FACT_S, comes_true
 
 
 def test_a_calls_result_and_error_come_back() -> None:
@@ -19,9 +20,9 @@ def test_a_calls_result_and_error_come_back() -> None:
 
     async def story() -> None:
         threads = Threads(2)
-        assert await threads.call(lambda: 42, name="answer", timeout_s=5) == 42
+        assert await threads.call(lambda: 42, name="answer", timeout_s=FACT_S) == 42
         with pytest.raises(Permanent, match="no"):
-            await threads.call(refuse, name="refuse", timeout_s=5)
+            await threads.call(refuse, name="refuse", timeout_s=FACT_S)
 
     asyncio.run(story())
 
@@ -36,7 +37,7 @@ def test_a_hung_call_is_given_up_and_keeps_its_place_until_it_ends() -> None:
         with pytest.raises(Retryable):
             await threads.call(lambda: 1, name="second", timeout_s=0.05)
         released.set()
-        assert await threads.call(lambda: 1, name="third", timeout_s=5) == 1
+        assert await threads.call(lambda: 1, name="third", timeout_s=FACT_S) == 1
 
     asyncio.run(story())
 
@@ -47,19 +48,20 @@ def test_as_many_calls_as_allowed_run_at_once_and_no_more() -> None:
     def hold(number: int) -> None:
         with lock:
             running.append(number)
-        assert gate.wait(60)
+        assert gate.wait(FACT_S)
 
     async def story() -> None:
         threads = Threads(3)
-        calls = [asyncio.ensure_future(threads.call(partial(hold, n), name="hold", timeout_s=60)) for n in range(12)]
-        while len(running) < 3:
-            await asyncio.sleep(0.01)
+        calls = [
+            asyncio.ensure_future(threads.call(partial(hold, n), name="hold", timeout_s=2 * FACT_S)) for n in range(12)
+        ]
+        await comes_true("three run", lambda: len(running) == 3)
         await asyncio.sleep(0.2)
         assert len(running) == 3
         gate.set()
         await asyncio.gather(*calls)
 
-    asyncio.run(asyncio.wait_for(story(), 60))
+    asyncio.run(story())
     assert sorted(running) == list(range(12))
 
 
@@ -78,5 +80,5 @@ asyncio.run(main())
 def test_a_process_ends_although_a_call_hangs_for_ever(tmp_path: Path) -> None:
     script = tmp_path / "hang.py"
     script.write_text(PROGRAM)
-    done = run_program((sys.executable, str(script)), timeout_s=20)
+    done = run_program((sys.executable, str(script)), timeout_s=FACT_S)
     assert done.text == "hang: no answer within 0.05 s\n"

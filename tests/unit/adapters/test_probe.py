@@ -67,7 +67,7 @@ def test_stderr_is_the_output_of_a_program_that_says_nothing_else(tmp_path: Path
 
 
 def test_a_program_that_takes_too_long_or_does_not_exist_is_a_failed_look(tmp_path: Path) -> None:
-    argv = a_program(tmp_path / "p", "import time; time.sleep(60)")
+    argv = a_program(tmp_path / "p", "import time; time.sleep(1000)")
     assert "no end within 0.3 s" in look(RunProgram(argv=argv, timeout_s=0.3)).error
     assert "cannot start" in look(RunProgram(argv=(str(tmp_path / "none"),))).error
 

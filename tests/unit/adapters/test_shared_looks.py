@@ -8,7 +8,7 @@ from steward.adapters.node.shared_looks import KEEP_S, SharedLooks
 from steward.checks import CHECKS
 from steward.checks.check import Check
 from steward.model.probe import HeadClock, ListProcesses, Probe, Raw
-from tests.fakes.until import until
+from tests.fakes.until import FACT_S, until
 
 
 class Looks:
@@ -22,7 +22,7 @@ class Looks:
 
     def __call__(self, probe: Probe) -> Raw:
         self.asked.append(probe)
-        self.gate.wait(5)
+        self.gate.wait(FACT_S)
         return Raw(output=str(len(self.asked)))
 
 
@@ -60,7 +60,7 @@ def test_threads_that_ask_the_same_wait_for_one_look_and_others_do_not_wait(look
     until("another question is asked beside it", lambda: len(looks.asked) == 2)
     looks.gate.set()
     for thread in [*threads, other]:
-        thread.join(5)
+        thread.join(FACT_S)
     assert len(set(got)) == 1
     assert len(looks.asked) == 2
 

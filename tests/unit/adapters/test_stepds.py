@@ -14,7 +14,7 @@ import pytest
 
 from steward.adapters.node.stepds import Stepds, is_in_job
 from steward.model.ids import JobId
-from tests.fakes.until import until
+from tests.fakes.until import FACT_S, until
 
 JOB, OTHER = JobId(4242), JobId(424)
 WAITS = "read forever"
@@ -64,7 +64,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
     for process in node.running:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait(5)
+        process.wait(FACT_S)
 
 
 def children(pid: int) -> list[int]:
@@ -86,11 +86,11 @@ def stepd(job: JobId = JOB, step: str = "0") -> str:
 def test_those_without_a_task_are_killed_and_told(node: Node) -> None:
     step, batch = node.start(stepd()), node.start(stepd(step="batch"))
     assert node.end() == ["0", "batch"]
-    assert (step.wait(5), batch.wait(5)) == (-9, -9)
+    assert (step.wait(FACT_S), batch.wait(FACT_S)) == (-9, -9)
 
 
 def test_one_with_a_living_task_is_left_alone(node: Node) -> None:
-    process = node.start(stepd(), "sleep 60 & wait")
+    process = node.start(stepd(), "sleep 1000 & wait")
     until("its task runs", lambda: children(process.pid))
     assert node.end() == []
     assert process.poll() is None
@@ -114,7 +114,7 @@ def test_an_orphan_of_the_job_keeps_all_its_slurmstepds(node: Node) -> None:
     orphan = node.start("python train.py", program="python", SLURM_JOB_ID=str(JOB))
     assert node.end() == []
     orphan.kill()
-    orphan.wait(5)
+    orphan.wait(FACT_S)
     assert node.end() == ["0"]
 
 
@@ -143,8 +143,9 @@ def test_a_users_process_is_no_slurmstepd_whatever_it_is_called(node: Node) -> N
 
 
 def test_one_that_began_later_belongs_to_the_next_run(node: Node) -> None:
+    earlier = time.time() - 2.0
     node.start(stepd())
-    assert node.end(before=time.time() - 2.0) == []
+    assert node.end(before=earlier) == []
     time.sleep(0.1)
     assert node.end(before=time.time()) == ["0"]
 
@@ -180,10 +181,10 @@ def left_behind(node: Node) -> list[Path]:
 def test_what_a_killed_slurmstepd_left_is_put_out_of_the_way_of_its_steps_next_one(node: Node) -> None:
     left = left_behind(node)
     node.start(stepd())  # the one that asks
-    assert node.stepds.set_aside(JOB, 0, os.getuid(), time.monotonic() + 9.0) == tuple(left)
+    assert node.stepds.set_aside(JOB, 0, os.getuid(), time.monotonic() + FACT_S) == tuple(left)
     assert [path for path in left if path.exists()] == []
     assert len(list(node.folder.glob("*/*4242.0.left.*"))) == 3, "and nothing is removed"
-    assert node.stepds.set_aside(JOB, 0, os.getuid(), time.monotonic() + 9.0) == ()
+    assert node.stepds.set_aside(JOB, 0, os.getuid(), time.monotonic() + FACT_S) == ()
 
 
 def test_what_lies_there_when_the_step_has_begun_is_its_own(node: Node) -> None:
@@ -196,10 +197,10 @@ def test_what_lies_there_when_the_step_has_begun_is_its_own(node: Node) -> None:
 def test_what_belongs_to_a_living_slurmstepd_another_step_job_or_user_stays(node: Node) -> None:
     left = left_behind(node)
     for job, step, uid in ((JOB, 1, os.getuid()), (OTHER, 0, os.getuid())):
-        assert node.stepds.set_aside(JobId(job), step, uid, time.monotonic() + 9.0) == ()
+        assert node.stepds.set_aside(JobId(job), step, uid, time.monotonic() + FACT_S) == ()
     strangers = Stepds(node.conf, owner=os.getuid() + 1)
-    assert strangers.set_aside(JOB, 0, os.getuid() + 2, time.monotonic() + 9.0) == ()
+    assert strangers.set_aside(JOB, 0, os.getuid() + 2, time.monotonic() + FACT_S) == ()
     node.start(stepd())
     node.start(stepd())
-    assert node.stepds.set_aside(JOB, 0, os.getuid(), time.monotonic() + 9.0) == ()
+    assert node.stepds.set_aside(JOB, 0, os.getuid(), time.monotonic() + FACT_S) == ()
     assert all(path.exists() for path in left)

@@ -16,12 +16,13 @@ from steward.model.resume_mode import MAX_TEXT as MAX_MODE
 from steward.model.resume_mode import ResumeMode
 from steward.ports import Permanent, Retryable
 from tests.fakes.munge import FakeMunged
+from tests.fakes.until import FACT_S
 from tests.fakes.wires import HELLO, TERMS, WHO, sealer, stream_pair, wire
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     async def within() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(FACT_S):
             await work
 
     asyncio.run(within())

@@ -13,14 +13,14 @@ from steward.checks.past import Past
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
 from steward.model.probe import RunProgram
-from tests.fakes.until import until
+from tests.fakes.until import FACT_S, until
 
 
 class Site:
     def __init__(self, folder: Path, **site: object) -> None:
         self.dir = folder / "checks.d"
         self.dir.mkdir(mode=0o755)
-        self.limits = Limits(site=SiteLimits(**{"timeout_s": 5.0, **site}))  # type: ignore[arg-type]
+        self.limits = Limits(site=SiteLimits(**{"timeout_s": FACT_S, **site}))  # type: ignore[arg-type]
         self.catalogue = SiteCatalogue(self.limits, self.dir, results_dir=folder / "results")
 
     def add(self, name: str, body: str) -> Path:

@@ -16,12 +16,14 @@ from steward.adapters.node.jobs_here import Base, bases_of
 from steward.adapters.offload import Threads
 from steward.adapters.wire.elastic_messages import Resize, Submit, elastic_order_frame
 from steward.adapters.wire.frames import Malformed
+from steward.agent import elastic, elastic_line
 from steward.agent.elastic import MAX_OF_USER, Elastic
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
 from steward.ports import Retryable
 from tests.fakes.agent_parts import FakeHead
+from tests.fakes.until import FACT_S
 
 J7, N1 = JobId(7), NodeName("n1")
 WORD = {"state": "running", "generation": 3, "members": ["n1", "n2"], "joined": ["n1", "n2"], "leaving": [], "step": 5}
@@ -61,7 +63,7 @@ class Bench:
         )
 
     def address(self) -> str:
-        assert self.answers is None or self.answers.wait(20.0)
+        assert self.answers is None or self.answers.wait(FACT_S)
         if not self.resolves:
             raise OSError("the name of the head is not known now")
         return "10.0.0.1"
@@ -103,13 +105,16 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """It waits patiently for an address and for its coordinator."""
+    monkeypatch.setattr(elastic, "ADDRESS_S", FACT_S)
+    monkeypatch.setattr(elastic_line, "_DIAL_S", FACT_S)
     return Bench(tmp_path)
 
 
 async def turns(bench: Bench, condition: Any) -> None:
     """Until it holds; the test's own deadline ends it otherwise."""
-    async with asyncio.timeout(20.0):
+    async with asyncio.timeout(FACT_S):
         running = asyncio.get_running_loop().create_task(bench.elastic.run())
         while not condition():
             await asyncio.sleep(0.01)
@@ -138,7 +143,7 @@ def test_a_base_is_told_where_its_coordinator_is_and_it_is_started(bench: Bench)
 
 def test_a_script_waits_longer_for_an_address_that_takes_a_while(bench: Bench) -> None:
     bench.answers = threading.Event()
-    threading.Timer(0.6, bench.answers.set).start()
+    threading.Timer(0.2, bench.answers.set).start()
     assert bench.begun()["elastic_address"].startswith("10.0.0.1:")
 
 
@@ -154,7 +159,7 @@ def test_a_coordinators_word_reaches_the_head_and_an_order_the_coordinator(bench
                 await asyncio.sleep(0.01)
             running.cancel()
 
-    asyncio.run(asyncio.wait_for(scene(), 20.0))
+    asyncio.run(asyncio.wait_for(scene(), 2 * FACT_S))
     word = next(frame for frame in bench.head.told if frame["generation"] == 3)
     assert (word["run"], word["uid"], word["spec"], word["members"]) == (7, bench.uid, "4,grace=30", ["n1", "n2"])
     assert bench.heard[0]["members"] == ["n1"]

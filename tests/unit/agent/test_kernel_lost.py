@@ -8,6 +8,7 @@ from steward.agent.kernel_watch import KernelWatch
 from steward.model.health import Outcome
 from tests.builders.kernel import XID, Scene, run
 from tests.fakes.clock import FakeClock
+from tests.fakes.until import comes_true
 from tests.fakes.wires import WHO
 
 
@@ -47,7 +48,7 @@ def test_lines_that_were_lost_are_told_and_every_check_looks_again(tmp_path: Pat
     scene = on_ring(tmp_path, Ring(LOST))
 
     async def story() -> None:
-        await scene.until(lambda: scene.looks_again == 1)
+        await comes_true("it is told", lambda: scene.looks_again == 1)
         log = scene.watch.findings()[0]
         assert (log.outcome, "lines were lost" in log.text) == (Outcome.UNKNOWN, True)
         assert "kernel_log.xid79" in scene.events()
@@ -64,7 +65,7 @@ def test_lines_found_lost_by_who_asks_what_lies_there_make_every_check_look_agai
         ring.batches.append(LOST)
         scene.watch.catch_up()
         ring.bring(QUIET)
-        await scene.until(lambda: not ring.batches)
+        await comes_true("all is read", lambda: not ring.batches)
         assert scene.looks_again == 1
         assert "kernel_log.xid79" in scene.events()
 

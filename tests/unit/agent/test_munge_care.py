@@ -14,6 +14,7 @@ from steward.agent.munge_care import UNIT, MungeCare
 from steward.ports import Permanent, Retryable
 from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunge, FakeMunged
+from tests.fakes.until import comes_true
 
 BETWEEN_S = 0.01
 
@@ -123,9 +124,7 @@ def test_a_thread_may_say_so(bench: Bench) -> None:
         care = bench.care()
         caring = asyncio.ensure_future(care.run(bench.restart))
         threading.Thread(target=lambda: care.no_answer("no munged")).start()
-        async with asyncio.timeout(5):
-            while not bench.restarted:
-                await asyncio.sleep(BETWEEN_S)
+        await comes_true("it is restarted", lambda: bench.restarted)
         caring.cancel()
 
     asyncio.run(story())

@@ -17,6 +17,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
 from tests.fakes.agent_parts import FakeSlurmLook
 from tests.fakes.clock import FakeClock
+from tests.fakes.until import comes_true
 
 
 def opted(job: int, at: float = 0.0) -> OptedIn:
@@ -93,9 +94,7 @@ def tidied(
         if until is None:
             await asyncio.sleep(0.1)
         else:
-            async with asyncio.timeout(5):
-                while not until():
-                    await asyncio.sleep(0.01)
+            await comes_true("it is tidy", until)
         tidying.cancel()
 
     asyncio.run(story())

@@ -10,6 +10,7 @@ from steward.agent.looks import AT_ONCE, PeerLook
 from steward.model.ids import NodeName
 from steward.model.witness import Address, Witness, WitnessSeen
 from tests.fakes.agent_parts import FakeHead
+from tests.fakes.until import FACT_S
 
 
 @dataclass
@@ -22,7 +23,7 @@ class FakeEyes:
 
     def look(self, address: Address) -> WitnessSeen | None:
         self.looks.append(address)
-        self.gate.wait(5.0)
+        self.gate.wait(FACT_S)
         return WitnessSeen(result=self.finds, at=1.0)
 
 
@@ -39,7 +40,7 @@ def told(eyes: FakeEyes, *orders: LookOrder) -> list[tuple[NodeName, Witness]]:
         for order in orders:
             peers.obey(order)
         eyes.gate.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(FACT_S):
             await peers.rest()
 
     asyncio.run(story())

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from steward.ports import Retryable
 from tests.fakes.agent_parts import FakeHead
 from tests.fakes.clock import FakeClock
 from tests.fakes.setups import NodeDisk
+from tests.fakes.until import comes_true
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -62,14 +63,8 @@ class Bench:
                 text = text[: frame["offset"]] + frame["text"]
         return text
 
-    async def until(self, sentence: str, true: Callable[[], object]) -> None:
-        end = asyncio.get_running_loop().time() + 20
-        while not true():
-            assert asyncio.get_running_loop().time() < end, f"not in time: {sentence}"
-            await asyncio.sleep(0.02)
-
     async def until_over(self, token: str = "t1") -> None:
-        await self.until(f"{token} is over", lambda: self.state(token) in (DONE, FAILED))
+        await comes_true(f"{token} is over", lambda: self.state(token) in (DONE, FAILED))
 
 
 @contextlib.asynccontextmanager
@@ -105,7 +100,7 @@ def test_the_head_hears_each_state_and_the_whole_log(disk: NodeDisk) -> None:
         async with an_agent(disk) as agent:
             agent.order(disk.order())
             await agent.until_over()
-            await agent.until("the log is there", lambda: "succeeded." in agent.log)
+            await comes_true("the log is there", lambda: "succeeded." in agent.log)
             assert agent.reports()[0].state is RUNNING
             assert agent.state() is DONE
             assert "\nhello\n" in agent.log
@@ -123,7 +118,7 @@ def test_an_order_that_comes_again_runs_nothing_and_is_answered(disk: NodeDisk) 
             await agent.until_over()
             told = len(agent.reports())
             agent.order(disk.order())
-            await agent.until("it is told again", lambda: len(agent.reports()) > told)
+            await comes_true("it is told again", lambda: len(agent.reports()) > told)
 
     asyncio.run(story())
     assert disk.starts == ["t1"]
@@ -136,14 +131,14 @@ def test_a_script_survives_the_agent_and_the_next_one_tells_its_end(disk: NodeDi
     async def story() -> None:
         async with an_agent(disk) as first:
             first.order(disk.order())
-            await first.until("it runs", lambda: (disk.home / "trace").exists())
+            await comes_true("it runs", lambda: (disk.home / "trace").exists())
         async with an_agent(disk) as second:
             second.order(disk.order())
-            await second.until("it is told to run", lambda: second.state() is RUNNING)
+            await comes_true("it is told to run", lambda: second.state() is RUNNING)
             (disk.home / "go").touch()
             await second.until_over()
             assert (second.state(), second.reports()[-1].exit_status) == (FAILED, 4)
-            await second.until("the log is there", lambda: "did not run" in second.log)
+            await comes_true("the log is there", lambda: "did not run" in second.log)
 
     asyncio.run(story())
     assert disk.starts == ["t1"]
@@ -156,7 +151,7 @@ def test_a_setup_that_ended_while_no_agent_was_there_is_told_by_the_next(disk: N
 
     async def story() -> None:
         async with an_agent(disk) as agent:
-            await agent.until("it greets with it", lambda: agent.setups.frames())
+            await comes_true("it greets with it", lambda: agent.setups.frames())
             assert [setup_of(frame).state for frame in agent.setups.frames()] == [DONE]
 
     asyncio.run(story())
@@ -191,19 +186,19 @@ def test_after_a_reboot_the_same_order_runs_again(disk: NodeDisk) -> None:
 
 
 def test_a_runner_that_is_killed_is_told_as_interrupted_and_its_script_is_ended(disk: NodeDisk) -> None:
-    disk.script(f"echo $$ > {disk.home}/pid.new; mv {disk.home}/pid.new {disk.home}/pid; exec sleep 60\n")
+    disk.script(f"echo $$ > {disk.home}/pid.new; mv {disk.home}/pid.new {disk.home}/pid; exec sleep 1000\n")
 
     async def story() -> None:
         async with an_agent(disk) as agent:
             agent.order(disk.order())
-            await agent.until("it runs", lambda: (disk.home / "pid").exists())
-            await agent.until("it is told", lambda: agent.reports() and agent.reports()[-1].step == "OnCreate")
+            await comes_true("it runs", lambda: (disk.home / "pid").exists())
+            await comes_true("it is told", lambda: agent.reports() and agent.reports()[-1].step == "OnCreate")
             script = look(int((disk.home / "pid").read_text()))
             assert script is not None
             os.kill(runner_of(disk), signal.SIGKILL)
             await agent.until_over()
             assert agent.reports()[-1].why == CUT_OFF
-            await agent.until("it is ended", lambda: look(script.process.pid) is None)
+            await comes_true("it is ended", lambda: look(script.process.pid) is None)
 
     asyncio.run(story())
 
@@ -225,7 +220,7 @@ def test_a_newer_order_waits_until_the_one_that_runs_is_over(disk: NodeDisk) -> 
     async def story() -> None:
         async with an_agent(disk) as agent:
             agent.order(disk.order("t1"))
-            await agent.until("it runs", lambda: agent.state("t1") is RUNNING)
+            await comes_true("it runs", lambda: agent.state("t1") is RUNNING)
             agent.order(disk.order("t2"))
             agent.order(disk.order("t3"))
             await asyncio.sleep(0.1)

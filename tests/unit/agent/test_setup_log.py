@@ -10,6 +10,7 @@ import pytest
 from steward.adapters.offload import Threads
 from steward.agent.setup import POLL_S
 from tests.fakes.setups import NodeDisk
+from tests.fakes.until import comes_true
 from tests.unit.agent.test_setup import Bench, an_agent
 
 pytestmark = pytest.mark.timeout(300)
@@ -28,12 +29,12 @@ def test_what_a_lost_connection_may_have_lost_of_the_log_is_sent_again(disk: Nod
     async def story() -> None:
         async with an_agent(disk) as agent:
             agent.order(disk.order())
-            await agent.until("the log is there", lambda: "succeeded." in agent.log)
+            await comes_true("the log is there", lambda: "succeeded." in agent.log)
             whole = agent.log
             await asyncio.sleep(2 * POLL_S)
             agent.head.told.clear()
             agent.setups.frames()
-            await agent.until("it comes again", lambda: agent.log == whole)
+            await comes_true("it comes again", lambda: agent.log == whole)
 
     asyncio.run(story())
 
@@ -60,8 +61,8 @@ def test_a_connection_that_is_made_during_a_look_begins_with_the_log_again(disk:
     async def story() -> None:
         running = asyncio.ensure_future(agent.setups.run())
         agent.order(disk.order())
-        await agent.until("the connection is lost", lambda: threads.lost)
-        await agent.until("the log comes again", lambda: agent.log == threads.lost)
+        await comes_true("the connection is lost", lambda: threads.lost)
+        await comes_true("the log comes again", lambda: agent.log == threads.lost)
         running.cancel()
 
     asyncio.run(story())

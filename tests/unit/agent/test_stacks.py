@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.offload import Threads
+from steward.adapters.proc import look
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.stacks_messages import StacksOrder, bundle_of
 from steward.agent.job_folder import JobFolders
@@ -20,18 +21,20 @@ from steward.agent.stacks import Stacks
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
+from tests.fakes.until import until
 
 J7 = JobId(7)
 TRAINS = """
 import sys, time
 from steward import job
+from tests.fakes.until import until
 job.allow_stacks()
-print("ready", flush=True)
 def collective_that_never_ends():
-    time.sleep(60)
+    print("ready", flush=True)
+    time.sleep(1000)
 collective_that_never_ends()
 """
-SLEEPS = "import time; print('ready', flush=True); time.sleep(60)"
+SLEEPS = "import time; print('ready', flush=True); time.sleep(1000)"
 
 
 @dataclass(kw_only=True)
@@ -55,10 +58,17 @@ class Bench:
         self.children.append(child)
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
+        until("it sleeps", lambda: (seen := look(child.pid)) is not None and seen.state == "S")
         return child
 
     def post(self, frame: Frame) -> None:
         self.frames.append(frame)
+
+    def written(self) -> None:
+        def files() -> Iterator[Path]:
+            return self.folders.folder(J7).glob("stacks*")
+
+        until("a task has written", lambda: any("in <module>" in file.read_text() for file in files()))
 
     def collect(self, signal: str) -> str:
         """What the head is told."""
@@ -71,7 +81,7 @@ class Bench:
                 head=self,
                 threads=Threads(1),
                 progress=lambda: ({"t": "progress", "jobs": []},),
-                write_s=0.5,
+                written=self.written,
                 pids=lambda opted: [child.pid for child in self.children],
             )
             stacks.obey(StacksOrder(job=J7, name="7-0-1", signal=signal))

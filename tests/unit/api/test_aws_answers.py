@@ -18,6 +18,7 @@ from steward.ports import Permanent, Retryable
 from tests.fakes.aws_bench import KEY, REGION, AwsBench, post, signed
 from tests.fakes.aws_stubs import ARN, Members, code_of, failing, list_clusters
 from tests.fakes.munge import FakeMunge
+from tests.fakes.until import FACT_S
 
 
 def test_boto3_gets_its_answer_with_times_and_a_request_id(aws: AwsBench) -> None:
@@ -118,7 +119,7 @@ def test_a_body_that_is_too_long_is_refused_before_anything_else(aws: AwsBench) 
 
 def test_a_length_that_is_too_much_is_refused_before_anything_of_the_body_comes(aws: AwsBench) -> None:
     where = urlsplit(aws.url)
-    connection = HTTPConnection(where.hostname or "", where.port, timeout=20)
+    connection = HTTPConnection(where.hostname or "", where.port, timeout=FACT_S)
     connection.putrequest("POST", "/")
     connection.putheader("Content-Length", str(10**12))
     connection.endheaders()
@@ -152,7 +153,7 @@ def test_the_aws_command_speaks_with_it(aws: AwsBench, tmp_path: Path) -> None:
 
     def run(*words: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [command, "sagemaker", *words], env=environment, capture_output=True, text=True, timeout=60, check=False
+            [command, "sagemaker", *words], env=environment, capture_output=True, text=True, timeout=FACT_S, check=False
         )
 
     listed = run("list-clusters", "--output", "json")

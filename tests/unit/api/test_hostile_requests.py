@@ -9,6 +9,7 @@ from steward.model.proof import payload
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.munge import FakeMunge
+from tests.fakes.until import FACT_S
 
 READS = (
     *("status", "nodes", "cases", "jobs", "events", "plan", "doctor", "breakers", "lemons", "checks", "checks/trials"),
@@ -69,12 +70,12 @@ def test_a_page_asked_for_with_nonsense_answers_plainly(api: ApiBench, page: str
     for word in NASTY:
         plain(
             requests.get(
-                f"{api.url}/v1/{page}?node={word}&after={word}&limit={word}&level={word}&kind={word}", timeout=10
+                f"{api.url}/v1/{page}?node={word}&after={word}&limit={word}&level={word}&kind={word}", timeout=FACT_S
             )
         )
-        plain(requests.get(f"{api.url}/v1/{page}/{word}", timeout=10))
-        plain(requests.get(f"{api.url}/v1/{page.replace('7', word)}", timeout=10))
-        plain(requests.get(f"{api.url}/v1/{page.rpartition('/')[0]}/{word}", timeout=10))
+        plain(requests.get(f"{api.url}/v1/{page}/{word}", timeout=FACT_S))
+        plain(requests.get(f"{api.url}/v1/{page.replace('7', word)}", timeout=FACT_S))
+        plain(requests.get(f"{api.url}/v1/{page.rpartition('/')[0]}/{word}", timeout=FACT_S))
 
 
 @pytest.mark.parametrize("page", CHANGES)
@@ -83,7 +84,7 @@ def test_a_change_with_a_body_of_nonsense_is_refused_plainly(api: ApiBench, page
     for body in BODIES:
         path = f"/v1/{page}"
         proof = FakeMunge(api.munged).encode(payload("POST", path, body))
-        plain(requests.post(api.url + path, data=body, headers={"Authorization": f"MUNGE {proof}"}, timeout=10))
+        plain(requests.post(api.url + path, data=body, headers={"Authorization": f"MUNGE {proof}"}, timeout=FACT_S))
 
 
 @pytest.mark.parametrize("page", CHANGES)
@@ -92,6 +93,6 @@ def test_a_change_with_a_body_of_nonsense_is_refused_plainly(api: ApiBench, page
 )
 def test_a_change_without_a_good_proof_is_refused(api: ApiBench, page: str, word: str) -> None:
     answer = requests.post(
-        f"{api.url}/v1/{page}", data=b"{}", headers={"Authorization": word.encode("latin-1")}, timeout=10
+        f"{api.url}/v1/{page}", data=b"{}", headers={"Authorization": word.encode("latin-1")}, timeout=FACT_S
     )
     assert answer.status_code == 403

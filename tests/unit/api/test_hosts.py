@@ -10,12 +10,13 @@ from steward.head.choose import host_names
 from steward.model.settings.parse import parse
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.aws_bench import signed
+from tests.fakes.until import FACT_S
 
 MACHINE = os.uname().nodename
 
 
 def asked(api: ApiBench, host: str, path: str = "/v1/status") -> requests.Response:
-    return requests.get(api.url + path, headers={"Host": host}, timeout=10)
+    return requests.get(api.url + path, headers={"Host": host}, timeout=FACT_S)
 
 
 @pytest.mark.parametrize("path", ["/v1/status", "/v1/jobs", "/metrics"])
@@ -39,7 +40,7 @@ def test_addresses_and_own_names_are_taken_whatever_the_port_of_a_tunnel(api: Ap
 def test_a_request_signed_for_another_endpoint_is_not_taken(api: ApiBench) -> None:
     url = "https://api.sagemaker.us-east-1.amazonaws.com/"
     headers = signed("ListClusters", b"{}", url=url) | {"Host": "api.sagemaker.us-east-1.amazonaws.com"}
-    answer = requests.post(api.url, data=b"{}", headers=headers, timeout=10)
+    answer = requests.post(api.url, data=b"{}", headers=headers, timeout=FACT_S)
     assert (answer.status_code, "not a name of this head" in answer.json()["message"]) == (421, True)
 
 

@@ -14,6 +14,7 @@ from tests.builders.api_cluster import an_api_cluster
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.munge import FakeMunge
+from tests.fakes.until import FACT_S
 
 
 def test_the_status_counts_nodes_agents_and_cases(api: ApiBench) -> None:
@@ -83,7 +84,10 @@ def test_events_are_told_in_order_and_from_where_one_left_off(api: ApiBench) -> 
     assert [event["text"] for event in api.client().events(after=1, limit=2)] == ["1", "2"]
 
 
-def test_whoever_follows_is_told_of_an_event_as_it_happens(api: ApiBench) -> None:
+def test_whoever_follows_is_told_of_an_event_as_it_happens(api: ApiBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_MAX_WAIT_S", 3 * FACT_S)
+    monkeypatch.setattr(client, "_FOLLOW_S", 3 * FACT_S)
+    monkeypatch.setattr(client, "_READ_S", -2 * FACT_S)  # it gives up before the head would answer without an event
     api.store.add_events([Event(at=1.0, kind="test", text="old")])
     stream = api.client().follow(10)
     assert next(stream)["text"] == "old"
@@ -94,14 +98,12 @@ def test_whoever_follows_is_told_of_an_event_as_it_happens(api: ApiBench) -> Non
         api.show(a_cluster())
 
     threading.Thread(target=happen).start()
-    began = time.monotonic()
     assert next(stream)["text"] == "new"
-    assert time.monotonic() - began < 3.0
 
 
 @pytest.mark.parametrize("query", ["limit=99999999", "after=-1", "wait_s=x", "limit=nan"])
 def test_a_number_out_of_range_is_refused(api: ApiBench, query: str) -> None:
-    answer = requests.get(f"{api.url}/v1/events?{query}", timeout=5)
+    answer = requests.get(f"{api.url}/v1/events?{query}", timeout=FACT_S)
     assert answer.status_code == 400
     assert "use a number from 0" in answer.json()["error"]
 
@@ -115,7 +117,7 @@ def test_before_the_first_look_there_is_an_error_and_no_empty_cluster(api: ApiBe
 def test_metrics_are_in_prometheus_format(api: ApiBench) -> None:
     api.show(a_cluster().lost("n3"))
     api.metrics.count("DownNode", "done")
-    text = requests.get(f"{api.url}/metrics", timeout=5).text
+    text = requests.get(f"{api.url}/metrics", timeout=FACT_S).text
     assert 'steward_nodes{state="idle"} 6.0' in text
     assert 'steward_actions_total{kind="DownNode",outcome="done"} 1.0' in text
     assert "steward_agents_connected 5.0" in text
@@ -138,7 +140,7 @@ def test_an_ordinary_user_may_not(api: ApiBench) -> None:
 
 
 def test_without_proof_nothing_changes(api: ApiBench) -> None:
-    answer = requests.post(f"{api.url}/v1/pause", json={"why": "x"}, timeout=5)
+    answer = requests.post(f"{api.url}/v1/pause", json={"why": "x"}, timeout=FACT_S)
     assert answer.status_code == 403
     assert not api.store.memory.paused
 
@@ -149,33 +151,33 @@ def _proof(api: ApiBench, method: str, path: str, body: bytes) -> dict[str, str]
 
 def test_a_proof_is_good_for_its_own_request_only(api: ApiBench) -> None:
     other_path = _proof(api, "POST", "/v1/resume-actions", b"{}")
-    assert requests.post(f"{api.url}/v1/pause", data=b"{}", headers=other_path, timeout=5).status_code == 403
+    assert requests.post(f"{api.url}/v1/pause", data=b"{}", headers=other_path, timeout=FACT_S).status_code == 403
     other_body = _proof(api, "POST", "/v1/pause", b'{"why": "a"}')
-    assert requests.post(f"{api.url}/v1/pause", data=b"{}", headers=other_body, timeout=5).status_code == 403
+    assert requests.post(f"{api.url}/v1/pause", data=b"{}", headers=other_body, timeout=FACT_S).status_code == 403
     assert not api.store.memory.paused
 
 
 def test_a_proof_is_good_once(api: ApiBench) -> None:
     proof = _proof(api, "POST", "/v1/pause", b"{}")
-    assert requests.post(f"{api.url}/v1/pause", data=b"{}", headers=proof, timeout=5).status_code == 200
-    assert requests.post(f"{api.url}/v1/pause", data=b"{}", headers=proof, timeout=5).status_code == 403
+    assert requests.post(f"{api.url}/v1/pause", data=b"{}", headers=proof, timeout=FACT_S).status_code == 200
+    assert requests.post(f"{api.url}/v1/pause", data=b"{}", headers=proof, timeout=FACT_S).status_code == 403
 
 
 def test_a_body_that_is_too_long_is_refused(api: ApiBench) -> None:
-    assert requests.post(f"{api.url}/v1/pause", data=b"x" * 100_000, timeout=5).status_code == 413
+    assert requests.post(f"{api.url}/v1/pause", data=b"x" * 100_000, timeout=FACT_S).status_code == 413
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b'{"why": 7}'])
 def test_a_body_that_is_not_understood_changes_nothing(api: ApiBench, body: bytes) -> None:
     proof = _proof(api, "POST", "/v1/pause", body)
-    assert requests.post(f"{api.url}/v1/pause", data=body, headers=proof, timeout=5).status_code == 400
+    assert requests.post(f"{api.url}/v1/pause", data=body, headers=proof, timeout=FACT_S).status_code == 400
     assert not api.store.memory.paused
 
 
 def test_while_munged_is_away_the_refusal_says_so(api: ApiBench) -> None:
     proof = _proof(api, "POST", "/v1/pause", b"{}")
     api.munged.up = False
-    answer = requests.post(f"{api.url}/v1/pause", data=b"{}", headers=proof, timeout=5)
+    answer = requests.post(f"{api.url}/v1/pause", data=b"{}", headers=proof, timeout=FACT_S)
     assert (answer.status_code, "munged" in answer.json()["error"]) == (503, True)
 
 

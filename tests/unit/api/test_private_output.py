@@ -11,6 +11,7 @@ from steward.model.job_report import Lean, LogSign
 from tests.builders.picture import USER, a_cluster
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.munge import FakeMunge
+from tests.fakes.until import FACT_S
 
 SECRET = "ValueError: token hf_abcdef of patient 4711"
 SIGN = LogSign(sign="user.python", lean=Lean.USER, strong=True, line=SECRET, order=0)
@@ -33,7 +34,7 @@ def explained(client: Client) -> str:
 
 
 def test_no_page_for_all_has_the_line(failed: ApiBench) -> None:
-    texts = {page: requests.get(failed.url + page, timeout=10).text for page in PAGES}
+    texts = {page: requests.get(failed.url + page, timeout=FACT_S).text for page in PAGES}
     assert [page for page, text in texts.items() if SECRET in json.dumps(text)] == []
     assert "its log: user.python" in texts["/v1/explain/job/7"]
     assert "its log: user.python" in texts["/v1/events"]
@@ -56,5 +57,5 @@ def test_with_a_proof_that_is_not_good_or_cannot_be_looked_at_he_reads_what_all_
 ) -> None:
     proof = FakeMunge(failed.munged, USER).encode(b"of another request")
     failed.munged.up = munged_is_up
-    answer = requests.get(f"{failed.url}/v1/explain/job/7", headers={"Authorization": f"MUNGE {proof}"}, timeout=10)
+    answer = requests.get(f"{failed.url}/v1/explain/job/7", headers={"Authorization": f"MUNGE {proof}"}, timeout=FACT_S)
     assert (answer.status_code, SECRET in answer.text, "its log: user.python" in answer.text) == (200, False, True)

@@ -14,13 +14,14 @@ from tests.builders.api_cluster import an_api_cluster
 from tests.builders.picture import Picture, a_cluster, changed, n
 from tests.builders.want import but
 from tests.fakes.api_bench import ApiBench, an_api
+from tests.fakes.until import FACT_S
 
 HOSTILE = "<script>alert(1)</script>\"'&"
 PAGES = ("/", "/page/main", "/node/n1", "/job/7", "/page/page.css", "/page/page.js", "/page/icon.svg")
 
 
 def page(api: ApiBench, path: str = "/") -> str:
-    answer = requests.get(api.url + path, timeout=10)
+    answer = requests.get(api.url + path, timeout=FACT_S)
     assert answer.status_code == 200, answer.text
     return answer.text
 
@@ -68,14 +69,14 @@ def test_a_node_and_a_job_have_pages_with_their_explanation(api: ApiBench) -> No
 
 def test_what_is_not_there_is_said_in_one_plain_line(api: ApiBench) -> None:
     for path in ("/node/n99", "/job/99", "/job/x", "/page/none.js"):
-        answer = requests.get(api.url + path, timeout=10)
+        answer = requests.get(api.url + path, timeout=FACT_S)
         assert answer.status_code == 404
         assert "text/html" not in answer.headers["content-type"]
 
 
 def test_before_the_first_look_the_browser_is_asked_to_come_again(api: ApiBench) -> None:
     api.latest = None
-    answer = requests.get(f"{api.url}/", timeout=10)
+    answer = requests.get(f"{api.url}/", timeout=FACT_S)
     assert (answer.status_code, answer.headers["refresh"]) == (503, "5")
 
 
@@ -93,7 +94,7 @@ def test_hostile_names_are_text(api: ApiBench) -> None:
 @pytest.mark.parametrize("path", PAGES)
 def test_nothing_comes_from_elsewhere_and_nothing_is_inline(api: ApiBench, path: str) -> None:
     api.show(with_a_lost_node_and_a_job())
-    answer = requests.get(api.url + path, timeout=10)
+    answer = requests.get(api.url + path, timeout=FACT_S)
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -118,14 +119,14 @@ def test_the_page_is_made_once_for_all_who_look(api: ApiBench) -> None:
 
 
 def test_each_cycle_is_told_to_those_who_watch(api: ApiBench) -> None:
-    with requests.get(f"{api.url}/page/news", stream=True, timeout=10) as answer:
+    with requests.get(f"{api.url}/page/news", stream=True, timeout=FACT_S) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         lines = answer.iter_lines(decode_unicode=True)
         assert next(lines) == "data: 1"
 
 
 def test_a_post_is_still_the_aws_endpoint(api: ApiBench) -> None:
-    answer = requests.post(f"{api.url}/", data="{}", timeout=10)
+    answer = requests.post(f"{api.url}/", data="{}", timeout=FACT_S)
     assert "text/html" not in answer.headers.get("content-type", "")
     assert answer.status_code >= 400
 

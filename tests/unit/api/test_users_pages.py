@@ -22,6 +22,7 @@ from tests.fakes.api_bench import ApiBench
 from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunge
 from tests.fakes.serving import serving
+from tests.fakes.until import FACT_S
 
 OTHER = USER + 1
 SECRET = "ValueError: token hf_abcdef"
@@ -73,7 +74,7 @@ def users() -> Iterator[UsersBench]:
 
 @pytest.mark.parametrize("page", ["/v1/jobs", "/v1/explain/job/7", "/v1/report", "/v1/jobs/7/history"])
 def test_nothing_is_told_to_whom_nothing_proves(users: UsersBench, page: str) -> None:
-    answer = requests.get(users.url + page, timeout=10)
+    answer = requests.get(users.url + page, timeout=FACT_S)
     assert (answer.status_code, answer.headers["WWW-Authenticate"], "train" in answer.text) == (401, "MUNGE", False)
     with pytest.raises(HeadError, match="no MUNGE on this machine"):
         Client(users.url).jobs()
@@ -81,7 +82,7 @@ def test_nothing_is_told_to_whom_nothing_proves(users: UsersBench, page: str) ->
 
 def test_a_proof_of_another_request_is_refused(users: UsersBench) -> None:
     proof = FakeMunge(users.api.munged, USER).encode(b"GET /v1/other x")
-    answer = requests.get(f"{users.url}/v1/jobs", headers={"Authorization": f"MUNGE {proof}"}, timeout=10)
+    answer = requests.get(f"{users.url}/v1/jobs", headers={"Authorization": f"MUNGE {proof}"}, timeout=FACT_S)
     assert answer.status_code == 403
 
 
@@ -137,14 +138,14 @@ def test_slurms_word_on_whose_a_job_is_counts_before_that_of_who_calls_it_his(us
     "page", ["/v1/status", "/v1/nodes", "/v1/explain/node/n1", "/v1/plan", "/metrics", "/", "/job/7"]
 )
 def test_no_other_page_is_served(users: UsersBench, page: str) -> None:
-    answer = requests.get(users.url + page, timeout=10)
+    answer = requests.get(users.url + page, timeout=FACT_S)
     assert (answer.status_code, "run this on the controller" in answer.text) == (404, True)
 
 
 @pytest.mark.parametrize("page", ["/v1/pause", "/v1/jobs", "/"])
 def test_nothing_can_be_changed_here_by_anybody(users: UsersBench, page: str) -> None:
     proof = FakeMunge(users.api.munged, 0).encode(b"x")
-    answer = requests.post(users.url + page, headers={"Authorization": f"MUNGE {proof}"}, data="{}", timeout=10)
+    answer = requests.post(users.url + page, headers={"Authorization": f"MUNGE {proof}"}, data="{}", timeout=FACT_S)
     assert answer.status_code in (404, 405)
     assert users.api.latest is not None
     assert not users.api.latest.memory.paused
@@ -159,7 +160,7 @@ def test_who_asks_too_often_is_told_so_and_others_are_not(users: UsersBench) -> 
 
 
 def test_a_request_by_another_name_is_refused(users: UsersBench) -> None:
-    assert requests.get(f"{users.url}/v1/jobs", headers={"Host": "evil.example"}, timeout=10).status_code == 421
+    assert requests.get(f"{users.url}/v1/jobs", headers={"Host": "evil.example"}, timeout=FACT_S).status_code == 421
 
 
 def failing() -> dict[str, str]:

@@ -10,6 +10,7 @@ import pytest
 
 from steward.elastic.run import Run
 from steward.elastic.server import Coordinator
+from tests.fakes.until import FACT_S
 
 Line = dict[str, Any]
 
@@ -28,7 +29,7 @@ class Agent:
         self.writer.write(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n")
 
     async def hear(self, key: str) -> Any:
-        while line := await asyncio.wait_for(self.reader.readline(), 30):
+        while line := await asyncio.wait_for(self.reader.readline(), FACT_S):
             if key in (heard := json.loads(line)):
                 return heard[key]
         return None
@@ -165,7 +166,7 @@ def test_the_bases_own_agent_takes_the_place_of_a_replicas_on_the_same_node(tmp_
 
 async def stranger_is_cut_off(stranger: Agent) -> bool:
     try:
-        return await asyncio.wait_for(stranger.reader.read(100), 30) == b""
+        return await asyncio.wait_for(stranger.reader.read(100), FACT_S) == b""
     except ConnectionResetError:
         return True
 
@@ -213,7 +214,7 @@ def test_an_order_that_is_malformed_ends_the_relays_line_only(tmp_path: Path) ->
     async def story(port: int, coordinator: Coordinator) -> None:
         relay = Agent(*await asyncio.open_unix_connection(str(tmp_path / "relay.sock")))
         relay.say({"order": "resize", "members": 7})
-        while await asyncio.wait_for(relay.reader.readline(), 30):
+        while await asyncio.wait_for(relay.reader.readline(), FACT_S):
             pass
 
         again = Agent(*await asyncio.open_unix_connection(str(tmp_path / "relay.sock")))

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from steward.job.elastic_link import AWAY_S, ORPHANED_S, Link
+from steward.job import elastic_link
+from steward.job.elastic_link import AWAY_S, Link
 from steward.testbed.wait import wait_until
+from tests.fakes.until import FACT_S
 
 ALONE = {"generation": 1, "rank": 1, "world": 2, "members": [], "address": "127.0.0.1"}
 
@@ -22,7 +24,7 @@ class Coordinator:
     def __init__(self, server: socket.socket) -> None:
         self.server = server
         self.line, _ = server.accept()
-        self.line.settimeout(30)
+        self.line.settimeout(FACT_S)
         self.read = self.line.makefile("rb")
 
     def hear(self, key: str) -> dict[str, Any]:
@@ -45,6 +47,8 @@ class Coordinator:
 def link(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Link, Coordinator]]:
     for name in ("STEWARD_ELASTIC_LOCAL", "STEWARD_ELASTIC_GENERATION"):  # the link sets them for its processes
         monkeypatch.setenv(name, "")
+    for name in ("ORPHANED_S", "SILENT_S"):
+        monkeypatch.setattr(elastic_link, name, FACT_S)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         place = {"STEWARD_ELASTIC_RUN": "7", "STEWARD_ELASTIC_ADDRESS": f"127.0.0.1:{port}"}
@@ -72,7 +76,7 @@ def test_processes_that_are_done_for_good_are_done_also_where_their_node_is_to_l
     form_a_generation(agent, coordinator)
     coordinator.say(leave=True)
     coordinator.say(verdict="done")
-    wait_until("both are heard", lambda: agent.leave and agent.verdict, 30)
+    wait_until("both are heard", lambda: agent.leave and agent.verdict, FACT_S)
 
     assert agent.ended("done") == "done"
 
@@ -81,7 +85,7 @@ def test_what_ends_while_its_coordinator_begins_anew_is_judged_by_the_new_one(li
     agent, coordinator = link
     form_a_generation(agent, coordinator)
     coordinator.close()
-    wait_until("the line is gone", lambda: not agent.connected, 30)
+    wait_until("the line is gone", lambda: not agent.connected, FACT_S)
     assert agent.ended("failed") == "wait"
     agent.away_since -= AWAY_S
     assert agent.ended("failed") == "failed", "none came"
@@ -92,9 +96,9 @@ def test_a_notice_that_comes_while_the_coordinator_begins_anew_is_told_to_the_ne
 ) -> None:
     agent, coordinator = link
     coordinator.say(beat=True)
-    wait_until("the coordinator answers", lambda: agent.connected, 30)
+    wait_until("the coordinator answers", lambda: agent.connected, FACT_S)
     coordinator.close()
-    wait_until("the line is gone", lambda: not agent.connected, 30)
+    wait_until("the line is gone", lambda: not agent.connected, FACT_S)
 
     assert agent.is_led, "a launcher that gets SIGTERM now does not end: its node leaves with a save"
     agent.notice()
@@ -104,7 +108,7 @@ def test_a_notice_that_comes_while_the_coordinator_begins_anew_is_told_to_the_ne
     assert again.hear("leaves")["leaves"]
     again.close()
     agent.away_since -= AWAY_S
-    wait_until("nobody answers", lambda: not agent.is_led, 30)
+    wait_until("nobody answers", lambda: not agent.is_led, FACT_S)
 
 
 def test_a_node_that_is_to_leave_and_has_nothing_to_save_waits_for_no_coordinator(
@@ -115,7 +119,7 @@ def test_a_node_that_is_to_leave_and_has_nothing_to_save_waits_for_no_coordinato
     form_a_generation(agent, coordinator)
     coordinator.close()
     coordinator.server.close()
-    wait_until("the line is gone", lambda: not agent.connected, 30)
+    wait_until("the line is gone", lambda: not agent.connected, FACT_S)
     assert agent.ended("failed") == "wait", "its node may go on with the next coordinator"
     agent.notice()
     assert agent.ended("failed") == "failed"
@@ -129,21 +133,21 @@ def test_who_has_to_leave_when_the_coordinator_said_its_end_waits_a_moment_for_a
     """Processes of a replica hang in a collective with those of a base that is over: nothing of theirs ends."""
     agent, coordinator = link
     coordinator.say(ends=True)
-    wait_until("it is heard", lambda: agent.ends_at < float("inf"), 30)
+    wait_until("it is heard", lambda: agent.ends_at < float("inf"), FACT_S)
     coordinator.close()
-    wait_until("the line is gone", lambda: not agent.connected, 30)
+    wait_until("the line is gone", lambda: not agent.connected, FACT_S)
     agent.notice()
     assert not agent.is_unwanted
     if another:
         Coordinator(coordinator.server).close()  # the line that the agent dialled before it knew
         again = Coordinator(coordinator.server)
         again.say(beat=True)
-        wait_until("the next one answers", lambda: agent.connected, 30)
-    agent.ends_at -= ORPHANED_S
+        wait_until("the next one answers", lambda: agent.connected, FACT_S)
+    agent.ends_at -= elastic_link.ORPHANED_S
     assert agent.is_unwanted is not another
     if another:
         again.close()
-        wait_until("that one is gone, too", lambda: not agent.connected, 30)
+        wait_until("that one is gone, too", lambda: not agent.connected, FACT_S)
         assert not agent.is_unwanted, "it died, and its successor is expected"
 
 

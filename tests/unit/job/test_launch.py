@@ -10,6 +10,7 @@ import pytest
 
 from steward.testbed.local_setup import free_ports
 from steward.testbed.wait import wait_until
+from tests.fakes.until import FACT_S
 
 OWN_SESSION = "setsid sleep 600 & echo $! >{path}.new; mv {path}.new {path}; "
 
@@ -30,12 +31,12 @@ def test_processes_in_sessions_of_their_own_end_with_the_launcher(tmp_path: Path
     argv = [sys.executable, "-m", "steward.job.launch", "--alone-s=0.1", "--ranks=2", "sh", "-c"]
     command = f'if [ "$RANK" = 0 ]; then {OWN_SESSION.format(path=pid_file)}{then}; else exec sleep 600; fi'
     with subprocess.Popen([*argv, command], env=os.environ | place) as launcher:
-        wait_until("its process runs", pid_file.exists, 30)
+        wait_until("its process runs", pid_file.exists, FACT_S)
         pid = int(pid_file.read_text())
         assert is_alive(pid)
         launcher.send_signal(signal.SIGTERM)
-        assert launcher.wait(60) == 128 + signal.SIGTERM
-    wait_until("nothing of it is left", lambda: not is_alive(pid), 10)
+        assert launcher.wait(FACT_S) == 128 + signal.SIGTERM
+    wait_until("nothing of it is left", lambda: not is_alive(pid), FACT_S)
 
 
 def base(node: int, nodes: int, *words: str, **more: str) -> "subprocess.Popen[str]":
@@ -50,7 +51,7 @@ def base(node: int, nodes: int, *words: str, **more: str) -> "subprocess.Popen[s
 def test_a_base_that_no_agent_told_of_its_coordinator_trains_on_its_own_nodes() -> None:
     says = 'echo "$RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT"'
     nodes = [base(node, 2, "sh", "-c", says) for node in (0, 1)]
-    said = [node.communicate(timeout=60) for node in nodes]
+    said = [node.communicate(timeout=FACT_S) for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0], said
     places = [out.split(" at ") for out, _ in said]
     assert [rank for rank, _ in places] == ["0 of 2", "1 of 2"]
@@ -62,12 +63,12 @@ def test_a_base_that_no_agent_told_of_its_coordinator_trains_on_its_own_nodes() 
 
 def test_a_base_that_trains_by_itself_ends_as_its_program_does() -> None:
     failing = base(0, 1, "sh", "-c", "exit 3")
-    failing.communicate(timeout=60)
+    failing.communicate(timeout=FACT_S)
     assert failing.returncode == 3
 
 
 def test_a_replica_without_its_coordinators_address_is_told_what_is_missing() -> None:
     replica = base(0, 1, "true", STEWARD_ELASTIC_ROLE="replica")
-    _, said = replica.communicate(timeout=60)
+    _, said = replica.communicate(timeout=FACT_S)
     assert replica.returncode == 2
     assert "STEWARD_ELASTIC_ADDRESS is not in the environment" in said

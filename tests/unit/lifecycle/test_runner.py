@@ -14,7 +14,7 @@ from steward.adapters.wire.setup_messages import MAX_LOG
 from steward.lifecycle.output import MAX_NODE_LOG, scripts_log
 from steward.model.setup import SetupState
 from tests.fakes.setups import NodeDisk
-from tests.fakes.until import until
+from tests.fakes.until import LIMITS_S, until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -87,9 +87,12 @@ def test_when_time_is_over_nothing_of_the_script_is_left(disk: NodeDisk) -> None
     """Not the child in the background, nor the one that made itself a session of its own."""
     disk.script(f"{SLEEP} & setsid {SLEEP} & {SLEEP}\n")
     disk.script("true\n", "late.sh")
-    report = disk.run(disk.order(hooks=("on_create.sh", "late.sh"), limit_s=1.5))
+    for limit_s in (1.5, *LIMITS_S[1:]):
+        report = disk.run(disk.order(f"t{limit_s:g}", hooks=("on_create.sh", "late.sh"), limit_s=limit_s))
+        if report.step == "OnCreate":
+            break
     assert (report.state, report.step) == (SetupState.FAILED, "OnCreate")
-    assert report.why == "execution timed out after 1.5 s"
+    assert report.why == f"execution timed out after {limit_s:g} s"
     until("they are gone", lambda: not sleepers())
 
 
@@ -194,7 +197,7 @@ def test_a_node_log_that_cannot_be_written_is_told_with_its_remedy(disk: NodeDis
 
 
 def test_a_runner_that_is_told_to_stop_ends_its_script_and_says_so(disk: NodeDisk) -> None:
-    disk.script(f"echo $$ > {disk.home}/pid.new; mv {disk.home}/pid.new {disk.home}/pid; exec sleep 300\n")
+    disk.script(f"echo $$ > {disk.home}/pid.new; mv {disk.home}/pid.new {disk.home}/pid; exec sleep 1000\n")
     setup = disk.begin(disk.order())
     until("it runs", lambda: (disk.home / "pid").exists() and setup.script() is not None)
     script = look(int((disk.home / "pid").read_text()))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from steward.adapters.wire.verdict_line import ASKED, Fine, Unknown, ask_verdict
+from tests.fakes.until import FACT_S
 
 
 @contextmanager
@@ -25,7 +26,7 @@ def agent(path: Path, *pieces: bytes, hang: bool = False) -> Iterator[None]:
                     peer.sendall(piece)
                     time.sleep(0.01)
                 if hang:
-                    done.wait(10)
+                    done.wait(FACT_S)
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -38,12 +39,12 @@ def agent(path: Path, *pieces: bytes, hang: bool = False) -> Iterator[None]:
 
 def test_the_agents_answer_comes_back_also_in_pieces(tmp_path: Path) -> None:
     with agent(tmp_path / "s", b"steward/1 ", b"fine\n", hang=True):
-        assert ask_verdict(tmp_path / "s", limit_s=10) == Fine()
+        assert ask_verdict(tmp_path / "s", limit_s=FACT_S) == Fine()
 
 
 def test_an_agent_that_hangs_up_without_an_answer_has_said_nothing(tmp_path: Path) -> None:
     with agent(tmp_path / "s"):
-        assert ask_verdict(tmp_path / "s", limit_s=10) == Unknown(why="the agent's answer is malformed")
+        assert ask_verdict(tmp_path / "s", limit_s=FACT_S) == Unknown(why="the agent's answer is malformed")
 
 
 def test_an_agent_that_does_not_answer_in_time_is_not_waited_for(tmp_path: Path) -> None:
@@ -53,7 +54,7 @@ def test_an_agent_that_does_not_answer_in_time_is_not_waited_for(tmp_path: Path)
 
 def test_an_endless_answer_is_not_read_to_its_end(tmp_path: Path) -> None:
     with agent(tmp_path / "s", b"x" * 4096, hang=True):
-        assert ask_verdict(tmp_path / "s", limit_s=10) == Unknown(why="the agent's answer is malformed")
+        assert ask_verdict(tmp_path / "s", limit_s=FACT_S) == Unknown(why="the agent's answer is malformed")
 
 
 def test_without_an_agent_nothing_is_known(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from steward.ports import Retryable
+from steward.testbed import wait
 from steward.testbed.wait import NotInTime, calm, wait_until, wait_until_empty
+from tests.fakes.until import FACT_S
 
 
 def answers(*values: object) -> Callable[[], object]:
@@ -22,12 +25,31 @@ def answers(*values: object) -> Callable[[], object]:
     return look
 
 
+@dataclass
+class Ticking:
+    """A clock on which each look at it takes time."""
+
+    by_s: float
+    now: float = 0.0
+
+    def monotonic(self) -> float:
+        self.now += self.by_s
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def one() -> float:
+    return 1.0
+
+
 def test_the_first_true_answer_is_returned() -> None:
-    assert wait_until("it is there", answers(0, "", "yes"), 5, every_s=0) == "yes"
+    assert wait_until("it is there", answers(0, "", "yes"), FACT_S, every_s=0) == "yes"
 
 
 def test_a_failed_look_counts_as_not_yet() -> None:
-    assert wait_until("it is there", answers(Retryable("no slurmctld"), 7), 5, every_s=0) == 7
+    assert wait_until("it is there", answers(Retryable("no slurmctld"), 7), FACT_S, every_s=0) == 7
 
 
 def test_what_came_true_during_a_look_that_took_all_of_the_time_is_seen() -> None:
@@ -52,19 +74,16 @@ def test_the_message_ends_with_what_the_teller_saw() -> None:
 
 
 def test_nothing_left_is_the_end_of_waiting_for_empty() -> None:
-    wait_until_empty("no job is left", answers([1], []), 5, every_s=0)
+    wait_until_empty("no job is left", answers([1], []), FACT_S, every_s=0)
 
 
-def test_what_goes_on_is_waited_for_beyond_its_time() -> None:
+def test_what_goes_on_is_waited_for_beyond_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a daemon starts late, but it starts."""
+    now = Ticking(by_s=0.005)
     steps = iter(range(1000))
-
-    def look() -> bool:
-        time.sleep(0.01)
-        return next(steps) >= 4
-
     moving: Iterator[int] = iter(range(1000))
-    assert wait_until("it is up", look, 0.02, every_s=0, moves=lambda: next(moving))
+    monkeypatch.setattr(wait, "time", now)
+    assert wait_until("it is up", lambda: next(steps) >= 10, 0.02, every_s=0, moves=lambda: next(moving), share=one)
 
 
 def test_what_stands_still_has_only_its_time() -> None:

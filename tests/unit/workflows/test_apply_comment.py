@@ -8,7 +8,7 @@ from steward.model.action import CommentJob, ProbeNode
 from steward.model.ask import Answer
 from steward.model.ids import JobId, Key
 from tests.fakes.slurm import FakeSlurm
-from tests.fakes.until import until
+from tests.fakes.until import FACT_S, until
 from tests.unit.workflows.test_apply import J7, N1, WHY, Bench, answer, down
 
 COMMENT = CommentJob(key=Key("comment:7"), why=WHY, job=J7, text="steward: resumed 1x")
@@ -22,7 +22,7 @@ class SlowComments(FakeSlurm):
 
     def comment(self, *words: Any) -> None:
         self.commented += 1
-        self.may_go.wait(10.0)
+        self.may_go.wait(FACT_S)
         super().comment(*words)
 
 

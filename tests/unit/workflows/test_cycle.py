@@ -30,7 +30,7 @@ from tests.builders.want import a_want
 from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeAgents, FakeNotifier, FakeProvider, FakeSite, FakeStore, FakeWitness
 from tests.fakes.slurm import FakeSlurm
-from tests.fakes.until import until
+from tests.fakes.until import FACT_S, until
 from tests.unit.workflows.test_apply import N1, WHY, an_ask, down, launch
 
 NOW = 1000.0
@@ -213,7 +213,7 @@ def test_a_pause_is_in_the_store_before_the_caller_is_told() -> None:
     until("the command rang", lambda: bench.bell.is_rung)
     assert caller.is_alive()
     bench.cycle.turn()
-    caller.join(5.0)
+    caller.join(FACT_S)
     assert bench.store.memory.paused
     assert "anna" in bench.store.log[-1].text
     assert "maintenance" in bench.store.log[-1].text
@@ -227,7 +227,7 @@ def test_resuming_actions_resets_the_breakers() -> None:
     caller.start()
     until("the command rang", lambda: bench.bell.is_rung)
     bench.cycle.turn()
-    caller.join(5.0)
+    caller.join(FACT_S)
     memory = bench.store.memory
     assert (memory.paused, memory.breakers, memory.breakers_reset) == (False, {}, NOW)
 
@@ -245,7 +245,7 @@ def test_it_stops_when_told_to_and_feeds_the_watchdog_until_then() -> None:
     bench.bell.ring()
     until("the bell woke it", lambda: len(bench.snapshots) >= 2)
     bench.cycle.stop()
-    thread.join(5.0)
+    thread.join(FACT_S)
     assert not thread.is_alive()
     assert "2 nodes" in bench.notifier.told[-1]
 

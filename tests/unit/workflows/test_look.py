@@ -6,7 +6,7 @@ import time
 from steward.workflows.look import Look
 from steward.workflows.pool import Pool
 from tests.fakes.clock import FakeClock
-from tests.fakes.until import until
+from tests.fakes.until import FACT_S, until
 
 
 class Slowly:
@@ -28,6 +28,6 @@ def test_a_read_whose_answer_is_there_is_not_under_way_any_more() -> None:
     until("the first was read", lambda: look.tried(clock.at))
     clock.at += 1.0
     look.start()
-    assert goes.wait(5.0)
+    assert goes.wait(FACT_S)
     assert look.fresh(clock.at) is not None
     assert look.running_since is None

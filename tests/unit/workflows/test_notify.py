@@ -15,7 +15,7 @@ from tests.builders.notify import RULE, an_event
 from tests.builders.picture import n
 from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeStore
-from tests.fakes.until import until
+from tests.fakes.until import FACT_S, until
 
 
 class PowerCut(BaseException):
@@ -183,7 +183,7 @@ def test_events_that_concern_nobody_cost_no_write() -> None:
 
 def test_a_channel_that_hangs_holds_up_no_other_and_no_stop() -> None:
     let_go, store, good = threading.Event(), FakeStore(), FakeMessenger()
-    bad = FakeMessenger(before=lambda: let_go.wait(30.0))
+    bad = FakeMessenger(before=lambda: let_go.wait(FACT_S))
     channels = [
         Channel(kind=ChannelKind.COMMAND, rule=ChannelRule(name=name, levels=frozenset(Level)), messenger=messenger)
         for name, messenger in (("bad", bad), ("good", good))

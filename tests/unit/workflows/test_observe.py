@@ -24,7 +24,7 @@ from tests.builders.picture import a_cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeAgents, FakeProvider
 from tests.fakes.slurm import FakeSlurm
-from tests.fakes.until import until
+from tests.fakes.until import FACT_S, until
 from tests.unit.workflows.test_apply import an_ask
 
 
@@ -39,7 +39,7 @@ class SlowSlurm(FakeSlurm):
     def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
         self.reads += 1
         if self.hangs:
-            self.comes_back.wait(10.0)
+            self.comes_back.wait(FACT_S)
         return super().nodes(only)
 
 
@@ -121,7 +121,7 @@ def test_slurm_that_answers_again_gives_a_fresh_picture() -> None:
 
 def test_a_hung_slurm_does_not_hang_the_look() -> None:
     bench = Bench(patience=QUICK)
-    bench.look()
+    until("it was read", lambda: bench.look().slurm is Freshness.FRESH)
     bench.slurm.hangs = True
     began = time.monotonic()
     assert bench.look().slurm is Freshness.OLD
@@ -132,7 +132,7 @@ def test_a_hung_slurm_does_not_hang_the_look() -> None:
 @pytest.mark.timeout(300)
 def test_a_waiting_shim_shortens_the_patience() -> None:
     bench = Bench(patience=Patience(close=0.0, usual=600.0, asked=0.1))
-    bench.look()
+    until("it was read", lambda: bench.look().slurm is Freshness.FRESH)
     bench.slurm.hangs = True
     ask = an_ask()
     bench.agents.waiting[ask.id] = ask
@@ -143,7 +143,7 @@ def test_a_waiting_shim_shortens_the_patience() -> None:
 
 def test_a_hung_read_is_not_begun_a_second_time() -> None:
     bench = Bench(patience=QUICK)
-    bench.look()
+    until("it was read", lambda: bench.look().slurm is Freshness.FRESH)
     bench.slurm.hangs = True
     reads = bench.slurm.reads
     bench.look()
@@ -154,7 +154,7 @@ def test_a_hung_read_is_not_begun_a_second_time() -> None:
 
 def test_a_read_that_comes_in_late_rings_and_is_used() -> None:
     bench = Bench(patience=QUICK)
-    bench.look()
+    until("it was read", lambda: bench.look().slurm is Freshness.FRESH)
     bench.slurm.hangs = True
     bench.look()
     bench.bell.wait(0.0)
@@ -166,7 +166,7 @@ def test_a_read_that_comes_in_late_rings_and_is_used() -> None:
 
 def test_a_late_read_from_before_our_own_action_is_not_used() -> None:
     bench = Bench(patience=QUICK)
-    bench.look()
+    until("it was read", lambda: bench.look().slurm is Freshness.FRESH)
     bench.slurm.hangs = True
     bench.look()
     bench.observer.changed(None)

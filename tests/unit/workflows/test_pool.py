@@ -5,7 +5,7 @@ import weakref
 
 from steward.adapters.offload import Threads
 from steward.workflows.pool import Pool
-from tests.fakes.until import until
+from tests.fakes.until import FACT_S, until
 
 
 class Picture:
@@ -26,7 +26,7 @@ def test_an_idle_thread_of_a_pool_does_not_keep_what_its_last_call_was_about() -
 def test_an_idle_thread_of_asyncios_does_not_keep_what_its_last_call_was_about() -> None:
     async def story() -> weakref.ref[Picture]:
         picture = Picture()
-        await Threads(1).call(picture.look, name="look", timeout_s=10.0)
+        await Threads(1).call(picture.look, name="look", timeout_s=FACT_S)
         return weakref.ref(picture)
 
     kept = asyncio.run(story())
