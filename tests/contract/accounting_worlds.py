@@ -16,6 +16,7 @@ from steward.testbed.faults import FaultKind, fault
 from steward.testbed.wait import wait_until
 from tests.fakes.accounting import FakeAccounting
 from tests.fakes.slurm_cluster import FakeCluster
+from tests.fakes.until import FACT_S
 
 
 class AccountingWorld(Protocol):
@@ -46,7 +47,7 @@ class AccountingWorld(Protocol):
     def step(self) -> None:
         """Let a little time pass."""
 
-    def wait(self, sentence: str, holds: Callable[[], bool], deadline_s: float = 30.0) -> None:
+    def wait(self, sentence: str, holds: Callable[[], bool], deadline_s: float = FACT_S) -> None:
         end = time.monotonic() + deadline_s
         while not holds():
             assert time.monotonic() < end, f"not within {deadline_s:g} s: {sentence}"

@@ -21,12 +21,13 @@ from pathlib import Path
 from steward.testbed.local_setup import free_ports
 from steward.testbed.wait import pause_s
 from tests.contract.installed import search_path, version
+from tests.fakes.until import FACT_S
 
 PARTITIONS = "partitions.conf"
 """Included by slurm.conf."""
 _NOTHING = "# No partition.\n"
 _IDLE = {"idle", "planned"}
-_READY_S = 30.0
+_READY_S = FACT_S
 
 
 @dataclass(kw_only=True)
@@ -60,7 +61,7 @@ class Cluster:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=30,
+            timeout=FACT_S,
             check=False,
         )
         assert not check or done.returncode == 0, f"{argv}: rc={done.returncode} {done.stdout} {done.stderr}"
@@ -78,14 +79,14 @@ class Cluster:
     def show_job(self, job: int) -> str:
         return self.run("scontrol", "-o", "show", "job", str(job))
 
-    def wait(self, sentence: str, holds: Callable[[], bool], deadline_s: float = 20.0) -> None:
+    def wait(self, sentence: str, holds: Callable[[], bool], deadline_s: float = FACT_S) -> None:
         began = time.monotonic()
         while not holds():
             waited_s = time.monotonic() - began
             assert waited_s < deadline_s, f"not within {deadline_s:g} s: {sentence}\n{self.log_tail()}"
             time.sleep(pause_s(waited_s))
 
-    def wait_job(self, job: int, state: str, deadline_s: float = 20.0) -> None:
+    def wait_job(self, job: int, state: str, deadline_s: float = FACT_S) -> None:
         self.wait(f"job {job} is {state}", lambda: f"JobState={state} " in self.show_job(job), deadline_s)
 
     def log_tail(self) -> str:

@@ -5,6 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from tests.fakes.until import FACT_S
+
 PROGRAMS = ("slurmctld", "slurmd", "scontrol", "sbatch", "munged")
 _USUAL = "/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -25,5 +27,7 @@ def missing(root: Path = Path("/")) -> list[str]:
 
 def version(root: Path = Path("/")) -> str:
     prefix = () if root == Path("/") else ("chroot", str(root))
-    out = subprocess.run([*prefix, "slurmctld", "-V"], capture_output=True, text=True, timeout=10, check=True).stdout
+    out = subprocess.run(
+        [*prefix, "slurmctld", "-V"], capture_output=True, text=True, timeout=FACT_S, check=True
+    ).stdout
     return out.split()[-1]

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-UP_S = 10.0
+from tests.fakes.until import FACT_S
+
+UP_S = FACT_S
 
 
 def is_installed() -> bool:
@@ -42,4 +44,4 @@ def a_munged() -> Iterator[Path]:
 def short_lived(socket: Path, payload: str, ttl_s: int) -> str:
     """A credential that is good for that long, by the command of MUNGE's own."""
     argv = ["munge", f"--socket={socket}", f"--ttl={ttl_s}", f"--string={payload}"]
-    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=10).stdout.strip()
+    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=FACT_S).stdout.strip()

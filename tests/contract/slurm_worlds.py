@@ -14,6 +14,7 @@ from steward.model.why import Why
 from steward.ports import Retryable, SlurmPort
 from tests.contract.cluster import Cluster
 from tests.fakes.slurm import FakeSlurm
+from tests.fakes.until import FACT_S
 
 
 def a_nudge(
@@ -110,7 +111,7 @@ class SlurmWorld(Protocol):
     def node(self, name: str) -> Node:
         return self.port.nodes()[NodeName(name)]
 
-    def wait(self, sentence: str, holds: Callable[[], bool], deadline_s: float = 30.0) -> None:
+    def wait(self, sentence: str, holds: Callable[[], bool], deadline_s: float = FACT_S) -> None:
         end = time.monotonic() + deadline_s
         while not holds():
             assert time.monotonic() < end, f"not within {deadline_s:g} s: {sentence}"

@@ -16,7 +16,6 @@ from tests.fakes.aws_bench import KEY, REGION
 from tests.fakes.live_head import LiveHead, a_live_head
 from tests.fakes.until import until
 
-LIMIT_S = 60.0
 """Of real seconds: enough where the machine has much else to do."""
 Aws = Callable[..., Any]
 
@@ -87,7 +86,7 @@ def counts(head: LiveHead, group: str = "workers") -> tuple[str, int, int]:
 
 
 def comes_to(head: LiveHead, status: str, count: int, group: str = "workers") -> None:
-    until(f"{group} {status} with {count}", lambda: counts(head, group) == (status, count, count), LIMIT_S)
+    until(f"{group} {status} with {count}", lambda: counts(head, group) == (status, count, count))
 
 
 def ids(head: LiveHead, group: str = "workers") -> list[str]:
@@ -121,14 +120,14 @@ def test_a_cluster_from_its_beginning_to_its_end_with_the_aws_command(head: Live
     comes_to(head, "InService", 2)
 
     aws("update-cluster-software", "--cluster-name", "ml-cluster")
-    until("the update succeeded", lambda: _software(head) == "Succeeded", LIMIT_S)
+    until("the update succeeded", lambda: _software(head) == "Succeeded")
     assert counts(head) == ("InService", 2, 2)
 
     aws("update-cluster", "--cluster-name", "ml-cluster", "--instance-groups-to-delete", "workers")
-    until("the group is gone", lambda: _groups(head) == ["controller"], LIMIT_S)
+    until("the group is gone", lambda: _groups(head) == ["controller"])
 
     assert aws("delete-cluster", "--cluster-name", "ml-cluster")["ClusterArn"] == arn
-    until("the cluster is gone", lambda: not head.aws.boto().list_clusters()["ClusterSummaries"], LIMIT_S)
+    until("the cluster is gone", lambda: not head.aws.boto().list_clusters()["ClusterSummaries"])
     assert "(ResourceNotFound)" in aws("describe-cluster", "--cluster-name", "ml-cluster")
 
 
@@ -156,7 +155,7 @@ def test_capacity_that_comes_late_is_used_as_it_comes(head: LiveHead) -> None:
     with head.lock:
         head.world.machines.room = 2
     boto.create_cluster(**a_cluster(MinInstanceCount=3))
-    until("two of four are there", lambda: counts(head) == ("Creating", 2, 4), LIMIT_S)
+    until("two of four are there", lambda: counts(head) == ("Creating", 2, 4))
     nodes = boto.list_cluster_nodes(ClusterName="ml-cluster", IncludeNodeLogicalIds=True)["ClusterNodeSummaries"]
     waiting = [one for one in nodes if not one["InstanceId"]]
     assert len(waiting) == 2
@@ -176,7 +175,6 @@ def test_nodes_are_added_followed_and_replaced_with_boto3(head: LiveHead) -> Non
     until(
         "the added node runs",
         lambda: boto.describe_cluster_node(**one)["NodeDetails"]["InstanceStatus"]["Status"] == "Running",
-        LIMIT_S,
     )
     comes_to(head, "InService", 3)
     before = boto.describe_cluster_node(**one)["NodeDetails"]["InstanceId"]
@@ -185,7 +183,6 @@ def test_nodes_are_added_followed_and_replaced_with_boto3(head: LiveHead) -> Non
     until(
         "it has another instance",
         lambda: boto.describe_cluster_node(**one)["NodeDetails"].get("InstanceId", before) != before,
-        LIMIT_S,
     )
     comes_to(head, "InService", 3)
 
@@ -197,7 +194,7 @@ def test_a_scaling_is_an_operation_with_events(head: LiveHead) -> None:
     scalings = boto.get_paginator("list_cluster_operations").paginate(ClusterName="ml-cluster")
     (operation,) = [one for page in scalings for one in page["ClusterOperationSummaries"]]
     asked = {"ClusterName": "ml-cluster", "OperationId": operation["OperationId"]}
-    until("the operation is done", lambda: boto.describe_cluster_operation(**asked)["Status"] == "Done", LIMIT_S)
+    until("the operation is done", lambda: boto.describe_cluster_operation(**asked)["Status"] == "Done")
     pages = boto.get_paginator("list_cluster_events")
     events = pages.paginate(ClusterName="ml-cluster", PaginationConfig={"PageSize": 2})
     found = [one for page in events for one in page["Events"]]

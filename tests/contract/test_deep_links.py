@@ -15,6 +15,7 @@ from steward.model.deep import DeepKind, DeepResult
 from steward.model.ids import NodeName
 from steward.policy.deep.judge import judge
 from tests.fakes.deep_bench import DeepBench
+from tests.fakes.until import FACT_S
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("tc") is None, reason="makes network namespaces: needs root and iproute2"
@@ -62,7 +63,7 @@ class Links:
 
 
 def ip(*words: str, check: bool = True) -> None:
-    run(["ip", *words], timeout_s=10, check=check)
+    run(["ip", *words], timeout_s=FACT_S, check=check)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import requests
 from steward.testbed.local_setup import free_ports
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import an_api
-from tests.fakes.until import until
+from tests.fakes.until import FACT_S, until
 
 FOLDER = Path(__file__).parents[2] / "monitoring"
 RULES = FOLDER / "steward-alerts.yml"
@@ -29,7 +29,7 @@ class Watched:
     names: frozenset[str]
 
     def ask(self, path: str, **query: str) -> Any:
-        answer = requests.get(f"{self.url}/api/v1/{path}", params=query, timeout=30).json()
+        answer = requests.get(f"{self.url}/api/v1/{path}", params=query, timeout=FACT_S).json()
         assert answer["status"] == "success", answer
         return answer["data"]
 
@@ -49,7 +49,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     folder = tmp_path_factory.mktemp("prometheus")
     with an_api() as api:
         api.show(a_cluster().job().opted_in().lost("n2"))
-        told = requests.get(f"{api.url}/metrics", timeout=10).text
+        told = requests.get(f"{api.url}/metrics", timeout=FACT_S).text
         (port,) = free_ports(1)
         config = {
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},

@@ -21,6 +21,7 @@ from steward.testbed.local_setup import free_ports
 from tests.contract.cluster import Cluster, running
 from tests.contract.installed import missing
 from tests.contract.provider import OTHER, SLOT, ProviderContract
+from tests.fakes.until import FACT_S
 
 BOTH = pytest.mark.parametrize("up", ["shown", "hidden"], indirect=True)
 NODES = (NodeName("n1"), NodeName("n2"))
@@ -66,13 +67,13 @@ class Site:
         return power_of(self.slurm.nodes().get(node))
 
     def wait_power(self, power: Power, node: NodeName = NODES[0]) -> None:
-        self.cluster.wait(f"{node} is {power.value}", lambda: self.power(node) is power, 30)
+        self.cluster.wait(f"{node} is {power.value}", lambda: self.power(node) is power, FACT_S)
 
     def all_off(self) -> None:
         """Every power cycle is over, so that the next test begins with powered-down nodes."""
         for how in ("fail", "slow"):
             (self.folder / how).unlink(missing_ok=True)
-        quiet_since, end = time.monotonic(), time.monotonic() + 60
+        quiet_since, end = time.monotonic(), time.monotonic() + FACT_S
         while time.monotonic() < quiet_since + 2.5:  # Slurm may lose an order, and hides what is about to come up
             assert time.monotonic() < end, f"nodes do not stay powered down\n{self.cluster.log_tail()}"
             for node in NODES:
@@ -132,7 +133,7 @@ class Patient:
         self.reboot = provider.reboot
 
     def launch(self, slot: Slot, token: str) -> Instance:
-        end = time.monotonic() + 40
+        end = time.monotonic() + FACT_S
         while True:
             try:
                 return self._provider.launch(slot, token)
@@ -194,7 +195,7 @@ def test_a_node_that_was_told_twice_to_come_up_is_running_and_can_be_ended(site:
     assert provider.instances()[made.id].state is InstanceState.RUNNING
     assert site.slurm.nodes()[NODES[0]].is_schedulable
     provider.terminate(made.id)
-    site.cluster.wait("it is gone", lambda: not _is_up(provider, site), 30)
+    site.cluster.wait("it is gone", lambda: not _is_up(provider, site), FACT_S)
 
 
 def _is_up(provider: PowerProvider, site: Site) -> bool:
@@ -207,7 +208,7 @@ def test_a_resume_program_that_fails_is_a_failed_launch_and_the_next_one_works(s
     provider = site.provider(tmp_path / "power.json")
     (site.folder / "fail").touch()
     made = provider.launch(SLOT, "t1")
-    site.cluster.wait("it has failed", lambda: provider.instances()[made.id].state is InstanceState.GONE, 40)
+    site.cluster.wait("it has failed", lambda: provider.instances()[made.id].state is InstanceState.GONE, FACT_S)
     assert "ResumeTimeout" in provider.instances()[made.id].interrupted
     site.all_off()  # Slurm's suspend program for the one that failed would kill the next one's slurmd
     Patient(provider).launch(SLOT, "t2")

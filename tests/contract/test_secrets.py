@@ -19,7 +19,7 @@ from steward.model.proof import payload
 from steward.testbed.local_setup import free_ports
 from tests.contract.munged import a_munged, is_installed
 from tests.fakes.aws_bench import KEY, signed
-from tests.fakes.until import until
+from tests.fakes.until import FACT_S, until
 
 CANARY = "CANARY-8c1f"
 PAGES = (
@@ -123,7 +123,7 @@ def speak(place: Place) -> list[str]:
     said = [str(client.test_channels())]
     for page in PAGES:
         said.append(requests.get(f"{place.url}/v1/{page}", timeout=90).text)
-    said.append(requests.get(f"{place.url}/metrics", timeout=10).text)
+    said.append(requests.get(f"{place.url}/metrics", timeout=FACT_S).text)
     with pytest.raises(HeadError):
         Client(place.url, lambda carries: credentials[0]).pause("a replay")
     said.append(post(place, "/v1/pause", b"{}", {"Authorization": f"MUNGE {place.munge.encode(CANARY.encode())}"}))
@@ -135,12 +135,12 @@ def speak(place: Place) -> list[str]:
 
 
 def post(place: Place, path: str, body: bytes, headers: dict[str, str]) -> str:
-    return requests.post(place.url + path, data=body, headers=headers, timeout=30).text
+    return requests.post(place.url + path, data=body, headers=headers, timeout=FACT_S).text
 
 
 def answers(place: Place) -> bool:
     try:
-        return requests.get(f"{place.url}/v1/status", timeout=5).ok
+        return requests.get(f"{place.url}/v1/status", timeout=FACT_S).ok
     except requests.ConnectionError:
         return False
 

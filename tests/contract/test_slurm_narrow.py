@@ -16,6 +16,7 @@ from steward.ports import Retryable
 from tests.contract.conftest import Clusters, linked, wrappers
 from tests.contract.installed import version
 from tests.contract.slurm_worlds import RealWorld, SlurmWorld
+from tests.fakes.until import FACT_S
 
 MARK = Mark(check="xid", action="drain", id="c1")
 N1, N2, N3, N9 = (NodeName(name) for name in ("n1", "n2", "n3", "n9"))
@@ -234,7 +235,7 @@ def test_slurms_own_library_tells_of_nodes_as_scontrol_does_but_for_their_partit
     cluster = clusters.of(slurm_root)
     if slurm_root != Path("/"):
         monkeypatch.setenv("PATH", f"{wrappers(tmp_path, slurm_root)}:/usr/sbin:/usr/bin:/sbin:/bin")
-    commands = Commands(conf=cluster.env["SLURM_CONF"], timeout_s=10.0, max_bytes=MAX_BYTES)
+    commands = Commands(conf=cluster.env["SLURM_CONF"], timeout_s=FACT_S, max_bytes=MAX_BYTES)
     by_scontrol = commands.some_nodes(
         "scontrol", "--all", "--oneliner", "show", "node", "n1,n3", env={"SLURM_TIME_FORMAT": "%s"}
     )

@@ -16,6 +16,7 @@ from steward.model.node import Node
 from tests.contract.cluster import Cluster, running
 from tests.contract.conftest import Clusters, wrappers
 from tests.contract.slurm_worlds import RealWorld
+from tests.fakes.until import FACT_S
 
 MARK = Mark(check="xid", action="drain", id="c1")
 N1, N2, N3 = NodeName("n1"), NodeName("n2"), NodeName("n3")
@@ -30,7 +31,7 @@ def world(slurm_root: Path, clusters: Clusters, tmp_path: Path, monkeypatch: pyt
 
 
 def commands(cluster: Cluster) -> Commands:
-    return Commands(conf=cluster.env["SLURM_CONF"], timeout_s=10.0, max_bytes=MAX_BYTES)
+    return Commands(conf=cluster.env["SLURM_CONF"], timeout_s=FACT_S, max_bytes=MAX_BYTES)
 
 
 def by_json(world: RealWorld) -> dict[JobId, Job]:

@@ -9,11 +9,11 @@ LIMITS_S = (0.5, 5.0, FACT_S)
 """To run into: a longer one where what must begin before has not begun."""
 
 
-def until(sentence: str, true: Callable[[], object]) -> None:
+def until(sentence: str, true: Callable[[], object], limit_s: float = FACT_S) -> None:
     """Returns when `true()` is, a fact of another thread; AssertionError naming `sentence` when that takes too long."""
-    end = time.monotonic() + FACT_S
+    end = time.monotonic() + limit_s
     while not true():
-        assert time.monotonic() < end, f"not within {FACT_S:g} s: {sentence}"
+        assert time.monotonic() < end, f"not within {limit_s:g} s: {sentence}"
         time.sleep(0.002)
 
 

@@ -3,6 +3,7 @@
 import os
 import sys
 import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def test_a_program_that_hangs_is_ended_in_time_with_all_its_children(tmp_path: P
             break
 
     for pid in pids.read_text().split():
-        until("it is ended", lambda pid=pid: not is_alive(int(pid)))
+        until("it is ended", partial(is_dead, int(pid)))
 
 
 def test_a_child_left_in_the_background_does_not_hold_us_up_and_is_ended(tmp_path: Path) -> None:
@@ -56,15 +57,15 @@ def test_a_child_left_in_the_background_does_not_hold_us_up_and_is_ended(tmp_pat
     done = run(["sh", "-c", f"sleep 1000 & echo $! > {pid}; echo done"], timeout_s=FACT_S)
 
     assert done.text == "done\n"
-    until("it is ended", lambda: not is_alive(int(pid.read_text())))
+    until("it is ended", partial(is_dead, int(pid.read_text())))
 
 
-def is_alive(pid: int) -> bool:
+def is_dead(pid: int) -> bool:
     """Killed processes may stay as zombies until init reaps them."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except OSError:
-        return False
+        return True
 
 
 def test_output_is_cut_and_that_is_told() -> None:

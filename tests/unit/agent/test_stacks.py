@@ -27,7 +27,6 @@ J7 = JobId(7)
 TRAINS = """
 import sys, time
 from steward import job
-from tests.fakes.until import until
 job.allow_stacks()
 def collective_that_never_ends():
     print("ready", flush=True)

@@ -2,14 +2,17 @@
 
 import json
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from steward.adapters.slurm import records
+from steward.adapters import process
+from steward.adapters.slurm import commands, records
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.ports import Retryable
+from tests.fakes.until import FACT_S
 
 RECORDING = Path(__file__).parents[2] / "recordings" / "24.11.5"
 _MIB = 1 << 20
@@ -28,7 +31,7 @@ def with_cores(record: dict[str, Any], cores: int) -> dict[str, Any]:
 
 
 def slurm(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, *, body: str, max_bytes: int = 64 * _MIB, timeout_s: float = 20.0
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, body: str, max_bytes: int = 64 * _MIB, timeout_s: float = FACT_S
 ) -> CommandLineSlurm:
     """A Slurm whose scontrol does `body` with its options in $*, but for its version; its text cannot be read."""
     version = '[ "$*" = --version ] && exec echo "slurm 24.11.5"'
@@ -92,10 +95,11 @@ def test_it_tells_of_an_answer_that_comes_near_to_what_may_be(
 def test_it_tells_of_an_answer_that_came_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = tmp_path / "answer.json"
     answer.write_text(json.dumps({**whole(), "jobs": []}))
-    port = slurm(tmp_path, monkeypatch, body=f"sleep 2; cat {answer}", timeout_s=3.9)
+    port = slurm(tmp_path, monkeypatch, body=f"cat {answer}")
+    monkeypatch.setattr(commands, "run", lambda *argv, **how: replace(process.run(*argv, **how), seconds=FACT_S - 1))
     port.jobs()
 
-    assert "s of 3.9 s" in port.describe()
+    assert "59.0 s of 60 s" in port.describe()
 
 
 def test_the_values_of_a_long_answer_are_never_held_all_at_once() -> None:
