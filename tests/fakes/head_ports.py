@@ -16,6 +16,7 @@ from steward.model.observed import AgentView
 from steward.model.witness import Address, Witness, WitnessSeen
 from steward.policy.job.ledger import Line, changed_lines, key_of
 from steward.ports import LedgerQuery, PortError, Stale
+from tests.fakes.until import FACT_S
 
 
 @dataclass(kw_only=True)
@@ -173,7 +174,7 @@ class FakeProvider:
 
     def launch(self, slot: Slot, token: str) -> Instance:
         self.calls.append(f"launch {slot.node} {token}")
-        self.gate.wait(5.0)
+        self.gate.wait(FACT_S)
         if self.refuse is not None:
             raise self.refuse
         id = InstanceId(f"i-{token}")

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 FACT_S = 60.0
-LIMITS_S = (0.5, 5.0, FACT_S)
+LIMITS_S = (1.0, 10.0, FACT_S)
 """To run into: a longer one where what must begin before has not begun."""
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from steward.adapters.process import run
 from steward.model.elastic_spec import BadSpec, ElasticWords
+from tests.fakes.until import FACT_S
 
 SPANK = Path(__file__).parents[2] / "spank"
 
@@ -45,5 +46,5 @@ def pythons(text: str) -> str:
 @given(texts=st.lists(TEXTS, min_size=20, max_size=60))
 def test_both_readers_agree(reader: Path, texts: list[str]) -> None:
     given_lines = "".join(f"{text}\n" for text in texts).encode()
-    done = subprocess.run([reader], input=given_lines, capture_output=True, timeout=20, check=True)
+    done = subprocess.run([reader], input=given_lines, capture_output=True, timeout=FACT_S, check=True)
     assert done.stdout.decode().splitlines() == [pythons(text) for text in texts]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from steward.adapters.process import run
 from steward.model.resume_mode import ResumeMode
+from tests.fakes.until import FACT_S
 
 SPANK = Path(__file__).parents[2] / "spank"
 
@@ -49,6 +50,6 @@ def pythons(text: str) -> str:
 @given(texts=st.lists(TEXTS, min_size=20, max_size=60))
 def test_both_readers_agree(reader: Path, texts: list[str]) -> None:
     given_lines = "".join(f"{text}\n" for text in texts).encode()
-    done = subprocess.run([reader], input=given_lines, capture_output=True, timeout=20, check=True)
+    done = subprocess.run([reader], input=given_lines, capture_output=True, timeout=FACT_S, check=True)
     shims = [line if not line.startswith("bad ") else "bad" for line in done.stdout.decode().splitlines()]
     assert shims == [pythons(text) for text in texts]

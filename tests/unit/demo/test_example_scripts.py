@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.process import run
+from tests.fakes.until import FACT_S
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 SCRIPTS = sorted([*EXAMPLES.glob("*/train.sbatch"), *EXAMPLES.glob("*/train.sh")])
@@ -19,5 +20,7 @@ def test_a_script_finds_its_program_in_the_folder_that_it_was_submitted_from(scr
     (tmp_path / "digits.npz").touch()
     given = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_SUBMIT_DIR": str(script.parent)}
     env = given | {"STEWARD_ELASTIC_RUN": "1"}
-    said = run(["env", "-u", "TRAIN_DIR", "bash", str(script), str(tmp_path), "--steps", "5"], timeout_s=30.0, env=env)
+    said = run(
+        ["env", "-u", "TRAIN_DIR", "bash", str(script), str(tmp_path), "--steps", "5"], timeout_s=2 * FACT_S, env=env
+    )
     assert said.text.splitlines()[-4:] == [str(script.parent / "train.py"), str(tmp_path), "--steps", "5"]

@@ -20,6 +20,7 @@ from steward.ports import Permanent
 from tests.fakes.aws_bench import KEY, REGION, AwsBench
 from tests.fakes.munge import FakeMunge
 from tests.fakes.serving import serving
+from tests.fakes.until import FACT_S
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def test_a_connection_beyond_its_peers_share_is_hung_up_on() -> None:
 
 
 def connected(url: str) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=5.0)
+    return socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=FACT_S)
 
 
 def ended(peer: socket.socket) -> bool:

@@ -212,7 +212,7 @@ def test_another_program_at_the_coordinators_port_is_no_coordinator(monkeypatch:
         port = server.getsockname()[1]
         place = {"STEWARD_ELASTIC_RUN": "7", "STEWARD_ELASTIC_ADDRESS": f"127.0.0.1:{port}"}
         agent = Link(place | {"STEWARD_ELASTIC_NODE": "n2"})
-        assert called.wait(30)
+        assert called.wait(FACT_S)
         assert agent.wait("n2", 7, 30, 2.0) == {**ALONE, "port": port}
         assert not agent.connected
         agent.close()

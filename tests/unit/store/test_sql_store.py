@@ -1,4 +1,4 @@
-"""What the SQL store does beyond its contract: crashes, migrations, pruning, speed, wrong databases."""
+"""What the SQL store does beyond its contract: crashes, migrations, pruning, wrong databases."""
 
 import json
 import os
@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
+from sqlalchemy.event import listen
 
 from steward.adapters import store as store_package
 from steward.adapters.store.engine import NEWEST, migrate, open_engine, sqlite_url
@@ -28,6 +28,7 @@ from steward.model.memory import Memory
 from steward.model.setup import Lifecycle
 from steward.model.why import Why
 from steward.ports import Permanent, Retryable
+from tests.fakes.until import FACT_S
 
 WRITER = """
 import sys
@@ -58,7 +59,7 @@ def test_after_kill_9_the_memory_is_a_whole_committed_one_and_no_told_commit_is_
         told = [int(child.stdout.readline()) for _ in range(3 + 7 * kill)]
         os.kill(child.pid, signal.SIGKILL)
         told += [int(line) for line in child.stdout if line.endswith(b"\n")]
-        child.wait(10)
+        child.wait(FACT_S)
         found = store_in(tmp_path).load()
 
         assert found.next_case in (told[-1], told[-1] + 1)
@@ -207,16 +208,18 @@ def test_an_order_that_holds_a_whole_cluster_is_cut_in_the_journal(tmp_path: Pat
     assert json.loads(body)["node"] == "n1"
 
 
-def test_a_commit_among_thousands_of_keys_takes_milliseconds(tmp_path: Path) -> None:
+def test_a_commit_among_thousands_of_keys_writes_and_reads_only_what_changed(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     memory = Memory(asked={Key(f"k{n}"): float(n) for n in range(5000)})
     store.commit(memory, [], [])
-    times = []
-    for n in range(50):
-        memory = replace(memory, asked={**memory.asked, Key("k7"): 1e6 + n})
-        action = AllowRequeue(key=Key("k7"), why=Why(rule="r", text="t"), job=JobId(1))
-        started = time.thread_time()  # of this thread's work, not of the disk's
-        store.commit(memory, [action], [Event(at=1.0, kind="x", text="")])
-        times.append(time.thread_time() - started)
+    told: list[int] = []
+    listen(
+        store._engine,
+        "before_cursor_execute",
+        lambda _connection, _cursor, _statement, values, _context, many: told.append(len(values) if many else 1),
+    )
+    memory = replace(memory, asked={**memory.asked, Key("k7"): 1e6})
+    action = AllowRequeue(key=Key("k7"), why=Why(rule="r", text="t"), job=JobId(1))
+    store.commit(memory, [action], [Event(at=1.0, kind="x", text="")])
 
-    assert sorted(times)[25] < 0.02, "the median; 1.3 ms on a quiet machine"
+    assert 0 < sum(told) < 20

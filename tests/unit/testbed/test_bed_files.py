@@ -20,6 +20,7 @@ from steward.testbed.local_setup import Manifest, free_ports, load
 from steward.testbed.site_check import CHECK, remove_failing_check, write_failing_check
 from steward.testbed.slurm_conf import silent_nodes
 from steward.testbed.steward_toml import local_toml
+from tests.fakes.until import FACT_S
 
 
 def spec(tmp_path: Path, **settings: dict[str, object]) -> BedSpec:
@@ -112,7 +113,7 @@ def test_a_failing_check_says_any_text_as_it_is(tmp_path: Path, text: str) -> No
     directory = tmp_path / "checks.d"
     directory.mkdir()
     write_failing_check(directory, text)
-    said = run([str(directory / CHECK)], timeout_s=5)
+    said = run([str(directory / CHECK)], timeout_s=FACT_S)
     assert said.text == f"HEALTH_CHECK_RESULT:bed:Failed:replace:{text}\n"
     assert not Path("trap").exists()
     remove_failing_check(directory)
@@ -124,7 +125,7 @@ def test_a_broken_scontrol_breaks_the_reading_commands_too_until_it_is_mended(tm
     break_scontrol(tmp_path, FaultKind.FAIL_SCONTROL)
     assert how_broken(tmp_path) is FaultKind.FAIL_SCONTROL
     for command in ("scontrol", "sinfo", "squeue"):
-        done = run([str(tmp_path / command), "show", "nodes"], timeout_s=5, check=False)
+        done = run([str(tmp_path / command), "show", "nodes"], timeout_s=FACT_S, check=False)
         assert done.returncode == 1
         assert "Unable to contact slurm controller" in done.error_text
     mend_scontrol(tmp_path)
