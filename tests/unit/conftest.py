@@ -6,6 +6,7 @@ import pytest
 
 from steward import client
 from steward.adapters.wire import frames, handshake, seal
+from steward.head import origin
 from tests.fakes.until import FACT_S
 
 _LIMITS = (
@@ -13,6 +14,7 @@ _LIMITS = (
     (frames, "DIAL_TIMEOUT_S"),
     (handshake, "HANDSHAKE_TIMEOUT_S"),
     (seal, "MUNGE_TIMEOUT_S"),
+    (origin, "_LOOK_UP_S"),
 )
 
 
