@@ -46,6 +46,7 @@ def places(backend: Backend, folder: Path) -> Places:
 def settings(backend: Backend, where: Places) -> Overrides:
     """All nodes may be under repair at once. One node's full disk counts where it is its own."""
     return {
+        "agent": {"check_interval_s": 2.0},
         "repair": {"concurrent_min": NODES, "breaker_min": 100},
         "deep": {"suspects": False},
         "health": {"clear_after_s": 2.0},

@@ -171,7 +171,7 @@ def _steward_toml(plan: Plan) -> str:
             "board_serial_file": "/etc/steward/own/board-serial",
             "site_checks_dir": "/etc/steward/own/checks.d",
             "kernel_log": "/etc/steward/own/kernel.log",
-            "check_interval_s": 2.0,
+            "check_interval_s": 6.0,
         },
         **FOR_TESTS,
         "deep": {**FOR_TESTS["deep"], "output": str(MOUNT / "log" / "deep-%j.log")},

@@ -38,7 +38,7 @@ def lay_out(where: Path, count: int) -> None:
 def settings(where: Path | str) -> Mapping[str, Table]:
     """Sections of steward.toml: where the agent finds the driver, and less patience than production has."""
     return {
-        "agent": {"proc_dir": f"{where}/proc"},
+        "agent": {"proc_dir": f"{where}/proc", "check_interval_s": 2.0},
         "checks.limit": {"gpu.smi_hang.timeout_s": 1.0, "gpu.smi_hang.misses": 2},
     }
 

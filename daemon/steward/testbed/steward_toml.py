@@ -114,7 +114,7 @@ def _agent(layout: Layout, head_port: int) -> Table:
         "setup_dir": str(node / "setup"),
         "setup_log": str(node / "provisioning.log"),
         "config_dir": str(node / "config"),
-        "check_interval_s": 2.0,
+        "check_interval_s": 6.0,
     }
 
 
