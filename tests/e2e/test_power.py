@@ -18,12 +18,14 @@ from tests.e2e.groups_bed import give_access
 
 NODES = ("n1", "n2", "n3")
 _PROGRAM = """#!{python}
-import subprocess, sys, uuid
+import subprocess, sys, time, uuid
 from pathlib import Path
 from steward.adapters.providers.local import LocalProvider
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 
+if {is_resume}:
+    time.sleep(1.0)  # Slurm takes a boot within the second in which it asked for one for the boot before
 machines = LocalProvider(Path("{root}"))
 argv = ["{scontrol}", "show", "hostnames", sys.argv[1]]
 for name in subprocess.run(argv, capture_output=True, text=True, timeout=10, check=True).stdout.split():
