@@ -16,7 +16,7 @@ from steward.model.node import Node
 from steward.model.observed import Observed
 from steward.model.partition import Partition
 from steward.model.plan import Plan
-from steward.policy.plan import plan
+from steward.policy.plan import Plans
 from steward.ports import Retryable, StorePort
 from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
@@ -91,7 +91,7 @@ class Bench:
     world: World
     want: Desired
     law: Watcher
-    planner: Planner = plan
+    planner: Planner | None = None
     broken_store: Callable[[StorePort], StorePort] = _same
     trouble: Trouble = field(default_factory=Trouble)
     watch: Watch = field(default_factory=Watch)
@@ -110,6 +110,7 @@ class Bench:
     slow: Later = field(init=False)
     bell: Bell = field(init=False)
     commands: Commands = field(init=False)
+    plans: Plans = field(init=False)
     cycle: Cycle = field(init=False)
     store: StoreWithPoints = field(init=False)
 
@@ -198,7 +199,7 @@ class Bench:
     # Putting it together, as head/wiring.py does
 
     def start(self) -> None:
-        self.bell, self.slow = Bell(), Later()
+        self.bell, self.slow, self.plans = Bell(), Later(), Plans()
         self.commands = Commands(self.bell.ring)
         self.store = StoreWithPoints(inner=self.disk.open(self.world), trouble=self.trouble)
         self.cycle = Cycle(self._parts(self.broken_store(self.store)))
@@ -256,6 +257,6 @@ class Bench:
         )
 
     def _plan(self, seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
-        decided = self.planner(seen, want, memory, now)
+        decided = (self.planner or self.plans)(seen, want, memory, now)
         self.watch.judge(self.law, seen, memory, decided)
         return decided
