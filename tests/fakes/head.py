@@ -51,8 +51,8 @@ Watcher = Callable[[Observed, Memory, Plan], None]
 
 @dataclass(slots=True)
 class Head:
-    """`kill_at` is the journal point (counted over its life) at which it is killed once; `dies` is asked at each that is
-    not the same as the one before: a commit of what is there already changes nothing. `watch` sees every plan.
+    """`kill_at` is the journal point (counted over its life) at which it is killed once; `dies` is asked at each but
+    after a commit of what is there already, which is the point before it. `watch` sees every plan.
     With `sweep_s` it sees as much of Slurm as a real head on a site so large that it is swept so rarely; without, all
     of it in each cycle."""
 
