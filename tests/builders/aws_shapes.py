@@ -73,7 +73,7 @@ def _structure(shape: StructureShape) -> Values:
         return st.one_of([st.fixed_dictionaries({name: valid(member)}) for name, member in shape.members.items()])
 
     optional = sorted(shape.members.keys() - set(shape.required_members))
-    few = st.sets(st.sampled_from(optional), min_size=1, max_size=_MAX_OPTIONAL) | st.just(set())
+    few: Values = st.sets(st.sampled_from(optional), min_size=1, max_size=_MAX_OPTIONAL) | st.just(set())
 
     @st.composite
     def members(draw: st.DrawFn) -> dict[str, Any]:
