@@ -72,11 +72,12 @@ def _structure(shape: StructureShape) -> Values:
     if shape.is_tagged_union:
         return st.one_of([st.fixed_dictionaries({name: valid(member)}) for name, member in shape.members.items()])
 
+    optional = sorted(shape.members.keys() - set(shape.required_members))
+    few: Values = st.sets(st.sampled_from(optional), min_size=1, max_size=_MAX_OPTIONAL) | st.just(set())
+
     @st.composite
     def members(draw: st.DrawFn) -> dict[str, Any]:
-        optional = sorted(shape.members.keys() - set(shape.required_members))
-        few = st.sets(st.sampled_from(optional), min_size=min(len(optional), 1), max_size=_MAX_OPTIONAL)
-        chosen = draw(few | st.just(set())) if optional else set()
+        chosen = draw(few) if optional else set()
         return {name: draw(valid(shape.members[name])) for name in (*shape.required_members, *sorted(chosen))}
 
     return members()

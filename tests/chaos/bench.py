@@ -16,7 +16,7 @@ from steward.model.node import Node
 from steward.model.observed import Observed
 from steward.model.partition import Partition
 from steward.model.plan import Plan
-from steward.policy.plan import plan
+from steward.policy.plan import Plans
 from steward.ports import Retryable, StorePort
 from steward.workflows.apply import Applier
 from steward.workflows.bell import Bell
@@ -84,6 +84,14 @@ def _same(store: StorePort) -> StorePort:
     return store
 
 
+def _told(world: World) -> object:
+    """What agents have told, without what changes with time alone."""
+    views = world.agents().values()
+    runs = [(word.state, word.generation, word.members, word.joined) for view in views for word in view.elastic]
+    said = [(view.connected, view.late, view.incarnation, view.findings, view.setup, view.mend) for view in views]
+    return world.asks_heard(), runs, said
+
+
 @dataclass(slots=True, kw_only=True)
 class Bench:
     """A head that can be killed and started, and its world. `broken_store` and `planner` are for tests of the tests."""
@@ -91,7 +99,7 @@ class Bench:
     world: World
     want: Desired
     law: Watcher
-    planner: Planner = plan
+    planner: Planner | None = None
     broken_store: Callable[[StorePort], StorePort] = _same
     trouble: Trouble = field(default_factory=Trouble)
     watch: Watch = field(default_factory=Watch)
@@ -100,6 +108,10 @@ class Bench:
     turns: int = 0
     elapsed: float = 0.0
     """Seconds that really passed in the world, whatever its clock says."""
+    due: float = 0.0
+    """When the head looks next, unless its bell rings."""
+    told: object = None
+    """By agents, up to now."""
     deaths: int = 0
     is_up: bool = True
     longest_s: float = LONGEST_S
@@ -110,6 +122,7 @@ class Bench:
     slow: Later = field(init=False)
     bell: Bell = field(init=False)
     commands: Commands = field(init=False)
+    plans: Plans = field(init=False)
     cycle: Cycle = field(init=False)
     store: StoreWithPoints = field(init=False)
 
@@ -142,10 +155,18 @@ class Bench:
 
     def run(self, seconds: float) -> None:
         until = self.elapsed + seconds
+        self.due = min(self.due, self.elapsed + self.longest_s)
         while self.elapsed < until - 1e-9:
-            wait = self.turn()
-            rest = self.longest_s if self.longest_s > LONGEST_S else min(wait, LONGEST_S)
-            self.advance(max(0.1, min(rest, until - self.elapsed)))
+            if self._is_rung() or self.elapsed > self.due - 1e-9:
+                wait = self.turn()
+                rest = self.longest_s if self.longest_s > LONGEST_S else min(wait, LONGEST_S)
+                self.due = self.elapsed + max(0.1, rest)
+            self.advance(max(0.1, min(self.due, until) - self.elapsed))
+
+    def _is_rung(self) -> bool:
+        """By an order, or by news of an agent, as head/hearing.py rings."""
+        before, self.told = self.told, _told(self.world)
+        return self.bell.wait(0.0) is not None or self.told != before
 
     def turn(self) -> float:
         """One turn and what it began; seconds until the next. A head that dies is started again."""
@@ -198,7 +219,7 @@ class Bench:
     # Putting it together, as head/wiring.py does
 
     def start(self) -> None:
-        self.bell, self.slow = Bell(), Later()
+        self.bell, self.slow, self.plans = Bell(), Later(), Plans()
         self.commands = Commands(self.bell.ring)
         self.store = StoreWithPoints(inner=self.disk.open(self.world), trouble=self.trouble)
         self.cycle = Cycle(self._parts(self.broken_store(self.store)))
@@ -256,6 +277,6 @@ class Bench:
         )
 
     def _plan(self, seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
-        decided = self.planner(seen, want, memory, now)
+        decided = (self.planner or self.plans)(seen, want, memory, now)
         self.watch.judge(self.law, seen, memory, decided)
         return decided

@@ -12,6 +12,7 @@ from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.order import AddNodes, Approve, GroupWish, Order, UpdateCluster, UpdateSoftware
 from steward.model.partition import PartitionState
+from steward.model.repair_policy import RepairPolicy
 from steward.model.setting_types import RepairMode
 from steward.model.slot import SlotStep
 from tests.builders.want import a_want, but
@@ -31,14 +32,14 @@ N1, N2, N4, N6, N7 = (NodeName(f"n{i}") for i in (1, 2, 4, 6, 7))
 # Repairs and resumed jobs
 
 
-def a_cluster(nodes: int = 7, resumes: int = FEW.max_resumes) -> Bench:
+def a_cluster(nodes: int = 7, resumes: int = FEW.max_resumes, repair: RepairPolicy = QUICK) -> Bench:
     """Two opted-in jobs, one with a spare inside; one of somebody else; n6 idle; n7 drained by an admin.
 
     Each job has so many `resumes`.
     """
     world = World.of(nodes)
     slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
-    want = a_want(repair=QUICK, resume=but(FEW, max_resumes=resumes), slots=slots)
+    want = a_want(repair=repair, resume=but(FEW, max_resumes=resumes), slots=slots)
     law = Law(want)
     bench = Bench(world=world, want=want, law=law)
     take_out(bench, N7)
@@ -50,10 +51,7 @@ def a_cluster(nodes: int = 7, resumes: int = FEW.max_resumes) -> Bench:
 
 def an_asking_cluster() -> Bench:
     """Repairs wait for a yes."""
-    bench = a_cluster()
-    bench.want = replace(bench.want, repair=but(bench.want.repair, mode=RepairMode.ASK))
-    bench.start()
-    return bench
+    return a_cluster(repair=but(QUICK, mode=RepairMode.ASK))
 
 
 def _asked(node: NodeName) -> Reached:

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from tests.chaos import page
-from tests.chaos.cell import run_cell, run_control
+from tests.chaos.cell import Result, run_cell, run_control
 from tests.chaos.columns import COLUMNS, Column
 from tests.chaos.flow import Flow
 from tests.chaos.flows import DEEP, GROUPS, REPAIRS
@@ -31,6 +32,13 @@ def rows() -> list[tuple[str, str]]:
 
 def flow_of(name: str) -> Flow:
     return next(flow for flow in FLOWS if flow.name == name)
+
+
+@cache
+def undisturbed(name: str) -> Result:
+    """The flow without a fault. What it leaves is the same for each of its steps."""
+    flow = flow_of(name)
+    return run_control(flow, list(flow.steps)[-1])
 
 
 @contextmanager

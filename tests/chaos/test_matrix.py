@@ -5,10 +5,10 @@ import re
 import pytest
 
 from tests.chaos import page
-from tests.chaos.cell import run_cell, run_control
+from tests.chaos.cell import run_cell
 from tests.chaos.columns import COLUMNS, Column
 from tests.chaos.flow import Flow
-from tests.chaos.matrix import FLOWS, PAGE, flow_of, quiet, rows, sample
+from tests.chaos.matrix import FLOWS, PAGE, flow_of, quiet, rows, sample, undisturbed
 
 CELLS = sample()
 
@@ -21,7 +21,7 @@ CELLS = sample()
 def test_whatever_fault_comes_at_a_step_all_is_well_in_the_end(flow: str, step: str, column: Column) -> None:
     """What a kill leaves is compared with what the same flow leaves undisturbed."""
     with quiet():
-        control = run_control(flow_of(flow), step) if column.is_kill else None
+        control = undisturbed(flow) if column.is_kill else None
         result = run_cell(flow_of(flow), step, column, control)
     assert result.broken == ()
 
@@ -30,7 +30,7 @@ def test_whatever_fault_comes_at_a_step_all_is_well_in_the_end(flow: str, step: 
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
 def test_where_no_fault_comes_all_is_well_too(flow: Flow) -> None:
     with quiet():
-        assert run_control(flow, list(flow.steps)[-1]).broken == ()
+        assert undisturbed(flow.name).broken == ()
 
 
 def test_the_sample_has_every_row_and_every_column() -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from tests.chaos import mutants
 from tests.chaos.bench import Bench
-from tests.chaos.cell import run_cell, run_control
+from tests.chaos.cell import run_cell
 from tests.chaos.columns import COLUMNS
-from tests.chaos.matrix import flow_of
+from tests.chaos.matrix import flow_of, undisturbed
 
 KILLED_AFTER_ACT, HUNG, LATE = "stewardd killed after an act", "slurmctld hung", "provider acts, answers too late"
 KILLED_BEFORE_ACT = "stewardd killed before an act"
@@ -31,6 +31,6 @@ def test_a_head_that_breaks_a_rule_makes_the_matrix_red(
     mutant: Callable[[Bench], Bench], flow: str, step: str, column: str
 ) -> None:
     fault = next(one for one in COLUMNS if one.name == column)
-    control = run_control(flow_of(flow), step)
+    control = undisturbed(flow)
     assert run_cell(flow_of(flow), step, fault, control).broken == ()
     assert run_cell(flow_of(flow), step, fault, control, mutant).broken != ()

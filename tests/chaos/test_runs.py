@@ -1,13 +1,12 @@
 """An elastic run goes on, and no replica job is there twice, whoever dies while it changes its size."""
 
-from functools import cache
-
 import pytest
 
 from tests.chaos.bench import Bench
-from tests.chaos.cell import Result, run_cell, run_control
+from tests.chaos.cell import run_cell
 from tests.chaos.columns import COLUMNS, Column
 from tests.chaos.flow import Flow
+from tests.chaos.matrix import undisturbed
 from tests.chaos.run_flows import RUNS
 from tests.fakes.run_world import RunWorld
 
@@ -26,11 +25,6 @@ STEPS = [(flow, step) for flow in RUNS for step in flow.steps]
 ALL = [(flow, step, fault) for flow, step in STEPS for fault in FAULTS]
 
 
-@cache
-def control(name: str, step: str) -> Result:
-    return run_control(next(flow for flow in RUNS if flow.name == name), step)
-
-
 def cell(at: int) -> object:
     """Each step and each fault is told every time; all pairs of them where there is time."""
     flow, step, fault = ALL[at]
@@ -43,5 +37,5 @@ def cell(at: int) -> object:
 def test_whoever_dies_while_a_run_changes_its_size_it_ends_as_if_nobody_had(
     flow: Flow, step: str, fault: Column
 ) -> None:
-    found = run_cell(flow, step, fault, control(flow.name, step))
+    found = run_cell(flow, step, fault, undisturbed(flow.name))
     assert found.broken == ()

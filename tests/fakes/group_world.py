@@ -50,7 +50,7 @@ class GroupWorld(World):
         return (
             set(self.slurm.nodes)
             | {machine.node for machine in self.machines.alive.values()}
-            | set(self.machines.views)
+            | set(self.machines.known())
         )
 
     def _tick(self) -> None:

@@ -51,8 +51,8 @@ Watcher = Callable[[Observed, Memory, Plan], None]
 
 @dataclass(slots=True)
 class Head:
-    """`kill_at` is the journal point (counted over its life) at which it is killed once; `dies` is asked at each.
-    `watch` sees every plan.
+    """`kill_at` is the journal point (counted over its life) at which it is killed once; `dies` is asked at each but
+    after a commit of what is there already, which is the point before it. `watch` sees every plan.
     With `sweep_s` it sees as much of Slurm as a real head on a site so large that it is swept so rarely; without, all
     of it in each cycle."""
 
@@ -104,10 +104,11 @@ class Head:
         if self.watch:
             self.watch(seen, memory, decided)
         self._point()
+        is_news = bool(decided.actions) or decided.memory != self.store.memory
         self.store.commit(decided.memory, decided.actions)
         self.memory = decided.memory
         self.events += decided.events
-        self._point()
+        self._point(is_news=is_news)
         for action in decided.actions:
             self._apply(action)
             if self.eyes is not None:
@@ -143,7 +144,7 @@ class Head:
             if mishap == "twice":
                 yield self.world.apply(action)
 
-    def _point(self) -> None:
+    def _point(self, *, is_news: bool = True) -> None:
         self.point += 1
-        if self.point == self.kill_at or (self.dies is not None and self.dies()):
+        if self.point == self.kill_at or (is_news and self.dies is not None and self.dies()):
             raise Killed

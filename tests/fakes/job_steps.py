@@ -9,7 +9,6 @@ from steward.model.health import Incarnation
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.job_report import Progress
-from steward.model.observed import AgentView
 from tests.fakes.machines import Machines
 from tests.fakes.sim_slurm import Run
 
@@ -74,29 +73,28 @@ class Watches:
         """What agents see of their jobs, and the head of that."""
         firsts = machines.firsts()
         for node in {*here, *self.of}:
-            machine, view = firsts.get(node), machines.views.get(node)
+            machine = firsts.get(node)
             if machine is None or not machine.agent_lives(now):
                 self.of.pop(node, None)
                 continue
             watch = self.of.setdefault(node, _Watch())
             told = tuple(watch.with_pace(one) for one in here.get(node, ()))
-            if view is None or not view.connected or not machine.agent_speaks(now):
+            if not machines.is_connected(node) or not machine.agent_speaks(now):
                 watch.sent = None
-            else:
-                machines.views[node] = self._tell(watch, told, view, machine.incarnation, now)
+                continue
+            if watch.sent is None or _essence(watch.sent) != _essence(told):
+                watch.sent = told
+            bundles = self._bundles(watch, machine.incarnation, now)
+            if watch.sent or bundles:
+                machines.tell(node, watch.sent, bundles)
 
-    def _tell(
-        self, watch: _Watch, told: tuple[Progress, ...], view: AgentView, incarnation: Incarnation, now: float
-    ) -> AgentView:
-        if watch.sent is None or _essence(watch.sent) != _essence(told):
-            watch.sent = told
+    def _bundles(self, watch: _Watch, incarnation: Incarnation, now: float) -> tuple[str, ...]:
         ready = tuple(name for name, at in watch.collecting.items() if now >= at)
         for name in ready:
             del watch.collecting[name]
         if ready:
             self.bundles[incarnation] = (*self.bundles.get(incarnation, ()), *ready)[-8:]
-        bundles = self.bundles.get(incarnation, ())
-        return replace(view, progress=watch.sent, bundles=bundles) if watch.sent or bundles else view
+        return self.bundles.get(incarnation, ())
 
 
 def _essence(told: Iterable[Progress]) -> list[tuple[object, ...]]:

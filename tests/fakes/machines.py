@@ -9,6 +9,7 @@ from steward.model.action import MendNode
 from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
+from steward.model.job_report import Progress
 from steward.model.mend import MendReport
 from steward.model.observed import AgentView
 from steward.model.witness import PeerWord, Witness, WitnessSeen
@@ -46,9 +47,48 @@ class Machines:
     refusals: list[str] = field(default_factory=list)
     room: int | None = None
     """How many machines the provider has at most; None: as many as are asked for."""
-    views: dict[NodeName, AgentView] = field(default_factory=dict)
     shut: bool = False
     """No new connection is let in: nobody can prove who he is."""
+    _views: dict[NodeName, AgentView] = field(default_factory=dict)
+    _heard: dict[NodeName, float] = field(default_factory=dict)
+    """When agents were heard that have said nothing new since their views were made."""
+
+    @property
+    def views(self) -> Mapping[NodeName, AgentView]:
+        """What the head has heard of each agent. Not to be kept."""
+        for node in list(self._heard):
+            self._view(node)
+        return self._views
+
+    def _view(self, node: NodeName) -> AgentView | None:
+        view, heard = self._views.get(node), self._heard.pop(node, None)
+        if view is not None and heard is not None:
+            view = self._views[node] = AgentView(
+                node=node,
+                incarnation=view.incarnation,
+                connected=True,
+                last_heard=heard,
+                findings=view.findings,
+                reported_at=heard,
+                checked_at=view.checked_at,
+                setup=view.setup,
+                mend=view.mend,
+                witness=view.witness,
+            )
+        return view
+
+    def known(self) -> Iterable[NodeName]:
+        """The nodes of which there are views."""
+        return self._views.keys()
+
+    def is_connected(self, node: NodeName) -> bool:
+        view = self._views.get(node)
+        return view is not None and view.connected
+
+    def tell(self, node: NodeName, progress: tuple[Progress, ...], bundles: tuple[str, ...]) -> None:
+        """A connected agent tells of the jobs on its node."""
+        if (view := self._view(node)) is not None:
+            self._views[node] = replace(view, progress=progress, bundles=bundles)
 
     def add(self, node: NodeName, token: str, now: float, boot_s: float = BOOT_S) -> Machine:
         self.made += 1
@@ -216,12 +256,12 @@ class Machines:
             result = Witness.SILENT
         else:
             result = Witness.ALIVE if machine.slurmd_speaks(now) else Witness.REFUSED
-        view = self.views.get(node) or AgentView(node=node, incarnation=None, connected=False, last_heard=0.0)
-        self.views[node] = replace(view, witness=WitnessSeen(result=result, at=now))
+        view = self._view(node) or AgentView(node=node, incarnation=None, connected=False, last_heard=0.0)
+        self._views[node] = replace(view, witness=WitnessSeen(result=result, at=now))
 
     def peers_look(self, node: NodeName, peers: Iterable[NodeName], now: float) -> None:
         """Agents of other nodes look, too: what is cut off is cut off from the head and Slurm's controller alone."""
-        machine, view = self.of(node), self.views.get(node)
+        machine, view = self.of(node), self._view(node)
         answers = machine is not None and machine.is_up(now) and machine.slurmd and now >= machine.ready_at + REGISTER_S
         result = Witness.ALIVE if answers else Witness.SILENT
         for peer in peers:
@@ -229,7 +269,7 @@ class Machines:
             if view is not None and at is not None and at.agent_speaks(now):
                 others = tuple(word for word in view.peers if word.by != peer)
                 view = replace(view, peers=(*others, PeerWord(by=peer, result=result, at=now)))
-                self.views[node] = view
+                self._views[node] = view
 
     def check_now(self, node: NodeName, now: float) -> None:
         machine = self.of(node)
@@ -238,7 +278,8 @@ class Machines:
 
     def forget_views(self) -> None:
         """The head was restarted."""
-        self.views.clear()
+        self._views.clear()
+        self._heard.clear()
 
     def update_views(self, nodes: Iterable[NodeName], now: float) -> None:
         machines = self.firsts()
@@ -246,11 +287,14 @@ class Machines:
             self._update_view(node, machines.get(node), now)
 
     def _update_view(self, node: NodeName, machine: Machine | None, now: float) -> None:
-        view = self.views.get(node)
+        view = self._views.get(node)
         if machine and machine.agent_speaks(now) and (not self.shut or (view is not None and view.connected)):
             same = view is not None and view.connected and view.incarnation == machine.incarnation
-            witness = view.witness if same and view else None
-            self.views[node] = AgentView(
+            if same and view is not None and _tells(view, machine):
+                self._heard[node] = now
+                return
+            self._heard.pop(node, None)
+            self._views[node] = AgentView(
                 node=node,
                 incarnation=machine.incarnation,
                 connected=True,
@@ -260,10 +304,10 @@ class Machines:
                 checked_at=machine.checked_at,
                 setup=machine.setup,
                 mend=machine.mend,
-                witness=witness,
+                witness=view.witness if same and view else None,
             )
         elif view is not None and view.connected:
-            self.views[node] = self._gone(view, machine, now)
+            self._views[node] = self._gone(self._view(node) or view, machine, now)
 
     def _gone(self, view: AgentView, machine: Machine | None, now: float) -> AgentView:
         """A dead process's connection breaks at once; a mute one's is given up after its heartbeats stayed away."""
@@ -272,3 +316,10 @@ class Machines:
             return replace(view, late=now >= machine.muted_at + LATE_S)
         why = "silent" if same else "connection reset"
         return replace(view, connected=False, late=False, lost_at=now, lost_why=why, witness=None)
+
+
+def _tells(view: AgentView, machine: Machine) -> bool:
+    """Whether the view is what the agent says now, but for the time."""
+    is_plain = not (view.late or view.peers or view.progress or view.bundles)
+    is_told = view.findings is machine.findings and view.checked_at == machine.checked_at
+    return is_plain and is_told and view.setup is machine.setup and view.mend is machine.mend

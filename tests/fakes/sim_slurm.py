@@ -280,8 +280,10 @@ class SimSlurm:
         began = []
         for id in sorted(self.jobs, key=lambda id: (id + self.jobs[id].nice, id)):
             job, run = self.jobs[id], self.runs[id]
+            if not job.is_pending or now < run.begin or self.is_completing(id, now):
+                continue
             mine = [name for name in usable if name not in job.excluded and self._takes(name, job)][: job.node_count]
-            if not job.is_pending or now < run.begin or self.is_completing(id, now) or len(mine) < job.node_count:
+            if len(mine) < job.node_count:
                 continue
             usable = [name for name in usable if name not in mine]
             run.started = run.step_started = now

@@ -84,8 +84,7 @@ class World(Cluster):
         return dict(self.machines.views)
 
     def asks_heard(self) -> tuple[Ask, ...]:
-        connected = {node for node, view in self.machines.views.items() if view.connected}
-        return tuple(ask for ask in self.asks.values() if ask.node in connected)
+        return tuple(ask for ask in self.asks.values() if self.machines.is_connected(ask.node))
 
     def reservations(self) -> dict[str, Reservation]:
         return self.slurm.still_kept(self.now)

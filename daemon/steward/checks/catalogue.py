@@ -11,6 +11,7 @@ from steward.checks.thresholds import Threshold
 
 _ITS_OWN = "default"
 _MODES = "[checks.mode]"
+_DEFAULTS = Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,7 @@ def _kernel_log(limits: Limits) -> ListedCheck:
 
 
 def _mode_by(check: Check, limits: Limits) -> str:
-    if check.mode(limits) == check.mode(Limits()):
+    if check.mode(limits) == check.mode(_DEFAULTS):
         return _ITS_OWN
     by_table = _by_table(check.id, limits)
     return by_table if by_table != _ITS_OWN else _MODES
@@ -99,13 +100,13 @@ def _mode_by(check: Check, limits: Limits) -> str:
 
 def _by_table(name: str, limits: Limits) -> str:
     """Whether the check's own table of the settings says another mode."""
-    said, own = (getattr(getattr(each, name, None), "mode", None) for each in (limits, Limits()))
+    said, own = (getattr(getattr(each, name, None), "mode", None) for each in (limits, _DEFAULTS))
     return f"[checks.{name}]" if said != own else _ITS_OWN
 
 
 def _of_table(name: str, limits: Limits) -> Iterator[Number]:
     """The numbers of the check's own table."""
-    table, own = getattr(limits, name, None), getattr(Limits(), name, None)
+    table, own = getattr(limits, name, None), getattr(_DEFAULTS, name, None)
     if table is None or not is_dataclass(table):
         return
     for field in fields(table):
