@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 STAGES = ROOT / "tools" / "stages.py"
 SLOW = """slow:
-\t@trap 'echo ended in order; kill $$!' INT; sleep 60 & wait
+\t@trap 'echo ended in order; kill $$!' INT; sleep 600 & wait
 """
 
 
@@ -22,16 +22,19 @@ def test_a_stage_that_is_too_slow_can_end_in_order_also_where_a_script_started_u
     tmp_path: Path,
 ) -> None:
     (tmp_path / "Makefile").write_text(SLOW)
-    in_background = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, str(STAGES), "slow:0.03"]
-    done = subprocess.run(in_background, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 1
-    assert "ended in order" in done.stdout
+    """On a busy machine it may not have begun yet when its first limit is over."""
+    for minutes in ("0.03", "0.3", "1"):
+        in_background = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, str(STAGES), f"slow:{minutes}"]
+        done = subprocess.run(in_background, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert f"took longer than {minutes} min" in done.stdout
+        if "ended in order" in done.stdout:
+            break
     assert "ended in order" in (tmp_path / ".results" / "slow.log").read_text()
-    assert "took longer than 0.03 min" in done.stdout
 
 
 def test_a_run_that_is_ended_from_outside_ends_its_stages_in_order(tmp_path: Path) -> None:
-    (tmp_path / "Makefile").write_text(SLOW.replace("sleep 60", "touch began; sleep 60"))
+    (tmp_path / "Makefile").write_text(SLOW.replace("sleep 600", "touch began; sleep 600"))
     with subprocess.Popen([sys.executable, str(STAGES), "slow:5"], cwd=tmp_path, stdout=subprocess.DEVNULL) as run:
         while not (tmp_path / "began").exists():
             time.sleep(0.05)
@@ -68,18 +71,19 @@ def test_being_asked_to_end_interrupts_no_stage_that_is_just_being_started() -> 
 
 
 def test_with_one_processor_two_lines_run_at_a_time_and_each_has_its_turn(tmp_path: Path) -> None:
-    """Each notes how many lines have begun and not ended; the first ends only when it saw another one."""
+    """Each notes how many lines have begun and not ended; the first ends only when another one has done so."""
     line = (
-        "\t@touch {0}.runs; ls *.runs | wc -l >>seen; until [ -e {1} ]; do sleep 0.05; done; rm {0}.runs; touch {0}\n"
+        "\t@touch {0}.runs; ls *.runs | wc -l >>seen; touch {0}.noted; "
+        "until [ -e {1} ]; do sleep 0.05; done; rm {0}.runs; touch {0}\n"
     )
     names = ("first", "second", "third", "fourth")
     (tmp_path / "Makefile").write_text(
-        "".join(f"{name}:\n{line.format(name, 'second.runs' if name == 'first' else 'first')}" for name in names)
+        "".join(f"{name}:\n{line.format(name, 'second.noted' if name == 'first' else 'first')}" for name in names)
     )
     one = str(min(os.sched_getaffinity(0)))
     lines = [word for name in names for word in ("//", f"{name}:1")][1:]
     command = ["taskset", "--cpu-list", one, sys.executable, str(STAGES), *lines]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout
     seen = (tmp_path / "seen").read_text().split()
     assert (len(seen), max(seen)) == (4, "2")
@@ -113,14 +117,16 @@ def test_a_nice_line_yields_to_the_others_and_only_that_one_does(tmp_path: Path)
 
 @pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="this Linux has no autogroups")
 def test_a_nice_line_yields_to_sessions_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "Makefile").write_text("%:\n\t@sleep 0.5; cat /proc/self/autogroup > $@\n")
+    """The line is made nice once it runs."""
+    nice = "unit:\n\t@until grep 'nice 7' /proc/self/autogroup > $@; do sleep 0.05; done\n"
+    (tmp_path / "Makefile").write_text(nice + "stories:\n\t@sleep 0.5; cat /proc/self/autogroup > $@\n")
     assert run_stages(tmp_path, "nice", "unit:1", "//", "stories:1").returncode == 0
     assert [(tmp_path / name).read_text().split()[-1] for name in ("unit", "stories")] == ["7", "0"]
 
 
 def run_stages(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(STAGES), *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_the_summary_names_what_failed_and_why(tmp_path: Path) -> None:
@@ -129,7 +135,7 @@ def test_the_summary_names_what_failed_and_why(tmp_path: Path) -> None:
         f"sums:\n\t@{sys.executable} -m pytest -q test_it.py --junitxml=$(STEWARD_RESULTS)/sums.xml\n"
     )
     done = subprocess.run(
-        [sys.executable, str(STAGES), "sums:1"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, str(STAGES), "sums:1"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )
     summary = done.stdout.rpartition("=== sums failed (2)")[2]
     assert "failed in sums: test_it.test_a: AssertionError: arithmetic holds" in summary
@@ -139,7 +145,7 @@ def test_the_summary_names_what_failed_and_why(tmp_path: Path) -> None:
 def test_of_a_stage_that_passed_only_its_last_line_is_shown(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text("many:\n\t@seq 1000; echo all well\n")
     done = subprocess.run(
-        [sys.executable, str(STAGES), "many:1"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, str(STAGES), "many:1"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0
     assert "all well" in done.stdout
@@ -168,7 +174,7 @@ def test_stories_that_pass_the_second_time_are_shown_with_both_outputs_and_two_a
         f"-p no:cacheprovider --rootdir={tmp_path} {tmp_path}/test_it.py --junitxml=$(STEWARD_RESULTS)/tales.xml\n"
     )
     done = subprocess.run(
-        [sys.executable, str(STAGES), "tales:1"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, str(STAGES), "tales:1"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == status
     assert f"{len(stories)} flaky: .results/flaky.json" in done.stdout
