@@ -18,8 +18,7 @@ from steward.deep.said import Here
 from steward.deep.stress import StressLimits, check_node
 from steward.deep.tell import Teller
 from steward.deep.torch_door import TorchDoor
-from steward.model.deep import DeepKind
-from steward.model.deep_command import RUN_KEY
+from steward.model.deep import RUN_KEY, DeepKind
 from steward.model.ids import NodeName
 from steward.ports import Permanent, PortError
 

@@ -20,9 +20,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from steward import __version__
 from steward.adapters.socket_path import owner_of
 from steward.head.wiring import Head
-from steward.model.report_only import REPORT_ONLY
 from steward.model.settings import RepairMode, Settings, split_host_port
 from steward.model.settings.sections import ApiSettings
+from steward.model.words import REPORT_ONLY
 from steward.ports import Permanent
 
 log = logging.getLogger(__name__)

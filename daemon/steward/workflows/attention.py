@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from steward.model.ask import Ask, OptedIn
-from steward.model.deep import DeepRun
-from steward.model.deep_command import slurm_name
+from steward.model.deep import DeepRun, slurm_name
 from steward.model.elastic import Phase
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job

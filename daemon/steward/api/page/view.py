@@ -12,8 +12,8 @@ from steward.api.views import cases_view, natural, nodes_of, status_view, verdic
 from steward.model.ids import JobId, NodeName
 from steward.model.ledger import Phase, Sums
 from steward.model.node_names import fold
-from steward.model.report_only import REPORT_ONLY
 from steward.model.resume import JobMemory
+from steward.model.words import REPORT_ONLY
 from steward.views.node_verdict import NodeVerdict, Word
 from steward.views.timeline import timeline
 from steward.workflows.snapshot import Snapshot
