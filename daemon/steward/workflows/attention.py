@@ -19,9 +19,9 @@ from steward.model.quota import Wrote
 from steward.model.resume import JobMemory
 from steward.model.slot import SlotStep
 from steward.model.subject import Subject
+from steward.model.team_name import PREFIX
 from steward.policy.groundwork import Index
 from steward.policy.job.leaving import is_looked_into
-from steward.policy.quota.names import PREFIX
 
 _RESTING = (SlotStep.SERVING, SlotStep.WAITING)
 """Slots of which nothing is expected."""
