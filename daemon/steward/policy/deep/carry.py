@@ -9,9 +9,8 @@ from steward.model.ids import Key, NodeName
 from steward.model.job import JobState
 from steward.model.why import Why
 from steward.policy.deep.asks import ask_suspects, sweep
-from steward.policy.deep.crowd import Crowd
+from steward.policy.deep.crowd import Crowd, choose, free_nodes, settle
 from steward.policy.deep.judge import Judged
-from steward.policy.deep.nodes import choose, free_nodes, settle
 from steward.policy.deep.outcome import TABLE, DeepFact, facts_of, finish, tell, with_results
 from steward.policy.deep.scene import DeepScene
 from steward.policy.deep.start import Start, is_awaited, start_of
