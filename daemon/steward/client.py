@@ -9,10 +9,10 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from steward.model.event_filter import LEVELS as LEVELS
-from steward.model.event_filter import EventFilter as EventFilter
+from steward.model.access import for_cluster, payload
+from steward.model.events import LEVELS as LEVELS
+from steward.model.events import EventFilter as EventFilter
 from steward.model.port_error import PortError
-from steward.model.proof import for_cluster, payload
 
 Json = dict[str, Any]
 

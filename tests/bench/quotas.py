@@ -20,10 +20,10 @@ from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.node import NodeBase
 from steward.model.quota import Share
+from steward.model.team_name import borrowed_qos, guaranteed_qos
 from steward.policy.draft import Draft
 from steward.policy.groundwork import Groundwork
 from steward.policy.quota.keep import keep_quotas
-from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 from tests.builders.picture import Picture, n
 from tests.builders.quota import G6, a_picture, a_quota, tres, written
 from tests.builders.want import but

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedSpec
-from steward.testbed.ending import stoppable, take_down
+from steward.testbed.beds import stoppable, take_down
 from steward.testbed.ready import open_cases
 from steward.testbed.reset import reset
 from steward.testbed.wait import NotInTime, wait_until_empty

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
-from steward.model.deep_command import slurm_name
+from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState, slurm_name
 from steward.model.ids import NodeName
 from steward.model.reservation import Reservation
 from tests.builders.picture import T0, Picture, n

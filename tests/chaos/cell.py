@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from steward.model.deep_command import PREFIX
+from steward.model.deep import DEEP_PREFIX
 from steward.model.elastic import replica_of
 from steward.model.job import JobState
 from tests.chaos.bench import Bench
@@ -118,7 +118,7 @@ def _end(bench: Bench) -> End:
 
 def _judge(bench: Bench, column: Column, end: End, control: Result | None) -> None:
     for job in bench.world.slurm.jobs.values():
-        may_end = job.name.startswith(PREFIX) or replica_of(job.comment)  # both may be called off
+        may_end = job.name.startswith(DEEP_PREFIX) or replica_of(job.comment)  # both may be called off
         if job.state not in GOOD_ENDS and not may_end:
             bench.watch.tell("lost job", f"{job.id} ended as {job.state.value}")
     if control is not None and column.is_kill and end != control.end:

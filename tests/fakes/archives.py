@@ -5,7 +5,7 @@ import tarfile
 import time
 from pathlib import Path
 
-from steward.adapters.fetch.budget import Budget
+from steward.adapters.fetch.folder import Budget
 
 
 def budget(*, bytes_left: int = 1 << 20, files_left: int = 100) -> Budget:

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from steward.model.action import Action, ReleaseNodes, ReserveNodes, SubmitDeep
-from steward.model.deep import DeepReport, Measure
-from steward.model.deep_command import PREFIX
+from steward.model.deep import DEEP_PREFIX, DeepReport, Measure
 from steward.model.health import Outcome
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
@@ -87,7 +86,7 @@ class DeepWorld(World):
             for other in others
         )
         measures = (one, *pairs) if is_done else ()
-        return DeepReport(run=job.partition.removeprefix(PREFIX), node=node, measures=measures, is_done=is_done)
+        return DeepReport(run=job.partition.removeprefix(DEEP_PREFIX), node=node, measures=measures, is_done=is_done)
 
     def apply(self, action: Action) -> str:
         if isinstance(action, ReserveNodes | SubmitDeep | ReleaseNodes) and self.now < self.slurm_hangs_until:

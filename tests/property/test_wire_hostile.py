@@ -7,8 +7,8 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.adapters.wire.ask_messages import ask_of
 from steward.adapters.wire.frames import MAX_FRAME, Frame, Malformed, pack, read_frame, unpack
+from steward.adapters.wire.job_messages import ask_of
 from steward.adapters.wire.messages import answer_of, finding_of, finding_record, opted_of, report_frame, report_of
 from steward.adapters.wire.shimline import MAX_LINE, BadLine, ExitLine, LogLine, Request, answer_line, parse_request
 from steward.model.ask import Answer

@@ -1,7 +1,11 @@
-"""Files that are either the old one or the new one, never half of one: as bytes, and as JSON."""
+"""Files that are either the old one or the new one, never half of one, as bytes and as JSON; and one writer of them at
+a time."""
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +54,14 @@ def write_json(path: Path, value: object, *, sync: bool = False) -> None:
         write_whole(path, json.dumps(value, separators=(",", ":")), sync=sync)
     except OSError as error:
         raise Retryable(f"cannot write {path}: {error}") from error
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Holds the lock file `path`, made when absent; waits for whoever holds it. A dead holder's lock is free."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

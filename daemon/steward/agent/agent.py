@@ -8,9 +8,8 @@ from typing import Any, Protocol
 from steward.adapters.wire.codec import number, text
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import facts_of
-from steward.adapters.wire.mend_messages import MendOrder, mend_of
 from steward.adapters.wire.messages import LetGoOrder, answer_of, let_go_of
-from steward.adapters.wire.peer_messages import LookOrder, look_of
+from steward.adapters.wire.order_messages import LookOrder, MendOrder, look_of, mend_of
 from steward.adapters.wire.stacks_messages import StacksOrder, stacks_of
 from steward.agent.desk import Desk
 from steward.agent.link import Link

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
-from steward.adapters.wire.ask_messages import ask_frame
 from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.job_messages import ask_frame
 from steward.adapters.wire.messages import opted_frame, withdraw_frame
 from steward.adapters.wire.shimline import OK, AskLine, ExitLine, LogLine, OptedLine, answer_line, ok_line
 from steward.agent.exits import Exits

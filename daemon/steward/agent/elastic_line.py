@@ -1,18 +1,24 @@
-"""The line to one run's coordinator: orders out, words in. It is a process of the job's user: what it says is
-hostile, and nothing is sent before the kernel has said whose it is."""
+"""The agent's hold on the coordinators of its node's elastic runs: the line to each, orders out and words in, and the
+file that keeps the runs over a restart, with their secrets, root's alone. A coordinator is a process of the job's user:
+what it says is hostile, and nothing is sent before the kernel has said whose it is."""
 
 import asyncio
 import json
 import logging
 import re
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from steward.adapters import proc
 from steward.adapters.node.elastic_start import Place, peer_uid
+from steward.adapters.whole_file import read_json, write_json
+from steward.adapters.wire.codec import text, whole
 from steward.adapters.wire.frames import Malformed
+from steward.adapters.wire.messages import opted_of, opted_record, record_of
+from steward.model.ask import OptedIn
+from steward.ports import PortError
 
 log = logging.getLogger(__name__)
 
@@ -90,3 +96,30 @@ def _is_of(process: proc.Process, uid: int) -> bool:
     except OSError:
         return False
     return re.search(rf"^Uid:\s*{uid}\s", status, re.MULTILINE) is not None
+
+
+# The file of the runs.
+
+
+def write_runs(path: Path, runs: Iterable[tuple[OptedIn, Place]]) -> None:
+    """The log says it where that is not possible."""
+    records = [{"opted": opted_record(opted), "port": place.port, "token": place.token} for opted, place in runs]
+    try:
+        write_json(path, records)
+        path.chmod(0o600)
+    except (PortError, OSError) as error:
+        log.warning("elastic runs not saved why=%r", str(error))
+
+
+def read_runs(path: Path) -> list[tuple[OptedIn, int, str]]:
+    """The saved runs: what each job asked for, its port and its secret."""
+    found = []
+    records = read_json(path)
+    for value in records if isinstance(records, list) else []:
+        try:
+            record = record_of(value)
+            opted = opted_of(record.get("opted"))
+            found.append((opted, whole(record, "port", low=1, high=65535), text(record, "token", 64)))
+        except PortError as error:
+            log.warning("elastic run dropped from=%s why=%r", path, str(error))
+    return found

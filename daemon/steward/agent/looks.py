@@ -11,7 +11,7 @@ from steward.adapters.node.job_look import Look, Stamp
 from steward.adapters.node.jobs_here import Base, JobsHere
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.peer_messages import LookOrder, looked_frame
+from steward.adapters.wire.order_messages import LookOrder, looked_frame
 from steward.agent.job_folder import PROGRESS, JobFolders
 from steward.agent.opted import OptedBook, Output
 from steward.checks.job_log import signs_in

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from steward.adapters.offload import Threads
 from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.adapters.wire.mend_messages import MendOrder, mended_frame, mended_of
+from steward.adapters.wire.order_messages import MendOrder, mended_frame, mended_of
 from steward.model.health import Advice, Incarnation
 from steward.model.mend import MendReport
 from steward.ports import Clock, PortError

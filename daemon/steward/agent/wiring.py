@@ -41,11 +41,11 @@ from steward.agent.looks import JobEyes, JobLogs, PeerLook, SlurmLook
 from steward.agent.mend import AfterMend, Mending
 from steward.agent.munge_care import MungeCare
 from steward.agent.opted import OptedBook
+from steward.agent.owners import keep_tidy
 from steward.agent.reception import DeepDesk, Reception, VerdictDesk
 from steward.agent.senses import Senses
 from steward.agent.setup import Setups
 from steward.agent.stacks import Stacks
-from steward.agent.tidy import keep_tidy
 from steward.agent.track import Track
 from steward.checks.check import Check, Facts
 from steward.checks.known import mode_of

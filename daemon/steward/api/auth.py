@@ -2,8 +2,7 @@
 
 import pwd
 
-from steward.model.access import Asker, Identity
-from steward.model.proof import for_cluster, payload
+from steward.model.access import Asker, Identity, for_cluster, payload
 from steward.ports import MungePort, Permanent, Retryable
 
 SCHEME = "MUNGE"

@@ -1,4 +1,5 @@
-"""Prometheus: what checks say, the verdicts on nodes, breakers, incidents, deep checks and how repairs ended.
+"""Prometheus: what the cluster looks like now: states of nodes, what checks say, the verdicts on nodes, breakers,
+incidents, deep checks and how repairs ended.
 
 What is of the present is worked out when it is asked for, from the last snapshot: a cycle pays nothing for it.
 """
@@ -6,15 +7,16 @@ What is of the present is worked out when it is asked for, from the last snapsho
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import Counter
 from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client.registry import Collector, CollectorRegistry
 
 from steward.model.case import Case, Step
 from steward.model.deep import DeepState
 from steward.model.desired import Desired
 from steward.model.health import Severity
 from steward.model.memory import Memory
+from steward.model.node import Node
 from steward.model.observed import Observed
 from steward.policy.draft import Draft
 from steward.views.check_results import check_results
@@ -24,6 +26,41 @@ from steward.workflows.snapshot import Snapshot
 MOST_NAMES = 400
 """Checks and breakers that get series of their own; any more share `other`, whatever agents make up."""
 _OTHER = "other"
+
+
+class SiteMetrics(Collector):
+    """Fed by Metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._latest: Snapshot | None = None
+        registry.register(self)
+
+    def watch(self, snapshot: Snapshot) -> None:
+        """A cycle ended."""
+        self._latest = snapshot
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        latest = self._latest
+        nodes = GaugeMetricFamily("steward_nodes", "Nodes by state.", labels=["state"])
+        states = Tally(node_state(node) for node in latest.seen.nodes.values()) if latest else Tally[str]()
+        for state, count in states.items():
+            nodes.add_metric([state], count)
+        yield nodes
+        cases = sum(case.is_open for case in latest.memory.cases.values()) if latest else 0
+        yield GaugeMetricFamily("steward_open_cases", "Repairs that are not closed.", value=cases)
+        agents = sum(view.connected for view in latest.seen.agents.values()) if latest else 0
+        yield GaugeMetricFamily("steward_agents_connected", "Agents that are connected now.", value=agents)
+        paused = latest is not None and latest.memory.paused
+        yield GaugeMetricFamily("steward_paused", "1 while a person has paused all actions.", value=paused)
+
+
+def node_state(node: Node) -> str:
+    """One word for people: Slurm's base state, or how it is out of service."""
+    if node.is_down:
+        return "down"
+    if node.is_drain:
+        return "draining" if node.is_busy else "drained"
+    return node.base.value.lower()
 
 
 class HealthMetrics(Collector):

@@ -3,8 +3,7 @@
 from steward.api import auth, sigv4
 from steward.api.json11.errors import ApiError, Code
 from steward.api.received import Received
-from steward.model.access import Identity
-from steward.model.proof import payload
+from steward.model.access import Identity, payload
 
 
 class Door:

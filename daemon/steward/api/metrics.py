@@ -6,8 +6,7 @@ from itertools import pairwise
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from steward.api.health_metrics import HealthMetrics
-from steward.api.site_metrics import SiteMetrics
+from steward.api.health_metrics import HealthMetrics, SiteMetrics
 from steward.model.action import AnswerAsk
 from steward.model.case import Case
 from steward.model.desired import Desired

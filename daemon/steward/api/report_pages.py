@@ -1,7 +1,8 @@
-"""The pages of the ledger."""
+"""The pages of the ledger: `GET /v1/report` and a job's attempts, also of jobs that Slurm has forgotten."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -9,13 +10,30 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from steward.api.elastic_pages import run_report
-from steward.api.report import ReportChoice, history_view, report_view
+from steward.api.shapes import shape
 from steward.api.source import Source
 from steward.api.turns import Turns
+from steward.api.user_names import user_name
+from steward.model.case import Case
 from steward.model.ids import JobId
+from steward.model.ledger import Run, Sums
 from steward.model.text import printable
+from steward.ports import LedgerQuery, StorePort
+from steward.views.report import (
+    Incident,
+    JobLedger,
+    Window,
+    by_month,
+    grouped,
+    job_ledgers,
+    month_window,
+    out_of_service_s,
+    repairs,
+)
 
 _DIGITS = 10
+Json = dict[str, Any]
+_LONGEST = 120
 
 
 def report_routes(source: Source, turns: Turns) -> list[Route]:
@@ -59,3 +77,176 @@ def history_page(source: Source, word: str, only: int | None = None) -> Response
 
 def _not_there(job: int) -> HTTPException:
     return HTTPException(404, f"job {job} is not in the ledger: it never opted in, or it is too long ago")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportChoice:
+    """The choice of what a report is about. Empty, 0 or None: all; `window.until` is the present at most. `only`: the
+    one user whose jobs the asker may see."""
+
+    window: Window
+    job: int = 0
+    user: str = ""
+    partition: str = ""
+    only: int | None = None
+
+    @staticmethod
+    def of(query: Mapping[str, str], now: float) -> "ReportChoice":
+        """Raises ValueError, with one line that says what is wrong."""
+        since, until = _number(query, "since"), _number(query, "until") or now
+        if month := query.get("month", ""):
+            try:
+                since, until = month_window(month)
+            except ValueError as error:
+                raise ValueError(f"month={printable(month, 20)}: use a month such as 2026-11") from error
+        return ReportChoice(
+            window=Window(since=since, until=min(until, now)),
+            job=int(_number(query, "job")),
+            user=printable(query.get("user", ""), _LONGEST),
+            partition=printable(query.get("partition", ""), _LONGEST),
+        )
+
+    def takes(self, one: JobLedger) -> bool:
+        run = one.last
+        named = self.user in ("", user_name(run.uid), str(run.uid))
+        return named and self.partition in ("", run.partition)
+
+
+def report_view(store: StorePort, choice: ReportChoice, now: float) -> Json:
+    """Each job with its sums and incidents, and the sums of all; with `choice.job` the job's timeline, too."""
+    window = choice.window
+    wanted = LedgerQuery(job=choice.job, since=window.since, until=window.until)
+    lines = store.ledger(wanted)
+    complete = len(lines) < wanted.limit
+    lines = [line for line in lines if not isinstance(line, Run) or choice.only in (None, line.uid)]
+    mended = repairs(lines, window)
+    if choice.job:
+        since = min((line.started for line in lines if isinstance(line, Run)), default=now)
+        mended = repairs(store.ledger(LedgerQuery(since=since - 1.0, until=window.until)), window)
+        lines = [*lines, *mended]
+    ledgers = [one for one in job_ledgers(lines, window, now) if choice.takes(one)]
+    return {
+        "at": now,
+        "since": window.since,
+        "until": window.until,
+        "complete": complete,
+        "jobs": [_job_view(one, whole=bool(choice.job)) for one in ledgers],
+        "totals": sums_view(Sums.of(segment for one in ledgers for segment in one.segments)),
+        "by_user": _groups(grouped(ledgers, lambda one: user_name(one.last.uid))),
+        "by_partition": _groups(grouped(ledgers, lambda one: one.last.partition)),
+        "by_month": _groups(by_month(ledgers)),
+        "repairs": [_repair_view(case, window) for case in _of_jobs(mended, ledgers, choice)],
+    }
+
+
+def history_view(store: StorePort, job: int, only: int | None = None) -> list[Json]:
+    """Every run of a job (of one user's, where `only` names him), oldest first: a job that was requeued has several
+    under one number."""
+    found = store.ledger(LedgerQuery(job=job))
+    runs = [line for line in found if isinstance(line, Run) and only in (None, line.uid)]
+    ordered = sorted(runs, key=lambda run: (run.opted_at, run.restart, run.attempt))
+    return [{"number": number, **run_view(run)} for number, run in enumerate(ordered, start=1)]
+
+
+def sums_view(sums: Sums) -> Json:
+    return {
+        "seconds": {phase.value: round(spent, 3) for phase, spent in sums.seconds.items()},
+        "node_seconds": {phase.value: round(spent, 3) for phase, spent in sums.node_seconds.items()},
+        "all_s": round(sums.all_s, 3),
+        "all_node_s": round(sums.all_node_s, 3),
+        "lost_node_s": round(sums.lost_node_s, 3),
+        "held_node_s": round(sums.held_node_seconds, 3),
+        "ettr": None if sums.ettr is None else round(sums.ettr, 6),
+        "goodput": None if sums.goodput is None else round(sums.goodput, 6),
+    }
+
+
+def run_view(run: Run) -> Json:
+    """The stable shape of one run (docs/report.md)."""
+    return {
+        "restart": run.restart,
+        "attempt": run.attempt,
+        "nodes": shape(run.nodes),
+        "started": run.started,
+        "first_step": run.first_step,
+        "ended": run.ended,
+        "ending": run.ending.value if run.ending else None,
+        "slurm_state": run.end_text,
+        "decision": run.decision.value if run.decision else None,
+        "rule": run.why.rule if run.why else "",
+        "why": run.why.text if run.why else "",
+        "evidence": list(run.why.evidence) if run.why else [],
+        "culprits": shape(run.culprits),
+        "step": run.step,
+        "checkpoint_step": run.checkpoint_step,
+        "steps_redone": run.steps_redone,
+    }
+
+
+def _job_view(one: JobLedger, *, whole: bool) -> Json:
+    run = one.last
+    found: Json = {
+        "job": one.job,
+        "name": run.name,
+        "user": user_name(run.uid),
+        "account": run.account,
+        "partition": run.partition,
+        "started": one.runs[0].started,
+        "ended": run.ended if run.ending else None,
+        "state": run.end_text or ("running" if run.ending is None else run.ending.value),
+        "runs": len(one.runs),
+        "resumes": one.resumes,
+        "steps_redone": one.steps_redone,
+        "incidents": [_incident_view(incident) for incident in one.incidents],
+        "sums": sums_view(one.sums),
+    }
+    if whole:
+        found["history"] = [{"key": each.key, **run_view(each)} for each in one.runs]
+        found["timeline"] = [shape(segment) for segment in one.segments]
+    return found
+
+
+def _incident_view(one: Incident) -> Json:
+    run = one.run
+    return {
+        "restart": run.restart,
+        "attempt": run.attempt,
+        "culprits": shape(run.culprits),
+        "cause": run.cause,
+        "decision": run.decision.value if run.decision else None,
+        "rule": run.why.rule if run.why else "",
+        "why": run.why.text if run.why else "",
+        "cases": list(run.cases),
+        **one.instants,
+        "steps_redone": run.steps_redone,
+        "unknown": list(one.unknown),
+    }
+
+
+def _of_jobs(cases: list[Case], ledgers: list[JobLedger], choice: ReportChoice) -> list[Case]:
+    """Those that hit the jobs shown, where the report is about some of them."""
+    if not (choice.job or choice.user or choice.partition or choice.only is not None):
+        return cases
+    named = {id for one in ledgers for run in one.runs for id in run.cases}
+    return [case for case in cases if case.id in named]
+
+
+def _repair_view(case: Case, window: Window) -> Json:
+    wanted = ("id", "node", "check", "fault_at", "detected", "marked", "replaced", "returned", "closed")
+    rung = {"rung": case.rung.value, "trigger": case.trigger.value}
+    return {**{name: getattr(case, name) for name in wanted}, **rung, "out_s": round(out_of_service_s(case, window), 3)}
+
+
+def _groups(sums: Mapping[str, Sums]) -> dict[str, Json]:
+    return {name: sums_view(each) for name, each in sums.items()}
+
+
+def _number(query: Mapping[str, str], name: str) -> float:
+    text = query.get(name, "0")
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 2**62:
+        raise ValueError(f"{name}={printable(text, 40)}: use a number from 0")
+    return value

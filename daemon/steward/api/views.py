@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from steward.api.health_metrics import node_state
 from steward.api.shapes import action_shape, shape
-from steward.api.site_metrics import node_state
 from steward.api.source import Source
 from steward.api.user_names import user_name
 from steward.model.case import Case

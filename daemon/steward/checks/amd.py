@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from steward.checks import known_set
-from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Threshold, Verdict, failed, passed, skipped, unknown
 from steward.checks.past import Notes, Past
-from steward.checks.thresholds import Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
 

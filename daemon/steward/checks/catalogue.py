@@ -5,9 +5,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from steward.checks import CHECKS, kernel_log
-from steward.checks.check import Check
+from steward.checks.check import Check, Threshold
 from steward.checks.limits import Limits
-from steward.checks.thresholds import Threshold
 
 _ITS_OWN = "default"
 _MODES = "[checks.mode]"

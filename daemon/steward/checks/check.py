@@ -5,10 +5,23 @@ from dataclasses import dataclass
 
 from steward.checks.limits import Limits
 from steward.checks.past import Notes, Past
-from steward.checks.thresholds import Threshold
 from steward.model.health import Advice, Outcome, Scope, Severity
 from steward.model.ids import NodeName
 from steward.model.probe import Probe, Raw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """A number that a check judges by, named so that a site can say another one in `[checks.limit]`.
+
+    `name` begins with the check's id (`gpu.temp.max_c`). `low` and `high` bound what a site may say."""
+
+    name: str
+    default: float
+    unit: str
+    text: str
+    low: float = 0.0
+    high: float = 1e12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from steward.checks import CHECKS, kernel_log
-from steward.checks.check import WORDS, Check, said_of
+from steward.checks.check import WORDS, Check, Threshold, said_of
 from steward.checks.limits import Limits
-from steward.checks.thresholds import Threshold
 
 OPEN_FAMILIES = ("kernel_log", "site")
 """Their members are no checks of CHECKS: lines of the kernel log, the site's own programs. Each has a table."""

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from steward.checks.check import Facts, Judge, Verdict, failed, passed, skipped
+from steward.checks.check import Facts, Judge, Threshold, Verdict, failed, passed, skipped
 from steward.checks.past import Notes, Past
-from steward.checks.thresholds import Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw
 

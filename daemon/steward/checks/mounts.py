@@ -3,9 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Threshold, Verdict, failed, passed, skipped, unknown
 from steward.checks.past import Past
-from steward.checks.thresholds import Threshold
 from steward.model.health import Advice, Scope, Severity
 from steward.model.probe import DiskUsage, Probe, Raw, ReadFiles, TouchMounts
 

@@ -12,7 +12,7 @@ from steward.adapters.slurm.survey import survey
 from steward.model.port_error import PortError
 from steward.model.settings import Settings, SettingsError
 from steward.model.settings.doc import settings_page
-from steward.workflows.site_check import logins_of, misfits
+from steward.workflows.site_settings import logins_of, misfits
 
 _FILE = click.option(
     "--config",

@@ -13,9 +13,9 @@ from steward.cli.ages import age
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.show import ago, line, span, styled, table, when
 from steward.client import Client, HeadError, NotThere
-from steward.model.event_filter import LEVELS, EventFilter
+from steward.model.events import LEVELS, EventFilter
 from steward.model.node_names import fold
-from steward.model.report_only import REPORT_ONLY
+from steward.model.words import REPORT_ONLY
 
 _AGAIN_S = 1.0
 _FINE = "fine"

@@ -14,12 +14,10 @@ from steward.deep.fabric import Tools
 from steward.deep.meeting import Meeting
 from steward.deep.pace import Pace
 from steward.deep.rank import PairLimits, Seat, check_pairs, usual_streams
-from steward.deep.said import Here
 from steward.deep.stress import StressLimits, check_node
-from steward.deep.tell import Teller
+from steward.deep.tell import Here, Teller
 from steward.deep.torch_door import TorchDoor
-from steward.model.deep import DeepKind
-from steward.model.deep_command import RUN_KEY
+from steward.model.deep import RUN_KEY, DeepKind
 from steward.model.ids import NodeName
 from steward.ports import Permanent, PortError
 

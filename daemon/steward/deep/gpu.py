@@ -10,7 +10,7 @@ from typing import Any
 
 from steward.adapters.process import Failed, run
 from steward.deep.budget import Budget
-from steward.deep.said import Here
+from steward.deep.tell import Here
 from steward.deep.torch_door import TorchDoor
 from steward.model.deep import Measure
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from steward.deep.budget import Budget
-from steward.deep.said import Here
+from steward.deep.tell import Here
 from steward.deep.workers import Told, on_every_core
 from steward.model.deep import Measure
 

@@ -18,9 +18,8 @@ from steward.deep.lines import Lines, NoPeer
 from steward.deep.meeting import Meeting
 from steward.deep.pace import Pace
 from steward.deep.pair_server import PairServer
-from steward.deep.said import Here
 from steward.deep.tcp import CONNECT_S, Numbers, Peer, connect, measure_pair
-from steward.deep.tell import Teller
+from steward.deep.tell import Here, Teller
 from steward.model.ids import NodeName
 
 MAX_JOIN_S = 60.0

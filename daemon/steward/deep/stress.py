@@ -17,8 +17,7 @@ from steward.adapters.process import Failed, run
 from steward.deep.budget import Budget
 from steward.deep.gpu import check_gpus, has_gpu
 from steward.deep.memory import check_memory
-from steward.deep.said import Here
-from steward.deep.tell import Teller
+from steward.deep.tell import Here, Teller
 from steward.deep.torch_door import TorchDoor
 from steward.deep.workers import Told, on_every_core
 from steward.model.deep import Measure

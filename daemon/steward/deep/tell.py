@@ -1,12 +1,16 @@
-"""Measures on their way to the agent of this node. One that could not be sent is sent again with the next."""
+"""Measures of this node: made short, and on their way to its agent. One that could not be sent is sent again with the
+next."""
 
 import logging
+import math
 import socket
 from collections import deque
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from steward.adapters.wire.deep_line import measure_line, progress_line
 from steward.model.deep import Measure
+from steward.model.health import Outcome
 from steward.model.ids import NodeName
 
 log = logging.getLogger(__name__)
@@ -61,3 +65,27 @@ def _ask(path: Path, line: bytes, timeout_s: float) -> bytes:
         sock.connect(str(path))
         sock.sendall(line)
         return sock.recv(256)
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Makes measures of `node`."""
+
+    node: NodeName
+
+    def good(self, check: str, value: float, unit: str, text: str = "", seconds: float = 0.0) -> Measure:
+        return replace(self._said(check, Outcome.PASSED, text, seconds), value=value, unit=unit)
+
+    def bad(self, check: str, text: str, value: float = math.nan, unit: str = "", seconds: float = 0.0) -> Measure:
+        return replace(self._said(check, Outcome.FAILED, text, seconds), value=value, unit=unit)
+
+    def unknown(self, check: str, text: str, seconds: float = 0.0) -> Measure:
+        return self._said(check, Outcome.UNKNOWN, text, seconds)
+
+    def skipped(self, check: str, text: str) -> Measure:
+        return self._said(check, Outcome.SKIPPED, text, 0.0)
+
+    def _said(self, check: str, outcome: Outcome, text: str, seconds: float) -> Measure:
+        return Measure(
+            check=check, node=self.node, outcome=outcome, value=math.nan, unit="", text=text, seconds=round(seconds, 2)
+        )

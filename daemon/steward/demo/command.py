@@ -12,13 +12,13 @@ import click
 from rich.console import Console
 
 from steward.demo.elastic import ELASTIC_NODES, ElasticScript, elastic_json, play_elastic, tell_elastic
-from steward.demo.report import Result, as_json, as_table
+from steward.demo.measure import Result, as_json, as_table
 from steward.demo.screen import Screen
 from steward.demo.story import NODES, Script, play
 from steward.ports import PortError
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedError, BedSpec
-from steward.testbed.ending import stoppable, take_down
+from steward.testbed.beds import stoppable, take_down
 
 _WIDTH = 110
 

@@ -5,9 +5,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from steward.demo.measure import CaseTimes, FaultStory, Figures, Made, figures, recovery
+from steward.demo.measure import CaseTimes, FaultStory, Figures, Made, Result, figures, recovery
 from steward.demo.progress import Happening, ProgressLog, last
-from steward.demo.report import Result
 from steward.demo.screen import Screen
 from steward.demo.watch import Watch
 from steward.model.ids import JobId, NodeName

@@ -7,8 +7,7 @@ from steward.api.auth import Gatekeeper
 from steward.api.identify import Door
 from steward.api.json11.route import Handler, Json11
 from steward.api.json11.service import load
-from steward.api.limits import Limits, Rate
-from steward.api.replays import Replays
+from steward.api.limits import Limits, Rate, Replays
 from steward.api.sigv4 import Sigv4
 from steward.head import choose
 from steward.model.events import Event

@@ -4,16 +4,13 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from steward.adapters.wire.ask_messages import ask_of
 from steward.adapters.wire.codec import text
 from steward.adapters.wire.deep_messages import deep_of
 from steward.adapters.wire.elastic_messages import elastic_word_of
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.job_messages import exits_of, facts_wanted_of
-from steward.adapters.wire.mend_messages import mended_of
+from steward.adapters.wire.job_messages import ask_of, exits_of, facts_wanted_of, progress_of
 from steward.adapters.wire.messages import answer_frame, opted_list, report_of
-from steward.adapters.wire.peer_messages import looked_of
-from steward.adapters.wire.progress_messages import progress_of
+from steward.adapters.wire.order_messages import looked_of, mended_of
 from steward.adapters.wire.setup_messages import LogChunk, setup_log_of, setup_of
 from steward.adapters.wire.stacks_messages import BundlePiece, bundle_of
 from steward.head.link import Link

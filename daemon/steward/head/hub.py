@@ -11,9 +11,8 @@ from steward.adapters.wire.elastic_messages import resize_frame, submit_frame
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.handshake import Gate, Hello, Terms, accept_agent
 from steward.adapters.wire.job_messages import facts_frame
-from steward.adapters.wire.mend_messages import mend_frame
 from steward.adapters.wire.messages import answer_frame, check_now_frame, let_go_frame
-from steward.adapters.wire.peer_messages import LookOrder, look_frame
+from steward.adapters.wire.order_messages import LookOrder, look_frame, mend_frame
 from steward.adapters.wire.seal import Sealer
 from steward.adapters.wire.setup_messages import LogChunk, set_up_frames
 from steward.adapters.wire.stacks_messages import BundlePiece, stacks_frame

@@ -1,16 +1,19 @@
-"""Runs the head: the loop with agents and HTTP in this thread, the cycle in one of its own, until told to stop."""
+"""Reads the settings, puts the head together and runs it: the loop with agents and HTTP in this thread, the cycle in
+one of its own, until told to stop."""
 
 import asyncio
 import contextlib
 import ctypes
 import gc
 import logging
+import os
 import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -18,12 +21,14 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from steward import __version__
+from steward.adapters.settings_file import load
 from steward.adapters.socket_path import owner_of
-from steward.head.wiring import Head
-from steward.model.report_only import REPORT_ONLY
-from steward.model.settings import RepairMode, Settings, split_host_port
+from steward.head.choose import start_logging
+from steward.head.wiring import Head, wire
+from steward.model.settings import RepairMode, Settings, SettingsError, split_host_port
 from steward.model.settings.sections import ApiSettings
-from steward.ports import Permanent
+from steward.model.words import REPORT_ONLY
+from steward.ports import Permanent, PortError
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +98,20 @@ class _Http(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+def start(config: Path | None, log_level: str) -> int:
+    """The exit status of `stewardd`."""
+    start_logging(logging.getLevelName(log_level.upper()))
+    try:
+        settings = load(config, os.environ)
+        return serve(wire(settings), settings)
+    except SettingsError as error:
+        print(f"stewardd: {error}", file=sys.stderr)
+        return 2
+    except (PortError, OSError) as error:
+        print(f"stewardd: {error}", file=sys.stderr)
+        return 1
 
 
 def serve(head: Head, settings: Settings) -> int:

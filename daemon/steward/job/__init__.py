@@ -11,8 +11,6 @@ Nothing here raises into the training loop or waits for anything; outside a job 
 """
 
 from steward.job.checkpoints import latest_checkpoint
-from steward.job.report import checkpoint_saved, progress
-from steward.job.resume import ResumeInfo, resume_info
-from steward.job.stacks import allow_stacks
+from steward.job.talk import ResumeInfo, allow_stacks, checkpoint_saved, progress, resume_info
 
 __all__ = ["ResumeInfo", "allow_stacks", "checkpoint_saved", "latest_checkpoint", "progress", "resume_info"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from steward.adapters.fetch.digest import digest
+from steward.adapters.fetch.folder import digest
 from steward.adapters.node.setup_dir import SetupDir
 from steward.lifecycle.run import carry_out
 from steward.ports import PortError

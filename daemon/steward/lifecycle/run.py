@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from steward.adapters.fetch.budget import Budget, inside
-from steward.adapters.fetch.digest import digest
+from steward.adapters.fetch.folder import Budget, digest, inside
 from steward.adapters.node.setup_dir import SetupDir, SetupJob, load_job
 from steward.adapters.proc import Process, adopt_orphans, end_all_below, look
 from steward.adapters.process import Failed, run_to_file

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from steward.adapters.fetch.budget import Budget
 from steward.adapters.fetch.file import fetch_file
+from steward.adapters.fetch.folder import Budget
 from steward.adapters.fetch.https import fetch_https
 from steward.ports import Permanent, Retryable
 

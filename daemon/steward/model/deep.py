@@ -1,7 +1,8 @@
-"""Deep checks: what is run on nodes that no job uses, what it measured, and what follows for each node."""
+"""Deep checks: what is run on nodes that no job uses and how its runner is started there, what it measured, and what
+follows for each node."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
@@ -14,6 +15,10 @@ from steward.model.ids import JobId, NodeName
 MAX_MEASURES = 200
 """The most measures of one node in one run: enough for a tournament of 48 nodes, and few enough for a frame."""
 MAX_PROGRESS = 120
+DEEP_PREFIX = "steward-deep-"
+"""Reservations, partitions and jobs of deep checks are named so, with the run's id: what is named so is ours."""
+RUN_KEY = "STEWARD_DEEP_KEY"
+"""The variable in which the tasks of one run find the secret by which they know each other."""
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 _Node = Annotated[NodeName, MaxLen(64), Form(RUN)]
@@ -136,3 +141,21 @@ class Baseline:
     check: str
     profile: str
     values: tuple[float, ...] = ()
+
+
+def slurm_name(run: str) -> str:
+    """The name of a run's reservation, partition and job."""
+    return f"{DEEP_PREFIX}{run}"
+
+
+def runner_argv(
+    command: Sequence[str], run: str, kinds: frozenset[DeepKind], budget_s: float, socket: str
+) -> tuple[str, ...]:
+    """The runner's command line. In `socket` the runner replaces `%n` by its node's name (SLURMD_NODENAME).
+
+    Every task knows the others by Slurm's own variables (SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_NODELIST). It tells all
+    that it measures to the agent behind `socket`, is over within `budget_s` seconds, and ends with status 0 when it
+    could tell, whatever it found.
+    """
+    words = ",".join(sorted(kind.value for kind in kinds))
+    return (*command, "--run", run, "--kinds", words, "--budget-s", f"{budget_s:g}", "--socket", socket)

@@ -1,7 +1,10 @@
-"""Happenings that people and tools read: one typed record each, kept in the store and followed by the CLI."""
+"""Happenings that people and tools read: one typed record each, kept in the store and followed by the CLI; and which of
+them somebody wants to see, which head and follower choose alike."""
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
+from urllib.parse import quote
 
 from steward.model.ids import CaseId, JobId, NodeName
 
@@ -17,6 +20,8 @@ class Level(Enum):
         return _RANK[self]
 
 
+LEVELS = tuple(level.value for level in Level)
+"""The words for them, the least grave first."""
 _RANK = {level: rank for rank, level in enumerate(Level)}
 
 
@@ -32,3 +37,31 @@ class Event:
     job: JobId | None = None
     case: CaseId | None = None
     data: tuple[tuple[str, str], ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Events of one node or job (`17`, `17_1`), of kinds that begin so, at least of a level, not before `since`
+    (Unix s). Empty or 0: all."""
+
+    node: str = ""
+    job: str = ""
+    kind: str = ""
+    level: str = ""
+    since: float = 0.0
+
+    def query(self) -> str:
+        since = f"{self.since:.3f}" if self.since else ""
+        said = {"node": self.node, "job": self.job, "kind": self.kind, "level": self.level, "since": since}
+        return "".join(f"&{name}={quote(word, safe='')}" for name, word in said.items() if word)
+
+    def takes(self, event: dict[str, Any]) -> bool:
+        if self.node and event["node"] != self.node:
+            return False
+        if self.job.isdigit() and str(event["job"]) != self.job:
+            return False
+        if self.level and LEVELS.index(event["level"]) < LEVELS.index(self.level):
+            return False
+        if self.since and event["at"] < self.since:
+            return False
+        return str(event["kind"]).startswith(self.kind)

@@ -9,7 +9,7 @@ from steward.model.case import Case
 from steward.model.deep import Baseline, DeepRun
 from steward.model.elastic import ElasticRun
 from steward.model.group import ClientToken, Cluster, Group, Operation
-from steward.model.health import Incarnation
+from steward.model.health import Incarnation, Trial
 from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.ledger import Run
 from steward.model.partition import Gate
@@ -17,7 +17,6 @@ from steward.model.quota import ComputeQuota, QuotaJob, SchedulerConfig, Wrote
 from steward.model.remedy import Mishap, Remedy
 from steward.model.resume import JobMemory
 from steward.model.slot import SlotRecord
-from steward.model.trial import Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

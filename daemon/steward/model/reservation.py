@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from steward.model.deep_command import PREFIX
+from steward.model.deep import DEEP_PREFIX
 from steward.model.ids import JobId, NodeName
 
 KEEP_PREFIX = "steward-keep-"
@@ -31,7 +31,7 @@ class Reservation:
     @property
     def is_ours(self) -> bool:
         """Made for a deep check: also what is left of one, a partition whose reservation is over."""
-        return self.name.startswith(PREFIX)
+        return self.name.startswith(DEEP_PREFIX)
 
     @property
     def kept_for(self) -> JobId | None:

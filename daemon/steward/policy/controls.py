@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from steward.model.health import TrialState
 from steward.model.memory import Memory
 from steward.model.order import Refusal, RefusalKind
-from steward.model.trial import TrialState
 
 
 def pause(memory: Memory) -> Memory:

@@ -33,8 +33,8 @@ from steward.policy.node.bring_up import follow_bring_ups
 from steward.policy.node.canary import follow_trials
 from steward.policy.node.correlate import find_incidents
 from steward.policy.node.features import keep_features
+from steward.policy.node.lemons import note_exclusions
 from steward.policy.node.lookout import note_foreign, probe_silent, remember_agents
-from steward.policy.node.mishaps import note_exclusions
 from steward.policy.node.silence import follow_silence
 from steward.policy.node.slurm_faults import remember_served, tell_reasons
 from steward.policy.node.suspicion import open_cases

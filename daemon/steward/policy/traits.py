@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
-from steward.model.deep_command import PREFIX
+from steward.model.deep import DEEP_PREFIX
 from steward.model.elastic import COMMENT as ELASTIC
 from steward.model.health import Incarnation
 from steward.model.job import Job, JobState
@@ -171,7 +171,7 @@ def who_speaks(view: AgentView) -> Incarnation | None:
 
 def traits_of_job(job: Job) -> frozenset[Hashable]:
     found: list[Hashable] = []
-    is_deep = job.partition.startswith(PREFIX)
+    is_deep = job.partition.startswith(DEEP_PREFIX)
     if is_deep:
         found.append(OfDeepCheck(job.partition))
     if job.is_active:

@@ -14,7 +14,7 @@ import click
 
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedError, BedSpec, BedStatus
-from steward.testbed.ending import stoppable, take_down
+from steward.testbed.beds import stoppable, take_down
 from steward.testbed.faults import SHAPES, FaultKind, fault
 
 P = ParamSpec("P")

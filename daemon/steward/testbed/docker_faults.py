@@ -27,8 +27,7 @@ from steward.testbed.docker_symptoms import (
     names_of,
 )
 from steward.testbed.faults import Fault, FaultKind
-from steward.testbed.file_faults import file_faults
-from steward.testbed.site_check import remove_failing_check, write_failing_check
+from steward.testbed.file_faults import file_faults, remove_failing_check, write_failing_check
 from steward.testbed.wait import wait_until
 
 _START_S = 20.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from steward.adapters.providers.docker import LIMIT_LAUNCH, REFUSE_LAUNCH
 from steward.model.ids import NodeName
-from steward.testbed.bed_paths import BedPaths
+from steward.testbed.layout import BedPaths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

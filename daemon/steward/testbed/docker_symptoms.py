@@ -14,8 +14,7 @@ from steward.testbed.docker_files import Plan
 from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.fake_gpus import has_fault
 from steward.testbed.faults import Fault, FaultKind
-from steward.testbed.file_faults import file_faults_in_force
-from steward.testbed.site_check import has_failing_check
+from steward.testbed.file_faults import file_faults_in_force, has_failing_check
 
 AGENT = "steward-agent"
 HEAD = "stewardd"

@@ -1,15 +1,48 @@
-"""Where things lie in a local bed's directory."""
+"""Where things lie in a bed's directory: what is the same in every one, and a local bed's own."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from steward.adapters.providers import local
 from steward.model.ids import NodeName
-from steward.testbed.bed_paths import BedPaths
 
+MANIFEST = "bed.json"
 PARTITIONS = "partitions.conf"
 LONGEST_DIR = 70
 """A unix socket's path has at most 107 bytes, and ours end in `/run/agent-NODE.sock`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BedPaths:
+    """Paths below the directory of any bed, whatever it is made of."""
+
+    root: Path
+
+    @property
+    def manifest(self) -> Path:
+        return self.root / MANIFEST
+
+    @property
+    def slurm_conf(self) -> Path:
+        return self.root / "etc" / "slurm.conf"
+
+    @property
+    def steward_toml(self) -> Path:
+        return self.root / "etc" / "steward.toml"
+
+    @property
+    def shared(self) -> Path:
+        return self.root / "shared"
+
+    @property
+    def gpus(self) -> Path:
+        """The pretended GPU driver; absent in a bed without GPUs."""
+        return self.root / "gpu"
+
+    @property
+    def wrappers(self) -> Path:
+        """First in stewardd's search path; empty but for a fault."""
+        return self.root / "wrappers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,13 +22,12 @@ from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Power, Say
 from steward.testbed.fake_gpus import has_fault
 from steward.testbed.faults import SHAPES, Fault, FaultKind
-from steward.testbed.file_faults import file_faults_in_force
+from steward.testbed.file_faults import file_faults_in_force, has_failing_check
 from steward.testbed.layout import Layout
 from steward.testbed.local_controller import Controller, services_of
 from steward.testbed.local_faults import LocalFaults
 from steward.testbed.local_setup import Manifest, slurm_env, steward_env
 from steward.testbed.ready import await_ready, call_silent_nodes, node_states
-from steward.testbed.site_check import has_failing_check
 from steward.testbed.slurm_conf import LOOPBACK
 
 

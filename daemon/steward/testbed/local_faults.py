@@ -13,10 +13,9 @@ from steward.testbed import fake_gpus
 from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import BedError
 from steward.testbed.faults import Fault, FaultKind
-from steward.testbed.file_faults import file_faults
+from steward.testbed.file_faults import file_faults, remove_failing_check, write_failing_check
 from steward.testbed.layout import Layout
 from steward.testbed.local_controller import Controller
-from steward.testbed.site_check import remove_failing_check, write_failing_check
 from steward.testbed.wait import wait_until
 
 _START_S = 10.0

@@ -1,13 +1,12 @@
 """Short lines about a node's checks, deep checks and repairs, for somebody who is woken up for it."""
 
 from steward.model.deep import DeepRun
-from steward.model.health import Finding, Outcome
+from steward.model.health import Finding, Outcome, TrialState
 from steward.model.ids import NodeName
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.remedy import Remedy
-from steward.model.trial import TrialState
 from steward.model.words import ago, until
 from steward.policy.draft import Draft
 from steward.policy.node.breaker import guards

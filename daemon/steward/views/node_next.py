@@ -4,9 +4,8 @@ from steward.model.case import Case, Step
 from steward.model.deep import DeepRun, DeepState
 from steward.model.health import Advice
 from steward.model.ids import NodeName
-from steward.model.report_only import REPORT_ONLY
 from steward.model.slot import COMING, SlotRecord, SlotStep
-from steward.model.words import times, until
+from steward.model.words import REPORT_ONLY, times, until
 from steward.policy.case.spares import free_spare, needs_spare, shortage
 from steward.policy.deep.asks import SUSPECT_AGAIN_S
 from steward.policy.draft import Draft

@@ -1,4 +1,5 @@
-"""Which nodes and jobs a turn is about: what is open, who asks, who fell silent. Pure.
+"""Which nodes and jobs a turn is about: what is open, who asks, who fell silent; and the open work for which the head
+looks more often, or at more. Pure.
 
 A guess that is good enough: what it misses costs one more look when something is to be done about it
 (workflows/confirm.py), or is seen by the next sweep.
@@ -8,21 +9,23 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from steward.model.ask import Ask, OptedIn
-from steward.model.deep import DeepRun
-from steward.model.deep_command import slurm_name
-from steward.model.elastic import Phase
+from steward.model.deep import DeepRun, slurm_name
+from steward.model.elastic import ElasticRun, Phase
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.memory import Memory
 from steward.model.observed import AgentView
+from steward.model.quota import Wrote
 from steward.model.resume import JobMemory
 from steward.model.slot import SlotStep
 from steward.model.subject import Subject
+from steward.model.team_name import PREFIX
 from steward.policy.groundwork import Index
+from steward.policy.job.leaving import is_looked_into
 
-RESTING = (SlotStep.SERVING, SlotStep.WAITING)
+_RESTING = (SlotStep.SERVING, SlotStep.WAITING)
 """Slots of which nothing is expected."""
-RESTING_RUN = (Phase.RUNNING, Phase.BACKOFF, Phase.WAITING, Phase.ENDED)
+_RESTING_RUN = (Phase.RUNNING, Phase.BACKOFF, Phase.WAITING, Phase.ENDED)
 """Phases of elastic runs in which nothing is in flight."""
 _WAITS_LONG_S = 60.0
 """A job that has waited so long since it was last hurried on waits for others: the sweep tells when it runs."""
@@ -37,6 +40,9 @@ _SMALL_RUN = 16
 """Nodes. All of a larger run's are read by the sweep: reading them at once would cost what a sweep costs."""
 _MANY_SILENT = 32
 """More at once are an incident: one cause in common, and the sweep shows it."""
+_NEW_SILENCE_S = 300.0
+_DEEP_AFTER_S = 60.0
+_ASKED_S = 60.0
 
 Places = Index[JobId, Job, None]
 """The jobs that run or clean up, by node."""
@@ -77,7 +83,7 @@ def attention(memory: Memory, known: Known, now: float) -> Attention:
     silent = _silent(known.views, now)
     nodes = {case.node for case in memory.cases.values() if case.is_open and not case.waits_for_person}
     nodes |= {case.stand_in for case in memory.cases.values() if case.is_open and case.stand_in is not None}
-    nodes |= {slot.node for slot in memory.slots.values() if slot.step not in RESTING} | silent
+    nodes |= {slot.node for slot in memory.slots.values() if slot.step not in _RESTING} | silent
     jobs = {mem.id for mem in memory.jobs.values() if _is_open(mem, now)} | _here(nodes, memory, known.places)
     jobs |= _elastic_jobs(memory, known.jobs)
     deeps, unseen = _deep_jobs(memory.deeps.values(), known.jobs)
@@ -158,7 +164,7 @@ def _deep_jobs(runs: Iterable[DeepRun], jobs: Mapping[JobId, Job]) -> tuple[set[
 
 def _elastic_jobs(memory: Memory, jobs: Mapping[JobId, Job]) -> set[JobId]:
     """Base and replica jobs of runs that change their size."""
-    runs = [run for run in memory.elastic.values() if run.is_open and run.phase not in RESTING_RUN]
+    runs = [run for run in memory.elastic.values() if run.is_open and run.phase not in _RESTING_RUN]
     found = {replica.job for run in runs for replica in run.replicas if replica.job is not None}
     return {id for id in found | {run.id for run in runs} if id in jobs}
 
@@ -186,3 +192,58 @@ def _is_new(one: OptedIn, known: Known) -> bool:
         return False
     job = known.jobs.get(one.job)
     return job is None or job.is_pending or job.restarts < one.restart
+
+
+# The open work in memory for which the head looks more often, or at more.
+
+
+def is_busy(memory: Memory, now: float) -> bool:
+    """A repair, a slot or a deep check goes on, a job comes back or its end is looked into, or many agents fell silent
+    lately."""
+    if any(case.is_open and not case.waits_for_person for case in memory.cases.values()):
+        return True
+    if any(slot.step not in _RESTING for slot in memory.slots.values()):
+        return True
+    if any(_is_elastic_busy(run, now) for run in memory.elastic.values()):
+        return True
+    if any(run.is_open for run in memory.deeps.values()) or _is_silence_new(memory, now):
+        return True
+    if any(job.yielding is not None for job in memory.quota_jobs.values()) or _only_we_take_back(memory.quota_writes):
+        return True
+    return any(job.pending_from is not None or is_looked_into(job) for job in memory.jobs.values())
+
+
+def _is_elastic_busy(run: ElasticRun, now: float) -> bool:
+    """Whether the run changes its size, or a replica was asked for a moment ago."""
+    if not run.is_open:
+        return False
+    return run.phase not in _RESTING_RUN or any(now < one.asked + _ASKED_S for one in run.replicas if one.job is None)
+
+
+def _is_silence_new(memory: Memory, now: float) -> bool:
+    """Many agents fell silent lately: the provider may know why."""
+    return any(one.waits and one.over is None and one.since > now - _NEW_SILENCE_S for one in memory.incidents.values())
+
+
+def _only_we_take_back(writes: Mapping[str, Wrote]) -> bool:
+    """Something is lent, and Slurm does not preempt for its owner: the job that wants it back is to be seen soon."""
+    newest = {key: wrote.values[0] for key, wrote in writes.items() if key.startswith(PREFIX) and wrote.values}
+    is_lent = any("-b/cap:" in key and value not in ("", "0") for key, value in newest.items())
+    return is_lent and not any(key.endswith("-g/preempt") and value for key, value in newest.items())
+
+
+def has_marked(memory: Memory) -> bool:
+    """Whether it matters if slurmctld began anew, which is read with the partitions."""
+    return any(case.is_open and case.marked is not None for case in memory.cases.values())
+
+
+def is_reserving(memory: Memory, now: float) -> bool:
+    """Whether reservations of ours are there, or may be."""
+    return any(_is_of_interest(run, now) for run in memory.deeps.values()) or any(
+        job.kept is not None or job.lent is not None for job in memory.jobs.values()
+    )
+
+
+def _is_of_interest(run: DeepRun, now: float) -> bool:
+    """Whether the check's reservation is there, or may still be."""
+    return run.ended is None or now < run.ended + _DEEP_AFTER_S

@@ -14,8 +14,7 @@ from typing import Generic, TypeVar
 
 from steward.model.subject import ReadTimes
 from steward.ports import Clock
-from steward.workflows.look import Look
-from steward.workflows.pool import Workers
+from steward.workflows.pool import Look, Workers
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

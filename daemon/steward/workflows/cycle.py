@@ -21,8 +21,8 @@ from steward.model.plan import Plan
 from steward.model.setting_types import RepairMode
 from steward.ports import AgentPort, Clock, Notifier, PortError
 from steward.workflows.apply import Applier
+from steward.workflows.attention import has_marked, is_busy, is_reserving
 from steward.workflows.bell import Bell
-from steward.workflows.busy import has_marked, is_busy, is_reserving
 from steward.workflows.commands import Commands
 from steward.workflows.confirm import decide
 from steward.workflows.effects import Door, row_of

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from steward.model.accounting import QOS_MARK, Accounting
+from steward.model.team_name import borrowed_qos, guaranteed_qos
 from steward.policy.quota.limits import remedy_for, users_apart
-from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 from steward.workflows.doctor import Health, Line, bad, ok, warn
 
 _TOPIC = "quota"

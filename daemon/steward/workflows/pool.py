@@ -1,12 +1,17 @@
-"""Threads for what may be slow. They are daemon threads: a call that never comes back cannot hold up our exit."""
+"""What may be slow is done beside the cycle: in threads, and of each slow read of the world one at a time, whose last
+good answer is kept. The threads are daemon threads: a call that never comes back cannot hold up our exit."""
 
 import logging
 import queue
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from steward.ports import Clock
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Workers(Protocol):
@@ -34,3 +39,71 @@ class Pool:
             except Exception:
                 log.exception("a call in a worker thread failed")
             del call  # with the picture that it was planned on, which each idle thread would keep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen(Generic[T]):
+    """The result of a read, and when the read began (Unix s)."""
+
+    value: T
+    began: float
+
+
+class Look(Generic[T]):
+    """`start` begins a read unless one is under way; `last` is the newest that succeeded."""
+
+    def __init__(self, name: str, read: Callable[[], T], pool: Workers, clock: Clock, done: Callable[[], None]) -> None:
+        """`done` is called, from the pool's thread, after every read."""
+        self._name, self._read, self._pool, self._clock, self._done = name, read, pool, clock, done
+        self._lock = threading.Lock()
+        self._running: float | None = None
+        self._ended: float | None = None
+        self.last: Seen[T] | None = None
+        self.failed: str = ""
+        """Why the newest read failed; empty when it did not."""
+
+    @property
+    def running_since(self) -> float | None:
+        with self._lock:
+            return self._running
+
+    def start(self) -> None:
+        with self._lock:
+            if self._running is not None:
+                return
+            self._running = self._clock.now()
+        self._pool.submit(self._look)
+
+    def tried(self, since: float) -> bool:
+        """A read that began at or after `since` has ended, well or not."""
+        with self._lock:
+            ended = self._ended
+        return ended is not None and since <= ended <= self._clock.now()
+
+    def fresh(self, since: float) -> Seen[T] | None:
+        """The last good answer, if its read began at or after `since` and no later one failed.
+
+        One that seems to come from the future is from before the clock was set back: nobody knows how old it is.
+        """
+        with self._lock:
+            last = None if self.failed else self.last
+        if last is None:
+            return None
+        return last if since <= last.began <= self._clock.now() else None
+
+    def _look(self) -> None:
+        began = self._running or self._clock.now()
+        try:
+            value = self._read()
+        except Exception as error:
+            self._end(self.last, began, str(error) or type(error).__name__)
+        else:
+            self._end(Seen(value=value, began=began), began, "")
+        self._done()
+
+    def _end(self, last: Seen[T] | None, began: float, failed: str) -> None:
+        """All at once: who sees what a read brought back does not see that it is under way any more."""
+        if failed and failed != self.failed:
+            log.warning("cannot read %s: %s", self._name, failed)
+        with self._lock:
+            self.last, self.failed, self._running, self._ended = last, failed, None, began

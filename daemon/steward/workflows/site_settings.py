@@ -1,12 +1,15 @@
-"""A first settings file for a Slurm cluster: what was guessed, and why, stands beside each line."""
+"""A settings file and the Slurm cluster that it is for: `steward init` makes a first one, where what was guessed, and
+why, stands beside each line; `steward config check` applies the rules between the two."""
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from steward.model.ids import NodeName
 from steward.model.node_names import fold
+from steward.model.setting_types import expand_nodes, split_host_port
+from steward.model.settings import Problem, Settings
 from steward.model.slurm_site import SlurmSite, gpus_of
 
 _PROVIDER_WHY = {
@@ -15,6 +18,9 @@ _PROVIDER_WHY = {
     "power": "Slurm itself powers these nodes (ResumeProgram, SuspendProgram): a faulty one is powered down and up.",
 }
 _MAX_NAME = 63
+_Rule = Callable[[Settings, SlurmSite], Iterator[Problem]]
+_HOLD_S = 80
+"""The shim's own `hold=`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,3 +200,76 @@ _THRESHOLDS = """\
 # [checks.mounts]
 # shared = ["/home"]
 """
+
+
+# The rules between a file and its cluster.
+
+
+def misfits(settings: Settings, site: SlurmSite) -> tuple[Problem, ...]:
+    """The contradictions between the file and Slurm, in the order of the rules."""
+    return tuple(problem for rule in _RULES for problem in rule(settings, site))
+
+
+def logins_of(settings: Settings) -> tuple[str, ...]:
+    """Login names that the file mentions."""
+    return (settings.cluster.slurm_user, *settings.api.admins)
+
+
+def _slurm_user(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
+    said = settings.cluster.slurm_user
+    if site.slurm_user and said != site.slurm_user:
+        yield Problem.of("cluster.slurm_user", said, f'"{site.slurm_user}", which is SlurmUser of this Slurm')
+    elif said not in site.logins:
+        yield Problem.of("cluster.slurm_user", said, "a login name that this machine knows")
+
+
+def _admins(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
+    if unknown := [login for login in settings.api.admins if login not in site.logins]:
+        yield Problem.of("api.admins", unknown[0], "login names that this machine knows")
+
+
+def _group_nodes(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
+    for number, group in enumerate(settings.groups):
+        yield from _unknown_nodes(f"groups[{number}].nodes", expand_nodes(group.nodes), site)
+
+
+def _spares(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
+    yield from _unknown_nodes("provider.static.spares", settings.spares(), site)
+
+
+def _unknown_nodes(key: str, names: Iterable[str], site: SlurmSite) -> Iterator[Problem]:
+    unknown = sorted(set(names) - site.nodes.keys())
+    if unknown and not site.takes_new_nodes:
+        yield Problem.of(key, fold(unknown), "nodes that Slurm has (`sinfo -N` lists them)")
+
+
+def _partitions(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
+    known = ", ".join(sorted(site.partitions)[:8])
+    for name in settings.capacity.owned_partitions:
+        if name not in site.partitions:
+            yield Problem.of("capacity.owned_partitions", name, f"partitions that Slurm has: {known}")
+    for number, each in enumerate(settings.resume.default):
+        if each.partition and each.partition not in site.partitions:
+            key = f"resume.default[{number}].partition"
+            yield Problem.of(key, each.partition, f"a partition that Slurm has: {known}")
+
+
+def _head(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
+    host, port = split_host_port(settings.agent.head)
+    far = site.far_nodes()
+    if far and (host == "localhost" or host.startswith("127.") or host == "::1"):
+        remedy = (
+            f'"{site.controller or "HEAD"}:{port}" or the like: on {fold(far[:4])} '
+            f"{host} is the node itself, and its agent would never find the head"
+        )
+        yield Problem.of("agent.head", settings.agent.head, remedy)
+
+
+def _hold(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
+    said, bound = settings.agent.hold_head_absent_s, site.hold_s if site.hold_s is not None else _HOLD_S
+    if said >= bound > 0:
+        where = "`hold=` of steward.so in plugstack.conf" if site.hold_s is not None else "the shim's default `hold=`"
+        yield Problem.of("agent.hold_head_absent_s", said, f"less than {bound}, {where}: the shim gives up after that")
+
+
+_RULES: tuple[_Rule, ...] = (_slurm_user, _admins, _group_nodes, _spares, _partitions, _head, _hold)

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.fetch.budget import Budget, TimeOver, inside
-from steward.adapters.fetch.digest import digest
 from steward.adapters.fetch.file import fetch_file
-from steward.adapters.fetch.unpack import unpack
+from steward.adapters.fetch.folder import Budget, TimeOver, digest, inside, unpack
 from steward.lifecycle.source import fetch
 from steward.ports import Permanent
 from tests.fakes.archives import budget, files, tar

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steward.adapters.wire.frames import Frame, Malformed, pack
-from steward.adapters.wire.progress_messages import MAX_JOBS, progress_frame, progress_of
+from steward.adapters.wire.job_messages import MAX_JOBS, progress_frame, progress_of
 from steward.adapters.wire.stacks_messages import (
     MAX_BUNDLE,
     PIECE,

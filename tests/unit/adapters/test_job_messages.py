@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from steward.adapters.wire.ask_messages import ask_frame, ask_of
 from steward.adapters.wire.frames import Malformed, pack
 from steward.adapters.wire.handshake import Terms, _terms_frame, _terms_of
 from steward.adapters.wire.job_messages import (
+    ask_frame,
+    ask_of,
     defaults_of,
     defaults_records,
     exits_frame,

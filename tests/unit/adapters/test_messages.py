@@ -2,8 +2,8 @@
 
 import pytest
 
-from steward.adapters.wire.ask_messages import ask_frame, ask_of
 from steward.adapters.wire.frames import Malformed, pack
+from steward.adapters.wire.job_messages import ask_frame, ask_of
 from steward.adapters.wire.messages import MAX_FINDINGS, answer_frame, answer_of, report_frame, report_of
 from steward.model.ask import Answer, Ask, AskKind
 from steward.model.health import Finding, Outcome, Report, Severity

@@ -15,14 +15,12 @@ from typing import Any
 import pytest
 
 from steward.adapters.wire import handshake
-from steward.adapters.wire.ask_messages import ask_frame
 from steward.adapters.wire.deep_line import measure_line
 from steward.adapters.wire.deep_messages import deep_frame
 from steward.adapters.wire.elastic_messages import Resize, Submit, elastic_order_frame, elastic_word_frame
 from steward.adapters.wire.frames import Frame, Malformed, pack
 from steward.adapters.wire.handshake import Hello, Terms
-from steward.adapters.wire.job_messages import exits_frame, facts_frame, facts_wanted_frame
-from steward.adapters.wire.mend_messages import mend_frame, mended_frame
+from steward.adapters.wire.job_messages import ask_frame, exits_frame, facts_frame, facts_wanted_frame, progress_frame
 from steward.adapters.wire.messages import (
     answer_frame,
     check_now_frame,
@@ -31,8 +29,7 @@ from steward.adapters.wire.messages import (
     report_frame,
     withdraw_frame,
 )
-from steward.adapters.wire.peer_messages import LookOrder, look_frame, looked_frame
-from steward.adapters.wire.progress_messages import progress_frame
+from steward.adapters.wire.order_messages import LookOrder, look_frame, looked_frame, mend_frame, mended_frame
 from steward.adapters.wire.setup_messages import (
     LogChunk,
     SetUpOrder,

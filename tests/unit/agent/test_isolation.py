@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.wire.ask_messages import ask_of
+from steward.adapters.wire.job_messages import ask_of
 from steward.adapters.wire.messages import MAX_OPTED
 from steward.adapters.wire.shimline import AskLine, ExitLine, LogLine, OptedLine
 from steward.agent.job_folder import JobFolders

@@ -11,7 +11,7 @@ from steward.adapters.node.job_activity import Used
 from steward.adapters.node.job_look import Look, Stamp, Told
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.progress_messages import progress_of
+from steward.adapters.wire.job_messages import progress_of
 from steward.agent.job_watch import JobWatch
 from steward.agent.opted import OptedBook
 from steward.model.ask import OptedIn

@@ -11,7 +11,7 @@ import pytest
 
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Malformed
-from steward.adapters.wire.mend_messages import MendOrder, mend_frame, mend_of, mended_frame, mended_of
+from steward.adapters.wire.order_messages import MendOrder, mend_frame, mend_of, mended_frame, mended_of
 from steward.agent.mend import CUT_OFF, AfterMend, Mending
 from steward.model.action import MendNode
 from steward.model.health import Advice, Incarnation

@@ -5,7 +5,7 @@ import threading
 from dataclasses import dataclass, field
 
 from steward.adapters.offload import Threads
-from steward.adapters.wire.peer_messages import LookOrder, looked_of
+from steward.adapters.wire.order_messages import LookOrder, looked_of
 from steward.agent.looks import AT_ONCE, PeerLook
 from steward.model.ids import NodeName
 from steward.model.witness import Address, Witness, WitnessSeen

@@ -4,7 +4,7 @@ import pytest
 
 from steward.api.auth import Gatekeeper, Refused
 from steward.client import Client, HeadError
-from steward.model.proof import for_cluster, payload
+from steward.model.access import for_cluster, payload
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.munge import FakeMunge, FakeMunged
 

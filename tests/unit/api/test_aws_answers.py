@@ -12,8 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from steward.client import OperationError
-from steward.model.access import Caller
-from steward.model.proof import payload
+from steward.model.access import Caller, payload
 from steward.ports import Permanent, Retryable
 from tests.fakes.aws_bench import KEY, REGION, AwsBench, post, signed
 from tests.fakes.aws_stubs import ARN, Members, code_of, failing, list_clusters

@@ -9,11 +9,9 @@ from botocore import UNSIGNED
 from botocore.exceptions import ClientError
 
 from steward.api.json11.errors import ApiError
-from steward.api.limits import Rate
-from steward.api.replays import Replays
+from steward.api.limits import Rate, Replays
 from steward.client import OperationError
-from steward.model.access import Caller
-from steward.model.proof import payload
+from steward.model.access import Caller, payload
 from tests.fakes.aws_bench import KEY, READER, AwsBench, an_aws_endpoint, post, signed
 from tests.fakes.aws_stubs import ARN, HANDLERS, Members, code_of, list_clusters
 from tests.fakes.clock import FakeClock

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from steward.client import HeadError
+from steward.model.health import Trial, TrialState
 from steward.model.memory import Breaker
-from steward.model.trial import Trial, TrialState
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from steward.client import Client, HeadError, Unreachable
-from steward.model.event_filter import EventFilter
-from steward.model.events import Event, Level
+from steward.model.events import Event, EventFilter, Level
 from steward.model.ids import JobId
 from tests.builders.picture import a_cluster, n
 from tests.fakes.api_bench import ApiBench

@@ -5,7 +5,7 @@ import json
 import pytest
 import requests
 
-from steward.model.proof import payload
+from steward.model.access import payload
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.munge import FakeMunge

@@ -9,9 +9,9 @@ import requests
 from steward import client
 from steward.api import server
 from steward.client import Client, HeadError, NotThere, Unreachable
+from steward.model.access import payload
 from steward.model.events import Event
 from steward.model.health import Severity
-from steward.model.proof import payload
 from tests.builders.api_cluster import an_api_cluster
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import requests
 
-from steward.api.page.words import age, ago
+from steward.api.page.view import age, ago
 from steward.model.events import Event
 from steward.model.health import Severity
 from steward.model.setting_types import RepairMode

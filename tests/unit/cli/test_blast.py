@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from steward.model.health import Trial
 from steward.model.memory import Breaker
 from steward.model.repair_policy import RepairPolicy
 from steward.model.setting_types import RepairMode
-from steward.model.trial import Trial
 from tests.builders.cli import steward
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench, an_api

@@ -2,8 +2,7 @@
 
 import asyncio
 
-from steward.adapters.wire.ask_messages import ask_frame
-from steward.adapters.wire.job_messages import exits_frame, facts_of, facts_wanted_frame
+from steward.adapters.wire.job_messages import ask_frame, exits_frame, facts_of, facts_wanted_frame
 from steward.model.ask import Answer, Ask, AskKind
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import ResumeFacts, TaskExit

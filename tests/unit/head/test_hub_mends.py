@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from steward.adapters.wire.mend_messages import MendOrder, mend_of, mended_frame
+from steward.adapters.wire.order_messages import MendOrder, mend_of, mended_frame
 from steward.model.action import MendNode
 from steward.model.health import Advice
 from steward.model.ids import Key, NodeName

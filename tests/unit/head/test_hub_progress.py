@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from steward.adapters.wire.progress_messages import progress_frame
+from steward.adapters.wire.job_messages import progress_frame
 from steward.adapters.wire.stacks_messages import StacksOrder, bundle_frames, stacks_of
 from steward.model.action import CollectStacks
 from steward.model.ids import JobId, Key, NodeName

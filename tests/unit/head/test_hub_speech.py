@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from steward.adapters.wire.ask_messages import ask_frame
 from steward.adapters.wire.frames import Frame, pack
+from steward.adapters.wire.job_messages import ask_frame
 from steward.adapters.wire.messages import answer_of, let_go_of, opted_frame, report_frame, withdraw_frame
-from steward.adapters.wire.peer_messages import LookOrder, look_of, looked_frame
+from steward.adapters.wire.order_messages import LookOrder, look_of, looked_frame
 from steward.adapters.wire.seal import times
 from steward.model.action import LetGo
 from steward.model.ask import Answer, OptedIn

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.fetch.digest import digest
+from steward.adapters.fetch.folder import digest
 from steward.adapters.node.setup_dir import SetupDir
 from steward.adapters.proc import look
 from steward.adapters.wire.setup_messages import MAX_LOG

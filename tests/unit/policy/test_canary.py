@@ -7,8 +7,7 @@ import pytest
 
 from steward.model.action import DownNode, DrainNode
 from steward.model.desired import HealthPolicy
-from steward.model.health import Severity
-from steward.model.trial import TrialState
+from steward.model.health import Severity, TrialState
 from steward.policy.controls import arm_check
 from tests.builders.picture import Picture, a_cluster
 from tests.builders.want import but

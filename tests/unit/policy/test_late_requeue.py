@@ -14,7 +14,7 @@ from steward.model.job import JobState
 from steward.model.resume import Decision, JobMemory
 from steward.model.resume_mode import ResumeMode
 from steward.model.witness import Witness
-from steward.workflows.busy import is_busy
+from steward.workflows.attention import is_busy
 from tests.builders.picture import T0, Picture, a_cluster
 from tests.fakes.head import Head
 from tests.fakes.world import World

@@ -17,7 +17,7 @@ from steward.model.action import (
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.quota import PriorityClass, QuotaStatus, SchedulerConfig, Strategy
-from steward.workflows.busy import is_busy
+from steward.workflows.attention import is_busy
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, MARKS, WEAK, a_picture, tres
 from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, runs, settled, waits

@@ -8,9 +8,8 @@ from steward.model.action import DownNode, DrainNode
 from steward.model.case import Step
 from steward.model.deep import DeepResult
 from steward.model.desired import HealthPolicy
-from steward.model.health import Finding, Outcome, Severity
+from steward.model.health import Finding, Outcome, Severity, Trial, TrialState
 from steward.model.node import NodeBase
-from steward.model.trial import Trial, TrialState
 from steward.model.witness import Witness
 from steward.policy.controls import pause, reset_breakers, resume_actions
 from steward.policy.node.trust import trial_key

@@ -14,10 +14,16 @@ from steward.model.settings import parse
 from steward.testbed.bed import Backend, BedError, BedSpec
 from steward.testbed.beds import make
 from steward.testbed.faults import FaultKind
-from steward.testbed.file_faults import break_scontrol, how_broken, mend_scontrol
+from steward.testbed.file_faults import (
+    CHECK,
+    break_scontrol,
+    how_broken,
+    mend_scontrol,
+    remove_failing_check,
+    write_failing_check,
+)
 from steward.testbed.layout import Layout
 from steward.testbed.local_setup import Manifest, free_ports, load
-from steward.testbed.site_check import CHECK, remove_failing_check, write_failing_check
 from steward.testbed.slurm_conf import silent_nodes
 from steward.testbed.steward_toml import local_toml
 from tests.fakes.until import FACT_S

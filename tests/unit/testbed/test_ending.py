@@ -13,7 +13,7 @@ PROGRAM = """
 import signal, sys, time
 from pathlib import Path
 from types import SimpleNamespace
-from steward.testbed.ending import stoppable, take_down
+from steward.testbed.beds import stoppable, take_down
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what a script starts with `&` ignores it from the beginning
 here = Path(sys.argv[1])

@@ -3,8 +3,7 @@
 import threading
 import time
 
-from steward.workflows.look import Look
-from steward.workflows.pool import Pool
+from steward.workflows.pool import Look, Pool
 from tests.fakes.clock import FakeClock
 from tests.fakes.until import FACT_S, until
 

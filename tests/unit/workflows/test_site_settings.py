@@ -9,8 +9,7 @@ from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase
 from steward.model.settings import Settings, parse
 from steward.model.slurm_site import SlurmSite, gpus_of
-from steward.workflows.site_check import logins_of, misfits
-from steward.workflows.site_settings import draft
+from steward.workflows.site_settings import draft, logins_of, misfits
 
 _CONFIG = {"ClusterName": "ml", "SlurmUser": "slurm(64030)", "SlurmctldHost[0]": "head1(10.0.0.1)"}
 

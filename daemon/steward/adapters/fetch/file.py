@@ -8,8 +8,7 @@ import stat
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from steward.adapters.fetch.budget import Budget, store
-from steward.adapters.fetch.unpack import unpack
+from steward.adapters.fetch.folder import Budget, store, unpack
 from steward.ports import Permanent, Retryable
 
 _REMEDY = "give it to root (chown -R root, chmod -R go-w), or name the sha256 of the scripts in the group's lifecycle"

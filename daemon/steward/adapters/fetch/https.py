@@ -7,8 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 import requests
 
-from steward.adapters.fetch.budget import Budget
-from steward.adapters.fetch.unpack import unpack
+from steward.adapters.fetch.folder import Budget, unpack
 from steward.ports import Permanent, Retryable
 
 _CONNECT_S = 10.0

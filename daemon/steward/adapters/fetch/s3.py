@@ -9,8 +9,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
-from steward.adapters.fetch.budget import Budget, store
-from steward.adapters.fetch.unpack import unpack
+from steward.adapters.fetch.folder import Budget, store, unpack
 from steward.ports import Permanent, Retryable
 
 _CONNECT_S = 10.0

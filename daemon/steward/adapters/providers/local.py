@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from steward.adapters.filelock import locked
 from steward.adapters.providers.local_machine import (
     Machine,
     Program,
@@ -26,7 +25,7 @@ from steward.adapters.providers.local_machine import (
     read_limit,
     refuse_beyond,
 )
-from steward.adapters.whole_file import write_whole
+from steward.adapters.whole_file import locked, write_whole
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.ports import Permanent, Retryable

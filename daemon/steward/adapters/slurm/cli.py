@@ -47,7 +47,7 @@ from steward.adapters.slurm.single import Single
 from steward.adapters.slurm.versions import Version
 from steward.adapters.slurm.words import node_list, node_lists, partition, reason
 from steward.model.action import NudgeJob
-from steward.model.deep_command import PREFIX
+from steward.model.deep import DEEP_PREFIX
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, other_parts
 from steward.model.mark import Mark
@@ -158,7 +158,7 @@ class CommandLineSlurm:
 
     def partitions(self) -> Mapping[str, Partition]:
         loaded = partitions.booted(self._commands.read("scontrol", "show", "config"))
-        return {name: each for name, each in self._all_partitions(loaded).items() if not name.startswith(PREFIX)}
+        return {name: each for name, each in self._all_partitions(loaded).items() if not name.startswith(DEEP_PREFIX)}
 
     def _all_partitions(self, loaded: float = 0.0) -> Mapping[str, Partition]:
         """With those of deep checks."""

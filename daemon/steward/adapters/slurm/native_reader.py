@@ -15,7 +15,7 @@ from typing import Any
 
 from steward.adapters.slurm.records import OVER, count_tasks, job_state, node_state, out_of_service
 from steward.adapters.slurm.words import expand
-from steward.model.deep_command import PREFIX
+from steward.model.deep import DEEP_PREFIX
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.node import Node, Reason
@@ -63,7 +63,7 @@ def node(found: Any) -> Node:
         base=base,
         flags=flags,
         reason=reason if reason.text and out_of_service(base, flags) else None,
-        partitions=frozenset(each for each in found.partitions or () if not each.startswith(PREFIX)),
+        partitions=frozenset(each for each in found.partitions or () if not each.startswith(DEEP_PREFIX)),
         features=frozenset(found.available_features or ()),
         active_features=frozenset(found.active_features or ()),
         address=found.address or "",

@@ -11,7 +11,7 @@ from typing import Any, TypedDict, TypeVar
 
 from steward.adapters.process import show
 from steward.adapters.slurm.words import expand
-from steward.model.deep_command import PREFIX
+from steward.model.deep import DEEP_PREFIX
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase, Reason
@@ -84,7 +84,7 @@ def _node(record: Json) -> Node:
         base=base,
         flags=flags,
         reason=_reason(record) if out_of_service(base, flags) else None,
-        partitions=frozenset(each for each in _list(record["partitions"]) if not each.startswith(PREFIX)),
+        partitions=frozenset(each for each in _list(record["partitions"]) if not each.startswith(DEEP_PREFIX)),
         features=frozenset(_list(record["features"])),
         active_features=frozenset(_list(record.get("active_features", record["features"]))),
         address=_text(record["address"]),

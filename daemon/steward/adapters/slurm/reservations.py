@@ -14,7 +14,7 @@ from pathlib import Path
 
 from steward.adapters.process import show
 from steward.adapters.slurm.words import expand, first_words, node_list
-from steward.model.deep_command import PREFIX, RUN_KEY
+from steward.model.deep import DEEP_PREFIX, RUN_KEY
 from steward.model.ids import NodeName
 from steward.model.partition import Partition
 from steward.model.reservation import HOT_PREFIX, KEEP_PREFIX, Reservation
@@ -34,7 +34,7 @@ def reservations(answer: str) -> dict[str, Reservation]:
 
 def with_leftovers(found: dict[str, Reservation], partitions: Sequence[Partition]) -> dict[str, Reservation]:
     """The reservations, and one for each partition of ours whose reservation is over: it has to be released as well."""
-    left = {p.name: Reservation(name=p.name, nodes=p.nodes) for p in partitions if p.name.startswith(PREFIX)}
+    left = {p.name: Reservation(name=p.name, nodes=p.nodes) for p in partitions if p.name.startswith(DEEP_PREFIX)}
     return left | found
 
 
@@ -57,8 +57,8 @@ def _time(text: str) -> float:
 
 def ours(name: str) -> str:
     """Raises Permanent for a name that is not ours to make or release."""
-    tail = name.removeprefix(PREFIX)
-    if not name.startswith(PREFIX) or not tail or not all(c.isalnum() or c == "-" for c in tail) or len(name) > 60:
+    tail = name.removeprefix(DEEP_PREFIX)
+    if not name.startswith(DEEP_PREFIX) or not tail or not all(c.isalnum() or c == "-" for c in tail) or len(name) > 60:
         raise Permanent(f"not a name of a deep check: {show(name)!r}")
     return name
 

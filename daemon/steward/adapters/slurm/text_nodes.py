@@ -10,7 +10,7 @@ from functools import lru_cache
 from sys import intern
 
 from steward.adapters.slurm.records import extra, node_state, out_of_service
-from steward.model.deep_command import PREFIX
+from steward.model.deep import DEEP_PREFIX
 from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase, Reason
 
@@ -116,7 +116,7 @@ def _words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=_SHARED)
 def _partitions(text: str) -> frozenset[str]:
-    return frozenset(each for each in _words(text) if not each.startswith(PREFIX))
+    return frozenset(each for each in _words(text) if not each.startswith(DEEP_PREFIX))
 
 
 def _time(text: str) -> float | None:

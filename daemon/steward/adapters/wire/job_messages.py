@@ -1,5 +1,6 @@
-"""Messages between agent and head on opted-in jobs that run: tasks that ended badly, a resumed job's past, and which
-jobs the site opts in by itself. What comes in is hostile."""
+"""Messages between agent and head on opted-in jobs: shims that wait with the known lines of the job's log, tasks that
+ended badly, how far the jobs are, a resumed job's past, and which jobs the site opts in by itself. What comes in is
+hostile; times travel as ages, so that no two clocks are compared."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -7,11 +8,13 @@ from dataclasses import dataclass, replace
 from steward.adapters.wire.codec import Codec, items, text
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.messages import mode_of, record_of
+from steward.model.ask import Ask
 from steward.model.bounds import Job
 from steward.model.ids import JobId, NodeName
-from steward.model.job_report import ResumeFacts, TaskExit
+from steward.model.job_report import Progress, ResumeFacts, TaskExit
 from steward.model.resume_mode import SiteDefault
 
+MAX_JOBS = 64
 MAX_EXITS = 64
 MAX_DEFAULTS = 64
 _MAX_WORD = 64
@@ -32,9 +35,20 @@ class _Told:
     facts: ResumeFacts | None
 
 
+_ASK = Codec(Ask, "ask")
 _EXIT = Codec(TaskExit)
+_PROGRESS = Codec(Progress)
 _WANTED = Codec(_Wanted, "facts?")
 _FACTS = Codec(_Told, "facts")
+
+
+def ask_frame(ask: Ask) -> Frame:
+    return _ASK.write(ask)
+
+
+def ask_of(frame: Frame, node: NodeName) -> Ask:
+    """The ask in a frame from the agent of `node`. Raises Malformed."""
+    return _ASK.read(frame, node=node)
 
 
 def exits_frame(exits: Iterable[TaskExit], now: float) -> Frame:
@@ -45,6 +59,16 @@ def exits_frame(exits: Iterable[TaskExit], now: float) -> Frame:
 def exits_of(frame: Frame, node: NodeName, now: float) -> tuple[TaskExit, ...]:
     """With times by the clock of `now`. Raises Malformed."""
     return tuple(_EXIT.read(one, now, node=node) for one in items(frame, "exits", MAX_EXITS))
+
+
+def progress_frame(jobs: Iterable[Progress], now: float) -> Frame:
+    """Everything that the node knows of its jobs now; times are by the clock of `now`."""
+    return {"t": "progress", "jobs": [_PROGRESS.write(one, now) for one in jobs][:MAX_JOBS]}
+
+
+def progress_of(frame: Frame, node: NodeName, now: float) -> tuple[Progress, ...]:
+    """With times by the clock of `now`. Raises Malformed."""
+    return tuple(_PROGRESS.read(one, now, node=node, at=now) for one in items(frame, "jobs", MAX_JOBS))
 
 
 def facts_wanted_frame(job: JobId) -> Frame:

@@ -18,9 +18,8 @@ from steward.api.json11 import validate
 from steward.api.json11.errors import ApiError, Code
 from steward.api.json11.render import render
 from steward.api.json11.service import Service, is_read
-from steward.api.limits import Limits
+from steward.api.limits import Limits, Replays
 from steward.api.received import Received
-from steward.api.replays import Replays
 from steward.model.access import Caller, Identity
 from steward.ports import PortError, Retryable
 

@@ -15,8 +15,7 @@ from starlette.routing import Route
 
 from steward.api.explain_pages import job_of, known_node
 from steward.api.news import News
-from steward.api.page.view import page_view
-from steward.api.page.words import FILTERS
+from steward.api.page.view import FILTERS, page_view
 from steward.api.shapes import event_shape
 from steward.api.source import Source
 from steward.api.turns import Turns

@@ -1,10 +1,14 @@
-"""The content of the status page, from one snapshot: the same words as the JSON pages."""
+"""The content of the status page, from one snapshot, in the words of the JSON pages; and times, signs and node lists as
+the page writes them."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
-from steward.api.page.words import SIGNS
+from markupsafe import Markup
+
 from steward.api.shapes import shape
 from steward.api.source import Source
 from steward.api.user_names import user_name
@@ -12,12 +16,27 @@ from steward.api.views import cases_view, natural, nodes_of, status_view, verdic
 from steward.model.ids import JobId, NodeName
 from steward.model.ledger import Phase, Sums
 from steward.model.node_names import fold
-from steward.model.report_only import REPORT_ONLY
 from steward.model.resume import JobMemory
+from steward.model.words import REPORT_ONLY
 from steward.views.node_verdict import NodeVerdict, Word
 from steward.views.timeline import timeline
 from steward.workflows.snapshot import Snapshot
 
+SIGNS: Mapping[str, str] = MappingProxyType(
+    {
+        Word.FINE.value: "✓",
+        Word.SUSPECT.value: "?",
+        Word.DEGRADED.value: "!",
+        Word.LOST.value: "✕",
+        Word.IN_REPAIR.value: "↻",
+        Word.IN_DEEP_CHECK.value: "◎",
+        Word.HELD.value: "■",
+        Word.FOREIGN.value: "▲",
+        Word.REPORT_ONLY.value: "~",
+        Word.UNWATCHED.value: "–",
+    }
+)
+"""A node's verdict for those who do not tell colours apart."""
 Json = dict[str, Any]
 _MOST_CELLS, _MOST_ROWS, _MOST_JOBS, _MOST_ACTIONS, _LAST_EVENTS, _CLOSED = 1500, 200, 40, 100, 25, 10
 _WIDTH = 1000.0
@@ -129,3 +148,42 @@ def _action(action: Json) -> Json:
     names = [str(action[key]) for key in ("node", "job") if action.get(key) is not None]
     about = names[0] if names else str(slot.get("node") or fold(action.get("nodes", [])))
     return {"action": action["action"], "about": about, "why": action["why"]["text"], "rule": action["why"]["rule"]}
+
+
+# Times, signs and node lists as the page writes them.
+
+
+def css(word: str) -> str:
+    """A verdict or a level as a class."""
+    return word.replace(" ", "-")
+
+
+def clock(at: float) -> str:
+    """Local time with its zone."""
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def age(seconds: float) -> str:
+    """`12 s`, `3 min`, `5 h`, `2 d`."""
+    seconds = max(seconds, 0.0)
+    for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def ago(at: float | None, now: float) -> Markup:
+    """How long ago, which the page's script keeps true; the moment itself as title."""
+    if not at:
+        return Markup("–")
+    moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(moment, clock(at), age(now - at))
+
+
+def folded(names: Iterable[str]) -> str:
+    return fold(names)
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {"css": css, "clock": clock, "ago": ago, "folded": folded, "sign": lambda word: SIGNS.get(word, "?")}
+)

@@ -6,9 +6,8 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Threshold, Verdict, failed, passed, skipped, unknown
 from steward.checks.past import Past
-from steward.checks.thresholds import Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
 

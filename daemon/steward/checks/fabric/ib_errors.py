@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed
+from steward.checks.check import Check, Facts, Threshold, Verdict, failed, passed
 from steward.checks.fabric.counters import Growth, counter_check, judge_counters
 from steward.checks.fabric.ib import named
 from steward.checks.past import Past
-from steward.checks.thresholds import Threshold
 from steward.model.health import Advice, Severity
 
 _HOUR_S = 3600.0

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
+from steward.checks.check import Check, Facts, Threshold, Verdict, failed, passed, skipped
 from steward.checks.gpu.look import answering, counters, each, judge_each, nvml_check
 from steward.checks.past import Past
-from steward.checks.thresholds import Threshold
 from steward.model.gpu import Gpu
 from steward.model.health import Advice, Severity
 from steward.model.probe import FindProcess, Probe, Raw, ReadTree

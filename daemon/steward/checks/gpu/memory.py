@@ -1,9 +1,8 @@
 """GPU memory: errors that ECC found, rows remapped, pages retired, and what a job left behind in it."""
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
+from steward.checks.check import Check, Facts, Threshold, Verdict, failed, passed, skipped
 from steward.checks.gpu.look import ANSWERS_S, answering, each, judge_each, nothing_to_judge, nvml_check, probes
 from steward.checks.past import Past
-from steward.checks.thresholds import Threshold
 from steward.model.gpu import Gpu
 from steward.model.health import Advice, Severity
 from steward.model.probe import ListProcesses, Probe, Process, Raw

@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed
+from steward.checks.check import Check, Facts, Judge, Threshold, Verdict, failed, passed
 from steward.checks.gpu.look import answering, counters, each, judge_each, nvml_check
 from steward.checks.past import Past
-from steward.checks.thresholds import Threshold
 from steward.model.gpu import Gpu
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw

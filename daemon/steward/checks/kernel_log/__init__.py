@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from steward.checks.check import Threshold
 from steward.checks.kernel_log import signatures
 from steward.checks.kernel_log.signature import Sign, Signature
-from steward.checks.thresholds import Threshold
 from steward.model.text import printable
 
 __all__ = ["FAMILY", "SIGNATURES", "THRESHOLDS", "Sign", "Signature", "judge", "with_limits"]

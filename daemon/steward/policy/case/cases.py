@@ -13,7 +13,7 @@ from steward.policy.case.table import TABLE, Fact, facts_of
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_table import TIMED
 from steward.policy.node.gone import gone
-from steward.policy.node.mishaps import note_failure
+from steward.policy.node.lemons import note_failure
 from steward.policy.node.suspicion import fault_of
 
 MOST_MOVES = 2 * len(Step)

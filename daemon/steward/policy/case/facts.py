@@ -11,7 +11,6 @@ from steward.policy.case.spares import can_have_spare, is_spoilt, needs_spare
 from steward.policy.case.table import Fact
 from steward.policy.deep.start import Start
 from steward.policy.groups.setup import failure
-from steward.policy.node.admin import command
 from steward.policy.node.approval import awaits_yes
 from steward.policy.node.breaker import admit
 from steward.policy.node.budget import must_wait
@@ -23,7 +22,7 @@ from steward.policy.node.new_machine import has_passed, is_in_service, may_take_
 from steward.policy.node.silence import is_withheld
 from steward.policy.node.slurm_faults import keeps_reason
 from steward.policy.node.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
-from steward.policy.node.verdict import NOTHING, Standing, blocks_return, order_of, outcome, standing, worst
+from steward.policy.node.verdict import NOTHING, Standing, blocks_return, command, order_of, outcome, standing, worst
 
 HARD = (Trigger.LOST, Trigger.FATAL)
 """Triggers that take the node down at once; the others drain it and wait for its jobs."""

@@ -25,13 +25,12 @@ from steward.policy.case.table import Fact
 from steward.policy.deep.start import Start, ask_start, why_failed
 from steward.policy.draft import Draft
 from steward.policy.groups.setup import ask_setup
-from steward.policy.node.admin import command
 from steward.policy.node.approval import ask_for_yes, awaits_yes
 from steward.policy.node.budget import must_wait
 from steward.policy.node.forgotten import note_mark
 from steward.policy.node.ladder import first_rung, higher, is_light, next_rung, note_remedy, quarantine
 from steward.policy.node.new_machine import LAUNCH_AGAIN_S, ask_checks
-from steward.policy.node.verdict import ask_mend
+from steward.policy.node.verdict import ask_mend, command
 
 _ON_THE_WAY = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
 

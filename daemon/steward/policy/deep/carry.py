@@ -4,15 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from steward.model.action import ReleaseNodes, ReserveNodes, SubmitDeep
-from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
-from steward.model.deep_command import PREFIX, runner_argv, slurm_name
+from steward.model.deep import DEEP_PREFIX, DeepCause, DeepKind, DeepResult, DeepRun, DeepState, runner_argv, slurm_name
 from steward.model.ids import Key, NodeName
 from steward.model.job import JobState
 from steward.model.why import Why
 from steward.policy.deep.asks import ask_suspects, sweep
-from steward.policy.deep.crowd import Crowd
+from steward.policy.deep.crowd import Crowd, choose, free_nodes, settle
 from steward.policy.deep.judge import Judged
-from steward.policy.deep.nodes import choose, free_nodes, settle
 from steward.policy.deep.outcome import TABLE, DeepFact, facts_of, finish, tell, with_results
 from steward.policy.deep.scene import DeepScene
 from steward.policy.deep.start import Start, is_awaited, start_of
@@ -100,7 +98,7 @@ def _release(draft: Draft) -> None:
     used = {slurm_name(run.token) for run in draft.deeps.values() if run.has_nodes}
     starting = {run.id: run for run in draft.deeps.values() if run.cause is DeepCause.ON_START}
     for name in sorted(draft.seen.reservations):
-        run = starting.get(name.removeprefix(PREFIX).rpartition("-")[0])
+        run = starting.get(name.removeprefix(DEEP_PREFIX).rpartition("-")[0])
         if draft.seen.reservations[name].is_ours and name not in used and not (run and _must_be_held(run, draft)):
             why = Why(rule="deep.release", text=f"no deep check needs the nodes of {name} any more")
             draft.wish(ReleaseNodes(key=Key(f"release:{name}"), why=why, name=name), RELEASE_AGAIN_S)

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from steward.model.deep import DeepReport, DeepRun
-from steward.model.deep_command import slurm_name
+from steward.model.deep import DeepReport, DeepRun, slurm_name
 from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.reservation import Reservation

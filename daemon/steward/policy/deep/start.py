@@ -3,8 +3,7 @@
 from enum import Enum
 
 from steward.model.case import Step
-from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun
-from steward.model.deep_command import slurm_name
+from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, slurm_name
 from steward.model.group import Role
 from steward.model.ids import NodeName
 from steward.model.slot import SlotStep

@@ -8,12 +8,12 @@ from steward.model.elastic import ElasticRun, Phase, Replica, replica_of
 from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
+from steward.model.team_name import borrowed_qos
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.elastic.book import with_replica
 from steward.policy.elastic.rules import RunRules, next_backoff, pays_from
 from steward.policy.elastic.scene import Scene
-from steward.policy.quota.names import borrowed_qos
 from steward.policy.quota.turn import in_force
 from steward.policy.traits import Trait
 

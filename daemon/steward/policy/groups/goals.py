@@ -11,8 +11,8 @@ from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.count import current, serves, staying
-from steward.policy.groups.mint import mint, taken_names
 from steward.policy.groups.slot_cases import close_case
+from steward.policy.groups.slot_of import mint, taken_names
 from steward.policy.groups.victims import choose
 from steward.policy.node.bring_up import why_paused
 

@@ -8,7 +8,7 @@ from steward.model.instance import InstanceState
 from steward.model.slot import Hitch, Purpose, SlotStep
 from steward.policy.deep.start import Start
 from steward.policy.groups.setup import Setup, failure, is_prepared
-from steward.policy.groups.slot_backup import is_saved, is_unsaved, restore_is_over
+from steward.policy.groups.slot_save import is_saved, is_unsaved, restore_is_over
 from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy
 from steward.policy.groups.slot_table import SlotFact, facts_of
 from steward.policy.groups.slot_turn import is_turn

@@ -10,9 +10,8 @@ from steward.model.instance import InstanceState
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.policy.deep.start import why_failed
 from steward.policy.groups.setup import failure
-from steward.policy.groups.slot_backup import backup_error
 from steward.policy.groups.slot_facts import is_registered, setup_of
-from steward.policy.groups.slot_jobs import has_opted_in_jobs
+from steward.policy.groups.slot_save import backup_error, has_opted_in_jobs
 from steward.policy.groups.slot_scene import SlotScene
 from steward.policy.groups.slot_table import SlotFact
 from steward.policy.node.verdict import blocks_return

@@ -15,10 +15,9 @@ from steward.model.slot import Purpose, SlotStep
 from steward.model.why import Why
 from steward.policy.deep.start import Start, ask_start
 from steward.policy.groups.setup import ask_setup
-from steward.policy.groups.slot_backup import ask_backup, ask_restore
 from steward.policy.groups.slot_facts import setup_of
-from steward.policy.groups.slot_jobs import signal_jobs
 from steward.policy.groups.slot_of import slot_of
+from steward.policy.groups.slot_save import ask_backup, ask_restore, signal_jobs
 from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy
 from steward.policy.groups.slot_turn import is_turn
 from steward.policy.node.new_machine import LAUNCH_AGAIN_S, ask_checks

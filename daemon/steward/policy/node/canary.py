@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from steward.model.events import Level
+from steward.model.health import Trial, TrialState
 from steward.model.ids import NodeName
-from steward.model.trial import Trial, TrialState
 from steward.policy.draft import Draft
 from steward.policy.node.trust import trial_key
 from steward.policy.traits import Versions

@@ -1,4 +1,5 @@
-"""Which pieces of hardware fail again and again: a score from what was done and what happened to them, for people.
+"""Which pieces of hardware fail again and again: a score from what was done and what happened to them, for people;
+and the happenings that are no repair: a machine fails under a job, or users keep away from it by name.
 
 28 days count, each event halved every 14. Nothing is done on a score alone: a person decides.
 """
@@ -6,10 +7,14 @@
 import math
 from dataclasses import dataclass
 
+from steward.model.case import Case, Trigger
 from steward.model.health import Advice
 from steward.model.ids import CaseId, NodeName
 from steward.model.memory import Memory
-from steward.model.remedy import Blow, Remedy
+from steward.model.remedy import Blow, Mishap, Remedy
+from steward.policy.draft import Draft
+from steward.policy.node.ladder import identity
+from steward.policy.traits import Trait
 
 KEPT_S = 28 * 86400.0
 HALVED_S = 14 * 86400.0
@@ -23,6 +28,7 @@ _WORDS = {
     Blow.NODE_FAIL: "failed under a job",
     Blow.EXCLUDED: "excluded by a user",
 }
+_KEPT_OF_ONE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,3 +98,35 @@ def _part(at: float, what: str, weight: float, now: float) -> Part:
 def arithmetic(parts: tuple[Part, ...]) -> str:
     """The sum as people check it: `5.0 (case c3: replace ...) + 2.4 (...)`."""
     return " + ".join(f"{part.points:.1f} ({part.what})" for part in parts)
+
+
+# Mishaps: what happened to a machine where nothing was repaired.
+
+
+def note_failure(case: Case, draft: Draft) -> None:
+    """A node turned out to be lost, or fatally broken, while jobs ran on it."""
+    if case.trigger not in (Trigger.LOST, Trigger.FATAL):
+        return
+    sizes = [len(draft.seen.jobs[id].nodes) for id in draft.overview.running_on.get(case.node, ())]
+    if sizes:
+        blow = Blow.NODE_FAIL_OF_MANY if max(sizes) > 1 else Blow.NODE_FAIL
+        _note(case.hardware or case.node, Mishap(at=draft.now, blow=blow, node=case.node), draft)
+
+
+def note_exclusions(draft: Draft) -> None:
+    """Users whose jobs name nodes to keep away from; each user counts once a day for a node. The exclude lists of
+    opted-in jobs are ours as well, and say nothing."""
+    listed = {
+        (draft.seen.jobs[id].user_id, node)
+        for id in draft.ground.jobs.having(Trait.EXCLUDING) - draft.jobs.keys()
+        for node in draft.seen.jobs[id].excluded
+    }
+    for user, node in sorted(listed):
+        key = f"excluded:{user}:{node}"
+        if key not in draft.noted and node in draft.seen.nodes:
+            draft.noted[key] = draft.now
+            _note(identity("", NodeName(node), draft), Mishap(at=draft.now, blow=Blow.EXCLUDED, node=node), draft)
+
+
+def _note(piece: str, mishap: Mishap, draft: Draft) -> None:
+    draft.mishaps[piece] = (*draft.mishaps.get(piece, ()), mishap)[-_KEPT_OF_ONE:]

@@ -13,14 +13,13 @@ from steward.policy.deep.outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
 from steward.policy.groups.count import is_current
 from steward.policy.groups.slot_cases import is_between
-from steward.policy.node.admin import command
 from steward.policy.node.breaker import admit, holding
 from steward.policy.node.correlate import in_incident
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import first_rung, identity, on_probation
 from steward.policy.node.silence import is_withheld
 from steward.policy.node.slurm_faults import is_hands_off, reason_fault, with_reason
-from steward.policy.node.verdict import Fault, Standing, incarnation_of, missable, standing, worst
+from steward.policy.node.verdict import Fault, Standing, command, incarnation_of, missable, standing, worst
 from steward.policy.traits import Trait
 
 _SETTLING = "settling:"

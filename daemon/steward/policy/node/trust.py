@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from steward.model.health import Finding, Severity
+from steward.model.health import Finding, Severity, Trial, TrialState
 from steward.model.ids import NodeName
 from steward.model.observed import AgentView, Observed
-from steward.model.trial import Trial, TrialState
 
 SITE = "site."
 """The prefix of checks that may change."""

@@ -15,6 +15,7 @@ from steward.model.why import Why
 from steward.model.witness import Witness
 from steward.policy.draft import Draft
 from steward.policy.node.absence import there_again
+from steward.policy.node.order_words import COMMANDS, ordered
 from steward.policy.traits import is_away_on_purpose
 
 
@@ -280,3 +281,12 @@ def ask_mend(case: Case, draft: Draft) -> None:
 def _what(case: Case) -> str:
     did = "restart of" if case.rung is Advice.RESTART_SERVICE else "reset of GPU"
     return f"{did} {case.target} on {case.node}"
+
+
+def command(node: Node) -> Command | None:
+    """The order that an admin gives in the node's reason (`order_words.py`): when it is out of service and the first
+    token is exactly one."""
+    text = ordered(node)
+    if not text or node.reason is None:
+        return None
+    return Command(text=text, rung=COMMANDS[text], at=node.reason.at)

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from steward.model.group import ClientToken, Cluster, Goal, Group, GroupStatus, Role
 from steward.model.order import Added, AddNodes, Answer
 from steward.model.why import Why
-from steward.policy.groups.mint import mint, taken_names
+from steward.policy.groups.slot_of import mint, taken_names
 from steward.policy.orders.desk import Desk
 from steward.policy.orders.refuse import check_limits, check_not_busy, check_repeated, check_source, invalid, limit
 

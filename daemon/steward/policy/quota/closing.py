@@ -8,12 +8,12 @@ from steward.model.action import DropQos, DropTeam, MoveJob, SetTeam
 from steward.model.events import Level
 from steward.model.ids import Key
 from steward.model.quota import ComputeQuota, QuotaStatus
+from steward.model.team_name import borrowed_qos, guaranteed_qos
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.edits import edit_key, forget
 from steward.policy.quota.limits import remedy_for, users_naming, users_with_default
 from steward.policy.quota.marks import release_all
-from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 
 RETRY_S = 5.0
 LEAVING_S = 120.0

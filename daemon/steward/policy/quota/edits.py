@@ -14,10 +14,10 @@ from steward.model.action import DropQos, SetQos, SetTeam
 from steward.model.events import Level
 from steward.model.ids import Key
 from steward.model.quota import Wrote
+from steward.model.team_name import PREFIX
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.limits import WantedQos, WantedTeam, users_apart, users_with_default
-from steward.policy.quota.names import PREFIX
 
 _VALUES_KEPT = 6
 Edit = SetQos | SetTeam | DropQos

@@ -12,10 +12,10 @@ from steward.model.action import CancelJob, RequeueJob, SignalJob
 from steward.model.ids import JobId, Key
 from steward.model.job import Job, JobState
 from steward.model.quota import Eviction, QuotaJob, Reclaimed
+from steward.model.team_name import borrowed_qos, team_of_qos
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Yielding
-from steward.policy.quota.names import borrowed_qos, team_of_qos
 from steward.policy.quota.requests import holds_nodes
 from steward.policy.quota.words import told
 

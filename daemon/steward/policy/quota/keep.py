@@ -12,6 +12,7 @@ from steward.model.events import Level
 from steward.model.ids import Key
 from steward.model.job import Job
 from steward.model.quota import QuotaStatus
+from steward.model.team_name import PREFIX, borrowed_qos, guaranteed_qos
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.nudge import credential_safe_at
@@ -22,7 +23,6 @@ from steward.policy.quota.decide import Ruling, Standing
 from steward.policy.quota.edits import Edits, edits
 from steward.policy.quota.limits import remedy_for, users_apart, wanted_qos, wanted_teams
 from steward.policy.quota.marks import RETRY_S, SOON_S, TOUCHED_AT_ONCE, keep_marks
-from steward.policy.quota.names import PREFIX, borrowed_qos, guaranteed_qos
 from steward.policy.quota.requests import Unit
 from steward.policy.quota.turn import Turn, in_force, is_delayed, take_turn
 

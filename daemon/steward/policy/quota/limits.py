@@ -10,9 +10,9 @@ from types import MappingProxyType
 
 from steward.model.accounting import Accounting
 from steward.model.quota import CPU, GPU, MEM, Resource, kind_of, machine_type_of
+from steward.model.team_name import borrowed_qos, guaranteed_qos
 from steward.policy.draft import Draft
 from steward.policy.quota.flavors import PROFILE
-from steward.policy.quota.names import borrowed_qos, guaranteed_qos
 from steward.policy.quota.present import Held
 from steward.policy.quota.requests import add
 from steward.policy.quota.turn import Turn

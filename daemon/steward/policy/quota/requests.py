@@ -11,9 +11,9 @@ from steward.model.elastic import replica_of
 from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, resource
+from steward.model.team_name import borrowed_qos, guaranteed_qos, team_of_qos
 from steward.policy.draft import Draft
 from steward.policy.quota.flavors import PROFILE, Flavors, parse_tres
-from steward.policy.quota.names import borrowed_qos, guaranteed_qos, team_of_qos
 
 CLASS_WORD = "priority-class="
 _CLASS = re.compile(r"(?:^|[\s,;])priority-class=([a-z0-9][-a-z0-9]{0,39})(?=$|[\s,;])")
