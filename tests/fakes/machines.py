@@ -63,18 +63,7 @@ class Machines:
     def _view(self, node: NodeName) -> AgentView | None:
         view, heard = self._views.get(node), self._heard.pop(node, None)
         if view is not None and heard is not None:
-            view = self._views[node] = AgentView(
-                node=node,
-                incarnation=view.incarnation,
-                connected=True,
-                last_heard=heard,
-                findings=view.findings,
-                reported_at=heard,
-                checked_at=view.checked_at,
-                setup=view.setup,
-                mend=view.mend,
-                witness=view.witness,
-            )
+            view = self._views[node] = replace(view, last_heard=heard, reported_at=heard)
         return view
 
     def known(self) -> Iterable[NodeName]:

@@ -17,7 +17,7 @@ from steward.testbed import accounting, fake_gpus, slurm_versions
 from steward.testbed.bed import Backend, BedSpec
 from steward.testbed.layout import PARTITIONS
 from steward.testbed.slurm_conf import CPUS, NO_PARTITIONS, for_groups, gres_conf, hardware, memory_mb, silent_nodes
-from steward.testbed.steward_toml import FOR_GROUPS, FOR_TESTS, PRETENDED, groups, merge, render
+from steward.testbed.steward_toml import CHECK_INTERVAL_S, FOR_GROUPS, FOR_TESTS, PRETENDED, groups, merge, render
 
 MOUNT = Path("/bed")
 ENGINE_SOCKET = "/docker.sock"
@@ -171,7 +171,7 @@ def _steward_toml(plan: Plan) -> str:
             "board_serial_file": "/etc/steward/own/board-serial",
             "site_checks_dir": "/etc/steward/own/checks.d",
             "kernel_log": "/etc/steward/own/kernel.log",
-            "check_interval_s": 6.0,
+            "check_interval_s": CHECK_INTERVAL_S,
         },
         **FOR_TESTS,
         "deep": {**FOR_TESTS["deep"], "output": str(MOUNT / "log" / "deep-%j.log")},

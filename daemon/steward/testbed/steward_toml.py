@@ -11,6 +11,9 @@ from steward.testbed.layout import Layout
 
 Table = Mapping[str, object]
 
+CHECK_INTERVAL_S = 6.0
+"""Often enough where a check is to find something, and seldom enough for many idle nodes on one machine."""
+
 FOR_TESTS: Mapping[str, Table] = {
     "repair": {
         "mode": "act",
@@ -114,7 +117,7 @@ def _agent(layout: Layout, head_port: int) -> Table:
         "setup_dir": str(node / "setup"),
         "setup_log": str(node / "provisioning.log"),
         "config_dir": str(node / "config"),
-        "check_interval_s": 6.0,
+        "check_interval_s": CHECK_INTERVAL_S,
     }
 
 
