@@ -12,6 +12,7 @@ RESULTS := $(if $(STEWARD_RESULTS),$(STEWARD_RESULTS),$(CURDIR)/.results)
 JUNIT = --junitxml=$(RESULTS)/$@.xml
 MAIN := --stories main
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
+THREE := -n 3 --dist loadfile --no-loadscope-reorder
 AGAIN := -p tests.e2e.flaky --reruns 1
 E2E := $(PYTEST) tests/e2e $(AGAIN)
 ELASTIC := test_elastic*.py
@@ -48,7 +49,7 @@ test: setup shim    ## lint, types, the shim, unit, property and contract tests,
 
 test-all: setup setup-demo shim    ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
 	@tools/setup torch
-	@python3 tools/stages.py e2e-local:120 // images:45 e2e-docker:75 contract:60 demo:15 \
+	@python3 tools/stages.py e2e-local:120 contract:60 // images:45 e2e-docker:75 demo:15 \
 	  // e2e-elastic:75 e2e-versions:85 // nice lint:45 shim-tests:30 unit-all:120
 
 lint:           ## style, types, layers, shell, C
@@ -78,9 +79,9 @@ contract:       ## each port's promises, held by its fake and by the real thing
 e2e-main: shim  ## the main stories on the local test bed, two clusters at a time
 	$(E2E) $(TWO) --backend local $(MAIN) $(JUNIT) $(ARGS)
 
-e2e-local: shim ## end-to-end tests on the local test bed but for elastic runs, two clusters at a time
+e2e-local: shim ## end-to-end tests on the local test bed but for elastic runs, three clusters at a time
 	@tools/setup torch
-	$(E2E) $(TWO) --backend local --ignore-glob='*/$(ELASTIC)' $(JUNIT) $(ARGS)
+	$(E2E) $(THREE) --backend local --ignore-glob='*/$(ELASTIC)' $(JUNIT) $(ARGS)
 
 e2e-elastic: shim ## elastic runs on the local test bed, two clusters at a time
 	@tools/setup torch
