@@ -9,7 +9,7 @@ from steward.adapters.wire.shimline import AskLine, ExitLine, LogLine, OptedLine
 from steward.agent.desk import Desk
 from steward.agent.exits import Exits
 from steward.agent.opted import OptedBook
-from steward.model.ask import AskKind
+from steward.model.ask import AskKind, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import Lean, LogSign
 from steward.model.resume_mode import ResumeMode
@@ -40,12 +40,30 @@ class FakeBriefing:
 
 
 @dataclass
+class FakeRuns:
+    """Elastic runs; each waits for its address until it is `resolved`."""
+
+    resolved: asyncio.Event = field(default_factory=asyncio.Event)
+    begun: list[JobId] = field(default_factory=list)
+    given_up: list[JobId] = field(default_factory=list)
+
+    async def begin(self, opted: OptedIn) -> dict[str, str]:
+        self.begun.append(opted.job)
+        await self.resolved.wait()
+        return {"elastic_address": "10.0.0.1:4000"}
+
+    def give_up(self, opted: OptedIn) -> None:
+        self.given_up.append(opted.job)
+
+
+@dataclass
 class Scene:
     folder: Path
     head: FakeHead = field(default_factory=FakeHead)
     slurm: FakeSlurmLook = field(default_factory=FakeSlurmLook)
     clock: FakeClock = field(default_factory=FakeClock)
     briefing: FakeBriefing = field(default_factory=FakeBriefing)
+    runs: FakeRuns = field(default_factory=FakeRuns)
     node: NodeName = NODE
     signs: tuple[LogSign, ...] | OSError | None = ()
     read_for: list[int] = field(default_factory=list)
@@ -66,6 +84,7 @@ class Scene:
             trusted=frozenset({0}),
             briefing=self.briefing,
             exits=Exits(self.node, self.head, self.clock),
+            elastic=self.runs,
             signs=self.read_signs,
             make_room=self.make_room,
             own_look_every_s=LOOK_S,

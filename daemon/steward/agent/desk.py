@@ -45,6 +45,9 @@ class ElasticRuns(Protocol):
     async def begin(self, opted: OptedIn) -> Mapping[str, str]:
         """The script of a run's base begins: what it is to know of its run."""
 
+    def give_up(self, opted: OptedIn) -> None:
+        """It began without that."""
+
 
 Signs = Callable[[JobId, int], Awaitable[tuple[LogSign, ...]]]
 """Known lines near the end of the output of a user's job. Given `SIGNS_S`; what fails or lasts longer says nothing."""
@@ -179,8 +182,14 @@ class Desk:
         is_his = counts is None or counts.uid == line.uid
         if not line.mode.on or not is_his:
             return OK
-        run = await self._elastic.begin(opted) if line.elastic and self._elastic is not None else {}
-        return ok_line({**await self._briefing.words(line), **run})
+        if not line.elastic or self._elastic is None:
+            return ok_line(await self._briefing.words(line))
+        try:
+            words, run = await asyncio.gather(self._briefing.words(line), self._elastic.begin(opted))
+        except asyncio.CancelledError:
+            self._elastic.give_up(opted)
+            raise
+        return ok_line({**words, **run})
 
     def _note_out(self, line: LogLine, opted: OptedIn | None) -> None:
         if opted is not None:

@@ -41,7 +41,10 @@ SAY_EVERY_S = 5.0
 LEAST_S = 0.2
 """Words of a run that come more quickly are told to the head as one: the coordinator is its user's."""
 AGAIN_S = 10.0
-"""A coordinator that could not be started, or went away, is started anew so much later."""
+"""A coordinator that could not be started, or went away, is started anew so much later, and then each time after twice
+as long."""
+MAX_AGAIN_S = 320.0
+UNTOLD = "its script began before its node's agent had answered, and knows nothing of it"
 GRACE_S = 600
 ADDRESS_S = 2.0
 """A script waits for it, where it is not known yet; its shim waits for three seconds."""
@@ -74,6 +77,12 @@ class _Run:
     word: ElasticWord | None = None
     said_at: float = float("-inf")
     start_at: float = float("-inf")
+    failures: int = 0
+    """Starts of its coordinator that failed, one after the other."""
+    alone: str = ""
+    """Why it has no coordinator."""
+    untold: bool = False
+    """Its script knows of no coordinator, so that none is started."""
     starting: bool = False
     unsaid: bool = False
     failed: tuple[FailedSubmit, ...] = ()
@@ -123,9 +132,27 @@ class Elastic:
         try:
             address = self._known_address = self._known_address or await self._own_address(ADDRESS_S)
         except (OSError, PortError) as error:
-            log.warning("no elastic run job=%d why=%r", opted.job, str(error))
+            self._leave_alone(known, f"its script could be told no address of it: {error}")
             return {}
+        if known.untold:
+            known.untold, known.alone = False, ""
         return {"elastic_address": f"{address}:{known.place.port}", "elastic_token": known.place.token}
+
+    def give_up(self, opted: OptedIn) -> None:
+        """The script did not wait for what `begin` had to tell: it trains on its own nodes."""
+        run = self._runs.get(opted.job)
+        if run is not None and (run.opted.uid, run.opted.restart, run.opted.elastic) == _key(opted):
+            self._leave_alone(run, UNTOLD)
+
+    def _leave_alone(self, run: _Run, why: str) -> None:
+        log.warning("no elastic run job=%d why=%r", run.opted.job, why)
+        run.untold = True
+        self._stay_alone(run, why)
+
+    def _stay_alone(self, run: _Run, why: str) -> None:
+        run.alone = why
+        if run.base is not None:
+            self._say(run)
 
     async def _own_address(self, timeout_s: float) -> str:
         """Raises OSError and PortError."""
@@ -176,8 +203,10 @@ class Elastic:
             self._looked = now
             await self._look()
         for run in [one for one in self._runs.values() if one.base is not None]:
-            if not run.line.is_open and not await run.line.open() and not run.starting and now >= run.start_at:
-                run.start_at = now + AGAIN_S
+            if run.line.is_open or await run.line.open():
+                run.alone, run.failures = "", 0
+            elif not run.starting and not run.untold and now >= run.start_at:
+                run.start_at = now + min(AGAIN_S * 2**run.failures, MAX_AGAIN_S)
                 self._begin_coordinator(run)
             if now - run.said_at >= SAY_EVERY_S:
                 self._say(run)
@@ -214,6 +243,7 @@ class Elastic:
         except ValueError as error:
             log.warning("elastic run cannot be run=%d why=%r", run.opted.job, str(error))
             run.start_at = float("inf")
+            self._stay_alone(run, str(error))
             return
         grace = GRACE_S if spec.grace_s is None else spec.grace_s
         start = partial(self._start.coordinate, run.place, nodes=base.nodes, sizes=spec.sizes, grace_s=grace)
@@ -253,13 +283,17 @@ class Elastic:
             if token:
                 run.failed = (*run.failed, FailedSubmit(token=token, why=str(error)))[-MAX_FAILED:]
                 self._say(run)
+            elif self._runs.get(run.opted.job) is run:
+                run.failures += 1
+                if run.failures > 1:  # the first one may have come before its script
+                    self._stay_alone(run, str(error))
         finally:
             run.starting = False if not token else run.starting
 
     def _hear_word(self, run: _Run, word: Mapping[str, Any]) -> None:
         """Take in a coordinator's word; what is not the coordinator's to say is put in its place. Raises Malformed."""
         ours = {"run": run.opted.job, "restart": run.opted.restart, "uid": run.opted.uid, "spec": run.opted.elastic}
-        run.word = elastic_word_of({**word, **ours, "failed": []}, self._node, 0.0)
+        run.word = elastic_word_of({**word, **ours, "failed": [], "alone": ""}, self._node, 0.0)
         if not run.unsaid:
             run.unsaid, loop = True, asyncio.get_running_loop()
             loop.call_at(max(run.said_at + LEAST_S, loop.time()), self._say_news, run)
@@ -278,7 +312,7 @@ class Elastic:
             spec=run.opted.elastic,
             state=Activity.WAITING,
         )
-        return replace(word, failed=run.failed)
+        return replace(word, failed=run.failed, alone=run.alone)
 
     def _say(self, run: _Run) -> None:
         run.said_at = asyncio.get_running_loop().time()

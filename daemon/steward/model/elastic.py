@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
-from steward.model.bounds import Count, Form, Given, Job, Last, MaxLen, Printable, Range, Uid
+from steward.model.bounds import Count, Form, Given, Job, Last, MaxLen, Printable, Range, Sparse, Uid
 from steward.model.elastic_spec import MAX_NODES, MAX_TEXT, ElasticWords
 from steward.model.ids import JobId, NodeName
 
@@ -89,7 +89,8 @@ class ElasticWord:
     """A report on a run by the agent of its base's batch host. Times are Unix s on the head's clock.
 
     `joined`: nodes whose launchers wait or take part; `leaving`: members that were told to go. `signal_s`: of the last
-    change of size, from the wish to all saved; `up_s`: from there to the first step.
+    change of size, from the wish to all saved; `up_s`: from there to the first step. `alone`: why it has no
+    coordinator; empty: it has one, or one is being started.
     """
 
     run: Job
@@ -106,6 +107,7 @@ class ElasticWord:
     saved_step: int | None = None
     consumed: int | None = None
     failed: Annotated[tuple[FailedSubmit, ...], Last(MAX_FAILED)] = ()
+    alone: Annotated[str, Printable(200), Sparse()] = ""
     saved_s: Annotated[float | None, Given()] = None
     up_s: Annotated[float | None, Given()] = None
     at: Annotated[float, Given()] = 0.0
@@ -207,6 +209,8 @@ class ElasticRun:
     counted: float = 0.0
     consumed: int | None = None
     """Samples of all ranks when its phase began."""
+    alone: str = ""
+    """Why it has no coordinator, by its agent's last word; empty: nothing is known against it."""
 
     @property
     def is_open(self) -> bool:

@@ -35,6 +35,8 @@ def run_lines(run: ElasticRun, site: ElasticPolicy, now: float) -> list[str]:
 
 
 def _waits_for(run: ElasticRun, site: ElasticPolicy, now: float) -> str:
+    if run.alone:
+        return f"The run stays at its size: it has no coordinator ({run.alone})."
     if run.phase is Phase.WAITING:
         return (
             "The run waits for its first step with all nodes of its base. It stays at their number where its processes "

@@ -1,5 +1,6 @@
 """What is told to starting jobs at the agent's desk, and what is told there of their tasks."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from steward.model.ask import AskKind
 from steward.model.ids import JobId
 from steward.model.resume_mode import ResumeMode
 from tests.fakes.desk_bench import ASK, EXIT, LOG, OPTED, SIGN, Scene, run
+from tests.fakes.until import comes_true
 
 
 @pytest.fixture
@@ -28,6 +30,22 @@ def test_a_starting_job_is_told_what_is_known_for_it(scene: Scene) -> None:
 
     run(story)
     assert [frame["opted"][0]["mode"] for frame in scene.head.told] == ["1", "0"]
+
+
+def test_a_base_is_told_its_runs_address_and_one_that_hangs_up_before_begins_without(scene: Scene) -> None:
+    base = replace(OPTED, elastic="4")
+
+    async def story() -> None:
+        hung_up = asyncio.ensure_future(scene.desk.serve(base, 1000))
+        await comes_true("its run begins", lambda: scene.runs.begun)
+        hung_up.cancel()
+        await asyncio.gather(hung_up, return_exceptions=True)
+        assert scene.runs.given_up == [12]
+        scene.runs.resolved.set()
+        assert b"elastic_address=10.0.0.1:4000" in (await scene.desk.serve(base, 1000) or b"")
+        assert scene.runs.given_up == [12]
+
+    run(story)
 
 
 def test_a_step_is_made_room_for_at_slurms_word_alone(scene: Scene) -> None:

@@ -17,7 +17,7 @@ from steward.adapters.offload import Threads
 from steward.adapters.wire.elastic_messages import Resize, Submit, elastic_order_frame
 from steward.adapters.wire.frames import Malformed
 from steward.agent import elastic, elastic_line
-from steward.agent.elastic import MAX_OF_USER, Elastic
+from steward.agent.elastic import MAX_OF_USER, UNTOLD, Elastic
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
@@ -41,6 +41,8 @@ class Bench:
     submitted: list[Mapping[str, str]] = field(default_factory=list)
     heard: list[dict[str, Any]] = field(default_factory=list)
     refusal: str = ""
+    fails: str = ""
+    """What the start of a coordinator fails with."""
     words: int = 1
     resolves: bool = True
     answers: threading.Event | None = None
@@ -74,6 +76,8 @@ class Bench:
     def coordinate(self, place: Place, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None:
         assert (nodes, sizes, grace_s) == (2, (2, 3, 4), 30)
         self.coordinators.append(place)
+        if self.fails:
+            raise Retryable(self.fails)
 
     def submit(self, place: Place, asked: Mapping[str, str]) -> None:
         if self.refusal:
@@ -93,12 +97,12 @@ class Bench:
 
         return await asyncio.start_unix_server(hear, place / "relay.sock")
 
-    async def begin(self, job: int = 7, uid: int | None = None) -> Mapping[str, str]:
+    def opted(self, job: int = 7, uid: int | None = None) -> OptedIn:
         owner = self.uid if uid is None else uid
-        mode = ResumeMode.parse("1")
-        return await self.elastic.begin(
-            OptedIn(job=JobId(job), uid=owner, mode=mode, restart=0, at=0.0, elastic="4,grace=30")
-        )
+        return OptedIn(job=JobId(job), uid=owner, mode=ResumeMode.parse("1"), restart=0, at=0.0, elastic="4,grace=30")
+
+    async def begin(self, job: int = 7, uid: int | None = None) -> Mapping[str, str]:
+        return await self.elastic.begin(self.opted(job, uid))
 
     def begun(self, job: int = 7, uid: int | None = None) -> Mapping[str, str]:
         return asyncio.run(self.begin(job, uid))
@@ -214,6 +218,34 @@ def test_a_head_whose_name_cannot_be_looked_up_for_a_moment_costs_nothing_once_i
 def test_a_head_whose_name_was_never_looked_up_makes_no_run_and_does_not_end_the_agent(bench: Bench) -> None:
     bench.resolves = False
     assert bench.begun() == {}
+    asyncio.run(turns(bench, lambda: bench.head.told))
+    assert bench.coordinators == []
+    assert bench.head.told[-1]["alone"].endswith("the name of the head is not known now")
+
+
+def test_a_script_that_did_not_wait_for_its_address_gets_no_coordinator_and_the_head_is_told(bench: Bench) -> None:
+    told = bench.begun()
+    bench.elastic.give_up(bench.opted(8))
+    bench.elastic.give_up(bench.opted())
+    asyncio.run(turns(bench, lambda: bench.head.told))
+    assert bench.coordinators == []
+    assert bench.head.told[-1].get("alone") == UNTOLD
+    assert bench.begun() == told, "it asks again"
+    asyncio.run(turns(bench, lambda: bench.coordinators))
+    assert bench.elastic.frames()[0].get("alone", "") == ""
+
+
+def test_a_coordinator_that_can_never_be_started_is_tried_ever_more_seldom_and_the_head_is_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elastic, "TURN_S", 0.0)
+    monkeypatch.setattr(elastic, "AGAIN_S", 0.01)
+    monkeypatch.setattr(elastic, "MAX_AGAIN_S", 0.04)
+    bench.fails = "the script of job 7 has not the run's token"
+    bench.begun()
+    asyncio.run(turns(bench, lambda: bench.head.told and bench.head.told[-1].get("alone")))
+    assert bench.head.told[-1].get("alone") == bench.fails
+    assert len(bench.coordinators) >= 2, "the first one may come before its script"
 
 
 def test_a_head_whose_name_is_looked_up_slowly_holds_no_script_up(bench: Bench) -> None:

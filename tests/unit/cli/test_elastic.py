@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import click
 import pytest
@@ -9,7 +10,7 @@ from click.testing import Result
 
 from steward.api.elastic_pages import run_report
 from steward.cli.elastic import elastic
-from steward.model.elastic import Phase
+from steward.model.elastic import Activity, Phase
 from steward.model.ids import JobId
 from steward.policy.plan import plan
 from steward.views.explain import explain_job
@@ -92,6 +93,15 @@ def test_explain_tells_of_base_and_replica(grown: ElasticWorld) -> None:
     assert "Replica of elastic run 7" in of_replica
     assert "its run goes on" in of_replica
     assert "never touches" not in of_replica
+
+
+def test_explain_tells_why_a_run_has_no_coordinator() -> None:
+    world = ElasticWorld()
+    world.word = replace(world.word, state=Activity.WAITING, alone="its script began too early")
+    world.go(2)
+    picture = world.picture
+    text = "\n".join(explain_job(RUN, picture.seen, picture.want, picture.memory, picture.now))
+    assert "stays at its size: it has no coordinator (its script began too early)" in text
 
 
 def test_the_report_of_a_run_draws_its_size_and_throughput_over_time(api: ApiBench, run: Run) -> None:

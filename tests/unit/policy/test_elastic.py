@@ -34,6 +34,21 @@ def test_at_rest_nothing_is_done() -> None:
     assert world.step().actions == ()
 
 
+def test_a_run_without_a_coordinator_is_told_of_once_until_its_base_begins_anew() -> None:
+    world = ElasticWorld()
+    world.word = replace(world.word, alone="no token")
+    world.picture = world.picture.agent("n1", elastic=(world.word,))
+    world.go(20)
+    told = [event for event in world.events if event.kind == "elastic.alone"]
+    assert [event.text for event in told] == ["elastic run 7: stays at its size, it has no coordinator: no token"]
+    assert world.submitted == []
+    world.picture = world.picture.change_job(RUN, restarts=1)
+    world.word = replace(world.word, restart=1, alone="")
+    world.go(20)
+    assert world.run.alone == ""
+    assert world.submitted, "it has one again, and grows"
+
+
 def test_a_replica_is_asked_for_as_its_user_through_the_agent_of_the_batch_host() -> None:
     world = ElasticWorld()
     world.go(3)

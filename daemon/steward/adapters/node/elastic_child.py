@@ -57,7 +57,7 @@ def _script_of(job: JobId, uid: int, token: str) -> int:
     mine = {"STEWARD_ELASTIC_ROLE": "base", "STEWARD_ELASTIC_TOKEN": token}
     found = next((pid for pid in pids if mine.items() <= environ_of(pid).items()), None)
     if found is None:
-        raise OSError(f"no process of job {job} is the script of a run's base")
+        raise OSError(f"the script of job {job} has not the run's token: it began before it was told, or is over")
     return found
 
 

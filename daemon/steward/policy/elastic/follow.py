@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from steward.model.action import ResizeRun
 from steward.model.elastic import Activity, Cause, ElasticRun, ElasticWord, Phase, replica_of
+from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.why import Why
@@ -64,7 +65,9 @@ def _meet(words: dict[JobId, ElasticWord], draft: Draft) -> None:
         if word.state is Activity.ENDED or rules_of(word.spec, size, draft.want.elastic) is None:
             continue
         if known is not None and known.is_open:
-            draft.elastic.keep(replace(known, restart=base.restarts, generation=0, ordered=0, phase=Phase.WAITING))
+            draft.elastic.keep(
+                replace(known, restart=base.restarts, generation=0, ordered=0, phase=Phase.WAITING, alone="")
+            )
             continue
         if known is not None and known.ended is not None and base.started is not None and known.ended > base.started:
             continue  # it ended in this very run
@@ -91,7 +94,7 @@ def _follow(
     if rules is None:
         return
     failed = {one.token: one.why for one in word.failed} if word is not None else {}
-    run = bind(run, jobs, failed, rules, draft)
+    run = _hear_alone(bind(run, jobs, failed, rules, draft), word, draft)
     base = draft.seen.jobs.get(run.id)
     rivals = _rivals(run, base, jobs, draft)
     for _ in range(_MOVES):
@@ -107,6 +110,16 @@ def _follow(
     draft.elastic.keep(scene.run)
     draft.wake(deadline(scene.run, rules))
     draft.wake(scene.run.cool_until)
+
+
+def _hear_alone(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> ElasticRun:
+    """A run that has no coordinator cannot change its size: people are told so, once."""
+    if word is None or word.alone == run.alone:
+        return run
+    if word.alone and not run.alone:
+        text = f"elastic run {run.id}: stays at its size, it has no coordinator: {word.alone}"
+        draft.tell("elastic.alone", text, job=run.id, level=Level.WARNING)
+    return replace(run, alone=word.alone)
 
 
 def _order(scene: Scene) -> None:

@@ -185,7 +185,7 @@ def ask_for_more(scene: Scene, taken: set[NodeName]) -> None:
 
 def _steps(scene: Scene, free: int) -> Iterator[tuple[int, int]]:
     """(size, nodes more) of each step that fits."""
-    if scene.base is None or scene.word is None or not may_ask(scene):
+    if scene.base is None or scene.word is None or scene.word.alone or not may_ask(scene):
         return
     asked = sum(one.nodes for one in scene.run.replicas if one.ending is None)
     have = len(scene.base_nodes) + asked
