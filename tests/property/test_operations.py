@@ -19,7 +19,7 @@ from tests.builders.picture import T0, n
 from tests.fakes.aws_bench import SERVICE
 from tests.fakes.operations import Operations, operations_on
 
-_FUZZ = settings(max_examples=40, suppress_health_check=list(HealthCheck))
+_FUZZ = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 _GROUPS = ["workers", "controller", "new", "going"]
 _IDS = ["i-0123456789abcdef0", "i-00000000"]
 
