@@ -294,9 +294,8 @@ class RealWorld(SlurmWorld):
 
     def restart(self) -> None:
         time.sleep(1.1)  # Slurm says in whole seconds when it began
-        self.cluster.stop_controller()
-        self.cluster.start_controller()
-        self.wait("the nodes have registered", lambda: all(n.is_schedulable for n in self.port.nodes().values()))
+        self.break_off()
+        self.mend()
 
     def running(self, job: JobId) -> Job:
         """And its script has set its trap."""
@@ -319,7 +318,12 @@ class RealWorld(SlurmWorld):
         self.cluster.stop_controller()
 
     def mend(self) -> None:
+        """Until a node has registered, Slurm shows it without the times of its boot and its slurmd."""
         self.cluster.start_controller()
+        self.wait("the nodes have registered", self._are_registered)
+
+    def _are_registered(self) -> bool:
+        return all(node.is_schedulable and node.boot_time for node in self.port.nodes().values())
 
     def step(self) -> None:
         time.sleep(0.1)
