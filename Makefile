@@ -50,7 +50,7 @@ test: setup shim    ## lint, types, the shim, unit, property and contract tests,
 
 test-all: setup setup-demo shim    ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
 	@tools/setup torch
-	@python3 tools/stages.py e2e-local:120 demo:15 // images:45 e2e-docker:75 e2e-on-26.05:45 \
+	@python3 tools/stages.py e2e-local:120 e2e-on-26.05:45 // images:45 e2e-docker:75 demo:15 \
 	  // e2e-elastic:75 e2e-on-24.11:45 contract:60 // nice lint:45 shim-tests:30 unit-all:120
 
 lint:           ## style, types, layers, shell, C

@@ -157,16 +157,17 @@ static bool _was_swept_before(spank_t spank)
 }
 
 /* In the script's own process: one line in the job's output. */
-static void _say(const struct wire_answer *answer, enum wire_fact fact,
-		 const char *before)
+static void _say(const char *before, const char *what)
 {
-	const char *what = wire_fact(answer, fact);
-
 	if (what && dprintf(STDERR_FILENO, "steward: %s%s\n", before, what) < 0)
 		slurm_info("steward: job %" PRIu32
 			   ": no line in its output: %m",
 			   step.job);
 }
+
+static const char no_coordinator[] =
+	"--elastic: this node's agent told of no coordinator in time: the run "
+	"stays at its size";
 
 /* False when no agent has answered. */
 static bool _tell(spank_t spank, const struct config *config)
@@ -179,8 +180,10 @@ static bool _tell(spank_t spank, const struct config *config)
 			   config->socket, step.job);
 	facts_publish(spank, &answer);
 	if (step.kind == WIRE_KIND_BATCH) {
-		_say(&answer, WIRE_RESUMED, "resumed, ");
-		_say(&answer, WIRE_WARNING, "");
+		_say("resumed, ", wire_fact(&answer, WIRE_RESUMED));
+		_say("", wire_fact(&answer, WIRE_WARNING));
+		if (step.elastic && !wire_fact(&answer, WIRE_ELASTIC_ADDRESS))
+			_say("", no_coordinator);
 	}
 	return is_noted;
 }

@@ -8,43 +8,59 @@
 
 #include "dial.h"
 
-/* Read one line without its LF; its length, or -1. */
-static ssize_t _read_line(int fd, char line[static WIRE_LINE_MAX],
-			  int64_t deadline_ms)
+/* Take the whole lines out of the buffer up to the first one that is not
+ * WIRE_WAIT; false when there is none yet. */
+static bool _take_answer(char buffer[static WIRE_LINE_MAX], size_t *used,
+			 struct wire_answer *answer)
 {
+	char *lf;
+
+	while ((lf = memchr(buffer, '\n', *used))) {
+		wire_parse(buffer, (size_t) (lf - buffer), answer);
+		if (answer->verb != WIRE_WAIT)
+			return true;
+		*used -= (size_t) (lf + 1 - buffer);
+		memmove(buffer, lf + 1, *used);
+	}
+	return false;
+}
+
+static bool _read_answer(int fd, struct wire_answer *answer,
+			 int64_t deadline_ms)
+{
+	char buffer[WIRE_LINE_MAX];
 	size_t used = 0;
 
-	while (used < WIRE_LINE_MAX && dial_left_ms(deadline_ms)) {
+	while (used < sizeof(buffer) && dial_left_ms(deadline_ms)) {
 		struct pollfd ready = {.fd = fd, .events = POLLIN};
-		ssize_t got = recv(fd, line + used, WIRE_LINE_MAX - used, 0);
-		const char *lf;
+		ssize_t got = recv(fd, buffer + used, sizeof(buffer) - used, 0);
 
 		if (got > 0) {
 			used += (size_t) got;
-			lf = memchr(line, '\n', used);
-			if (lf)
-				return lf - line;
+			if (_take_answer(buffer, &used, answer))
+				return true;
 			continue;
 		}
 		if (!got || (errno != EAGAIN && errno != EINTR))
-			return -1;
+			return false;
 		(void) poll(&ready, 1, dial_left_ms(deadline_ms));
 	}
-	return -1;
+	return false;
 }
 
-/* Say one line and read the answer's; its length, or -1. */
-static ssize_t _ask(const struct config *config, const struct wire_ask *ask,
-		    char line[static WIRE_LINE_MAX], int64_t dial_by_ms,
-		    int64_t answer_by_ms)
+/* Say one line and read the answer; false when none came in time. */
+static bool _ask(const struct config *config, const struct wire_ask *ask,
+		 struct wire_answer *answer, int64_t dial_by_ms,
+		 int64_t answer_by_ms)
 {
+	char line[WIRE_LINE_MAX];
 	int fd = dial_say(config, line, wire_format_opted(ask, line),
 			  dial_by_ms);
-	ssize_t len = fd < 0 ? -1 : _read_line(fd, line, answer_by_ms);
+	bool is_told = fd >= 0 && _read_answer(fd, answer, answer_by_ms);
 
 	if (fd >= 0)
 		close(fd);
-	return len;
+	return is_told;
 }
 
 bool notice_opted(const struct config *config, const struct wire_ask *ask,
@@ -55,16 +71,13 @@ bool notice_opted(const struct config *config, const struct wire_ask *ask,
 	bool is_first = !ask->restart && ask->attempt == 1 && !ask->elastic;
 	int64_t end_ms = now_ms + (is_first ? NOTICE_OPTED_MS : NOTICE_PAST_MS);
 	int64_t dial_ms = ask->elastic ? end_ms : now_ms + NOTICE_OPTED_MS;
-	char line[WIRE_LINE_MAX];
-	ssize_t len = _ask(config, ask, line, dial_ms, end_ms);
+	bool is_told = _ask(config, ask, answer, dial_ms, end_ms);
 
-	while (len < 0 && ask->elastic && dial_left_ms(end_ms)) {
+	while (!is_told && ask->elastic && dial_left_ms(end_ms)) {
 		(void) poll(NULL, 0, NOTICE_REDIAL_MS);
-		len = _ask(config, ask, line, dial_ms, end_ms);
+		is_told = _ask(config, ask, answer, dial_ms, end_ms);
 	}
-	if (len >= 0)
-		wire_parse(line, (size_t) len, answer);
-	if (len >= 0 && answer->verb == WIRE_OK)
+	if (is_told && answer->verb == WIRE_OK)
 		return true;
 	wire_parse(no_facts, sizeof(no_facts) - 1, answer);
 	return false;

@@ -55,6 +55,7 @@ class FakeAgent:
         self._heard: dict[int, str] = {}
         self.facts = ""
         self.facts_after_s = 0.0
+        self.waits = 0
         self._scripts = in_turn(answers.split(";"))
         self._closing = threading.Event()
         self._server = socket.socket(socket.AF_UNIX)
@@ -104,6 +105,8 @@ class FakeAgent:
             print(f"{time.time():.3f} peer={uid} {line}", flush=True)
             try:
                 if line.startswith("steward/1 opted"):
+                    for _ in range(self.waits):
+                        connection.sendall(line_for("wait", ""))
                     self._closing.wait(self.facts_after_s)
                     connection.sendall(f"steward/1 ok{self.facts}\n".encode())
                     return

@@ -105,12 +105,19 @@ class Start(ShimTest):
         _, output, _ = self.base()
         timer.join()
         assert "task STEWARD_ELASTIC_ADDRESS=10.0.0.1:20000" in output
+        assert "stays at its size" not in output
 
     def test_the_script_of_a_runs_base_begins_without_an_agent_after_three_seconds(self) -> None:
         status, output, seconds = self.base()
         assert status == 0
         assert "takes note of job 12" in output
+        assert "steward: --elastic: this node's agent told of no coordinator in time" in output
         assert 3.0 <= seconds < 3.6
+
+    def test_a_base_whose_agent_has_no_room_for_a_run_says_so_in_its_output(self) -> None:
+        self.agent("stop")
+        _, output, _ = self.base()
+        assert "the run stays at its size" in output
 
     def base(self) -> tuple[int, str, float]:
         return self.run_slurm("slurmstepd", "batch", "0", FAKE_JOB_MODE="1", FAKE_ELASTIC="8:2", FAKE_ROLE="base")
@@ -160,6 +167,12 @@ class Environment(ShimTest):
         for step, env in (("batch", {"FAKE_RESTARTS": "1"}), ("3", {"FAKE_ATTEMPT": "2"})):
             _, output, _ = self.run_slurm("slurmstepd", step, "0", FAKE_JOB_MODE="1", **env)
             assert "STEWARD_LAST_STEP=50" in output, output
+
+    def test_an_agent_that_says_that_it_is_still_there_is_waited_for(self) -> None:
+        agent = self.agent("stop")
+        agent.facts, agent.facts_after_s, agent.waits = " last_step=50", 0.8, 2
+        _, output, _ = self.run_slurm("slurmstepd", "batch", "0", FAKE_JOB_MODE="1", FAKE_RESTARTS="1")
+        assert "STEWARD_LAST_STEP=50" in output, output
 
     def test_a_warning_of_the_agents_is_one_line_in_the_scripts_output(self) -> None:
         self.agent("stop").facts = " warning=resuming%20is%20off"

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from steward.adapters.proc import Process
 from steward.adapters.process import run
+from steward.adapters.providers.local import LocalProvider
 from steward.model.ids import NodeName
 from steward.testbed.bed import Backend, Bed
 from steward.testbed.docker_engine import engine
@@ -30,6 +32,14 @@ def on_node(bed: Bed, node: str, *argv: str, env: Mapping[str, str] | None = Non
     said = answer.output.decode("utf-8", "replace") if isinstance(answer.output, bytes) else ""
     assert answer.exit_code == 0, f"{node}: {' '.join(argv)}: {said}"
     return said
+
+
+def agent_of(bed: Bed, node: str) -> Process:
+    """Its process, where all nodes are this machine."""
+    machine = LocalProvider(bed.spec.dir).machine(NodeName(node))
+    agent = None if machine is None else machine.program("agent")
+    assert agent is not None, f"no agent on {node}"
+    return agent
 
 
 def site_checks(bed: Bed, node: str) -> Path:

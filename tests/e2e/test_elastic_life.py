@@ -1,12 +1,15 @@
 """What an elastic run goes through on a real Slurm: it loses nodes and jobs in all ways, and goes on (test_grow.py: it
 grows and gives way)."""
 
+import os
+import signal
 from typing import Any
 
 import pytest
 
 from steward.testbed.faults import FaultKind
 from tests.e2e.elastic_runs import EXAMPLE, KEEP_EVERY, LIVE, QUICK, ElasticStory, a_run, python_of
+from tests.e2e.on_node import agent_of
 from tests.e2e.story import Story
 
 pytestmark = pytest.mark.timeout(300)
@@ -104,6 +107,21 @@ def test_a_run_that_begins_where_no_agent_is_trains_on_its_own_nodes_to_its_end(
     run.trains_at(2)
     assert story.wait_end(run.job, 60.0).state == "COMPLETED"
     assert (run.sizes, run.step) == ([2], 40)
+    assert [line for line in story.lines("out") if "told of no coordinator in time: the run stays at its size" in line]
+
+
+def test_a_run_whose_agent_answers_too_late_stays_at_its_size_and_is_told_so(story: Story) -> None:
+    agent = agent_of(story.bed, "n1").pid
+    os.kill(agent, signal.SIGSTOP)
+    try:
+        run = a_run(story, "-N2", "-wn1,n2", FEW)
+        run.trains_at(2)
+    finally:
+        os.kill(agent, signal.SIGCONT)
+    story.wait("it is told", lambda: run.told_of("elastic.alone"), 30.0)
+    assert "its script began before its node's agent had answered" in story.explain(str(run.job))
+    run.goes_on()
+    assert (run.sizes, run.replicas(LIVE)) == ([2], {})
 
 
 def test_two_runs_share_what_is_idle_and_do_not_take_it_from_each_other(story: Story) -> None:

@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters import proc
-from steward.adapters.providers.local import LocalProvider
-from steward.model.ids import NodeName
 from steward.testbed.bed import Bed
 from steward.testbed.faults import FaultKind
 from steward.testbed.local_setup import find_shim
 from tests.e2e.conftest import brought_up
+from tests.e2e.on_node import agent_of
 from tests.e2e.story import XID_79, Story
 
 HOOKS = Path(__file__).resolve().parents[2] / "spank" / "hooks"
@@ -135,7 +133,7 @@ def test_a_bad_node_runs_its_job_unless_the_site_wants_it_refused(story: Story) 
 
 def test_a_frozen_agent_delays_no_job(story: Story) -> None:
     configure(story.bed, "PROLOG_REFUSE=fatal\nEPILOG_REFUSE=degraded\n")
-    agent = agent_of(story.bed, "n3")
+    agent = agent_of(story.bed, "n3").pid
     os.kill(agent, signal.SIGSTOP)
     try:
         began = time.monotonic()
@@ -158,11 +156,3 @@ def test_an_epilog_that_finds_the_node_at_fault_fails(story: Story) -> None:
     _, line = at_a_job(story, "steward-epilog", "n4", story.script("job.sh", "true\n"))
     assert f"status=1 {BAD}" in line
     story.wait("Slurm drains it", lambda: "Epilog error" in story.node_field("n4", "Reason"), 60.0)
-
-
-def agent_of(bed: Bed, node: str) -> int:
-    machine = LocalProvider(bed.spec.dir).machine(NodeName(node))
-    assert machine is not None
-    pids = [seen.process.pid for seen in proc.descendants(machine.init)]
-    (agent,) = [pid for pid in pids if b"steward.agent\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return agent

@@ -17,11 +17,10 @@ import pytest
 from steward.adapters import proc
 from steward.adapters.proc import Process
 from steward.adapters.process import run
-from steward.adapters.providers.local import LocalProvider
-from steward.model.ids import NodeName
 from steward.testbed.faults import FaultKind
 from tests.e2e.findings import telling
 from tests.e2e.lost_memory import memory_lost
+from tests.e2e.on_node import agent_of
 from tests.e2e.story import Story
 from tests.e2e.wrong_clock import BEHIND_S, wrong_clock
 from tests.fakes.hung_mount import can_mount, hung_mount
@@ -42,17 +41,9 @@ def small_disk(path: str) -> Iterator[Path]:
         run(["umount", "-l", path], timeout_s=10)
 
 
-def agent_of(story: Story, node: str) -> Process:
-    machine = LocalProvider(story.bed.spec.dir).machine(NodeName(node))
-    assert machine is not None
-    agent = machine.program("agent")
-    assert agent is not None
-    return agent
-
-
 def askers(story: Story) -> list[int]:
     """Children of any agent that ask file systems."""
-    agents = [agent_of(story, node) for node in story.bed.spec.node_names]
+    agents = [agent_of(story.bed, node) for node in story.bed.spec.node_names]
     return [seen.process.pid for agent in agents for seen in proc.descendants(agent) if name_of(seen.process) == "stat"]
 
 
@@ -131,7 +122,7 @@ def test_a_file_server_that_hangs_is_the_clusters_and_disturbs_neither_agent_nor
 
 def test_a_clock_that_jumps_is_told_and_drains_nothing(ward: Story) -> None:
     began = time.time()
-    agent = agent_of(ward, "n4")
+    agent = agent_of(ward.bed, "n4")
     argv = Path(f"/proc/{agent.pid}/cmdline").read_bytes().decode().split("\0")[:-1]
     pairs = Path(f"/proc/{agent.pid}/environ").read_bytes().decode().split("\0")[:-1]
     env = dict(pair.split("=", 1) for pair in pairs)

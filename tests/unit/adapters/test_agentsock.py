@@ -120,6 +120,27 @@ def test_an_ask_is_told_to_wait_again_until_it_is_answered(tmp_path: Path) -> No
     run(story)
 
 
+def test_opted_that_takes_long_is_told_its_answer_and_no_wait_before(tmp_path: Path) -> None:
+    """A resumed script would begin without its last checkpoint, had its shim to make an answer of `wait`."""
+    noted = asyncio.Event()
+
+    async def note(request: Request, uid: int) -> bytes:
+        await noted.wait()
+        return b"steward/1 ok last_step=50\n"
+
+    async def story() -> None:
+        async with listening(tmp_path / "s", note, wait_every_s=0.01):
+            reader, writer = await asyncio.open_unix_connection(tmp_path / "s")
+            writer.write(OPTED)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(reader.readline(), 0.2)
+            noted.set()
+            assert await all_of(reader) == b"steward/1 ok last_step=50\n"
+            writer.close()
+
+    run(story)
+
+
 def test_opted_is_answered_without_a_wait_and_the_peer_is_the_kernels_word(tmp_path: Path) -> None:
     seen: list[tuple[object, int]] = []
 

@@ -115,12 +115,13 @@ class ShimSocket:
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, uid: int) -> None:
         request = parse_request(await _line(reader))
-        if isinstance(request, AskLine):
+        wait_every_s = self._wait_every_s if isinstance(request, AskLine) else None
+        if wait_every_s is not None:
             writer.write(WAIT)
         answer = asyncio.ensure_future(self._serve(request, uid))
         hangup = asyncio.ensure_future(reader.read(1))
         try:
-            await self._wait(writer, answer, hangup)
+            await self._wait(writer, answer, hangup, wait_every_s)
         finally:
             for task in (answer, hangup):
                 task.cancel()
@@ -128,10 +129,15 @@ class ShimSocket:
                     await task
 
     async def _wait(
-        self, writer: asyncio.StreamWriter, answer: "asyncio.Future[bytes | None]", hangup: "asyncio.Future[bytes]"
+        self,
+        writer: asyncio.StreamWriter,
+        answer: "asyncio.Future[bytes | None]",
+        hangup: "asyncio.Future[bytes]",
+        wait_every_s: float | None,
     ) -> None:
+        """`wait_every_s` is None for who does not ask for a decision: he is told one line, the answer."""
         while not hangup.done():
-            await asyncio.wait((answer, hangup), timeout=self._wait_every_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((answer, hangup), timeout=wait_every_s, return_when=asyncio.FIRST_COMPLETED)
             if answer.done():
                 writer.write(answer.result() or b"")
                 return
