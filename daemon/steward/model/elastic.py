@@ -211,6 +211,8 @@ class ElasticRun:
     """Samples of all ranks when its phase began."""
     alone: str = ""
     """Why it has no coordinator, by its agent's last word; empty: nothing is known against it."""
+    freed: float = 0.0
+    """When a replica job that was ended had last cleaned up (Unix s)."""
 
     @property
     def is_open(self) -> bool:

@@ -138,6 +138,15 @@ def test_a_job_whose_start_is_seen_late_gets_no_second_node() -> None:
     assert world.size == 3
 
 
+def test_a_job_whose_node_was_long_in_cleaning_up_and_whose_start_is_seen_late_gets_no_second_node() -> None:
+    """Seen with processes of PyTorch on a busy machine: seven seconds from scancel to the last of them."""
+    world = grown(nodes=5, cleans_s=9.0, starts_s=3.0)
+    other = world.queue(1)
+    world.go(25)
+    assert world.jobs()[other].state is JobState.RUNNING
+    assert world.size == 4
+
+
 def test_it_does_not_grow_into_nodes_that_others_wait_for() -> None:
     world = ElasticWorld(nodes=3)
     world.picture = world.picture.node("n3", base=world.picture.seen.nodes[n("n3")].base)

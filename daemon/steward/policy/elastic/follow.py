@@ -21,7 +21,7 @@ RETRY_S = 5.0
 RIVAL_S = 2.0
 """A job that waits so long for nodes did not get idle ones."""
 GIVEN_S = 5.0
-"""Slurm has started a job on what was given to it, and that was seen, by then."""
+"""Slurm has started a job on what was given to it, and that was seen, so long after the nodes were clean."""
 _MOVES = 6
 
 
@@ -170,7 +170,7 @@ def _given(run: ElasticRun, held: int, draft: Draft) -> int:
     last = run.events[-1] if run.events else None
     if last is None or last.cause is not Cause.RECLAIMED or held > last.after:
         return 0
-    until = (run.entered if last.done is None else last.done) + GIVEN_S
+    until = max(run.entered if last.done is None else last.done, run.freed) + GIVEN_S
     if draft.now >= until:
         return 0
     draft.wake(until)

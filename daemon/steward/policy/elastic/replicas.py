@@ -44,7 +44,7 @@ def replica_jobs(draft: Draft) -> dict[JobId, dict[str, Job]]:
 def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: RunRules, draft: Draft) -> ElasticRun:
     """With the jobs that Slurm shows; those that are over, or never came, are forgotten."""
     kept = list[Replica]()
-    no_use = ""
+    no_use, freed = "", run.freed
     for one in run.replicas:
         job = jobs.get(one.token)
         if job is not None:
@@ -58,6 +58,7 @@ def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: R
             kept.append(one)
         else:
             no_use = no_use or ("" if one.joined or one.ending else "ended before it took part")
+            freed = draft.now
     base = draft.seen.jobs.get(run.id)
     if no_use and base is not None and base.is_active and not base.is_completing:  # else they ended with it
         run = _with_pause(run, rules, draft, no_use)
@@ -67,7 +68,7 @@ def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: R
         for token, job in sorted(jobs.items())
         if token not in known
     ]
-    return replace(run, replicas=tuple(kept))
+    return replace(run, replicas=tuple(kept), freed=freed)
 
 
 def _with_pause(run: ElasticRun, rules: RunRules, draft: Draft, what: str) -> ElasticRun:
