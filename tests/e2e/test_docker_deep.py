@@ -13,6 +13,7 @@ from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.docker_setup import load
 from steward.testbed.docker_symptoms import machines
 from steward.testbed.faults import FaultKind
+from steward.testbed.reset import reset
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
 from tests.e2e.test_deep import has_begun
@@ -55,6 +56,7 @@ def deep_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
 
 @pytest.fixture
 def deep_story(deep_bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]:
+    reset(deep_bed)
     with own_place(deep_bed, request) as place:
         yield Story(deep_bed, place)
 
@@ -66,9 +68,8 @@ def mark(bed: Bed, node: str) -> None:
         assert client.containers.get(str(container.id)).exec_run(["touch", _MARK]).exit_code == 0
 
 
-def the_run(story: Story) -> dict[str, Any]:
-    (run,) = story.get("/v1/checks/deep")
-    return dict(run)
+def the_run(story: Story, id: str) -> dict[str, Any]:
+    return dict(story.get(f"/v1/checks/deep/{id}"))
 
 
 def test_a_users_job_goes_first_and_then_exactly_the_slow_and_the_forgetful_node_are_blamed(deep_story: Story) -> None:
@@ -76,14 +77,14 @@ def test_a_users_job_goes_first_and_then_exactly_the_slow_and_the_forgetful_node
     story.hurt(FaultKind.SLOW_LINK, SLOW, "20")
     mark(story.bed, FORGETFUL)
     asked = json.loads(story.bed.run(["steward", "--json", "check", "deep", "n[1-4]"]).text)
-    assert len(asked["runs"]) == 1
-    story.wait("it runs", lambda: has_begun(the_run(story)))
+    (id,) = asked["runs"]
+    story.wait("it runs", lambda: has_begun(the_run(story, id)))
     job = story.submit(story.script("all.sh", "srun hostname\n"), "-N4", "--exclusive", user="alice")
     assert story.wait_end(job, 15.0).state == "COMPLETED"
-    assert the_run(story)["state"] != "done"
-    story.wait("it came after the job", lambda: the_run(story)["state"] == "done", 60.0)
+    assert the_run(story, id)["state"] != "done"
+    story.wait("it came after the job", lambda: the_run(story, id)["state"] == "done", 60.0)
 
-    nodes = the_run(story)["nodes"]
+    nodes = the_run(story, id)["nodes"]
     assert {name for name, node in nodes.items() if node["result"] == "Failed"} == {SLOW, FORGETFUL}, nodes
     assert "Mbit/s" in nodes[SLOW]["why"]
     assert "memory did not keep what was written" in nodes[FORGETFUL]["why"]
