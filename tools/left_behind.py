@@ -15,15 +15,15 @@ _PATIENCE_S = 10.0
 
 
 def marked(mark: str, variable: str = "STEWARD_RUN") -> dict[int, str]:
-    """pid -> command of every process with the mark in that variable, but this one and its ancestors."""
+    """pid -> command of every process with the mark in that variable, and of what such a one has started in an
+    environment of its own (a test bed's daemons), but this one and its ancestors."""
     needle = f"\0{variable}={mark}\0".encode()
     mine = _ancestors(os.getpid())
-    found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        pid = int(folder.name)
-        if pid not in mine and needle in b"\0" + _read(folder / "environ") + b"\0":
-            found[pid] = _read(folder / "cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
-    return {pid: command for pid, command in found.items() if command}
+    there = {int(folder.name): folder for folder in Path("/proc").glob("[0-9]*")}
+    bearers = {pid for pid, folder in there.items() if needle in b"\0" + _read(folder / "environ") + b"\0"} - mine
+    found = {pid: there[pid] for pid in there if pid not in mine and bearers & _ancestors(pid)}
+    commands = {pid: _read(folder / "cmdline") for pid, folder in found.items()}
+    return {pid: said.replace(b"\0", b" ").decode(errors="replace").strip() for pid, said in commands.items() if said}
 
 
 def end(pids: set[int]) -> None:

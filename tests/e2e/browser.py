@@ -16,6 +16,10 @@ _ANSWER_S = 60.0
 _WAIT_S = 120.0
 
 
+class Navigated(AssertionError):
+    """The page was left while it was asked."""
+
+
 @dataclass
 class Browser:
     """One page. `noise` is what its console complained of."""
@@ -42,7 +46,10 @@ class Browser:
         while True:
             found = self._read()
             if found.get("id") == self._number:
-                assert "error" not in found, f"{method}: {found['error']}"
+                error = found.get("error", {})
+                if "navigated" in error.get("message", ""):
+                    raise Navigated(f"{method}: {error}")
+                assert not error, f"{method}: {error}"
                 return found["result"]
             self._note(found)
 
@@ -57,11 +64,17 @@ class Browser:
         return found["result"].get("value")
 
     def wait(self, script: str) -> None:
-        """Until the script is true."""
+        """Until the script is true, on whichever page."""
         until = time.monotonic() + _WAIT_S
-        while not self.value(script):
+        while not self._is_true(script):
             assert time.monotonic() < until, f"never true: {script}\n{self.value('document.body.innerText')}"
             time.sleep(0.1)
+
+    def _is_true(self, script: str) -> bool:
+        try:
+            return bool(self.value(script))
+        except Navigated:
+            return False
 
     def press(self, key: str) -> None:
         codes = {"Tab": 9, "Enter": 13, "ArrowRight": 39}
