@@ -75,7 +75,7 @@ unit-all:       ## all of them
 	$(UNIT) $(JUNIT) $(ARGS)
 
 contract:       ## each port's promises, held by its fake and by the real thing
-	$(PYTEST) $(THREE) tests/contract $(JUNIT) $(ARGS)
+	$(PYTEST) $(TWO) tests/contract $(JUNIT) $(ARGS)
 
 e2e-main: shim  ## the main stories on the local test bed, two clusters at a time
 	$(E2E) $(TWO) --backend local $(MAIN) $(JUNIT) $(ARGS)

@@ -1,8 +1,10 @@
 """A deep check over links of a real kernel: four network namespaces on a bridge, one of which is slow or cut."""
 
 import asyncio
+import itertools
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +79,16 @@ def links() -> Iterator[Links]:
 
 
 def results(links: Links, folder: Path) -> dict[str, DeepResult]:
+    """The first that say something of every node: on a machine that does other things a measure may prove nothing."""
+    end, tries = time.monotonic() + FACT_S, itertools.count()
+    while True:
+        found = measured(links, folder / str(next(tries)))
+        if DeepResult.INCONCLUSIVE not in found.values() or time.monotonic() >= end:
+            return found
+
+
+def measured(links: Links, folder: Path) -> dict[str, DeepResult]:
+    folder.mkdir()
     bench = DeepBench(
         folder, NODES, DeepKind.CONNECTIVITY.value, 15.0, within=links.within(), first_address="10.231.7.1"
     )
