@@ -29,10 +29,9 @@ static enum step_result _give_up(struct conversation *talk, const char *why)
 	return GIVEN_UP;
 }
 
-static enum step_result _take_line(struct conversation *talk, size_t len,
-				   struct wire_answer *answer)
+static enum step_result _weigh(struct conversation *talk,
+			       const struct wire_answer *answer)
 {
-	wire_parse(talk->buffer, len, answer);
 	switch (answer->verb) {
 	case WIRE_WAIT:
 		talk->has_met = true;
@@ -60,16 +59,10 @@ static enum step_result _take_lines(struct conversation *talk,
 				    struct wire_answer *answer)
 {
 	enum step_result result = GOING_ON;
-	char *lf;
 
 	while (result == GOING_ON &&
-	       (lf = memchr(talk->buffer, '\n', talk->used))) {
-		size_t len = (size_t) (lf - talk->buffer);
-
-		result = _take_line(talk, len, answer);
-		talk->used -= len + 1;
-		memmove(talk->buffer, lf + 1, talk->used);
-	}
+	       wire_take_line(talk->buffer, &talk->used, answer))
+		result = _weigh(talk, answer);
 	if (result == GOING_ON && talk->used == sizeof(talk->buffer))
 		return _give_up(talk, "the agent's answer is too long");
 	return result;

@@ -8,23 +8,8 @@
 
 #include "dial.h"
 
-/* Take the whole lines out of the buffer up to the first one that is not
- * WIRE_WAIT; false when there is none yet. */
-static bool _take_answer(char buffer[static WIRE_LINE_MAX], size_t *used,
-			 struct wire_answer *answer)
-{
-	char *lf;
-
-	while ((lf = memchr(buffer, '\n', *used))) {
-		wire_parse(buffer, (size_t) (lf - buffer), answer);
-		if (answer->verb != WIRE_WAIT)
-			return true;
-		*used -= (size_t) (lf + 1 - buffer);
-		memmove(buffer, lf + 1, *used);
-	}
-	return false;
-}
-
+/* Read lines up to the first one that is not WIRE_WAIT; false when none came
+ * in time. */
 static bool _read_answer(int fd, struct wire_answer *answer,
 			 int64_t deadline_ms)
 {
@@ -37,8 +22,9 @@ static bool _read_answer(int fd, struct wire_answer *answer,
 
 		if (got > 0) {
 			used += (size_t) got;
-			if (_take_answer(buffer, &used, answer))
-				return true;
+			while (wire_take_line(buffer, &used, answer))
+				if (answer->verb != WIRE_WAIT)
+					return true;
 			continue;
 		}
 		if (!got || (errno != EAGAIN && errno != EINTR))

@@ -269,3 +269,15 @@ void wire_parse(const char *line, size_t len, struct wire_answer *answer)
 	     (answer->severity == WIRE_NO_SEVERITY || !answer->check[0])))
 		_clear(answer);
 }
+
+bool wire_take_line(char *buffer, size_t *used, struct wire_answer *answer)
+{
+	char *lf = memchr(buffer, '\n', *used);
+
+	if (!lf)
+		return false;
+	wire_parse(buffer, (size_t) (lf - buffer), answer);
+	*used -= (size_t) (lf + 1 - buffer);
+	memmove(buffer, lf + 1, *used);
+	return true;
+}

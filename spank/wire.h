@@ -93,6 +93,10 @@ struct wire_ask {
  * WIRE_MALFORMED. */
 void wire_parse(const char *line, size_t len, struct wire_answer *answer);
 
+/* Parse the first whole line of a buffer and take it out; false when it holds
+ * none. */
+bool wire_take_line(char *buffer, size_t *used, struct wire_answer *answer);
+
 /* The whole question after a node's verdict. */
 #define WIRE_VERDICT "steward/1 verdict\n"
 

@@ -118,7 +118,7 @@ class Elastic:
     async def begin(self, opted: OptedIn) -> Mapping[str, str]:
         """The script of a run's base begins: where its coordinator will be, by the names of the shim's protocol."""
         known = self._runs.get(opted.job)
-        if known is None or (known.opted.uid, known.opted.restart, known.opted.elastic) != _key(opted):
+        if known is None or _key(known.opted) != _key(opted):
             if not self._has_room(opted):
                 log.warning("no room for an elastic run job=%d uid=%d", opted.job, opted.uid)
                 return {}
@@ -141,7 +141,7 @@ class Elastic:
     def give_up(self, opted: OptedIn) -> None:
         """The script did not wait for what `begin` had to tell: it trains on its own nodes."""
         run = self._runs.get(opted.job)
-        if run is not None and (run.opted.uid, run.opted.restart, run.opted.elastic) == _key(opted):
+        if run is not None and _key(run.opted) == _key(opted):
             self._leave_alone(run, UNTOLD)
 
     def _leave_alone(self, run: _Run, why: str) -> None:
