@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +13,17 @@ import pytest
 from steward.adapters import proc
 from steward.adapters.proc import Process
 from steward.adapters.providers.local import MACHINES, REFUSE_LAUNCH, LocalProvider
-from steward.adapters.providers.local_machine import Machine, freeze, kill_program, restart_programs, thaw
+from steward.adapters.providers.local_machine import (
+    Machine,
+    Program,
+    freeze,
+    kill_program,
+    own_environment,
+    power_off,
+    power_on,
+    restart_programs,
+    thaw,
+)
 from steward.model.ids import NodeName
 from steward.model.instance import InstanceState
 from steward.ports import Retryable
@@ -161,6 +172,37 @@ def test_one_program_can_die_alone_and_come_back(provider: LocalProvider) -> Non
     wait_until("the agent is back", lambda: whole.program("agent") is not None, 30)
     assert whole.program("agent") != agent
     assert whole.program("slurmd") == slurmd
+
+
+LAUNCH = """
+import sys
+from pathlib import Path
+from steward.adapters.providers.local import LocalProvider
+from steward.model.instance import Slot
+from steward.model.ids import NodeName
+LocalProvider(Path(sys.argv[1])).launch(Slot(node=NodeName("n1"), group="workers"), "t1")
+"""
+
+
+def test_a_machine_outlives_a_caller_who_is_killed_while_it_starts(provider: LocalProvider, bed_dir: Path) -> None:
+    """Its agent began and nothing else did: nobody would ever end that one, and no later machine of the node has one."""
+    os.mkfifo(bed_dir / "agent-n1.log")  # its last program begins when somebody reads
+    head = Program(
+        name="stewardd",
+        argv=(sys.executable, "-c", LAUNCH, str(bed_dir)),
+        env=own_environment({}),
+        log=bed_dir / "head.log",
+    )
+    heads = power_on("stewardd", (head,), cwd=bed_dir, state=bed_dir / "head", keep_orphans=False)
+    try:
+        began = orphan(bed_dir)
+        kill_program(heads, "stewardd")
+        with (bed_dir / "agent-n1.log").open():
+            wait_until("the machine is whole", lambda: machine(provider).program("agent") is not None, 30)
+        assert began in [seen.process for seen in proc.descendants(machine(provider).init)]
+        assert provider.launch(SLOT, "t1").state is InstanceState.RUNNING
+    finally:
+        power_off(heads)
 
 
 def test_a_new_machine_has_an_empty_disk_and_a_rebooted_one_keeps_it(provider: LocalProvider, bed_dir: Path) -> None:

@@ -1,8 +1,9 @@
 """The first process of a pretended machine: starts its programs and collects its orphans.
 
 Run as a file, never imported: `python -I -S local_init.py < SPEC`, so that it starts in milliseconds. SPEC is JSON:
-`{"cwd", "state", "cause", "keep_orphans", "programs": [{"name", "argv", "env", "log"}]}`. It detaches itself, and the
-caller gets one line, `{"pid", "started"}` or `{"error"}`. With `keep_orphans` it is a subreaper: everything a program
+`{"cwd", "state", "cause", "keep_orphans", "programs": [{"name", "argv", "env", "log"}]}`. It detaches itself before it
+starts anything, so that a caller who is killed meanwhile leaves a whole machine or none; the caller gets one line,
+`{"pid", "started"}` or `{"error"}`. With `keep_orphans` it is a subreaper: everything a program
 leaves behind (slurmstepd detaches itself from slurmd) stays below it in the process tree and can be found, frozen or
 killed as one machine.
 
@@ -137,10 +138,17 @@ def _serve(spec: dict[str, Any], running: Programs) -> None:
 def main() -> None:
     spec = json.load(sys.stdin)
     reader, writer = os.pipe()
-    if os.fork() == 0:
-        os.close(reader)
-        _live(spec, writer)
+    go, leave = os.pipe()
+    if (between := os.fork()) == 0:
+        if os.fork() == 0:
+            os.close(reader)
+            os.close(leave)
+            if os.read(go, 1):  # nothing where the caller has died: no machine then
+                _live(spec, writer)
+        os._exit(0)
     os.close(writer)
+    os.waitpid(between, 0)
+    os.write(leave, b"!")  # its first process is below none of ours now
     with os.fdopen(reader) as answer:
         line = answer.readline()
     sys.stdout.write(line or json.dumps({"error": "the machine's first process died"}) + "\n")

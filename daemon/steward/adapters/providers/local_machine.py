@@ -102,6 +102,12 @@ def power_off(machine: Machine) -> None:
 
 def freeze(machine: Machine) -> list[Process]:
     """Stop every process of the machine but its first, also those born meanwhile; returns them when they stand still.
+    Raises Retryable."""
+    return _freeze_below(machine.init)
+
+
+def _freeze_below(root: Process) -> list[Process]:
+    """Stop all that `root` has started, also what is born meanwhile.
 
     One that the kernel does not let stop is waited for briefly. Raises Retryable where more are born than stopped, look
     for look: a single one may take long on a busy host.
@@ -111,13 +117,13 @@ def freeze(machine: Machine) -> list[Process]:
     looks = 0
     while True:
         looks += 1
-        below = proc.descendants(machine.init)
+        below = proc.descendants(root)
         fresh = [seen.process for seen in below if seen.process not in frozen]
         frozen += [process for process in fresh if proc.send(process, signal.SIGSTOP)]
         if not fresh and (all(seen.stopped for seen in below) or time.monotonic() > deadline):
             return frozen
         if fresh and looks >= _FREEZE_LOOKS and time.monotonic() > deadline:
-            raise Retryable(f"machine {machine.init.pid} makes processes faster than they can be stopped")
+            raise Retryable(f"process {root.pid} makes others faster than they can be stopped")
         if not fresh:
             time.sleep(0.001)
 
@@ -129,12 +135,19 @@ def thaw(machine: Machine) -> None:
 
 
 def kill_program(machine: Machine, name: str) -> bool:
-    """SIGKILL one program and what it started; False when it does not run. `restart_programs` brings it back."""
+    """SIGKILL one program and what it started; False when it does not run. `restart_programs` brings it back.
+
+    All of it stands still before the first one dies: what detaches itself meanwhile lives on. Raises Retryable."""
     process = machine.program(name)
     if process is None:
         return False
-    for each in [process, *(seen.process for seen in proc.descendants(process))]:
+    proc.send(process, signal.SIGSTOP)
+    frozen = _freeze_below(process)
+    doomed = [seen.process for seen in proc.descendants(process)]
+    for each in [process, *doomed]:
         proc.send(each, signal.SIGKILL)
+    for each in set(frozen) - set(doomed):
+        proc.send(each, signal.SIGCONT)
     return True
 
 
