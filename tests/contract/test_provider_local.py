@@ -185,7 +185,7 @@ LocalProvider(Path(sys.argv[1])).launch(Slot(node=NodeName("n1"), group="workers
 
 
 def test_a_machine_outlives_a_caller_who_is_killed_while_it_starts(provider: LocalProvider, bed_dir: Path) -> None:
-    """Its agent began and nothing else did: nobody would ever end that one, and no later machine of the node has one."""
+    """One whose agent alone has begun is ended by nobody, and no later machine of the node could have an agent."""
     os.mkfifo(bed_dir / "agent-n1.log")  # its last program begins when somebody reads
     head = Program(
         name="stewardd",
