@@ -39,6 +39,7 @@ class ElasticRun:
         self.agents: dict[str, subprocess.Popen[bytes]] = {}
         env = {name: value for name, value in os.environ.items() if not name.startswith(("STEWARD_", "SLURM"))}
         self.env = env | {"STEWARD_ELASTIC_TOKEN": "word", "STEWARD_ELASTIC_RUN": "7", "OMP_NUM_THREADS": "1"}
+        self.env["PYTHONFAULTHANDLER"] = "1"
         argv = [sys.executable, "-m", "steward.elastic", "7", "--folder", str(folder / "c"), "--nodes", "2"]
         argv += ["--sizes", "2,3,4", "--grace", str(grace_s), "--silent", "60", "--listen", "127.0.0.1"]
         self.coordinator = self.start(argv, "coordinator")
@@ -88,6 +89,17 @@ class ElasticRun:
             assert time.monotonic() < until, f"never: {what}\n{self.logs()}"
             time.sleep(0.05)
 
+    def ends(self, longest_s: float) -> list[int]:
+        """The statuses of the base's agents. AssertionError with the logs, and with the stacks of those that hang."""
+        try:
+            return [self.agents[node].wait(longest_s) for node in ("n1", "n2")]
+        except subprocess.TimeoutExpired as error:
+            for agent in self.agents.values():
+                for pid in reversed(_family(agent.pid)) if agent.poll() is None else ():
+                    os.kill(pid, signal.SIGABRT)  # Python's faulthandler writes where each of its threads is
+                    time.sleep(0.5)
+            raise AssertionError(f"{error}\n{self.logs(12_000)}") from None
+
     def notice(self, node: str) -> None:
         """Slurm takes a replica's node back: it signals all processes of the job there."""
         for pid in _family(self.agents[node].pid):
@@ -101,8 +113,9 @@ class ElasticRun:
             os.kill(pid, signal.SIGKILL)
         agent.wait()
 
-    def logs(self) -> str:
-        return "\n".join(f"{each.name}:\n{each.read_text()[-3000:]}" for each in sorted(self.folder.glob("*.log")))
+    def logs(self, most: int = 3000) -> str:
+        """The last so many characters of each."""
+        return "\n".join(f"{each.name}:\n{each.read_text()[-most:]}" for each in sorted(self.folder.glob("*.log")))
 
     def end(self) -> None:
         """No process is left behind."""

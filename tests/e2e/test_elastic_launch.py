@@ -42,7 +42,7 @@ def test_it_goes_from_two_nodes_to_four_to_three_to_two_and_its_result_is_the_sa
     run.wait_running("n1", "n2")
     run.wait("it is done", lambda: told(tmp_path / "out")[-1]["what"] == "done")
 
-    assert [run.agents[node].wait(60) for node in ("n1", "n2")] == [0, 0], run.logs()
+    assert run.ends(60) == [0, 0], run.logs()
     lines = told(tmp_path / "out")
     begun = [line for line in lines if line["what"] == "begun"]
     assert [line["world"] for line in begun] == [2, 4, 3, 2]
@@ -91,4 +91,4 @@ def test_the_trainings_own_failure_is_the_status_of_the_launcher(runs: list[Elas
     for node in ("n1", "n2"):
         run.agent(node, "base")
 
-    assert [run.agents[node].wait(60) for node in ("n1", "n2")] == [7, 7], run.logs()
+    assert run.ends(60) == [7, 7], run.logs()

@@ -61,7 +61,7 @@ def goes_on_without_n3(run: ElasticRun, out: Path) -> list[Line]:
     run.kill_node("n3")
     run.wait_running("n1", "n2")
     run.wait("it is done", lambda: told(out)[-1]["what"] == "done")
-    assert [run.agents[node].wait(120) for node in ("n1", "n2")] == [0, 0]
+    assert run.ends(120) == [0, 0]
     return told(out)
 
 
@@ -103,7 +103,7 @@ def test_without_a_coordinator_the_bases_nodes_train_by_themselves(runs: list[El
     run.wait("the first node goes alone", lambda: listens(int(run.env["STEWARD_ELASTIC_ADDRESS"].rpartition(":")[2])))
     run.agent("n2", "base")
 
-    assert [run.agents[node].wait(200) for node in ("n1", "n2")] == [0, 0], run.logs()
+    assert run.ends(200) == [0, 0], run.logs()
     assert [(line["what"], line["world"]) for line in told(out) if line["what"] != "step"] == [
         ("begun", 2),
         ("done", 2),
@@ -121,7 +121,7 @@ def test_a_base_that_was_told_of_no_coordinator_trains_by_itself(runs: list[Elas
     for node in ("n1", "n2"):
         run.agent(node, "base")
 
-    assert [run.agents[node].wait(200) for node in ("n1", "n2")] == [0, 0], run.logs()
+    assert run.ends(200) == [0, 0], run.logs()
     assert [(line["what"], line["world"]) for line in told(out) if line["what"] != "step"] == [
         ("begun", 2),
         ("done", 2),
