@@ -3,6 +3,7 @@ shown at the end with what both tries said, and left as data beside the JUnit fi
 `tools/stages.py` counts it. Of one that fails again the first try is shown, too: pytest itself shows the last."""
 
 import json
+from collections.abc import Generator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -10,15 +11,20 @@ import pytest
 
 _SAID = 3000
 """The most characters of a first try whose second is shown whole."""
+_CAPTURED = ("Captured stdout ", "Captured stderr ", "Captured log ")
+_TRY = pytest.StashKey[pytest.TestReport]()
 RERUN = "rerun"
 """What pytest-rerunfailures calls the outcome of a try that is not the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flaky:
+    """`logs`: the ends of its cluster's, after the first try."""
+
     test: str
     failed: str
     passed: str
+    logs: str = ""
 
 
 class FlakyStories:
@@ -27,17 +33,20 @@ class FlakyStories:
     def __init__(self, file: Path | None) -> None:
         self._file = file
         self._failed: dict[str, str] = {}
+        self._logs: dict[str, str] = {}
         self._flaky: list[Flaky] = []
         self._twice: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if str(report.outcome) == RERUN:
             self._failed[report.nodeid] = said_by(report)
+            self._logs[report.nodeid] = "\n".join(f"[{title}]\n{text}" for title, text in logs_in(report))
         elif report.failed and report.nodeid in self._failed:
-            self._twice[report.nodeid] = self._failed.pop(report.nodeid)
+            self._twice[report.nodeid] = self._failed.pop(report.nodeid)[-_SAID:] + self._logs.get(report.nodeid, "")
         elif report.when == "call" and report.passed and report.nodeid in self._failed:
             first = self._failed.pop(report.nodeid)
-            self._flaky.append(Flaky(test=report.nodeid, failed=first, passed=said_by(report)))
+            logs = self._logs.get(report.nodeid, "")
+            self._flaky.append(Flaky(test=report.nodeid, failed=first, passed=said_by(report), logs=logs))
 
     def pytest_sessionfinish(self) -> None:
         if self._file is not None and self._flaky:
@@ -49,12 +58,33 @@ class FlakyStories:
             terminalreporter.line(f"--- the first try failed:\n{one.failed}\n--- the second passed:\n{one.passed}")
         for test, said in self._twice.items():
             terminalreporter.section(f"FAILED TWICE {test}", sep="_")
-            terminalreporter.line(f"--- the first try:\n{said[-_SAID:]}")
+            terminalreporter.line(f"--- the first try:\n{said}")
 
 
 def said_by(report: pytest.TestReport) -> str:
     """Why it failed, if it did, and all that was captured of it."""
-    return "\n".join([report.longreprtext, *(f"[{title}]\n{text}" for title, text in report.sections)]).strip()
+    captured = [(title, text) for title, text in report.sections if title.startswith(_CAPTURED)]
+    return "\n".join([report.longreprtext, *(f"[{title}]\n{text}" for title, text in captured)]).strip()
+
+
+def logs_in(report: pytest.TestReport) -> list[tuple[str, str]]:
+    """What fixtures added to it (tests/e2e/conftest.py), without what pytest captured."""
+    return [
+        (title, text)
+        for title, text in report.sections
+        if title.endswith("teardown") and not title.startswith(_CAPTURED)
+    ]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What fixtures add at their end is put into the report of the try itself, which is told after that."""
+    report = yield
+    if report.when == "call":
+        item.stash[_TRY] = report
+    elif report.when == "teardown" and (of_try := item.stash.get(_TRY, None)) is not None and of_try.failed:
+        of_try.sections += logs_in(report)
+    return report
 
 
 def file_beside(junit: str | None) -> Path | None:

@@ -155,7 +155,8 @@ def test_of_a_stage_that_passed_only_its_last_line_is_shown(tmp_path: Path) -> N
 STORY = """
 from pathlib import Path
 
-def test_{name}():
+def test_{name}(request):
+    request.addfinalizer(lambda: request.node.add_report_section("teardown", "stewardd", "a log"))
     told = Path(__file__).with_name("told-{name}")
     print("the cluster is", "well" if told.exists() else "busy")
     if not told.exists():
@@ -182,12 +183,17 @@ def test_stories_that_pass_the_second_time_are_shown_with_both_outputs_and_two_a
     assert [one["test"].rpartition("::")[2] for one in kept] == [f"test_{name}" for name in stories]
     assert all("too late" in one["failed"] and "the cluster is busy" in one["failed"] for one in kept)
     assert all("the cluster is well" in one["passed"] for one in kept)
+    assert [one["logs"] for one in kept] == ["[Captured stewardd teardown]\na log"] * len(stories)
+    assert done.stdout.count("logs after the first try:\n[Captured stewardd teardown]\na log\n") == len(stories)
 
 
 def test_of_a_story_that_fails_twice_both_tries_are_shown(tmp_path: Path) -> None:
     """The second may fail for what the first left behind."""
     (tmp_path / "test_it.py").write_text(
-        "from pathlib import Path\n\n\ndef test_it():\n    mark = Path(__file__).with_name('mark')\n"
+        "from pathlib import Path\n\n\ndef test_it(request):\n"
+        "    add = request.node.add_report_section\n"
+        "    request.addfinalizer(lambda: add('teardown', 'stewardd', told))\n"
+        "    mark = Path(__file__).with_name('mark')\n"
         "    told = 'left behind' if mark.exists() else 'the true cause'\n    mark.touch()\n    raise OSError(told)\n"
     )
     told = [sys.executable, "-m", "pytest", "-q", "-p", "tests.e2e.flaky", "--reruns", "1", "-p", "no:cacheprovider"]
@@ -196,3 +202,4 @@ def test_of_a_story_that_fails_twice_both_tries_are_shown(tmp_path: Path) -> Non
     assert done.returncode == 1
     assert "OSError: left behind" in done.stdout
     assert "OSError: the true cause" in done.stdout
+    assert "[Captured stewardd teardown]\nthe true cause\n" in done.stdout
