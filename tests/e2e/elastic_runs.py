@@ -51,11 +51,9 @@ class Kind:
 
 
 _KEPT = f"--keep-every={KEEP_EVERY}"
-_PACE_OF_TORCH = (_KEPT, "--step-s=0.1")
 KINDS = {
     "plain": Kind(EXAMPLE, (_KEPT, f"--sample-s={SAMPLE_S}")),
-    "ddp": Kind(TORCH_EXAMPLE, _PACE_OF_TORCH),
-    "fsdp": Kind(TORCH_EXAMPLE, _PACE_OF_TORCH, ("--fsdp",)),
+    "fsdp": Kind(TORCH_EXAMPLE, (_KEPT, "--step-s=0.1"), ("--fsdp",)),
     "hyperpod": Kind(TORCH_EXAMPLE, program=HYPERPOD),
 }
 
