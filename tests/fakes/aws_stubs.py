@@ -6,7 +6,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from steward.api.json11.errors import not_found
-from steward.api.json11.route import Handler
+from steward.api.operations.sight import Handler
 from steward.model.access import Caller
 
 ARN = "arn:aws:sagemaker:steward-1:000000000000:cluster/abcdefghij12"

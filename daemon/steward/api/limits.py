@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from steward.api.json11.errors import ApiError, Code
+from steward.model.settings.sections import ApiSettings
 
 _MAX_BUCKETS = 4096
 _MAX_SEEN = 65_536
@@ -24,6 +25,15 @@ class Rate:
 class _Bucket:
     tokens: float
     at: float
+
+
+def call_limits(api: ApiSettings, now: Callable[[], float]) -> "Limits":
+    """How often one caller may call, as the site has set it."""
+    return Limits(
+        reads=Rate(per_s=api.reads_per_s, burst=api.read_burst_count),
+        writes=Rate(per_s=api.writes_per_s, burst=api.write_burst_count),
+        now=now,
+    )
 
 
 class Limits:

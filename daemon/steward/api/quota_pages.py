@@ -13,9 +13,7 @@ from starlette.routing import Route
 
 from steward.api.auth import Gatekeeper
 from steward.api.body import read_body
-from steward.api.json11 import validate
 from steward.api.json11.errors import ApiError
-from steward.api.json11.service import Service
 from steward.api.operations.quota_wish import config_shape, quota_wish, scheduler_shape, scheduler_wish
 from steward.api.quota_changes import capacity_of, changes, warnings
 from steward.api.shapes import shape
@@ -42,9 +40,11 @@ _STATUS = {RefusalKind.VALIDATION: 400, RefusalKind.NOT_FOUND: 404}
 QUOTAS, SCHEDULER = "ComputeQuotas", "ClusterSchedulerConfig"
 _SCHEDULER_NAME = "scheduler"
 _KNOWN = MappingProxyType({QUOTAS: list, SCHEDULER: dict})
+Read = Callable[[str, Mapping[str, Any]], dict[str, Any]]
+"""The input of an operation of the API, read by its model. Raises ApiError."""
 
 
-def quota_routes(source: Source, gatekeeper: Gatekeeper, service: Service, reads: Turns) -> list[Route]:
+def quota_routes(source: Source, gatekeeper: Gatekeeper, read: Read, reads: Turns) -> list[Route]:
     """All may read; a document is previewed and applied by admins."""
 
     def teams(_request: Request) -> Response:
@@ -62,7 +62,7 @@ def quota_routes(source: Source, gatekeeper: Gatekeeper, service: Service, reads
     def preview(who: str, said: Json) -> Json:
         snapshot = source.snapshot()
         memory, seen = snapshot.memory, snapshot.seen
-        after = carry_out(_order(source, service, snapshot, who, said), memory, seen, source.want).memory
+        after = carry_out(_order(source, read, snapshot, who, said), memory, seen, source.want).memory
         flavors = Flavors(_draft(source, snapshot), {quota.team: quota for quota in after.quotas.values()})
         has: dict[Resource, int] = dict(flavors.capacity)
         return {
@@ -72,7 +72,7 @@ def quota_routes(source: Source, gatekeeper: Gatekeeper, service: Service, reads
         }
 
     def apply(who: str, said: Json) -> Json:
-        source.commands.give(_order(source, service, source.snapshot(), who, said))
+        source.commands.give(_order(source, read, source.snapshot(), who, said))
         return {"done": True, "by": who}
 
     return [
@@ -142,11 +142,11 @@ def _draft(source: Source, snapshot: Snapshot) -> Draft:
     return Draft(snapshot.seen, source.want, snapshot.memory, source.clock.now())
 
 
-def _order(source: Source, service: Service, snapshot: Snapshot, who: str, said: Json) -> ApplyQuotas:
+def _order(source: Source, read: Read, snapshot: Snapshot, who: str, said: Json) -> ApplyQuotas:
     arn = slurm_cluster_arns(snapshot.memory.cluster, source.want.capacity)[0]
     return order_of(
         said.get("document"),
-        service,
+        read,
         who=who,
         arn=arn,
         prune=said.get("prune") is True,
@@ -177,14 +177,12 @@ def _proved(gatekeeper: Gatekeeper, page: Callable[[str, Json], Json]) -> Callab
     return serve
 
 
-def order_of(document: Any, service: Service, *, who: str, arn: str, prune: bool, based_on: str) -> ApplyQuotas:
+def order_of(document: Any, read: Read, *, who: str, arn: str, prune: bool, based_on: str) -> ApplyQuotas:
     """Each entry is an input of CreateComputeQuota, or the one of CreateClusterSchedulerConfig, without ClusterArn; a
     quota without a Name is called as its team. Raises Refusal: one line for everything that is wrong with an entry."""
     found = _outline(document)
-    quotas = [
-        _quota(entry, f"{QUOTAS}.{number}", service, arn) for number, entry in enumerate(found.get(QUOTAS, ()), 1)
-    ]
-    scheduler = _scheduler(found[SCHEDULER], service, arn) if SCHEDULER in found else None
+    quotas = [_quota(entry, f"{QUOTAS}.{number}", read, arn) for number, entry in enumerate(found.get(QUOTAS, ()), 1)]
+    scheduler = _scheduler(found[SCHEDULER], read, arn) if SCHEDULER in found else None
     return ApplyQuotas(who=who, quotas=tuple(quotas), scheduler=scheduler, prune=prune, based_on=based_on)
 
 
@@ -199,27 +197,27 @@ def _outline(document: Any) -> Mapping[str, Any]:
     return document
 
 
-def _quota(entry: Any, place: str, service: Service, arn: str) -> tuple[str, QuotaWish]:
+def _quota(entry: Any, place: str, read: Read, arn: str) -> tuple[str, QuotaWish]:
     if not isinstance(entry, dict):
         raise _invalid(f"{place} is not a table")
     target = entry.get("ComputeQuotaTarget")
     team = target.get("TeamName") if isinstance(target, dict) else None
-    members = _read("CreateComputeQuota", {"Name": team, **entry}, place, service, arn)
+    members = _read("CreateComputeQuota", {"Name": team, **entry}, place, read, arn)
     return members["Name"], quota_wish(members)
 
 
-def _scheduler(entry: Any, service: Service, arn: str) -> tuple[str, SchedulerWish]:
-    members = _read("CreateClusterSchedulerConfig", {"Name": _SCHEDULER_NAME, **entry}, SCHEDULER, service, arn)
+def _scheduler(entry: Any, read: Read, arn: str) -> tuple[str, SchedulerWish]:
+    members = _read("CreateClusterSchedulerConfig", {"Name": _SCHEDULER_NAME, **entry}, SCHEDULER, read, arn)
     return members["Name"], scheduler_wish(members)
 
 
-def _read(operation: str, entry: Mapping[str, Any], place: str, service: Service, arn: str) -> dict[str, Any]:
+def _read(operation: str, entry: Mapping[str, Any], place: str, read: Read, arn: str) -> dict[str, Any]:
     """Tags belong to a call of the API: they are not in a document."""
     for name in ("ClusterArn", "Tags"):
         if name in entry:
             raise _invalid(f"{place}: leave {name} out")
     try:
-        return validate.read(service.input_shape(operation), {**entry, "ClusterArn": arn})
+        return read(operation, {**entry, "ClusterArn": arn})
     except ApiError as error:
         raise _invalid(f"{place}: {error.message}") from error
 

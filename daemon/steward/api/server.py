@@ -30,7 +30,7 @@ from steward.api.events import EventChoice, channels_view, choose_events, test_c
 from steward.api.examination import Examination
 from steward.api.explain_pages import explain_routes, job_number
 from steward.api.hosts import OwnHosts, own_names
-from steward.api.json11.route import Json11
+from steward.api.late import Endpoint
 from steward.api.news import News
 from steward.api.page import page_routes
 from steward.api.quota_pages import quota_routes
@@ -188,7 +188,7 @@ class Pages:
 
 
 def build(
-    source: Source, gatekeeper: Gatekeeper, news: News, aws: Json11, hosts: Collection[str] = own_names()
+    source: Source, gatekeeper: Gatekeeper, news: News, aws: Endpoint, hosts: Collection[str] = own_names()
 ) -> Starlette:
     """The application: our own pages, and `aws` at the root for AWS clients. `hosts`: names that it is called by."""
     pages = Pages(source, gatekeeper, news)
@@ -201,7 +201,7 @@ def build(
         *report_routes(source, heavy),
         Route("/v1/events", pages.events),
         *explain_routes(source, gatekeeper, reads, heavy),
-        *quota_routes(source, gatekeeper, aws.service, reads),
+        *quota_routes(source, gatekeeper, aws.read, reads),
         heavy.route("/v1/plan", pages.plan),
         Route("/v1/doctor", pages.doctor),
         reads.route("/v1/breakers", pages.breakers),

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 from starlette.applications import Starlette
 
@@ -21,6 +22,8 @@ from steward.adapters.slurm.submitted import SubmittedJobs
 from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
 from steward.api.auth import Gatekeeper
+from steward.api.late import LateEndpoint
+from steward.api.limits import call_limits
 from steward.api.metrics import Metrics
 from steward.api.news import News
 from steward.api.operations import handlers
@@ -28,7 +31,6 @@ from steward.api.server import build
 from steward.api.source import CheckBook, Source
 from steward.api.users import UserPages, build_users
 from steward.head import choose
-from steward.head.aws import endpoint, limits
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
 from steward.head.origin import Origins
@@ -125,22 +127,30 @@ def wire(settings: Settings) -> Head:
     )
     gatekeeper = Gatekeeper(base.munge, choose.admins(settings), settings.cluster.name)
     source = _source(base, hub, cycle, desk)
-    aws = endpoint(
-        settings,
-        gatekeeper=gatekeeper,
-        clock=base.clock,
-        tell=base.told.append,
-        handlers=handlers(source),
-        first_use=base.store.first_use,
-    )
-    app = build(source, gatekeeper, news, aws, choose.host_names(settings))
+    app = build(source, gatekeeper, news, _aws(base, source, gatekeeper), choose.host_names(settings))
     users = _users(base, source, gatekeeper)
     return Head(cycle=cycle, hub=hub, app=app, users=users, notifier=base.notifier, notify=desk)
 
 
+def _aws(base: _Base, source: Source, gatekeeper: Gatekeeper) -> LateEndpoint:
+    """Wrong access keys are told at the start."""
+    key_of = choose.access_keys(base.settings)
+    return LateEndpoint(
+        lambda: import_module("steward.head.aws").endpoint(
+            base.settings.api,
+            key_of=key_of,
+            gatekeeper=gatekeeper,
+            clock=base.clock,
+            tell=base.told.append,
+            handlers=handlers(source),
+            first_use=base.store.first_use,
+        )
+    )
+
+
 def _users(base: _Base, source: Source, gatekeeper: Gatekeeper) -> Starlette:
     privacy = Privacy(base.config.config, base.clock.now)
-    pages = UserPages(source, gatekeeper, privacy.hides_jobs, limits(base.settings.api, base.clock.now))
+    pages = UserPages(source, gatekeeper, privacy.hides_jobs, call_limits(base.settings.api, base.clock.now))
     return build_users(pages, choose.host_names(base.settings))
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -19,6 +19,7 @@ from steward.api.json11.errors import ApiError, Code
 from steward.api.json11.render import render
 from steward.api.json11.service import Service, is_read
 from steward.api.limits import Limits, Replays
+from steward.api.operations.sight import Handler
 from steward.api.received import Received
 from steward.model.access import Caller, Identity
 from steward.ports import PortError, Retryable
@@ -27,12 +28,6 @@ log = logging.getLogger(__name__)
 
 _CONTENT_TYPE = "application/x-amz-json-1.1"
 _READ_S = 30.0
-
-Handler = Callable[[Caller, Mapping[str, Any]], Mapping[str, Any]]
-"""Gets valid input (null members left out, times as Unix seconds), gives the output's members. Runs in a thread.
-
-Refuses with ApiError. Retryable becomes ServiceUnavailable, anything else that it raises InternalFailure.
-"""
 
 
 class Json11:
@@ -53,10 +48,9 @@ class Json11:
         self._replays = replays
         self._handlers, self._max_body_bytes = handlers, max_body_bytes
 
-    @property
-    def service(self) -> Service:
-        """The model by which requests are read."""
-        return self._service
+    def read(self, operation: str, members: Mapping[str, Any]) -> dict[str, Any]:
+        """The input of an operation that is served, as its handler gets it. Raises ApiError."""
+        return validate.read(self._service.input_shape(operation), members)
 
     async def serve(self, request: Request) -> Response:
         """Never raises: every failure is an answer with a code and a request id."""
@@ -157,7 +151,7 @@ class Json11:
 
     def _carry_out(self, received: Received, identity: Identity, operation: str) -> dict[str, Any] | None:
         _need_content_type(received)
-        members = validate.read(self._service.input_shape(operation), parse(received.body))
+        members = self.read(operation, parse(received.body))
         answer = self._handlers[operation](_caller(received, identity), members)
         return render(self._service.output_shape(operation), answer)
 

@@ -7,6 +7,7 @@ from typing import Any
 from steward.api.json11.errors import ApiError, Code, not_found
 from steward.api.operations.names import cluster_arn, is_named, node_id
 from steward.api.source import Source
+from steward.model.access import Caller
 from steward.model.capacity_policy import CapacityPolicy
 from steward.model.case import Case
 from steward.model.deep import DeepRun
@@ -21,6 +22,12 @@ from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]
 Members = Mapping[str, Any]
+Handler = Callable[[Caller, Members], Mapping[str, Any]]
+"""Of one operation: gets valid input (null members left out, times as Unix seconds), gives the output's members. Runs
+in a thread.
+
+Refuses with ApiError. Retryable becomes ServiceUnavailable, anything else that it raises InternalFailure.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

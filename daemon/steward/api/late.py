@@ -1,0 +1,54 @@
+"""The endpoint for AWS clients, made when the first of them calls: botocore, with its model of the service, is a tenth
+of the head's memory and a fifth of its start, which a head whose users have no AWS client need not pay."""
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from steward.api.json11.errors import ApiError, Code
+from steward.ports import PortError
+
+log = logging.getLogger(__name__)
+
+
+class Endpoint(Protocol):
+    """See `json11.route`."""
+
+    async def serve(self, request: Request) -> Response: ...
+
+    def read(self, operation: str, members: Mapping[str, Any]) -> dict[str, Any]: ...
+
+
+class LateEndpoint:
+    """Safe to use from several threads. `make` is called once, or again where it raised PortError."""
+
+    def __init__(self, make: Callable[[], Endpoint]) -> None:
+        self._make = make
+        self._made: Endpoint | None = None
+        self._lock = threading.Lock()
+
+    async def serve(self, request: Request) -> Response:
+        """Never raises."""
+        try:
+            made = await run_in_threadpool(self._get) if self._made is None else self._made
+        except PortError as error:
+            log.error("the endpoint for AWS clients cannot be made: %s", error)
+            told = ApiError(Code.UNAVAILABLE, str(error))
+            return Response(json.dumps(told.body()), told.status, media_type="application/x-amz-json-1.1")
+        return await made.serve(request)
+
+    def read(self, operation: str, members: Mapping[str, Any]) -> dict[str, Any]:
+        """The input of an operation, as its handler gets it. Raises ApiError and PortError."""
+        return self._get().read(operation, members)
+
+    def _get(self) -> Endpoint:
+        with self._lock:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
