@@ -34,11 +34,11 @@ def served(bench: AwsBench, make: Callable[[], Json11]) -> Iterator[None]:
         yield
 
 
-def test_a_head_that_no_aws_client_calls_does_not_pay_for_it() -> None:
+def test_a_heads_start_reads_neither_that_nor_the_templates_of_its_page() -> None:
     told = "import sys, steward.head.serve; print(*{name.split('.')[0] for name in sys.modules})"
     loaded = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True).stdout.split()
     assert "steward" in loaded
-    assert not {"botocore", "regex", "urllib3"} & set(loaded)
+    assert not {"botocore", "jinja2", "regex", "urllib3"} & set(loaded)
 
 
 def test_it_is_made_once_though_many_call_at_once(bench: AwsBench) -> None:

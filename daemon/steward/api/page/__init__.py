@@ -2,12 +2,12 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
-from importlib import resources
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import cached_property
+from importlib import import_module, resources
 from types import MappingProxyType
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
@@ -62,15 +62,24 @@ def page_routes(source: Source, news: News, turns: Turns) -> list[Route]:
 class _Pages:
     def __init__(self, source: Source, news: News) -> None:
         self._source, self._news, self._watchers = source, news, 0
-        self._templates = Environment(
-            loader=PackageLoader("steward.api.page"),
+        self._fragment = Fragment(source, lambda view: self._rendered("main.html", view), _LEAST_S)
+
+    @cached_property
+    def _templates(self) -> Any:
+        """Read when somebody looks at a page first: a head's start does not wait for them."""
+        jinja2 = import_module("jinja2")
+        templates = jinja2.Environment(
+            loader=jinja2.PackageLoader("steward.api.page"),
             autoescape=True,
-            undefined=StrictUndefined,
+            undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters.update(FILTERS)
-        self._fragment = Fragment(source, self._templates.get_template("main.html"), _LEAST_S)
+        templates.filters.update(FILTERS)
+        return templates
+
+    def _rendered(self, template: str, values: Mapping[str, Any]) -> str:
+        return str(self._templates.get_template(template).render(**values))
 
     def whole(self, _request: Request) -> Response:
         return self._made("page.html", main=self._fragment.html(), cluster=self._source.cluster)
@@ -127,7 +136,7 @@ class _Pages:
         return self._made("explained.html", title=title, lines=lines, events=shown, cluster=self._source.cluster)
 
     def _made(self, template: str, **values: Any) -> Response:
-        return HTMLResponse(self._templates.get_template(template).render(**values), headers=dict(_HEADERS))
+        return HTMLResponse(self._rendered(template, values), headers=dict(_HEADERS))
 
 
 def _in_words(page: Callable[[Request], Response]) -> Callable[[Request], Response]:
@@ -150,8 +159,8 @@ def _in_words(page: Callable[[Request], Response]) -> Callable[[Request], Respon
 class Fragment:
     """Safe to ask from several threads."""
 
-    def __init__(self, source: Source, template: Template, least_s: float) -> None:
-        self._source, self._template, self._least_s = source, template, least_s
+    def __init__(self, source: Source, rendered: Callable[[Mapping[str, Any]], str], least_s: float) -> None:
+        self._source, self._rendered, self._least_s = source, rendered, least_s
         self._lock = threading.Lock()
         self._html, self._made = "", 0.0
         self._of: Snapshot | None = None
@@ -165,7 +174,7 @@ class Fragment:
             snapshot, now = self._source.snapshot(), self._source.clock.now()
             if snapshot is not self._of or not 0 <= now - self._made < self._least_s:
                 view = page_view(self._source, snapshot, self._would_do(snapshot, now), now)
-                self._html, self._made, self._of = self._template.render(**view), now, snapshot
+                self._html, self._made, self._of = self._rendered(view), now, snapshot
             return self._html
 
     def _would_do(self, snapshot: Snapshot, now: float) -> list[dict[str, object]]:
