@@ -181,6 +181,8 @@ def run_lines(lines: list[deque[Stage]], env: dict[str, str], end_asked: EndAske
     finally:
         if running:  # we were asked to end: what a test bed had no time to take down is known by its mark
             end_sessions([one.process for _, one in running])
+            for _, one in running:
+                show(Outcome(stage=one.stage, text="ended by us", took_s=time.monotonic() - one.began))
             left_behind.end(set(left_behind.marked(env[_MARK], _MARK)))
     return outcomes
 

@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+
+from tests.fakes.until import until
 
 ROOT = Path(__file__).resolve().parents[3]
 STAGES = ROOT / "tools" / "stages.py"
@@ -35,11 +36,13 @@ def test_a_stage_that_is_too_slow_can_end_in_order_also_where_a_script_started_u
 
 def test_a_run_that_is_ended_from_outside_ends_its_stages_in_order(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text(SLOW.replace("sleep 600", "touch began; sleep 600"))
-    with subprocess.Popen([sys.executable, str(STAGES), "slow:5"], cwd=tmp_path, stdout=subprocess.DEVNULL) as run:
-        while not (tmp_path / "began").exists():
-            time.sleep(0.05)
+    argv = [sys.executable, str(STAGES), "slow:5"]
+    with subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as run:
+        until("its stage is under way", (tmp_path / "began").exists)
         run.terminate()
-    assert "ended in order" in (tmp_path / ".results" / "slow.log").read_text()
+        said, _ = run.communicate()
+    assert "=== slow ended by us after" in said
+    assert "ended in order" in said, "the end of its log"
 
 
 def test_a_run_that_is_ended_from_outside_leaves_nothing_that_a_stage_put_out_of_its_session(tmp_path: Path) -> None:
@@ -51,8 +54,7 @@ def test_a_run_that_is_ended_from_outside_leaves_nothing_that_a_stage_put_out_of
         subprocess.Popen(["sleep", "600"], env=os.environ | around) as beside,
         subprocess.Popen([sys.executable, str(STAGES), "bed:5"], cwd=tmp_path, env=os.environ | around) as run,
     ):
-        while not (tmp_path / "began").exists():
-            time.sleep(0.05)
+        until("its stage is under way", (tmp_path / "began").exists)
         run.terminate()
         run.wait()
         assert beside.poll() is None, "it is of the run that this one is a part of"
