@@ -16,6 +16,8 @@ from steward.ports import PortError
 
 log = logging.getLogger(__name__)
 
+_FAILED = "the endpoint for AWS clients cannot be made"
+
 
 class Endpoint(Protocol):
     """See `json11.route`."""
@@ -38,9 +40,11 @@ class LateEndpoint:
         try:
             made = await run_in_threadpool(self._get) if self._made is None else self._made
         except PortError as error:
-            log.error("the endpoint for AWS clients cannot be made: %s", error)
-            told = ApiError(Code.UNAVAILABLE, str(error))
-            return Response(json.dumps(told.body()), told.status, media_type="application/x-amz-json-1.1")
+            log.error("%s: %s", _FAILED, error)
+            return _unavailable(str(error))
+        except Exception:  # such as an upgrade that changed the files under a head that was not restarted
+            log.exception(_FAILED)
+            return _unavailable("The head fails at this, and its log says why; restart stewardd if it was upgraded.")
         return await made.serve(request)
 
     def read(self, operation: str, members: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,3 +56,9 @@ class LateEndpoint:
             if self._made is None:
                 self._made = self._make()
             return self._made
+
+
+def _unavailable(why: str) -> Response:
+    """SDKs call again by themselves."""
+    told = ApiError(Code.UNAVAILABLE, why)
+    return Response(json.dumps(told.body()), told.status, media_type="application/x-amz-json-1.1")

@@ -59,15 +59,16 @@ def test_it_is_made_once_though_many_call_at_once(bench: AwsBench) -> None:
 
 
 def test_why_it_cannot_be_made_is_told_and_the_next_call_tries_again(bench: AwsBench) -> None:
-    wrong = ["install botocore 1.44 or newer"]
+    wrong: list[Exception] = [ImportError("no name Shape"), Permanent("install botocore 1.44 or newer")]
 
     def make() -> Json11:
         if wrong:
-            raise Permanent(wrong.pop())
+            raise wrong.pop()
         return bench.endpoint()
 
     with served(bench, make):
-        refused = post(bench, b"{}", signed("ListClusters", b"{}"))
-        assert (refused.status_code, refused.json()["__type"]) == (503, "ServiceUnavailable")
-        assert refused.json()["message"] == "install botocore 1.44 or newer"
+        for why in ("install botocore 1.44 or newer", "restart stewardd if it was upgraded"):
+            refused = post(bench, b"{}", signed("ListClusters", b"{}"))
+            assert (refused.status_code, refused.json()["__type"]) == (503, "ServiceUnavailable")
+            assert why in refused.json()["message"]
         assert bench.client().operate("ListClusters", {}) == EMPTY
