@@ -13,6 +13,8 @@ from steward.model.text import printable
 from steward.ports import Permanent
 
 _CHUNK = 1 << 20
+_CUT_TRIES = 20
+"""Of one that writes faster than we read, the file is cut all the same."""
 _CUT = b"\n[the rest is in the log on the node]\n"
 _DROPPED = b"\r\0"
 _HARMLESS = bytes(byte if 32 <= byte < 127 or byte in b"\n\t" else ord("?") for byte in range(256))
@@ -83,9 +85,12 @@ class Output:
         self._log.follow()
 
     def _cut(self) -> None:
-        """To the bound. Programs may be writing: what came since the last look is read right before it goes."""
+        """To the bound. Programs may be writing: it goes when a read has just found nothing more, for what is written
+        between the two is lost. On a busy machine that was once a script's last line, while a megabyte was read."""
         self._read_to = max(self._read_to, self._size() - _CHUNK)
-        unread = self._read(2 * _CHUNK)
+        unread, tries = b"", _CUT_TRIES
+        while (more := self._read(2 * _CHUNK)) and tries:
+            unread, tries = (unread + more)[-2 * _CHUNK :], tries - 1
         self._read_to = self._begin + MAX_NODE_LOG
         self.file.truncate(self._read_to)
         self._take(unread)

@@ -4,6 +4,7 @@ good answer is kept. The threads are daemon threads: a call that never comes bac
 import logging
 import queue
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -12,6 +13,8 @@ from steward.ports import Clock
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+_Calls = queue.SimpleQueue[Callable[[], None] | None]
+"""None ends the thread that gets it."""
 
 
 class Workers(Protocol):
@@ -21,24 +24,31 @@ class Workers(Protocol):
 
 
 class Pool:
-    """Runs calls in the order given, `size` at a time. A call that raises is logged; it cannot end its thread."""
+    """Runs calls in the order given, `size` at a time. A call that raises is logged; it cannot end its thread. Threads
+    end with the pool, once nobody has it any more and what was given to it is done."""
 
     def __init__(self, size: int, name: str) -> None:
-        self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._calls = _Calls()
         for number in range(size):
-            threading.Thread(target=self._run, name=f"{name}-{number}", daemon=True).start()
+            threading.Thread(target=_run, args=(self._calls,), name=f"{name}-{number}", daemon=True).start()
+        weakref.finalize(self, _end, self._calls, size).atexit = False
 
     def submit(self, call: Callable[[], None]) -> None:
         self._calls.put(call)
 
-    def _run(self) -> None:
-        while True:
-            call = self._calls.get()
-            try:
-                call()
-            except Exception:
-                log.exception("a call in a worker thread failed")
-            del call  # with the picture that it was planned on, which each idle thread would keep
+
+def _run(calls: _Calls) -> None:
+    while (call := calls.get()) is not None:
+        try:
+            call()
+        except Exception:
+            log.exception("a call in a worker thread failed")
+        del call  # with the picture that it was planned on, which each idle thread would keep
+
+
+def _end(calls: _Calls, threads: int) -> None:
+    for _ in range(threads):
+        calls.put(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

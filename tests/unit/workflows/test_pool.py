@@ -1,6 +1,7 @@
 """Threads that have nothing to do keep nothing."""
 
 import asyncio
+import threading
 import weakref
 
 from steward.adapters.offload import Threads
@@ -21,6 +22,17 @@ def test_an_idle_thread_of_a_pool_does_not_keep_what_its_last_call_was_about() -
     pool.submit(picture.look)
     del picture
     until("it is forgotten", lambda: kept() is None)
+
+
+def test_the_threads_of_a_pool_that_nobody_has_any_more_end_when_its_calls_are_done() -> None:
+    pool, go_on, done = Pool(3, "passing"), threading.Event(), list[bool]()
+    for _ in range(9):
+        pool.submit(lambda: done.append(go_on.wait(FACT_S)))
+    del pool
+    assert sum(thread.name.startswith("passing-") for thread in threading.enumerate()) == 3
+    go_on.set()
+    until("they end", lambda: not any(thread.name.startswith("passing-") for thread in threading.enumerate()))
+    assert done == [True] * 9
 
 
 def test_an_idle_thread_of_asyncios_does_not_keep_what_its_last_call_was_about() -> None:
