@@ -45,6 +45,7 @@ def test_comments_are_written_one_after_the_other_and_hold_up_nothing_else_that_
     others = [replace(COMMENT, key=Key(f"comment:{job}"), job=JobId(job)) for job in range(100, 120)]
     bench.apply(COMMENT, *others, ProbeNode(key=Key("probe"), why=WHY, node=N1, peers=frozenset()))
     until("the node is looked at", lambda: ("ProbeNode", "done") in bench.counted)
+    until("the first comment is being written", lambda: slurm.commented > 0)
     assert slurm.commented == 1
     SlowComments.may_go.set()
     until("all are written", lambda: len(bench.counted) == len(others) + 2)
