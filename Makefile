@@ -21,6 +21,7 @@ UNIT := $(PYTEST) -n 2 --dist worksteal tests/unit tests/property tests/architec
 SLURM := 22.05
 NEWER_SLURMS := 24.11 26.05
 EACH_NEWER := $(NEWER_SLURMS:%=e2e-on-%)
+QUOTA_ON_NEWER := $(NEWER_SLURMS:%=e2e-quota-on-%)
 ARGS ?=
 
 # Where Python may not keep what it compiled, each of the many processes that tests start compiles all of Steward again.
@@ -28,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-demo demo demo-elastic test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
-  tested e2e-elastic e2e-docker e2e-versions $(EACH_NEWER) bench bench-scale bench-capacity bench-elastic docs fresh packages e2e-packages clean
+  tested e2e-elastic e2e-docker e2e-versions $(EACH_NEWER) $(QUOTA_ON_NEWER) bench bench-scale bench-capacity bench-elastic docs fresh packages e2e-packages clean
 
 help:           ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## */\t/' | expand -t 16
@@ -50,8 +51,8 @@ test: setup shim    ## lint, types, the shim, unit, property and contract tests,
 
 test-all: setup setup-demo shim    ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
 	@tools/setup torch
-	@python3 tools/stages.py e2e-local:120 e2e-on-26.05:45 // images:45 e2e-docker:75 demo:15 \
-	  // e2e-elastic:75 e2e-on-24.11:45 contract:60 // nice lint:45 shim-tests:30 unit-all:120
+	@python3 tools/stages.py e2e-local:75 $(QUOTA_ON_NEWER:%=%:30) // images:45 e2e-docker:75 contract:60 \
+	  // e2e-elastic:75 $(EACH_NEWER:%=%:45) demo:15 // nice lint:45 shim-tests:30 unit-all:75
 
 lint:           ## style, types, layers, shell, C
 	$(BIN)/ruff check daemon tests tools examples docker
@@ -94,17 +95,20 @@ images:         ## what machines of the docker test bed are made from, for each 
 e2e-docker: shim ## end-to-end tests on the docker test bed
 	docker/engine.sh run $(E2E) --backend docker $(JUNIT) $(ARGS)
 
-e2e-versions: $(EACH_NEWER) ## the main job, elastic runs, quotas and accounting on the newer Slurms, docker test bed
+e2e-versions: $(EACH_NEWER) $(QUOTA_ON_NEWER) ## the main job, elastic runs, quotas and accounting on the newer Slurms, docker test bed
 
 $(EACH_NEWER): e2e-on-%: shim
 	@tools/setup torch
 	docker/engine.sh run docker/build $*
 	docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py tests/e2e/test_grow.py tests/e2e/test_elastic_life.py \
 	  tests/e2e/test_elastic_programs.py -k $(ON_EACH_SLURM) --everywhere $(AGAIN) --backend docker --slurm $* $(JUNIT) $(ARGS)
-	docker/engine.sh run $(PYTEST) tests/e2e/test_quota.py -k "step_by_step or computes_the_same" --everywhere $(AGAIN) \
-	  --backend docker --slurm $* --junitxml=$(RESULTS)/$@-quota.xml
 	docker/engine.sh run $(PYTEST) tests/contract/test_accounting.py -k commands --backend docker --slurm $* \
 	  --junitxml=$(RESULTS)/$@-accounting.xml
+
+$(QUOTA_ON_NEWER): e2e-quota-on-%: shim
+	docker/engine.sh run docker/build $*
+	docker/engine.sh run $(PYTEST) tests/e2e/test_quota.py -k "step_by_step or computes_the_same" --everywhere $(AGAIN) \
+	  --backend docker --slurm $* $(JUNIT) $(ARGS)
 
 bench: setup shim ## recovery times against plain Slurm; ARGS="--runs N --json FILE"
 	$(BIN)/python -m tests.bench.recovery $(ARGS)
