@@ -199,6 +199,8 @@ def test_a_machine_outlives_a_caller_who_is_killed_while_it_starts(provider: Loc
         kill_program(heads, "stewardd")
         with (bed_dir / "agent-n1.log").open():
             wait_until("the machine is whole", lambda: machine(provider).program("agent") is not None, 30)
+            after = machine(provider).state.with_suffix(".programs.log")
+            wait_until("its first process has got over it", after.exists, 30)
         assert began in [seen.process for seen in proc.descendants(machine(provider).init)]
         assert provider.launch(SLOT, "t1").state is InstanceState.RUNNING
     finally:

@@ -12,6 +12,7 @@ always holds who runs: `{"cause", "init": {"pid", "started"}, "programs": {NAME:
 held for life, so that a caller who died while starting a machine and asks again cannot get it twice.
 """
 
+import contextlib
 import ctypes
 import fcntl
 import json
@@ -117,7 +118,8 @@ def _live(spec: dict[str, Any], answer: int) -> None:
     except OSError as error:
         os.write(answer, json.dumps({"error": str(error)}).encode() + b"\n")
         os._exit(1)
-    os.write(answer, json.dumps(_me()).encode() + b"\n")
+    with contextlib.suppress(BrokenPipeError):  # the caller was killed: he finds the machine when he asks again
+        os.write(answer, json.dumps(_me()).encode() + b"\n")
     os.close(answer)
     _close_standard(spec["state"] + ".log")
     _serve(spec, running)
