@@ -37,8 +37,8 @@ _LOOK_S = 0.1
 _NAMED_FAILURES = 10
 _SAID = 1500
 """Characters of what a failed test said."""
-_LOGS = 6000
-"""Characters of the ends of logs."""
+_ENDS_OF_LOGS = 6000
+"""Characters of what a test bed's logs ended with."""
 _NICENESS = 7
 """Of a nice line, which gets a sixth of a processor that both want: much less, and a test that waits for its own
 processes waits for seconds."""
@@ -251,7 +251,7 @@ def show_flaky(folder: Path) -> int:
     for one in flaky:
         print(f"\n=== FLAKY {one['test']}\n--- the first try failed:\n{one['failed'][-_SAID:]}")
         print(f"--- the second passed:\n{one['passed'][-_SAID:]}")
-        print(f"--- its cluster's logs after the first try:\n{one['logs'][-_LOGS:]}")
+        print(f"--- its cluster's logs after the first try:\n{one['logs'][-_ENDS_OF_LOGS:]}")
     return len(flaky)
 
 

@@ -38,8 +38,8 @@ class ElasticRun:
         self.folder, self.command = folder, [sys.executable, "-m", *launcher, *script]
         self.agents: dict[str, subprocess.Popen[bytes]] = {}
         env = {name: value for name, value in os.environ.items() if not name.startswith(("STEWARD_", "SLURM"))}
-        self.env = env | {"STEWARD_ELASTIC_TOKEN": "word", "STEWARD_ELASTIC_RUN": "7", "OMP_NUM_THREADS": "1"}
-        self.env["PYTHONFAULTHANDLER"] = "1"
+        own = {"STEWARD_ELASTIC_TOKEN": "word", "STEWARD_ELASTIC_RUN": "7"}
+        self.env = env | own | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
         argv = [sys.executable, "-m", "steward.elastic", "7", "--folder", str(folder / "c"), "--nodes", "2"]
         argv += ["--sizes", "2,3,4", "--grace", str(grace_s), "--silent", "60", "--listen", "127.0.0.1"]
         self.coordinator = self.start(argv, "coordinator")
@@ -96,7 +96,8 @@ class ElasticRun:
         except subprocess.TimeoutExpired as error:
             for agent in self.agents.values():
                 for pid in reversed(_family(agent.pid)) if agent.poll() is None else ():
-                    os.kill(pid, signal.SIGABRT)  # Python's faulthandler writes where each of its threads is
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGABRT)  # Python's faulthandler writes where each of its threads is
                     time.sleep(0.5)
             raise AssertionError(f"{error}\n{self.logs(12_000)}") from None
 

@@ -4,7 +4,7 @@ shown at the end with what both tries said, and left as data beside the JUnit fi
 
 import json
 from collections.abc import Generator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ RERUN = "rerun"
 
 @dataclass(frozen=True, slots=True)
 class Flaky:
-    """`logs`: the ends of its cluster's, after the first try."""
+    """What the two tries of a story said. `logs`: the ends of its cluster's, after the first one."""
 
     test: str
     failed: str
@@ -32,21 +32,18 @@ class FlakyStories:
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
-        self._failed: dict[str, str] = {}
-        self._logs: dict[str, str] = {}
+        self._failed: dict[str, Flaky] = {}
         self._flaky: list[Flaky] = []
-        self._twice: dict[str, str] = {}
+        self._twice: list[Flaky] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if str(report.outcome) == RERUN:
-            self._failed[report.nodeid] = said_by(report)
-            self._logs[report.nodeid] = "\n".join(f"[{title}]\n{text}" for title, text in logs_in(report))
+            logs = "\n".join(f"[{title}]\n{text}" for title, text in logs_in(report))
+            self._failed[report.nodeid] = Flaky(test=report.nodeid, failed=said_by(report), passed="", logs=logs)
         elif report.failed and report.nodeid in self._failed:
-            self._twice[report.nodeid] = self._failed.pop(report.nodeid)[-_SAID:] + self._logs.get(report.nodeid, "")
+            self._twice.append(self._failed.pop(report.nodeid))
         elif report.when == "call" and report.passed and report.nodeid in self._failed:
-            first = self._failed.pop(report.nodeid)
-            logs = self._logs.get(report.nodeid, "")
-            self._flaky.append(Flaky(test=report.nodeid, failed=first, passed=said_by(report), logs=logs))
+            self._flaky.append(replace(self._failed.pop(report.nodeid), passed=said_by(report)))
 
     def pytest_sessionfinish(self) -> None:
         if self._file is not None and self._flaky:
@@ -56,9 +53,9 @@ class FlakyStories:
         for one in self._flaky:
             terminalreporter.section(f"FLAKY {one.test}", sep="_")
             terminalreporter.line(f"--- the first try failed:\n{one.failed}\n--- the second passed:\n{one.passed}")
-        for test, said in self._twice.items():
-            terminalreporter.section(f"FAILED TWICE {test}", sep="_")
-            terminalreporter.line(f"--- the first try:\n{said}")
+        for one in self._twice:
+            terminalreporter.section(f"FAILED TWICE {one.test}", sep="_")
+            terminalreporter.line(f"--- the first try:\n{one.failed[-_SAID:]}\n{one.logs}")
 
 
 def said_by(report: pytest.TestReport) -> str:

@@ -21,6 +21,7 @@ from steward.api.auth import Gatekeeper
 from steward.api.identify import Door
 from steward.api.json11.route import Json11
 from steward.api.json11.service import Service, load
+from steward.api.late import Endpoint
 from steward.api.limits import Limits, Rate, Replays
 from steward.api.operations.sight import Handler
 from steward.api.sigv4 import Sigv4
@@ -96,10 +97,17 @@ def signed(
 @contextmanager
 def an_aws_endpoint(handlers: Mapping[str, Handler] | None = None, **more: Any) -> Iterator[AwsBench]:
     bench = AwsBench(handlers=dict(handlers or {}), **more)
-    app = Starlette(routes=[Route("/", bench.endpoint().serve, methods=["POST"])])
+    with reached_at(bench, bench.endpoint()):
+        yield bench
+
+
+@contextmanager
+def reached_at(bench: AwsBench, endpoint: Endpoint) -> Iterator[None]:
+    """The bench's clients speak with this endpoint."""
+    app = Starlette(routes=[Route("/", endpoint.serve, methods=["POST"])])
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
     with serving(server) as bench.url:
-        yield bench
+        yield
 
 
 def post(aws: AwsBench, body: bytes, headers: dict[str, str]) -> requests.Response:

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from steward.api.json11.errors import ApiError, Code
+from steward.api.json11.errors import CONTENT_TYPE, ApiError, Code
 from steward.ports import PortError
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class Endpoint(Protocol):
 
 
 class LateEndpoint:
-    """Safe to use from several threads. `make` is called once, or again where it raised PortError."""
+    """Safe to use from several threads. `make` is called once, and again after it raised."""
 
     def __init__(self, make: Callable[[], Endpoint]) -> None:
         self._make = make
@@ -61,4 +61,4 @@ class LateEndpoint:
 def _unavailable(why: str) -> Response:
     """SDKs call again by themselves."""
     told = ApiError(Code.UNAVAILABLE, why)
-    return Response(json.dumps(told.body()), told.status, media_type="application/x-amz-json-1.1")
+    return Response(json.dumps(told.body()), told.status, media_type=CONTENT_TYPE)

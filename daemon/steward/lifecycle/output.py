@@ -88,9 +88,11 @@ class Output:
         """To the bound. Programs may be writing: it goes when a read has just found nothing more, for what is written
         between the two is lost. On a busy machine that was once a script's last line, while a megabyte was read."""
         self._read_to = max(self._read_to, self._size() - _CHUNK)
-        unread, tries = b"", _CUT_TRIES
-        while (more := self._read(2 * _CHUNK)) and tries:
-            unread, tries = (unread + more)[-2 * _CHUNK :], tries - 1
+        unread = b""
+        for _ in range(_CUT_TRIES):
+            if not (more := self._read(2 * _CHUNK)):
+                break
+            unread = (unread + more)[-2 * _CHUNK :]
         self._read_to = self._begin + MAX_NODE_LOG
         self.file.truncate(self._read_to)
         self._take(unread)

@@ -3,20 +3,14 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
-import uvicorn
-from starlette.applications import Starlette
-from starlette.routing import Route
 
 from steward.api.json11.route import Json11
 from steward.api.late import LateEndpoint
 from steward.ports import Permanent
-from tests.fakes.aws_bench import AwsBench, post, signed
-from tests.fakes.serving import serving
+from tests.fakes.aws_bench import AwsBench, post, reached_at, signed
 from tests.fakes.until import FACT_S
 
 EMPTY: dict[str, list[str]] = {"ClusterSummaries": []}
@@ -25,13 +19,6 @@ EMPTY: dict[str, list[str]] = {"ClusterSummaries": []}
 @pytest.fixture
 def bench() -> AwsBench:
     return AwsBench(handlers={"ListClusters": lambda _caller, _members: EMPTY})
-
-
-@contextmanager
-def served(bench: AwsBench, make: Callable[[], Json11]) -> Iterator[None]:
-    app = Starlette(routes=[Route("/", LateEndpoint(make).serve, methods=["POST"])])
-    with serving(uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))) as bench.url:
-        yield
 
 
 def test_a_heads_start_reads_neither_that_nor_the_templates_of_its_page() -> None:
@@ -53,7 +40,7 @@ def test_it_is_made_once_though_many_call_at_once(bench: AwsBench) -> None:
         all_of_them.wait(FACT_S)
         return bench.client().operate("ListClusters", {})
 
-    with served(bench, make), ThreadPoolExecutor(8) as callers:
+    with reached_at(bench, LateEndpoint(make)), ThreadPoolExecutor(8) as callers:
         assert list(callers.map(call, range(8))) == [EMPTY] * 8
     assert len(made) == 1
 
@@ -66,7 +53,7 @@ def test_why_it_cannot_be_made_is_told_and_the_next_call_tries_again(bench: AwsB
             raise wrong.pop()
         return bench.endpoint()
 
-    with served(bench, make):
+    with reached_at(bench, LateEndpoint(make)):
         for why in ("install botocore 1.44 or newer", "restart stewardd if it was upgraded"):
             refused = post(bench, b"{}", signed("ListClusters", b"{}"))
             assert (refused.status_code, refused.json()["__type"]) == (503, "ServiceUnavailable")

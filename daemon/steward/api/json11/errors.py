@@ -2,6 +2,9 @@
 
 from enum import Enum
 
+CONTENT_TYPE = "application/x-amz-json-1.1"
+"""Of every request and answer."""
+
 
 class Code(Enum):
     """Everything that a client can be told. The first four are in the service's model and become classes there."""

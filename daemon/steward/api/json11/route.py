@@ -15,7 +15,7 @@ from steward.api.audit import Audit
 from steward.api.body import is_declared_longer
 from steward.api.identify import Door
 from steward.api.json11 import validate
-from steward.api.json11.errors import ApiError, Code
+from steward.api.json11.errors import CONTENT_TYPE, ApiError, Code
 from steward.api.json11.render import render
 from steward.api.json11.service import Service, is_read
 from steward.api.limits import Limits, Replays
@@ -26,7 +26,6 @@ from steward.ports import PortError, Retryable
 
 log = logging.getLogger(__name__)
 
-_CONTENT_TYPE = "application/x-amz-json-1.1"
 _READ_S = 30.0
 
 
@@ -162,8 +161,8 @@ def _caller(received: Received, identity: Identity) -> Caller:
 
 def _need_content_type(received: Received) -> None:
     given = (received.header("content-type") or "").partition(";")[0].strip().lower()
-    if given != _CONTENT_TYPE:
-        raise ApiError(Code.MALFORMED, f"The Content-Type must be {_CONTENT_TYPE}.")
+    if given != CONTENT_TYPE:
+        raise ApiError(Code.MALFORMED, f"The Content-Type must be {CONTENT_TYPE}.")
 
 
 def _internal(received: Received) -> ApiError:
@@ -172,7 +171,7 @@ def _internal(received: Received) -> ApiError:
 
 def _response(status: int, answer: dict[str, Any] | None, headers: dict[str, str]) -> Response:
     body = b"" if answer is None else json.dumps(answer, separators=(",", ":"), allow_nan=False).encode()
-    return Response(body, status_code=status, headers=headers, media_type=_CONTENT_TYPE)
+    return Response(body, status_code=status, headers=headers, media_type=CONTENT_TYPE)
 
 
 # JSON as it comes from strangers: bounded in depth, one value a key, no NaN, no text that is not Unicode.
