@@ -19,7 +19,7 @@ BESIDE = "env -i sleep 600 &"
 def test_a_process_of_the_run_and_what_it_has_started_are_named_and_ended(beside: str) -> None:
     mark, sleeps = str(uuid4()), 2 if beside else 1
     started = subprocess.Popen(
-        ["sh", "-c", f"{beside} sleep 600; true"], env={"STEWARD_RUN": mark, "PATH": "/bin"}, start_new_session=True
+        ["sh", "-c", f"{beside} sleep 600; exit 1"], env={"STEWARD_RUN": mark, "PATH": "/bin"}, start_new_session=True
     )
     try:
         until("all of it runs", lambda: asleep(started.pid) == sleeps)
