@@ -7,7 +7,7 @@ from steward.checks.check import Check, Facts, Threshold, Verdict, always, faile
 from steward.checks.cpu import ONLINE, count_cpus
 from steward.checks.past import Past
 from steward.model.health import Advice, Severity
-from steward.model.probe import Raw, ReadFiles, ReadTree
+from steward.model.probe import Raw, ReadFiles
 
 MODULES = "/proc/modules"
 
@@ -142,37 +142,6 @@ REQUIRED = Check(
 )
 """Kernel modules that the site says must be loaded: one that failed to build or to load takes its devices with it."""
 
-_UPTIME = "/proc/uptime"
-_SECONDS = re.compile(r"^([0-9]{1,12}(?:\.[0-9]{1,3})?) ")
-MIN_S = Threshold(
-    name="os.uptime.min_s", default=600.0, unit="s", text="A shorter time since boot is reported.", high=1e9
-)
-
-
-def _judge_uptime(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    found = _SECONDS.match(raws[0].files.get(_UPTIME) or "")
-    if found is None:
-        return unknown(f"{_UPTIME} makes no sense")
-    up = float(found[1])
-    if up < facts.limit(MIN_S):
-        return failed(f"booted {up / 60:.0f} min ago", Severity.INFO, Advice.NONE)
-    return passed(f"up for {up / 86400:.1f} days")
-
-
-UPTIME = Check(
-    id="os.uptime",
-    probes=always(ReadFiles(paths=(_UPTIME,))),
-    judge=_judge_uptime,
-    default_mode="report",
-    every_s=300.0,
-    is_quick=False,
-    title="booted a short time ago",
-    source="procfs",
-    cost_ms=0.1,
-    thresholds=(MIN_S,),
-)
-"""How long the machine has been up: what has just been booted is told, so that nobody wonders."""
-
 _WANTED, _PACKAGES = "/run/reboot-required", "/run/reboot-required.pkgs"
 _SCHEDULED = "/run/systemd/shutdown/scheduled"
 _AT = re.compile(r"^USEC=([0-9]{1,19})$", re.MULTILINE)
@@ -206,85 +175,10 @@ REBOOT = Check(
 )
 """A reboot that the machine wants, or has been told to make by itself."""
 
-_APT, _DNF = "/etc/apt/apt.conf.d/*", "/etc/dnf/automatic.conf"
-_APT_SAID = re.compile(r'^\s*Unattended-Upgrade::Automatic-Reboot\s+"?(\w{1,16})"?\s*;', re.MULTILINE)
-_APT_RUNS = re.compile(r'^\s*APT::Periodic::Unattended-Upgrade\s+"?(\w{1,16})"?\s*;', re.MULTILINE)
-_DNF_SAID = re.compile(r"^\s*reboot\s*=\s*(when-changed|when-needed)\s*$", re.MULTILINE)
-_NO = frozenset({"0", "no", "false", "off", "never"})
-
-
-def _judge_unattended(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """apt reads its files in order, the last word counts."""
-    files = raws[0].files
-    if not files:
-        return skipped("no automatic updates are set up")
-    apt = "\n".join(text or "" for path, text in sorted(files.items()) if path != _DNF)
-    if _is_on(_APT_SAID, apt) and _is_on(_APT_RUNS, apt):
-        return failed("unattended-upgrades may reboot this node (Automatic-Reboot)", Severity.INFO, Advice.NONE)
-    if _DNF_SAID.search(files.get(_DNF) or ""):
-        return failed("dnf-automatic may reboot this node (automatic.conf)", Severity.INFO, Advice.NONE)
-    return passed("no update reboots this node by itself")
-
-
-def _is_on(said: "re.Pattern[str]", text: str) -> bool:
-    words = said.findall(text)
-    return bool(words) and words[-1].lower() not in _NO
-
-
-UNATTENDED = Check(
-    id="os.unattended",
-    probes=always(ReadTree(patterns=(_APT, _DNF))),
-    judge=_judge_unattended,
-    default_mode="report",
-    every_s=3600.0,
-    is_quick=False,
-    title="updates may reboot the node by themselves",
-    source="files",
-    cost_ms=0.5,
-)
-"""Updates that reboot the machine by themselves, jobs or not."""
-
-_USERS, _GROUPS, _NULL = "/etc/passwd", "/etc/group", "/dev/null"
-
-
-def _judge_etc(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    files = raws[0].files
-    wrong = [f"{path} has no root" for path in (_USERS, _GROUPS) if not _has_root(files.get(path))]
-    if files.get(_NULL) != "":
-        wrong.append(f"{_NULL} is not there or not empty")
-    return (
-        failed(", ".join(wrong), Severity.INFO, Advice.NONE)
-        if wrong
-        else passed("users, groups and /dev/null are sane")
-    )
-
-
-def _has_root(text: str | None) -> bool:
-    """Accounts of thousands of users may be cut; root comes first everywhere."""
-    lines = (line.split(":") for line in (text or "").splitlines())
-    return any(len(words) > 2 and words[0] == "root" and words[2] == "0" for words in lines)
-
-
-ETC = Check(
-    id="sec.etc",
-    probes=always(ReadFiles(paths=(_USERS, _GROUPS, _NULL))),
-    judge=_judge_etc,
-    default_mode="report",
-    every_s=3600.0,
-    is_quick=False,
-    title="accounts or /dev/null are broken",
-    source="files",
-    cost_ms=0.2,
-)
-"""Files that every program takes for granted: a script that ran wild breaks them in ways that are hard to see."""
-
 CHECKS: tuple[Check, ...] = (
     PIDS,
     FILES,
     LOAD,
     REQUIRED,
-    UPTIME,
     REBOOT,
-    UNATTENDED,
-    ETC,
 )

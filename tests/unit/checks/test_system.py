@@ -39,11 +39,8 @@ BAD: dict[str, tuple[Severity, Advice, str]] = {
     "os.modules/missing": (D, Advice.REBOOT, "not loaded: nvidia_peermem, ib_uverbs"),
     "gpu.peermem/missing": (INFO, Advice.NONE, "nvidia_peermem is not loaded: no GPUDirect RDMA"),
     "efa.memlock/low": (INFO, Advice.NONE, "slurmd's LimitMEMLOCK is 8 MiB: set it to infinity for EFA"),
-    "os.uptime/fresh": (INFO, Advice.NONE, "booted 4 min ago"),
     "os.reboot_required/wanted": (INFO, Advice.NONE, "a reboot is wanted for libc6, linux-image-6.1.0-26-amd64"),
     "os.reboot_required/scheduled": (INFO, Advice.NONE, "a shutdown or reboot is scheduled in 10 min"),
-    "os.unattended/reboots": (INFO, Advice.NONE, "unattended-upgrades may reboot this node (Automatic-Reboot)"),
-    "os.unattended/dnf": (INFO, Advice.NONE, "dnf-automatic may reboot this node (automatic.conf)"),
     "disk.raid/lost": (D, Advice.REPLACE, "lost a disk: md0"),
     "disk.raid/rebuilds": (INFO, Advice.NONE, "lost a disk and rebuilds: md0"),
     "disk.nvme/dead": (D, Advice.REPLACE, "nvme1: controller is dead"),
@@ -58,18 +55,17 @@ BAD: dict[str, tuple[Severity, Advice, str]] = {
     "slurm.gres/amd-lost": (D, Advice.REBOOT, "1 GPUs are there, Slurm's Gres has 2"),
     "proc.rogue/left-over": (INFO, Advice.NONE, "2 processes without a job: python3 (700, uid 1002), ray::worker (701"),
     "proc.rogue/false-stepd": (INFO, Advice.NONE, "2 processes without a job: slurmstepd (700, uid 1002), miner (701"),
-    "sec.etc/broken": (INFO, Advice.NONE, "/etc/passwd has no root, /dev/null is not there or not empty"),
     "bmc.sensors/fan": (S, Advice.NONE, "critical: FAN1"),
 }
 PASSED = {f"{check.id}/good" for check in SYSTEM} | {
     *("cpu.topology/cores-for-cpus", "cpu.clocksource/virtual", "cpu.governor/adaptive", "mem.edac/storm"),
-    *("os.dstate/driver", "os.dstate/file-server", "os.dstate/a-users-nvidia", "os.unattended/switched-off"),
+    *("os.dstate/driver", "os.dstate/file-server", "os.dstate/a-users-nvidia"),
     *("disk.nvme/no-tool",),
 }
 """Stuck processes and many corrected errors are so only over time: below."""
 SKIPPED = {
     *("cpu.topology/overrides", "cpu.clocksource/absent", "cpu.governor/absent", "mem.edac/absent"),
-    *("clock.sync/no-daemon", "os.unattended/absent", "disk.raid/absent", "disk.raid/none", "disk.nvme/absent"),
+    *("clock.sync/no-daemon", "disk.raid/absent", "disk.raid/none", "disk.nvme/absent"),
     *("disk.smart/virtual", "disk.smart/no-tool", "fs.shared/absent", "svc.munge/no-library", "svc.units/no-systemd"),
     *("svc.units/not-installed", "slurm.spool/absent", "slurm.gres/slices", "slurm.gres/no-gres"),
     *("slurm.gres/overrides", "slurm.gres/no-driver", "bmc.sensors/no-device", "bmc.sensors/not-installed"),
@@ -78,7 +74,7 @@ SKIPPED = {
 }
 UNKNOWN = {
     *("cpu.topology/no-controller", "cpu.topology/garbage", "mem.free/garbage", "os.pids/garbage", "os.files/garbage"),
-    *("os.uptime/garbage", "svc.units/no-bus", "slurm.gres/no-controller", "fs.shared/hung", "fs.shared/gone"),
+    *("svc.units/no-bus", "slurm.gres/no-controller", "fs.shared/hung", "fs.shared/gone"),
     *("mem.frag/garbage", "os.load/garbage", "efa.memlock/garbage"),
 }
 
