@@ -13,6 +13,7 @@ from steward.model.port_error import Permanent as Permanent
 from steward.model.port_error import PortError as PortError
 from steward.model.port_error import Retryable as Retryable
 from steward.model.port_error import Stale as Stale
+from steward.model.port_error import Unsent as Unsent
 
 if TYPE_CHECKING:  # an agent that only needs the errors does not pay for records that it never makes
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -107,7 +108,7 @@ class SlurmPort(Protocol):
         again. Raises Permanent for text that is no feature."""
 
     def signal(self, job: JobId, signal: str) -> None:
-        """To the batch script and all steps. Raises Stale when the job does not run."""
+        """To the batch script and all steps. Raises Stale when the job does not run, Unsent where it surely got none."""
 
     def reservations(self) -> Mapping[str, Reservation]:
         """Every reservation, and what is left of ours (a partition without one). Raises Retryable as `nodes` does."""

@@ -15,5 +15,5 @@ def is_refusal(error: str) -> bool:
 
 
 def was_not_tried(error: str) -> bool:
-    """Whether the action was left out, because the command before it hung."""
+    """Whether the action was left out, because the command before it hung, or surely reached nobody."""
     return error.startswith(f"{NOT_TRIED}: ")

@@ -1,4 +1,4 @@
-"""How a call of a port fails: three kinds, which say what may be done next. `ports` has them under the same names."""
+"""How a call of a port fails: kinds that say what may be done next. `ports` has them under the same names."""
 
 
 class PortError(Exception):
@@ -7,6 +7,11 @@ class PortError(Exception):
 
 class Retryable(PortError):
     """Nothing is known to have happened; the same call may work later."""
+
+
+class Unsent(Retryable):
+    """Surely nothing was done: nobody could be reached. So it may be asked for again also where twice would be one too
+    many, as with a signal."""
 
 
 class Permanent(PortError):

@@ -119,8 +119,7 @@ class Draft:
 
     def wish(self, action: Action, every: float | None = None, *, first: bool = False) -> bool:
         """Ask for an action unless the same wish is younger than `every` seconds (None: ask only once, and again only
-        where the command before it hung, so that it was not tried); `first`: it is done before all others of this
-        plan."""
+        where it surely was not done); `first`: it is done before all others of this plan."""
         last = self.asked.get(action.key)
         if last is not None and every is None and was_not_tried(self.seen.failures.get(action.key, "")):
             every = NOT_TRIED_AGAIN_S

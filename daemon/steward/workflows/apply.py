@@ -18,7 +18,7 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.observed import Observed
 from steward.model.outcome import ERROR, NOT_TRIED, REFUSED, RETRY, STALE, recorded
 from steward.model.subject import Subject
-from steward.ports import Permanent, PortError, Retryable, Stale
+from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 from steward.workflows.effects import Batch, Breaks, Door, Ports, row_of, take_effect
 from steward.workflows.journal import Journal
 from steward.workflows.pool import Pool, Workers
@@ -213,4 +213,6 @@ class Applier:
 def _word(error: PortError) -> str:
     if isinstance(error, Stale):
         return STALE
+    if isinstance(error, Unsent):
+        return NOT_TRIED
     return REFUSED if isinstance(error, Permanent) else RETRY if isinstance(error, Retryable) else ERROR

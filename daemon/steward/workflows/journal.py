@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from steward.model.action import Action, BackUpNode
+from steward.model.action import Action, BackUpNode, SignalJob
 from steward.model.events import Event, Level
 from steward.model.ids import Key
 from steward.model.memory import Memory
@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _LATER_S = 1.0
+_AT_ONCE = (BackUpNode, SignalJob)
+"""Plans wait for the outcome of the first; a second signal would make a job save twice."""
 
 _LEVELS = {Level.INFO: logging.INFO, Level.WARNING: logging.WARNING, Level.ERROR: logging.ERROR}
 
@@ -68,7 +70,7 @@ class Journal:
     def keep(self, ended: Sequence[tuple[Action, str]]) -> None:
         """How intents ended: written down at once where the next plan may need it, else by the next `flush`, so that
         nobody waits for the disk."""
-        if any(error or isinstance(action, BackUpNode) or self._may_have_failed(action) for action, error in ended):
+        if any(error or isinstance(action, _AT_ONCE) or self._may_have_failed(action) for action, error in ended):
             self.record(ended)
             return
         with self._lock:

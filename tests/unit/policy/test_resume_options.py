@@ -197,6 +197,13 @@ def test_a_job_that_goes_on_after_its_time_limit_is_told_to_save_its_state_once(
     assert wishes(limited("1,timeout=1").after(180.0).then(1.0), SignalJob) == []
 
 
+@pytest.mark.parametrize(("error", "signals"), [("not tried: no controller", 1), ("retry: scancel took too long", 0)])
+def test_a_signal_is_sent_again_only_where_the_job_surely_got_none(error: str, signals: int) -> None:
+    told = limited("1,timeout=1").after(180.0)
+    (signal,) = wishes(told, SignalJob)
+    assert len(wishes(told.then().see(failures={signal.key: error}).then(10.0), SignalJob)) == signals
+
+
 def test_a_job_that_ends_at_its_time_limit_gets_no_signal() -> None:
     assert wishes(limited("1").after(181.0), SignalJob) == []
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from steward.adapters.process import Completed, Failed
 from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.commands import refusal
 from steward.model.ids import JobId
-from steward.ports import Retryable, Stale
+from steward.ports import Retryable, Stale, Unsent
 
 RECORDING = Path(__file__).parents[2] / "recordings" / "24.11.5"
 NEVER = {"set": True, "infinite": False, "number": 0}
@@ -75,6 +77,23 @@ def test_without_a_controller_nothing_is_known_of_it(tmp_path: Path, monkeypatch
 
     with pytest.raises(Retryable):
         slurm(tmp_path, monkeypatch, one=nothing, every=nothing, squeue=away).job(JobId(1))
+
+
+def test_without_a_controller_no_signal_was_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = {"jobs": [], "last_update": NEVER}
+    slow = 'echo "slurm_load_jobs error: Socket timed out on send/recv operation" >&2; exit 1'
+
+    with pytest.raises(Unsent):
+        slurm(tmp_path, monkeypatch, one=nothing, every=nothing, squeue=slow).signal(JobId(1), "USR1")
+
+
+@pytest.mark.parametrize(("told", "kind"), [("connect failure", Unsent), ("receive failure", Retryable)])
+def test_a_command_that_found_no_controller_did_nothing(told: str, kind: type[Retryable]) -> None:
+    text = f"scontrol: error: Unable to contact slurm controller ({told})".encode()
+    done = Completed(argv=("scontrol",), returncode=1, stdout=b"", stderr=text, seconds=0.1)
+    found = refusal(Failed("it failed", done))
+    assert isinstance(found, Retryable)
+    assert isinstance(found, Unsent) == (kind is Unsent)
 
 
 def test_where_one_cannot_be_asked_for_all_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,10 +27,11 @@ from steward.model.instance import Slot
 from steward.model.job import Job, JobState
 from steward.model.mark import Mark
 from steward.model.observed import Observed
+from steward.model.outcome import was_not_tried
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.model.witness import Address, Witness
-from steward.ports import Permanent, Retryable
+from steward.ports import Permanent, Retryable, Unsent
 from steward.workflows.apply import Applier
 from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
@@ -193,6 +194,14 @@ def test_a_refused_action_does_not_keep_the_next_from_being_tried() -> None:
     assert all(outcome != "done" for _, outcome in bench.counted)
     bench.apply(down())
     assert bench.slurm.node_table[N1].is_down
+
+
+def test_what_surely_reached_nobody_counts_as_not_tried() -> None:
+    bench = Bench()
+    bench.slurm.refuse = Unsent("no slurmctld is there")
+    bench.apply(down())
+    assert bench.counted == [("DownNode", "not tried")]
+    assert was_not_tried(bench.store.outcomes[Key("down:n1")] or "")
 
 
 def test_a_launch_runs_beside_the_cycle_and_rings_the_bell_when_it_ends() -> None:

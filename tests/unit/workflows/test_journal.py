@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from steward.model.action import BackUpNode, DrainNode
-from steward.model.ids import CaseId, InstanceId, Key, NodeName
+from steward.model.action import BackUpNode, DrainNode, SignalJob
+from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.mark import Mark
 from steward.model.memory import Memory
 from steward.model.why import Why
@@ -94,6 +94,14 @@ def test_what_was_done_well_is_written_down_when_nobody_waits(bench: Bench) -> N
     bench.journal.keep([(a_drain("n1"), "")])
     assert bench.store.journal[-1].outcome is None
     bench.journal.flush()
+    assert bench.store.journal[-1].outcome is not None
+
+
+def test_that_a_job_got_its_signal_is_written_down_at_once(bench: Bench) -> None:
+    signal = SignalJob(key=Key("limit:7"), why=Why(rule="r", text="t"), job=JobId(7), signal="USR1")
+    bench.journal.failures()
+    bench.journal.begin(Memory(), [signal], ())
+    bench.journal.keep([(signal, "")])
     assert bench.store.journal[-1].outcome is not None
 
 

@@ -54,7 +54,7 @@ from steward.model.mark import Mark
 from steward.model.node import Node
 from steward.model.partition import Partition, PartitionState
 from steward.model.reservation import Reservation
-from steward.ports import Permanent, Retryable, Stale
+from steward.ports import Permanent, Retryable, Stale, Unsent
 
 _COMMENT_S = 2.0
 """A comment that takes longer is written another time: slurmctld may hold it for 5 s."""
@@ -199,7 +199,10 @@ class CommandLineSlurm:
             self._update_nodes(names, *lists)
 
     def signal(self, job: JobId, signal: str) -> None:
-        running = self.job(job)
+        try:
+            running = self.job(job)
+        except Retryable as error:
+            raise Unsent(str(error)) from error
         rules.may_signal(running)
         told = ("--verbose", "--full", f"--signal={words.signal(signal)}", rules.spelled(running))
         try:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from steward.adapters.process import Completed, Failed, run
 from steward.adapters.slurm import versions
 from steward.adapters.slurm.versions import Version
-from steward.ports import Permanent, PortError, Retryable, Stale
+from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 
 MAX_BYTES = 512 << 20
 """The longest answer. A job takes 4 to 9 KB of it; on 22.05 each of its cores is 50 bytes more."""
@@ -131,6 +131,7 @@ _TABLE: tuple[tuple[str, type[PortError]], ...] = (
     (r"Requested nodes are busy", Retryable),
     (r"Job update not available right now", Retryable),
     (r"Transport endpoint is not connected|Socket timed out|Connection (refused|reset|timed out)", Retryable),
+    (r"Unable to contact slurm controller \(connect failure\)", Unsent),
     (r"Unable to contact slurm controller", Retryable),
     (r"Slurm backup controller in standby|in standby mode", Retryable),
     (r"Resource temporarily unavailable|Temporarily unable", Retryable),
