@@ -12,7 +12,7 @@
 #include <sys/un.h>
 
 #define CONFIG_SOCKET	  "/run/steward/agent.sock"
-#define CONFIG_HOLD_S	  120
+#define CONFIG_HOLD_S	  80
 #define CONFIG_HOLD_MAX_S 3600
 
 #define CONFIG_SOCKET_ROOM sizeof(((struct sockaddr_un *) 0)->sun_path)

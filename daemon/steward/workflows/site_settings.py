@@ -19,8 +19,8 @@ _PROVIDER_WHY = {
 }
 _MAX_NAME = 63
 _Rule = Callable[[Settings, SlurmSite], Iterator[Problem]]
-_HOLD_S = 80
-"""The shim's own `hold=`."""
+SHIM_HOLD_S = 80
+"""The shim's own `hold=`, as in `spank/config.h`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +266,7 @@ def _head(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
 
 
 def _hold(settings: Settings, site: SlurmSite) -> Iterator[Problem]:
-    said, bound = settings.agent.hold_head_absent_s, site.hold_s if site.hold_s is not None else _HOLD_S
+    said, bound = settings.agent.hold_head_absent_s, site.hold_s if site.hold_s is not None else SHIM_HOLD_S
     if said >= bound > 0:
         where = "`hold=` of steward.so in plugstack.conf" if site.hold_s is not None else "the shim's default `hold=`"
         yield Problem.of("agent.hold_head_absent_s", said, f"less than {bound}, {where}: the shim gives up after that")

@@ -1,7 +1,9 @@
 """What `steward init` writes for a cluster, and what `steward config check` says of a file that does not fit it."""
 
+import re
 import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +11,9 @@ from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase
 from steward.model.settings import Settings, parse
 from steward.model.slurm_site import SlurmSite, gpus_of
-from steward.workflows.site_settings import draft, logins_of, misfits
+from steward.workflows.site_settings import SHIM_HOLD_S, draft, logins_of, misfits
+
+REPOSITORY = Path(__file__).parents[3]
 
 _CONFIG = {"ClusterName": "ml", "SlurmUser": "slurm(64030)", "SlurmctldHost[0]": "head1(10.0.0.1)"}
 
@@ -107,6 +111,12 @@ def test_what_slurm_does_not_bear_out_is_named_by_its_key(key: str, text: str) -
 def test_nodes_that_may_still_register_are_not_held_against_a_file() -> None:
     dynamic = _site(_node("n1"), config={**_CONFIG, "MaxNodeCount": "64"})
     assert _keys('[[groups]]\nname = "a"\nnodes = "d[1-9]"\nprovider = "static"', dynamic) == []
+
+
+def test_the_shims_own_hold_is_known_and_ends_before_slurm_takes_the_script_for_a_hung_one() -> None:
+    found = re.search(r"CONFIG_HOLD_S\s+(\d+)", (REPOSITORY / "spank" / "config.h").read_text())
+    assert found is not None
+    assert int(found[1]) == SHIM_HOLD_S < 30 + 60  # Slurm's KillWait and UnkillableStepTimeout, by default
 
 
 def test_the_hold_of_plugstack_conf_bounds_how_long_a_job_waits_for_the_head() -> None:
