@@ -108,7 +108,7 @@ class SlurmPort(Protocol):
         again. Raises Permanent for text that is no feature."""
 
     def signal(self, job: JobId, signal: str) -> None:
-        """To the batch script and all steps. Raises Stale when the job does not run, Unsent where it surely got none."""
+        """To the batch script and all steps. Raises Stale when the job does not run, Unsent where nothing was sent."""
 
     def reservations(self) -> Mapping[str, Reservation]:
         """Every reservation, and what is left of ours (a partition without one). Raises Retryable as `nodes` does."""
