@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="", help="allowed sizes in nodes, by commas; any where it is left out")
     parser.add_argument("--grace", type=float, default=600.0, help="seconds to save in when a node has to leave")
     parser.add_argument("--silent", type=float, default=SILENT_S, help="seconds until a silent agent is lost")
-    parser.add_argument("--listen", default="0.0.0.0", help="the address that the run's nodes reach")
+    parser.add_argument("--listen", default="", help="an address of this machine; all where it is left out")
     parser.add_argument("--port", type=int, default=0, help="0: any free one; DIR/address says which")
     asked = parser.parse_args()
     token = os.environ.pop("STEWARD_ELASTIC_TOKEN", "")

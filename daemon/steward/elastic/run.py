@@ -69,6 +69,8 @@ class Run:
         """The node's processes are stopped (or were never begun), and it waits for a generation."""
         peer = self.peers[node]
         peer.address, peer.port = address_of(words), whole_of(words, "port", high=65535)
+        if self._begins_next(peer):
+            self._be_ready_for_next()
         peer.waits, peer.generation = True, 0
         peer.forget_generation()
         if (peer.leaves and self.generation) or self.state == "done" or (self.trained and not peer.is_base):
@@ -79,6 +81,20 @@ class Run:
             self.missing.discard(node)
             self._begin_if_torn(now)
         self._form_if_ready(now)
+
+    def _begins_next(self, peer: Peer) -> bool:
+        """Whether it is a new launcher of the base, for another training of the script or for its step once more. The
+        last one is over on all of the base's nodes then; on a replica it may hang."""
+        if not peer.is_base or peer.generation or not (self.state == "failed" or self.is_finished):
+            return False
+        others = (self.peers[node] for node in self.members if node in self.peers and node != peer.node)
+        return not any(one.is_base and self._works_on(one.node) for one in others)
+
+    def _be_ready_for_next(self) -> None:
+        self.state, self.members, self.why = "waiting", (), "another training begins"
+        for one in self.peers.values():
+            if not one.is_base and not one.waits:
+                self._send(one.node, leave=True)
 
     def notice(self, node: str, now: float) -> None:
         """The node is to be given back."""
@@ -107,6 +123,8 @@ class Run:
         elif what == "saved":
             peer.saved.add(whole_of(words, "local_rank", high=1 << 16))
             self.saved_step = step
+            if self.state == "failed":
+                self._stop_if_saved(peer)
         elif what == "step":
             self.step = step
         self.consumed = self.consumed if consumed is None else consumed
@@ -259,6 +277,7 @@ class Run:
         self.why = f"{why}; {self._lack(self.peers.values())}"
         self.deadlines["waiting"] = now + WAITING_S
         self._stop_all()
+        self._form_if_ready(now)
 
     def _form_if_ready(self, now: float) -> None:
         """A generation forms once, when the last one that belongs to it waits: nobody waits for who may still come."""
@@ -357,6 +376,13 @@ class Run:
         else:
             self.state, self.why = "failed", "processes failed and no node was lost"
             self._judge()
+            for peer in self.peers.values():
+                self._stop_if_saved(peer)
+
+    def _stop_if_saved(self, peer: Peer) -> None:
+        """It waits for a generation that does not come."""
+        if peer.saved and peer.is_at_rest and not peer.over:
+            self._send(peer.node, restart=peer.generation)
 
     def _tick_over(self, late: Iterable[str]) -> None:
         if "lost" in late:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 import hmac
 import json
 import logging
@@ -32,6 +33,8 @@ class Coordinator:
 
     def __init__(self, name: str, run: Run, folder: Path, token: str, *, silent_s: float = SILENT_S) -> None:
         self.name, self.run, self.folder, self.token, self.silent_s = name, run, folder, token, silent_s
+        self.sign = hashlib.sha256(token.encode()).hexdigest()
+        """Says whose state a file is; each run of a job has a token of its own."""
         self.lines: dict[str, asyncio.StreamWriter] = {}
         self.relays: set[asyncio.StreamWriter] = set()
         self.open = 0
@@ -41,11 +44,12 @@ class Coordinator:
         self.heard_at = time.monotonic()
 
     async def serve(self, host: str, port: int, stopped: asyncio.Event) -> None:
-        """Until `stopped`, or until nobody has been here for long. Its files are written when it listens."""
+        """Until `stopped`, or until nobody has been here for long. Its files are written when it listens. Without a
+        host at all addresses of the machine, those of IPv6 too."""
         relay = self.folder / "relay.sock"
         relay.unlink(missing_ok=True)
         self.restore()
-        members = await asyncio.start_server(self.hear_member, host, port, limit=MAX_LINE)
+        members = await asyncio.start_server(self.hear_member, host or None, port, limit=MAX_LINE)
         before = os.umask(0o177)
         try:
             agents = await asyncio.start_unix_server(self.hear_relay, str(relay), limit=MAX_LINE)
@@ -173,13 +177,15 @@ class Coordinator:
     def keep(self) -> None:
         """Written before anybody hears of a new generation."""
         run = self.run
-        kept = json.dumps({"generation": run.generation, "members": list(run.members), "trained": run.trained})
+        words = {"generation": run.generation, "members": list(run.members), "trained": run.trained}
+        kept = json.dumps({"run": self.sign, **words})
         if kept != self.kept:
             self.kept = kept
             _quietly(lambda: _write(self.folder / "state.json", kept))
 
     def restore(self) -> None:
-        """Members of before have a moment to come back."""
+        """Members of before have a moment to come back. What an earlier run of the job kept, before its requeue, is
+        none of ours."""
         try:
             kept = _line_of((self.folder / "state.json").read_bytes())
             generation, members = whole_of(kept, "generation", high=1 << 31), nodes_of(kept, "members")
@@ -187,6 +193,8 @@ class Coordinator:
             return
         except (OSError, ValueError) as error:
             _log.warning("what was kept cannot be read why=%s", error)
+            return
+        if kept.get("run") != self.sign:
             return
         self.run.generation, self.run.members, self.run.trained = generation, members, kept.get("trained") is True
         if generation and members:

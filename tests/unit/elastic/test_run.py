@@ -1,5 +1,7 @@
 """Who takes part in an elastic run: rounds form once, all save before a change, nobody waits for who may still come."""
 
+import pytest
+
 from steward.elastic.pace import FINISH_S, GATHER_S, LOST_S, MOST_ALONE, RESTORE_S, START_S, VERDICT_S, WAITING_S
 from steward.elastic.peer import Peer
 from steward.elastic.server import word_of
@@ -246,6 +248,46 @@ def test_a_second_training_of_the_same_script_is_the_bases_alone() -> None:
     story.come("n3", role="replica")
     story.order("n1", "n2", "n3")
     assert story.shape() == ("running", 3, ("n1", "n2"))
+
+
+@pytest.mark.parametrize("how", ["done", "failed"])
+def test_another_training_begins_though_a_replica_has_not_ended_the_one_before(how: str) -> None:
+    story = Story().grown()
+    for node in ("n1", "n2", "n4"):
+        story.run.over(node, how, story.now)
+    story.pass_(FINISH_S)
+    assert ("n1", {"verdict": how}) in story.told
+    for node in ("n1", "n2", "n4"):
+        story.run.lost(node, story.now)
+    story.hear()
+    story.told.clear()
+    story.stuck.add("n3")
+    story.come("n1")
+    story.come("n2")
+    assert story.told == [("n3", {"leave": True})]
+    assert story.shape() == ("forming", 3, ("n1", "n2"))
+
+
+def test_ranks_that_saved_do_not_wait_for_a_size_that_does_not_come() -> None:
+    """Another one could not save: its disk was full."""
+    story = Story().grown()
+    story.order("n1", "n2")
+    story.save("n1", "n3")
+    story.run.over("n2", "failed", story.now)
+    story.pass_(VERDICT_S)
+    assert ("n2", {"verdict": "failed"}) in story.told
+    assert [node for node, line in story.told if "fail" in line] == ["n1", "n3"]
+    story.save("n4")
+    assert [node for node, line in story.told if "fail" in line] == ["n1", "n3", "n4"]
+
+
+def test_a_run_that_lost_its_base_begins_at_once_where_others_of_the_base_wait_already() -> None:
+    story = Story()
+    story.run.generation, story.run.members, story.run.state = 5, ("n1", "n2", "n3"), "running"
+    story.run.expect_all(story.now)
+    story.come("n1", "n4")
+    story.pass_(RESTORE_S)
+    assert story.shape() == ("forming", 7, ("n1", "n4"))
 
 
 def test_who_waits_to_be_let_in_when_the_training_is_done_goes() -> None:

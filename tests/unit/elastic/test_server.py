@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from steward.adapters.node.elastic_start import free_port
 from steward.elastic.run import Run
 from steward.elastic.server import Coordinator
 from tests.fakes.until import FACT_S
@@ -222,3 +224,37 @@ def test_an_order_that_is_malformed_ends_the_relays_line_only(tmp_path: Path) ->
         assert coordinator.run.generation == 0
 
     coordinated(tmp_path, story)
+
+
+def test_a_run_that_was_requeued_takes_over_nothing_of_its_last_run(tmp_path: Path) -> None:
+    """The folder is the job's; each run has a token of its own."""
+
+    def kept_by(token: str) -> Coordinator:
+        return Coordinator("7", Run(base=2, sizes=(), grace_s=30), tmp_path, token)
+
+    first = kept_by("word")
+    first.run.generation, first.run.members, first.run.trained = 5, ("n1", "n2", "n3"), True
+    first.keep()
+    same, next_one = kept_by("word"), kept_by("another")
+    same.restore()
+    next_one.restore()
+    assert (same.run.state, same.run.generation, same.run.trained) == ("running", 5, True)
+    assert (next_one.run.state, next_one.run.generation, next_one.run.trained) == ("waiting", 0, False)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_without_an_address_it_is_reached_at_all_of_the_machines(tmp_path: Path, host: str) -> None:
+    async def story() -> None:
+        stopped = asyncio.Event()
+        coordinator = Coordinator("7", Run(base=1, sizes=(), grace_s=30), tmp_path, "word", silent_s=60)
+        port = free_port(os.getpid())
+        served = asyncio.create_task(coordinator.serve("", port, stopped))
+        while not (tmp_path / "address").exists():
+            await asyncio.sleep(0.01)
+        agent = Agent(*await asyncio.open_connection(host, port))
+        await agent.join("n1")
+        assert (await agent.hear("form"))["world"] == 1
+        stopped.set()
+        await served
+
+    asyncio.run(story())

@@ -1,5 +1,6 @@
 """Has things done for an elastic run in its user's name, and finds who listens at its coordinator's socket."""
 
+import errno
 import json
 import os
 import socket
@@ -72,13 +73,21 @@ def free_port(seed: int) -> int:
     """A port that nobody listens at now. Raises Retryable where there is none."""
     for offset in range(_PORTS):
         port = _FIRST_PORT + (seed * 7919 + offset) % _PORTS
-        with socket.socket() as tried:
-            try:
-                tried.bind(("", port))
-            except OSError:
-                continue
+        if _is_free(socket.AF_INET, port) and _is_free(socket.AF_INET6, port):
             return port
     raise Retryable("no port is free for an elastic run")
+
+
+def _is_free(family: socket.AddressFamily, port: int) -> bool:
+    """Also where the machine has no such addresses."""
+    try:
+        with socket.socket(family) as tried:
+            if family == socket.AF_INET6:
+                tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            tried.bind(("", port))
+    except OSError as error:
+        return error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+    return True
 
 
 def address_towards(host: str, port: int) -> str:
