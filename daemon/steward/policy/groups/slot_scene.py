@@ -131,6 +131,18 @@ class SlotScene:
     def is_agent_gone(self) -> bool:
         return self.view is None or not self.view.connected
 
+    @property
+    def may_come_back(self) -> bool:
+        """Agents have not had the time to connect again since the head's start."""
+        due = self.draft.seen.agents_since + self.draft.want.repair.agents_grace_s
+        self.draft.wake(due)
+        return self.draft.now < due
+
+    @property
+    def is_in_service(self) -> bool:
+        """Slurm starts jobs on its node, whose machine answers it."""
+        return self.is_compute and self.node is not None and self.node.is_schedulable
+
 
 _MARKS = {
     Purpose.STAY: HOLD,
