@@ -190,6 +190,18 @@ def test_a_machine_of_an_ended_cluster_whose_name_another_slots_machine_has_is_e
     assert terminated(seen.then(60)) == ["i-7"]
 
 
+def test_so_is_one_that_a_repair_asked_for_whose_slot_is_gone() -> None:
+    repair = repaired(a_slot_at(SlotStep.END), Step.CLOSED).memory.cases
+    leaving = with_slot(nothing_there(a_slot_at(SlotStep.END)), purpose=Purpose.LEAVE)
+    small = with_group(leaving, goal=Goal(target=0), good=Goal(target=0))
+    gone = replace(small, memory=replace(small.memory, cases=repair)).then(60).then(60)
+    assert not gone.memory.slots
+    made = Instance(id=InstanceId("i-7"), node=n(NODE), state=InstanceState.RUNNING, token="c1-0-1")
+    came = gone.see(instances={made.id: made}).then(59)
+    assert terminated(came) == []
+    assert terminated(came.then(1)) == ["i-7"]
+
+
 def test_a_machine_of_somebody_else_is_never_ended() -> None:
     picture = a_slot_at(SlotStep.SERVING)
     for token in ("", "other-1-0", "abcdef01234-1-0"):

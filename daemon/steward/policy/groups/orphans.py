@@ -17,12 +17,13 @@ SEEN_FOR_S = 60.0
 """Seen twice at least this far apart: a slot that is just being made or ended is not an orphan's."""
 
 ENDED = "ended:"
-"""How the note begins that a cluster of this id has ended. Its last machines may come as long as it is kept."""
+"""How the note begins that a cluster of this id has ended, or that the slot of a repair of this id is gone. Its last
+machines may come as long as it is kept."""
 
 
 def settle_orphans(draft: Draft) -> None:
     """End instances that carry a token of this cluster's slots and belong to none, and those that came after their
-    cluster ended; say once what is somebody else's."""
+    cluster, or the slot for whose repair they were made, was gone; say once what is somebody else's."""
     if not draft.provider_is_fresh:
         return
     if draft.cluster is not None:
@@ -66,11 +67,11 @@ def _is_of(record: SlotRecord | None, instance: Instance) -> bool:
     return instance.token == record.token or instance.id == record.instance
 
 
-def _settle_rest(cluster: str, draft: Draft) -> None:
-    """A launch may have been under way when the cluster ended, or made a machine though it failed."""
+def _settle_rest(id: str, draft: Draft) -> None:
+    """A launch may have been under way at the end, or made a machine though it failed."""
     for instance in draft.seen.instances.values():
         is_there = instance.state is not InstanceState.GONE
-        if is_there and instance.token.startswith(f"{cluster}-") and not _is_used(instance, draft):
+        if is_there and instance.token.startswith(f"{id}-") and not _is_used(instance, draft):
             _settle(instance, draft)
 
 
