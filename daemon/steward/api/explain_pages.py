@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from steward.api.auth import Gatekeeper
+from steward.api.hosts import path_of
 from steward.api.shapes import event_shape
 from steward.api.source import Source
 from steward.api.turns import Turns
@@ -38,7 +39,7 @@ def explain_routes(source: Source, gatekeeper: Gatekeeper, reads: Turns, heavy: 
         snapshot = source.snapshot()
         id = job_of(str(request.path_params["job"]), snapshot)
         known, proof = snapshot.memory.jobs.get(id), request.headers.get("authorization", "")
-        private = known is not None and gatekeeper.may_read_of(known.uid, proof, request.method, request.url.path)
+        private = known is not None and gatekeeper.may_read_of(known.uid, proof, request.method, path_of(request))
         return explained_job(id, source, snapshot, private=private)
 
     def group(request: Request) -> Response:

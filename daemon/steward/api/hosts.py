@@ -9,6 +9,7 @@ import os
 from collections.abc import Collection
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -21,6 +22,12 @@ def own_names(*configured: str) -> frozenset[str]:
     """`localhost`, this machine's name with and without its domain, and those of the settings."""
     machine = os.uname().nodename
     return frozenset(name.lower() for name in ("localhost", machine, machine.partition(".")[0], *configured) if name)
+
+
+def path_of(request: Request) -> str:
+    """The path for which the page was chosen, and for which a proof must be good. `request.url` has the caller's Host
+    in it, which some versions of Starlette take for a part of the path."""
+    return str(request.scope["path"])
 
 
 class OwnHosts:

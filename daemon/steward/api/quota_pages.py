@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from steward.api.auth import Gatekeeper
 from steward.api.body import read_body
+from steward.api.hosts import path_of
 from steward.api.json11.errors import ApiError
 from steward.api.operations.quota_wish import config_shape, quota_wish, scheduler_shape, scheduler_wish
 from steward.api.quota_changes import capacity_of, changes, warnings
@@ -161,7 +162,7 @@ def _proved(gatekeeper: Gatekeeper, page: Callable[[str, Json], Json]) -> Callab
     async def serve(request: Request) -> Response:
         body = await read_body(request)
         who = await run_in_threadpool(
-            gatekeeper.admit, request.headers.get("authorization", ""), request.method, request.url.path, body
+            gatekeeper.admit, request.headers.get("authorization", ""), request.method, path_of(request), body
         )
         try:
             said = json.loads(body)

@@ -29,7 +29,7 @@ from steward.api.elastic_pages import change_run, runs_view
 from steward.api.events import EventChoice, channels_view, choose_events, test_channels
 from steward.api.examination import Examination
 from steward.api.explain_pages import explain_routes, job_number
-from steward.api.hosts import OwnHosts, own_names
+from steward.api.hosts import OwnHosts, own_names, path_of
 from steward.api.late import Endpoint
 from steward.api.news import News
 from steward.api.page import page_routes
@@ -182,7 +182,7 @@ class Pages:
         """Who may change things, and what he said."""
         body = await read_body(request)
         who = await run_in_threadpool(
-            self._gatekeeper.admit, request.headers.get("authorization", ""), request.method, request.url.path, body
+            self._gatekeeper.admit, request.headers.get("authorization", ""), request.method, path_of(request), body
         )
         return who, words_of(body)
 

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from steward.api.auth import Gatekeeper, Unproved
 from steward.api.explain_pages import explained_job, job_of, unknown_job
-from steward.api.hosts import OwnHosts
+from steward.api.hosts import OwnHosts, path_of
 from steward.api.json11.errors import ApiError
 from steward.api.limits import Limits
 from steward.api.report_pages import history_page, report_page
@@ -62,7 +62,7 @@ class UserPages:
 
     def _asker(self, request: Request) -> Asker:
         proof = request.headers.get("authorization", "")
-        asker = self._gatekeeper.asker(proof, request.method, request.url.path)
+        asker = self._gatekeeper.asker(proof, request.method, path_of(request))
         self._limits.take(str(asker.uid), read=True)
         return asker
 

@@ -5,6 +5,14 @@ from enum import Enum
 
 from steward.model.ids import NodeName
 
+_RESERVED = frozenset({"ALL", "DEFAULT"})
+
+
+def is_reserved(name: str) -> bool:
+    """Slurm means something else by this name, in any case of letters: no partition, nor a group behind one, may have
+    it."""
+    return name.upper() in _RESERVED
+
 
 class PartitionState(Enum):
     """UP starts jobs; DOWN queues them and starts none (a closed gate); running jobs go on in all of them."""

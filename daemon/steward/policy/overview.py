@@ -30,7 +30,7 @@ class Overview:
         self._priorities_of: dict[str, Sequence[int]] = {}
 
     def noted_of(self, prefix: str) -> list[NodeName]:
-        """Nodes of which a note `<prefix><node>` was there."""
+        """Nodes (or what else the prefix is followed by) of which a note `<prefix><node>` was there."""
         return self._ground.once(prefix, (self._noted,), lambda: self._find_noted(prefix))
 
     def _find_noted(self, prefix: str) -> list[NodeName]:

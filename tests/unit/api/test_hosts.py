@@ -4,12 +4,15 @@ import os
 
 import pytest
 import requests
+from starlette.requests import Request
 
-from steward.api.hosts import own_names
+from steward.api.hosts import own_names, path_of
 from steward.head.choose import host_names
+from steward.model.access import payload
 from steward.model.settings.parse import parse
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.aws_bench import signed
+from tests.fakes.munge import FakeMunge
 from tests.fakes.until import FACT_S
 
 MACHINE = os.uname().nodename
@@ -42,6 +45,21 @@ def test_a_request_signed_for_another_endpoint_is_not_taken(api: ApiBench) -> No
     headers = signed("ListClusters", b"{}", url=url) | {"Host": "api.sagemaker.us-east-1.amazonaws.com"}
     answer = requests.post(api.url, data=b"{}", headers=headers, timeout=FACT_S)
     assert (answer.status_code, "not a name of this head" in answer.json()["message"]) == (421, True)
+
+
+@pytest.mark.parametrize("after", ["/v1/resume-actions?x=", "/v1/resume-actions#"])
+def test_no_host_makes_a_proof_for_one_page_good_for_another(api: ApiBench, after: str) -> None:
+    proof = FakeMunge(api.munged, 0).encode(payload("POST", "/v1/resume-actions", b"{}"))
+    headers = {"Host": f"127.0.0.1:6860{after}", "Authorization": f"MUNGE {proof}"}
+    answer = requests.post(f"{api.url}/v1/pause", data=b"{}", headers=headers, timeout=FACT_S)
+    assert answer.status_code == 403
+    assert "made for another request" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:6860/v1/resume-actions?x=", "localhost:/v1/resume-actions#"])
+def test_the_path_of_a_request_is_never_of_its_host(host: str) -> None:
+    scope = {"type": "http", "method": "POST", "path": "/v1/pause", "headers": [(b"host", host.encode())]}
+    assert path_of(Request(scope)) == "/v1/pause"
 
 
 def test_the_names_of_the_settings_are_taken() -> None:

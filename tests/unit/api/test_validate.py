@@ -86,9 +86,15 @@ def test_other_times_are_refused(time: Any) -> None:
     assert "at 'creationTimeAfter'" in refusal("ListClusters", CreationTimeAfter=time)
 
 
-@pytest.mark.parametrize("count", [True, 1.0, "1", [1], 2**40])
+@pytest.mark.parametrize("count", [True, 1.0, "1", [1], 2**40, 10**400, -(10**400)], ids=range(7))
 def test_what_is_not_an_integer_is_refused(count: Any) -> None:
     assert "at 'instanceGroups.1.member.instanceCount'" in refused_group(InstanceCount=count)
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), float("inf")], ids=range(3))
+def test_a_number_that_no_double_holds_is_refused(number: float) -> None:
+    resources = {"ComputeQuotaResources": [{"InstanceType": "ml.p5.48xlarge", "VCpu": number}]}
+    assert "Member must be a finite number" in quota_refusal(resources)
 
 
 def test_a_site_may_have_machine_types_of_its_own() -> None:
@@ -190,6 +196,12 @@ def test_what_is_not_plain_json_is_refused(body: bytes, why: str) -> None:
 
 def test_an_empty_body_is_an_empty_object() -> None:
     assert route.parse(b"") == {}
+
+
+def quota_refusal(config: dict[str, Any]) -> str:
+    arn = "arn:aws:sagemaker:steward-1:000000000000:cluster/abcdef012345"
+    fields = {"ClusterArn": arn, "ComputeQuotaConfig": config, "ComputeQuotaTarget": {"TeamName": "t"}}
+    return refusal("CreateComputeQuota", Name="q", **fields)
 
 
 def quota(team: str) -> dict[str, Any]:

@@ -1,11 +1,14 @@
 """`explain` of groups, of their nodes, and of jobs that wait before a closed gate."""
 
+from dataclasses import replace
 from typing import Any
 
+from steward.model.capacity_policy import Pool
 from steward.model.group import Goal, GroupStatus, Rollout, RolloutState, Version
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.node import Reason
+from steward.model.observed import Freshness
 from steward.model.partition import Gate
 from steward.model.slot import Hitch, Purpose, SlotStep
 from steward.views.explain import explain_job, explain_node
@@ -13,6 +16,7 @@ from steward.views.explain_group import explain_group
 from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.orders import after, an_update, workers
 from tests.builders.picture import T0, n
+from tests.builders.want import but
 
 CLOSED = Gate(partition="dev", open=False, set_at=T0, why="group workers waits for its minimum")
 
@@ -73,6 +77,15 @@ def test_a_new_group_goes_back_to_nothing() -> None:
 def test_a_missing_slot_tells_what_failed_and_when_it_is_tried_again() -> None:
     text = of_group(gated())
     assert "workers-3: waiting since 30 s; failed 3 times (capacity): no capacity for ml.p5; next try in 90 s." in text
+
+
+def test_a_slot_whose_machine_the_provider_does_not_list_tells_what_to_do() -> None:
+    waiting = gated(tries=0, hitch=Hitch.NONE, trouble="", next_try=0.0)
+    pools = {"workers": Pool(group="workers", nodes=(n("workers-3"),), fixed=False)}
+    want = replace(waiting.want, capacity=but(waiting.want.capacity, pools=pools))
+    unlisted = waiting.see(instances={}, provider=Freshness.FRESH)
+    text = of_group(replace(unlisted, want=want))
+    assert "waits: a machine that the provider does not list runs under its name; have it listed, or end it" in text
 
 
 def test_the_gate_is_told_with_its_reason_or_that_somebody_else_set_it() -> None:

@@ -107,6 +107,8 @@ def test_a_head_without_capacity_makes_no_cluster() -> None:
         ((a_controller(count=2),), "InstanceCount must be 1, not 2"),
         ((a_controller(count=0),), "InstanceCount must be 1, not 0"),
         ((a_controller(partition="dev"),), "Partitions can only be assigned to Compute node types"),
+        ((a_controller(), workers(partition="All")), "All is a word of Slurm's"),
+        ((a_controller(), a_wish("default", 2, role=Role.COMPUTE, partition="dev")), "default is a word of Slurm's"),
         ((a_controller(), workers(2, minimum=3)), "MinInstanceCount 3 is above InstanceCount 2"),
         ((a_controller(), workers(), workers()), "InstanceGroups names workers more than once"),
         ((a_controller(), workers(on_start_checks=("MultiNodeTrainingValidation",))), "no such deep check; there are"),
@@ -117,6 +119,14 @@ def test_impossible_groups_are_refused(wishes: tuple[GroupWish, ...], text: str)
     kind, said = refused(a_creation(*wishes), nothing())
     assert kind is RefusalKind.VALIDATION
     assert text in said
+
+
+def test_a_group_whose_partition_steward_does_not_write_may_have_a_word_of_slurm_as_its_name() -> None:
+    wishes = (a_controller(), a_wish("all", 1, role=Role.LOGIN), a_wish("default", 1, role=Role.COMPUTE))
+    assert set(after(a_creation(*wishes), nothing()).memory.groups) == {"controller", "all", "default"}
+    lent = with_rules(nothing(), owned_partitions=frozenset({"dev"}))
+    named = a_wish("default", 1, role=Role.COMPUTE, partition="dev")
+    assert "default" in after(a_creation(a_controller(), named), lent).memory.groups
 
 
 def test_a_cluster_without_groups_is_refused() -> None:

@@ -119,6 +119,7 @@ def test_a_deleted_group_is_going_and_wants_nothing() -> None:
         (an_update(a_controller(count=2)), RefusalKind.VALIDATION, "InstanceCount must be 1, not 2"),
         (an_update(a_controller("second")), RefusalKind.VALIDATION, "2 Controller Groups found"),
         (an_update(workers(2, minimum=3)), RefusalKind.VALIDATION, "MinInstanceCount 3 is above InstanceCount 2"),
+        (an_update(workers(partition="default")), RefusalKind.VALIDATION, "default is a word of Slurm's"),
         (an_update(workers(), workers()), RefusalKind.VALIDATION, "more than once"),
         (an_update(cluster="other"), RefusalKind.NOT_FOUND, "Cluster other is not known."),
         (an_update(cluster=ARN.replace("abcdef", "abcdee")), RefusalKind.NOT_FOUND, "is not known"),

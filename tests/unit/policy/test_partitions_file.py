@@ -1,11 +1,26 @@
 """Our file of partitions: what is in it, when it is written, and how long a partition stays there."""
 
+from steward.adapters.slurm.partition_lines import parse
 from steward.model.action import WritePartitions
 from steward.model.capacity_policy import Pool
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase
 from steward.ports import Permanent
-from tests.builders.gates import DOWN, GATED, SERVING, UP, decide, dev, files, head, regrouped, set_gates, shown, then
+from tests.builders.gates import (
+    DOWN,
+    GATED,
+    SERVING,
+    UP,
+    decide,
+    dev,
+    files,
+    head,
+    kinds,
+    regrouped,
+    set_gates,
+    shown,
+    then,
+)
 from tests.builders.picture import n
 
 
@@ -26,6 +41,17 @@ def test_nodes_of_slurm_conf_are_named_and_others_come_by_their_feature() -> Non
     (text,) = files(decide(picture.see(nodes={**nodes, n("n3"): dynamic})))
 
     assert "NodeSet=steward-w Feature=w Nodes=n[1-2]\n" in text
+
+
+def test_words_of_slurm_are_told_once_and_keep_nothing_else_out_of_the_file() -> None:
+    groups = (dev(GATED, name="all"), dev(GATED), dev(GATED, name="x", partition="Default"))
+    picture = head(*groups, state=None, owned=False)
+    plan = decide(picture)
+
+    (text,) = files(plan)
+    assert parse(text).members == {"dev": ("steward-w",)}
+    assert kinds(plan).count("gate.reserved") == 2
+    assert "gate.reserved" not in kinds(decide(then(picture)))
 
 
 def test_the_file_always_says_what_we_wish_now() -> None:

@@ -4,14 +4,25 @@ from dataclasses import replace
 
 from steward.model.action import CheckNow, LaunchInstance, SetUpNode, TerminateInstance
 from steward.model.case import Case, Step, Trigger
-from steward.model.group import Goal
+from steward.model.group import ClusterStatus, Goal, GroupStatus
 from steward.model.health import Advice, Incarnation
 from steward.model.ids import BootId, CaseId, InstanceId
 from steward.model.instance import Instance, InstanceState
+from steward.model.node import Node, NodeBase
 from steward.model.setup import Lifecycle, SetupState
 from steward.model.slot import Purpose, SlotStep
 from steward.model.why import Why
-from tests.builders.capacity import NODE, a_slot_at, reported, slot, with_group, with_slot
+from tests.builders.capacity import (
+    LOGICAL,
+    NODE,
+    a_slot_at,
+    asked,
+    nothing_there,
+    reported,
+    slot,
+    with_group,
+    with_slot,
+)
 from tests.builders.picture import T0, Picture, n
 
 SCRIPTS = Lifecycle(source="file:///scripts", on_create="on_create.sh")
@@ -125,6 +136,70 @@ def test_a_machine_of_ours_without_a_slot_is_ended_after_a_minute() -> None:
     assert with_orphan.then(59).plan().actions == ()
     ends = with_orphan.then(60).plan().actions
     assert [a.instance for a in ends if isinstance(a, TerminateInstance)] == ["i-9"]
+
+
+def ended_cluster() -> Picture:
+    """The last slot's launch is under way, and has been for a while, when its cluster is deleted."""
+    launched = T0 - 100
+    picture = with_slot(nothing_there(a_slot_at(SlotStep.LAUNCH)), instance=None, launched=launched)
+    picture = asked(picture, f"launch:{LOGICAL}-0:{launched:.3f}", ago_s=50)
+    picture = with_group(picture, status=GroupStatus.DELETING, goal=Goal(target=0))
+    assert picture.memory.cluster is not None
+    cluster = replace(picture.memory.cluster, status=ClusterStatus.DELETING)
+    picture = replace(picture, memory=replace(picture.memory, cluster=cluster)).then(5).then(15).then(5)
+    assert picture.memory.cluster is None
+    return picture
+
+
+def late(picture: Picture, node: str = NODE) -> Picture:
+    """The machine that was asked for is there after all."""
+    made = Instance(id=InstanceId("i-7"), node=n(node), state=InstanceState.RUNNING, token=f"{LOGICAL}-0")
+    return picture.see(instances={made.id: made})
+
+
+def terminated(picture: Picture) -> list[str]:
+    return [action.instance for action in picture.plan().actions if isinstance(action, TerminateInstance)]
+
+
+def test_a_machine_that_comes_after_its_cluster_ended_is_ended_after_a_minute_and_told() -> None:
+    came = late(ended_cluster().then(1800)).then(59)
+    assert terminated(came) == []
+    assert terminated(came.then(1)) == ["i-7"]
+    assert "instance.orphan" in kinds(came.then(1))
+
+
+def test_such_a_machine_is_let_be_once_another_clusters_slot_or_a_job_has_it() -> None:
+    came = late(ended_cluster())
+    busy = came.see(nodes={n(NODE): Node(name=n(NODE), base=NodeBase.ALLOCATED)})
+    assert terminated(busy.then(60).then(60)) == []
+    taken = a_slot_at(SlotStep.SERVING, slot={"instance": InstanceId("i-7")})
+    assert taken.memory.cluster is not None
+    other = replace(taken.memory.cluster, id="another00000")
+    later = replace(taken, memory=replace(taken.memory, cluster=other, noted=came.memory.noted))
+    assert terminated(late(later).then(60).then(60)) == []
+
+
+def test_a_machine_of_an_ended_cluster_whose_name_another_slots_machine_has_is_ended() -> None:
+    taken = a_slot_at(SlotStep.SERVING)
+    assert taken.memory.cluster is not None
+    other = replace(taken.memory.cluster, id="another00000")
+    noted = ended_cluster().memory.noted
+    later = replace(taken, memory=replace(taken.memory, cluster=other, noted=noted))
+    made = Instance(id=InstanceId("i-7"), node=n(NODE), state=InstanceState.RUNNING, token=f"{LOGICAL}-7")
+    seen = later.see(instances={**later.seen.instances, made.id: made})
+    assert terminated(seen.then(60)) == ["i-7"]
+
+
+def test_so_is_one_that_a_repair_asked_for_whose_slot_is_gone() -> None:
+    repair = repaired(a_slot_at(SlotStep.END), Step.CLOSED).memory.cases
+    leaving = with_slot(nothing_there(a_slot_at(SlotStep.END)), purpose=Purpose.LEAVE)
+    small = with_group(leaving, goal=Goal(target=0), good=Goal(target=0))
+    gone = replace(small, memory=replace(small.memory, cases=repair)).then(60).then(60)
+    assert not gone.memory.slots
+    made = Instance(id=InstanceId("i-7"), node=n(NODE), state=InstanceState.RUNNING, token="c1-0-1")
+    came = gone.see(instances={made.id: made}).then(59)
+    assert terminated(came) == []
+    assert terminated(came.then(1)) == ["i-7"]
 
 
 def test_a_machine_of_somebody_else_is_never_ended() -> None:

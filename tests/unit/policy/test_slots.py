@@ -102,7 +102,7 @@ def test_a_node_that_somebody_else_took_out_is_left_as_it_is_and_its_machine_is_
 
 
 def test_jobs_on_a_machine_that_is_gone_are_told_so() -> None:
-    assert planned(known_to_slurm(base=NodeBase.ALLOCATED)) == [DownNode]
+    assert planned(with_slot(known_to_slurm(base=NodeBase.ALLOCATED), launches=1)) == [DownNode]
 
 
 def test_a_stopped_machine_that_bears_the_name_is_neither_ended_nor_doubled() -> None:
@@ -110,6 +110,32 @@ def test_a_stopped_machine_that_bears_the_name_is_neither_ended_nor_doubled() ->
     picture = known_to_slurm().drained(NODE, MARK)
     seen = picture.see(instances={stopped.id: replace(stopped, state=InstanceState.STOPPED, token="")})
     assert planned(seen) == []
+
+
+def in_use(picture: Picture) -> Picture:
+    """An agent speaks for the node of a slot that has no machine, and a job runs there; the provider lists nothing."""
+    there = pooled(with_slot(picture, instance=None)).see(instances={})
+    return there.node(NODE, base=NodeBase.ALLOCATED, flags=frozenset(), reason=None).job(7, on=(NODE,))
+
+
+@pytest.mark.parametrize("launches", [0, 1])
+def test_a_machine_that_the_provider_does_not_list_keeps_its_jobs_and_its_name(launches: int) -> None:
+    busy = with_slot(in_use(a_slot_at(SlotStep.WAITING)), launches=launches)
+    for _ in range(3):
+        busy = busy.then(3600)
+        assert planned(busy) == []
+
+
+def test_so_does_one_whose_agent_is_away_or_whose_node_somebody_took_out() -> None:
+    busy = in_use(a_slot_at(SlotStep.WAITING)).then(3600)
+    assert planned(busy.see(agents={})) == []
+    assert planned(busy.drained(NODE, "maintenance")) == []
+
+
+def test_an_idle_one_is_let_be_until_its_agent_had_the_time_to_connect_to_a_new_head() -> None:
+    idle = known_to_slurm().see(agents_since=T0 - 1)
+    assert planned(idle) == []
+    assert planned(idle.then(3600)) == [DrainNode]
 
 
 def test_a_dynamic_node_that_registers_itself_drained_gets_our_mark() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from steward.adapters.process import show
 from steward.adapters.slurm.words import expand
 from steward.model.ids import NodeName
+from steward.model.partition import is_reserved
 from steward.ports import Permanent, Retryable
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,1023}")
@@ -88,6 +89,6 @@ def _new(name: str, known: Mapping[str, object]) -> str:
 
 
 def _name(name: str) -> str:
-    if not _NAME.fullmatch(name) or name.upper() in ("ALL", "DEFAULT"):
+    if not _NAME.fullmatch(name) or is_reserved(name):
         raise ValueError(f"no name: {name!r}")
     return name

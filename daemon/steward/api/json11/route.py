@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from steward.api.audit import Audit
 from steward.api.body import is_declared_longer
+from steward.api.hosts import path_of
 from steward.api.identify import Door
 from steward.api.json11 import validate
 from steward.api.json11.errors import CONTENT_TYPE, ApiError, Code
@@ -74,7 +75,7 @@ class Json11:
         return Received(
             id=number,
             method=request.method,
-            path=request.url.path,
+            path=path_of(request),
             query=request.scope["query_string"].decode("latin-1"),
             headers=tuple((name.lower(), value) for name, value in request.headers.items()),
             body=body,

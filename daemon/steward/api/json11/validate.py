@@ -184,12 +184,20 @@ def of_number(shape: Shape, number: float) -> Iterator[str]:
     bits = _INT_BITS.get(shape.type_name)
     lowest = shape.metadata.get("min", None if bits is None else -(2**bits))
     highest = shape.metadata.get("max", None if bits is None else 2**bits - 1)
-    if not math.isfinite(number):
+    if bits is None and not _is_finite(number):
         yield "Member must be a finite number"
     elif lowest is not None and number < lowest:
         yield f"Member must have value greater than or equal to {lowest}"
     elif highest is not None and number > highest:
         yield f"Member must have value less than or equal to {highest}"
+
+
+def _is_finite(number: float) -> bool:
+    """A whole number may be too long for a double."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
 
 
 def of_length(shape: Shape, length: int) -> Iterator[str]:

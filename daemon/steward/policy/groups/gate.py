@@ -17,7 +17,7 @@ from steward.model.events import Level
 from steward.model.group import Group, GroupStatus, Role
 from steward.model.ids import Key, NodeName
 from steward.model.node_names import fold
-from steward.model.partition import Gate, Partition, PartitionState
+from steward.model.partition import Gate, Partition, PartitionState, is_reserved
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.count import current
@@ -185,7 +185,7 @@ def _is_lent(name: str, draft: Draft) -> bool:
 
 def _keep_file(wishes: Mapping[str, GateWish], draft: Draft) -> None:
     """Ask for the file when its text is new, when it was refused, and when Slurm does not show what is in it."""
-    kept = {name: wish for name, wish in wishes.items() if wish.groups or _has_jobs(name, draft)}
+    kept = {n: w for n, w in wishes.items() if (w.groups or _has_jobs(n, draft)) and _can_be_written(n, draft)}
     if not draft.want.capacity.has_include or not (kept or _asked_files(draft)):
         return
     text = partitions_text(_shape(wish, draft) for wish in kept.values())
@@ -201,6 +201,14 @@ def _keep_file(wishes: Mapping[str, GateWish], draft: Draft) -> None:
         _set(Gate(partition=name, open=kept[name].open, set_at=draft.now, why=str(kept[name].why)), draft)
 
 
+def _can_be_written(name: str, draft: Draft) -> bool:
+    """Such names are refused today, but may be remembered: with one wrong word Slurm takes nothing of the file."""
+    if is_reserved(name):
+        text = f"{name} is not in Steward's file of partitions: it is a word of Slurm's; make its group anew"
+        draft.tell("gate.reserved", text, once=f"gate.reserved:{name}", level=Level.WARNING)
+    return not is_reserved(name)
+
+
 def _asked_files(draft: Draft) -> set[Key]:
     return {key for key in draft.asked if key.startswith(_FILE)}
 
@@ -212,7 +220,8 @@ def _is_amiss(key: Key, kept: Mapping[str, GateWish], draft: Draft) -> bool:
 
 
 def _shape(wish: GateWish, draft: Draft) -> PartitionShape:
-    members = {group.name: nodes_of_conf(group.name, draft) for group in wish.groups}
+    names = [group.name for group in wish.groups if _can_be_written(group.name, draft)]
+    members = {name: nodes_of_conf(name, draft) for name in names}
     return PartitionShape(name=wish.partition, open=wish.open, members=members)
 
 

@@ -11,6 +11,7 @@ from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.count import current, serves, staying
+from steward.policy.groups.orphans import ENDED
 from steward.policy.groups.slot_cases import close_case
 from steward.policy.groups.slot_of import mint, taken_names
 from steward.policy.groups.victims import choose
@@ -97,6 +98,7 @@ def _drop_ended(draft: Draft) -> None:
     cluster: Cluster | None = draft.cluster
     if cluster is not None and cluster.status is ClusterStatus.DELETING and not draft.groups:
         draft.cluster = None
+        draft.noted[f"{ENDED}{cluster.id}"] = draft.now
         draft.tell("cluster.deleted", f"cluster {cluster.name} is deleted")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from steward.model.action import TerminateInstance
 from steward.model.case import Step
 from steward.model.events import Level
+from steward.model.group import Cluster
 from steward.model.ids import CaseId, InstanceId, Key, NodeName
 from steward.model.instance import Instance, InstanceState
 from steward.model.slot import SlotRecord, SlotStep
@@ -15,13 +16,25 @@ from steward.policy.draft import Draft
 SEEN_FOR_S = 60.0
 """Seen twice at least this far apart: a slot that is just being made or ended is not an orphan's."""
 
+ENDED = "ended:"
+"""How the note begins that a cluster of this id has ended, or that the slot of a repair of this id is gone. Its last
+machines may come as long as it is kept."""
+
 
 def settle_orphans(draft: Draft) -> None:
-    """End instances that carry a token of this cluster's slots and belong to none; say once what is somebody else's."""
-    if draft.cluster is None or not draft.provider_is_fresh:
+    """End instances that carry a token of this cluster's slots and belong to none, and those that came after their
+    cluster, or the slot for whose repair they were made, was gone; say once what is somebody else's."""
+    if not draft.provider_is_fresh:
         return
-    ours, records = f"{draft.cluster.id}-", draft.slots.unchanged
-    of = (draft.seen.instances, records if records is not None else object(), draft.cluster.id)
+    if draft.cluster is not None:
+        _settle_strays(draft.cluster, draft)
+    for id in draft.overview.noted_of(ENDED):
+        _settle_rest(id, draft)
+
+
+def _settle_strays(cluster: Cluster, draft: Draft) -> None:
+    ours, records = f"{cluster.id}-", draft.slots.unchanged
+    of = (draft.seen.instances, records if records is not None else object(), cluster.id)
     for instance in draft.ground.once("strays", of, lambda: _strays(ours, draft)):
         if instance.token.startswith(ours):
             _settle(instance, draft)
@@ -52,6 +65,22 @@ def _is_of(record: SlotRecord | None, instance: Instance) -> bool:
     if record is None or record.step is SlotStep.END:
         return record is not None
     return instance.token == record.token or instance.id == record.instance
+
+
+def _settle_rest(id: str, draft: Draft) -> None:
+    """A launch may have been under way at the end, or made a machine though it failed."""
+    for instance in draft.seen.instances.values():
+        is_there = instance.state is not InstanceState.GONE
+        if is_there and instance.token.startswith(f"{id}-") and not _is_used(instance, draft):
+            _settle(instance, draft)
+
+
+def _is_used(instance: Instance, draft: Draft) -> bool:
+    """A slot of a later cluster took it, or, where there is none, jobs or the pool of its node did."""
+    record, node = draft.slots.get(instance.node), draft.seen.nodes.get(instance.node)
+    if record is not None or node is None:
+        return record is not None and record.instance == instance.id
+    return node.is_busy or (node.is_schedulable and instance.node in draft.want.slots)
 
 
 def _settle(instance: Instance, draft: Draft) -> None:

@@ -59,8 +59,7 @@ def _found(scene: SlotScene) -> bool:
 
 def _serves(scene: SlotScene) -> bool:
     """A machine that is in service, with no scripts to run, goes on serving; cases see to its faults."""
-    node = scene.node
-    in_service = scene.is_compute and node is not None and node.is_schedulable and not scene.is_agent_gone
+    in_service = scene.is_in_service and not scene.is_agent_gone
     return scene.pool is not None and in_service and not scene.group.lifecycle.has_scripts and _found(scene)
 
 
@@ -159,9 +158,7 @@ def _is_there(scene: SlotScene) -> bool:
 def _speaks(scene: SlotScene) -> bool:
     """Whether the slot's agent is connected, or has not had the time to come back since the head's start: a list may be
     wrong."""
-    due = scene.draft.seen.agents_since + scene.draft.want.repair.agents_grace_s
-    scene.draft.wake(due)
-    return scene.incarnation is not None or scene.draft.now < due
+    return scene.incarnation is not None or scene.may_come_back
 
 
 def _is_missed(scene: SlotScene) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from steward.model.capacity_policy import Pool
 from steward.model.group import Group, Role
 from steward.model.health import Incarnation
-from steward.model.ids import Key
+from steward.model.ids import CaseId, Key
 from steward.model.instance import Instance
 from steward.model.mark import HOLD, LEAVE, RENEW, Mark
 from steward.model.node import Node
@@ -56,10 +56,18 @@ class SlotScene:
     @property
     def own(self) -> list[Instance]:
         """The slot's own instances that still exist: named in its record, or made for it or for a repair of it."""
-        record, draft = self.record, self.draft
-        made_for = (f"{record.logical}-", *(f"{id}-" for id in _repairs(record, draft)))
-        listed = draft.instances_of(record.node)
+        record = self.record
+        made_for = (f"{record.logical}-", *(f"{id}-" for id in self.repairs))
+        listed = self.draft.instances_of(record.node)
         return [i for i in listed if i.id == record.instance or i.token.startswith(made_for)]
+
+    @property
+    def repairs(self) -> list[CaseId]:
+        """Cases of the node since the slot exists; asked for only when the slot ends, or moves otherwise."""
+        record = self.record
+        if record.step not in (SlotStep.SERVING, SlotStep.DRAIN, SlotStep.BACKUP, SlotStep.END):
+            return []
+        return sorted(c.id for c in self.draft.cases.of(record.node) if c.opened >= record.created)
 
     @property
     def launched(self) -> Instance | None:
@@ -131,19 +139,24 @@ class SlotScene:
     def is_agent_gone(self) -> bool:
         return self.view is None or not self.view.connected
 
+    @property
+    def may_come_back(self) -> bool:
+        """Agents have not had the time to connect again since the head's start."""
+        due = self.draft.seen.agents_since + self.draft.want.repair.agents_grace_s
+        self.draft.wake(due)
+        return self.draft.now < due
+
+    @property
+    def is_in_service(self) -> bool:
+        """Slurm starts jobs on its node, whose machine answers it."""
+        return self.is_compute and self.node is not None and self.node.is_schedulable
+
 
 _MARKS = {
     Purpose.STAY: HOLD,
     Purpose.LEAVE: LEAVE,
     Purpose.RENEW: RENEW,
 }
-
-
-def _repairs(record: SlotRecord, draft: Draft) -> list[str]:
-    """Cases of the node since the slot exists; asked for only when the slot ends, or moves otherwise."""
-    if record.step not in (SlotStep.SERVING, SlotStep.DRAIN, SlotStep.BACKUP, SlotStep.END):
-        return []
-    return sorted(c.id for c in draft.cases.of(record.node) if c.opened >= record.created)
 
 
 def is_busy(scene: SlotScene) -> bool:

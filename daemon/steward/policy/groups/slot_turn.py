@@ -2,7 +2,7 @@
 
 from steward.model.group import Role
 from steward.model.slot import SlotStep
-from steward.policy.groups.slot_scene import LET_BE_S, SlotScene
+from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy
 from steward.policy.node.bring_up import why_paused
 
 
@@ -24,6 +24,8 @@ def why_not_yet(scene: SlotScene) -> str:
         return "waits for the provider: its machines cannot be listed now"
     if machine := _other_machine(scene):
         return f"waits: machine {machine} bears its name and does not run; start it, or end it"
+    if _is_held_by_stranger(scene):
+        return "waits: a machine that the provider does not list runs under its name; have it listed, or end it"
     if _waits_for_controller(scene):
         return "waits for the controller group"
     if draft.slots.launching >= draft.want.capacity.launches_at_once:
@@ -34,6 +36,16 @@ def why_not_yet(scene: SlotScene) -> str:
 def _other_machine(scene: SlotScene) -> str:
     """A stopped one that is not ours to end; two machines must not bear one name."""
     return next((instance.id for instance in scene.draft.instances_of(scene.record.node)), "")
+
+
+def _is_held_by_stranger(scene: SlotScene) -> bool:
+    """A machine is there that the slot never had, or does not have any more: its agent is connected, or Slurm has jobs
+    there. Neither are they ended nor is a second machine made, however long it takes."""
+    if scene.pool is None:
+        return False
+    if scene.record.launches == 0 and (not scene.is_agent_gone or (scene.is_in_service and is_busy(scene))):
+        return True
+    return scene.is_in_service and (not scene.is_agent_gone or scene.may_come_back)
 
 
 def _waits_for_controller(scene: SlotScene) -> bool:

@@ -8,6 +8,7 @@ from steward.model.group import Group
 from steward.model.ids import NodeName
 from steward.model.slot import Purpose, SlotRecord, SlotStep
 from steward.policy.draft import Draft
+from steward.policy.groups.orphans import ENDED
 from steward.policy.groups.slot_cases import close_case, follow_repair
 from steward.policy.groups.slot_facts import QUESTIONS, noted
 from steward.policy.groups.slot_scene import SlotScene
@@ -91,5 +92,7 @@ def _enter(scene: SlotScene, fact: SlotFact, step: SlotStep) -> SlotRecord:
 def _go(scene: SlotScene, fact: SlotFact) -> None:
     record, draft = scene.record, scene.draft
     draft.slots.forget(record)
+    for id in () if scene.is_fixed else scene.repairs:
+        draft.noted[f"{ENDED}{id}"] = draft.now
     text = f"{record.node}: {record.step.value} -> gone: {fact.value}"
     draft.tell("slot.gone", text, node=record.node, group=record.group)

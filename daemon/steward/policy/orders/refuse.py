@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from steward.model.capacity_policy import CapacityPolicy
 from steward.model.group import Cluster, ClusterStatus, Group, GroupStatus, Role
 from steward.model.order import GroupWish, Refusal, RefusalKind
+from steward.model.partition import is_reserved
 from steward.policy.orders.desk import Desk, is_going
 
 BUILT_IN = "ml."
@@ -142,6 +143,10 @@ def _check_partition(group: Group, desk: Desk) -> None:
     if group.role is not Role.COMPUTE:
         raise invalid(f"Instance group {group.name}: Partitions can only be assigned to Compute node types.")
     rules = desk.rules
+    is_written = rules.has_include and group.partition not in rules.owned_partitions
+    for name in (group.partition, group.name) if is_written else ():
+        if is_reserved(name):
+            raise invalid(f"Instance group {group.name}: {name} is a word of Slurm's; take another name.")
     if not rules.has_include and group.partition not in {*rules.owned_partitions, *_partitions_of_slurm(desk)}:
         raise invalid(
             f"Instance group {group.name}: Slurm has no partition {group.partition}. Add it to slurm.conf, or set "
