@@ -183,12 +183,20 @@ def keep_status(group: Group, draft: Draft) -> None:
 def needed(group: Group, draft: Draft) -> int:
     """The number of nodes that must be there before the group is in service: without continuous provisioning all of
     it."""
-    is_continuous = draft.cluster is None or draft.cluster.continuous
-    return group.goal.minimum if is_continuous else max(group.goal.minimum, group.goal.target)
+    return _needed(group.goal, draft)
+
+
+def _needed(goal: Goal, draft: Draft) -> int:
+    return goal.minimum if _is_continuous(draft) else max(goal.minimum, goal.target)
+
+
+def _is_continuous(draft: Draft) -> bool:
+    return draft.cluster is None or draft.cluster.continuous
 
 
 def _while_gated(group: Group, here: int, draft: Draft) -> None:
-    if here >= needed(group, draft) and not _waits_for_others(group, draft):
+    is_taken_back = _is_continuous(draft) and not _asks_more(group, draft)
+    if is_taken_back or (here >= needed(group, draft) and not _waits_for_others(group, draft)):
         _serve(group, here, draft)
         return
     since = group.minimum_since if group.minimum_since is not None else draft.now
@@ -202,7 +210,7 @@ def _while_gated(group: Group, here: int, draft: Draft) -> None:
 
 def _waits_for_others(group: Group, draft: Draft) -> bool:
     """Without continuous provisioning all groups come into service together, or none does."""
-    if draft.cluster is None or draft.cluster.continuous:
+    if _is_continuous(draft):
         return False
     if any(draft.noted.get(rolled_key(name)) == draft.now for name in draft.groups):
         return True
@@ -219,15 +227,22 @@ def _serve(group: Group, here: int, draft: Draft) -> None:
 
 
 def _on_new_goal(group: Group, here: int, draft: Draft) -> None:
-    """A new minimum that is not there closes the gate; every other new goal is good at once."""
-    is_same = group.good is not None and group.good.minimum == group.goal.minimum
-    is_continuous = draft.cluster is None or draft.cluster.continuous
-    if is_continuous and (is_same or here >= needed(group, draft)):
+    """A raised minimum that is not there closes the gate; every other new goal is good at once. Without continuous
+    provisioning all groups wait where one is to have more."""
+    waits = _asks_more(group, draft) and here < needed(group, draft)
+    if not _is_continuous(draft):
+        waits = any(_asks_more(each, draft) for each in draft.groups.values())
+    if not waits:
         draft.groups[group.name] = replace(group, good=group.goal)
         return
     status = GroupStatus.CREATING if group.good is None else GroupStatus.UPDATING
     draft.groups[group.name] = replace(group, status=status, minimum_since=draft.now)
     draft.wake(draft.now + draft.want.capacity.minimum_timeout_s)
+
+
+def _asks_more(group: Group, draft: Draft) -> bool:
+    """Whether it must have more nodes than it had to have when last in service."""
+    return needed(group, draft) > _needed(group.good or Goal(target=0), draft)
 
 
 def roll_back(group: Group, text: str, draft: Draft) -> None:
