@@ -166,6 +166,14 @@ def test_a_node_that_is_not_there_yet_can_be_deleted_by_its_logical_id() -> None
     assert done.memory.groups["workers"].goal.target == 3
 
 
+def test_a_deleted_node_that_drains_to_be_replaced_has_the_time_of_one_that_leaves() -> None:
+    drains = {"step": SlotStep.DRAIN, "purpose": Purpose.RENEW, "deadline": T0 + 80_000}
+    picture = an_api_cluster().slot("workers-1", **drains)
+    assert after(deletion("workers-1"), picture).memory.slots[n("workers-1")].deadline == T0
+    patient = with_rules(picture, drain_deadline_s=600.0)
+    assert after(deletion("workers-1"), patient).memory.slots[n("workers-1")].deadline == T0 + 600
+
+
 def test_a_node_that_is_named_twice_counts_once() -> None:
     order = deletion(ids=("box/workers-1", "box/workers-1"), logical_ids=(f"{ID}-1",))
     done = carried(order, an_api_cluster(workers=3))

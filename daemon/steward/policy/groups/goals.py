@@ -13,6 +13,7 @@ from steward.policy.draft import Draft
 from steward.policy.groups.count import current, serves, staying
 from steward.policy.groups.slot_cases import close_case
 from steward.policy.groups.slot_of import mint, taken_names
+from steward.policy.groups.slot_save import hurried
 from steward.policy.groups.victims import choose
 from steward.policy.node.bring_up import why_paused
 
@@ -73,18 +74,26 @@ def _add(group: Group, many: int, draft: Draft) -> None:
 def send_away(record: SlotRecord, text: str, draft: Draft) -> None:
     """The slot leaves: drained, backed up, ended."""
     why = Why(rule="slot.leave", text=text, evidence=(f"slot {record.logical} since {record.created:.0f}",))
-    draft.slots.keep(replace(record, purpose=Purpose.LEAVE, why=why))
+    _leave(record, why, draft)
+
+
+def _leave(record: SlotRecord, why: Why, draft: Draft) -> None:
+    draft.slots.keep(hurried(replace(record, purpose=Purpose.LEAVE, why=why), draft))
 
 
 def _heed_interruptions(draft: Draft) -> None:
     """A machine that its provider is about to take away is replaced while its jobs can still save their state."""
     for instance in draft.seen.instances.values():
         record = draft.slots.get(instance.node) if instance.interrupted else None
-        if record is None or record.instance != instance.id or record.purpose is not Purpose.STAY:
+        if record is None or record.instance != instance.id:
             continue
         text = f"its provider takes {record.node} away: {instance.interrupted}"
         why = Why(rule="slot.interrupted", text=text, evidence=(f"instance {instance.id}",))
-        draft.slots.keep(replace(record, purpose=Purpose.RENEW, why=why))
+        goes = replace(record, purpose=Purpose.RENEW, why=why) if record.purpose is Purpose.STAY else record
+        goes = hurried(goes, draft)
+        if goes is record:
+            continue
+        draft.slots.keep(goes)
         draft.tell("instance.interrupted", text, level=Level.WARNING, node=record.node, group=record.group)
 
 
@@ -258,7 +267,7 @@ def roll_back(group: Group, text: str, draft: Draft) -> None:
     here = staying(back, draft)
     why = Why(rule="group.rollback", text=f"group {group.name}: {said}", evidence=(f"{len(here)} slots",))
     for record in sorted(here, key=lambda r: _worth(r, back, draft), reverse=True)[good.target :]:
-        draft.slots.keep(replace(record, purpose=Purpose.LEAVE, why=why))
+        _leave(record, why, draft)
 
 
 def rolled_key(group: str) -> str:

@@ -11,7 +11,7 @@ from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.policy.deep.start import why_failed
 from steward.policy.groups.setup import failure
 from steward.policy.groups.slot_facts import is_registered, setup_of
-from steward.policy.groups.slot_save import backup_error, has_opted_in_jobs
+from steward.policy.groups.slot_save import backup_error, patience
 from steward.policy.groups.slot_scene import SlotScene
 from steward.policy.groups.slot_table import SlotFact
 from steward.policy.node.verdict import blocks_return
@@ -69,14 +69,8 @@ def _serving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
 
 
 def _leaving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
-    rules = scene.draft.want.capacity
-    patience = rules.drain_deadline_s if record.purpose is Purpose.LEAVE else rules.update_drain_deadline_s
-    instance = scene.draft.instance(record.instance)
-    if instance is not None and instance.interrupted:
-        patience = rules.checkpoint_grace_s
-    if rules.checkpoint_signal and has_opted_in_jobs(record.node, scene.draft):
-        patience = max(patience, rules.checkpoint_grace_s)
-    return replace(record, deadline=scene.draft.now + patience, tries=0, hitch=Hitch.NONE, trouble="")
+    until = scene.draft.now + patience(record, scene.draft)
+    return replace(record, deadline=until, tries=0, hitch=Hitch.NONE, trouble="")
 
 
 def _found(record: SlotRecord, scene: SlotScene) -> SlotRecord:

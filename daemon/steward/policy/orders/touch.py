@@ -16,6 +16,7 @@ from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_of import pool_of
+from steward.policy.groups.slot_save import hurried
 from steward.policy.node.suspicion import new_case
 from steward.policy.node.verdict import Fault
 from steward.policy.orders.desk import Desk, is_going
@@ -119,12 +120,13 @@ def _carry_out(wish: NodeWish, chosen: Sequence[SlotRecord], desk: Desk) -> None
 
 def _delete(chosen: Sequence[SlotRecord], desk: Desk) -> None:
     try_again([slot for slot in chosen if is_stuck(slot)], desk)
+    draft = Draft(desk.seen, desk.want, desk.memory(), desk.now)
     for slot in chosen:
         text = f"{desk.who} deleted node {slot.node}"
         why = Why(
             rule="slot.deleted", text=text, evidence=(f"slot {slot.logical} on {slot.instance or 'no instance'}",)
         )
-        desk.slots[slot.node] = replace(desk.slots[slot.node], purpose=Purpose.LEAVE, why=why)
+        desk.slots[slot.node] = hurried(replace(desk.slots[slot.node], purpose=Purpose.LEAVE, why=why), draft)
     goals = {name: _smaller(name, chosen, desk) for name in {slot.group for slot in chosen}}
     operation = desk.set_goals(goals)
     text = f"{desk.who} deleted {fold(slot.node for slot in chosen)}"
