@@ -7,7 +7,7 @@ import pytest
 
 from steward.model.action import Action, CheckNow, DownNode, DrainNode, LaunchInstance, ReturnNode, SetUpNode
 from steward.model.capacity_policy import Pool
-from steward.model.group import Role
+from steward.model.group import Role, Version
 from steward.model.health import Severity
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
@@ -81,6 +81,14 @@ def test_a_node_that_is_only_down_is_drained_before_it_is_powered_up() -> None:
     assert planned(off) == [DrainNode]
     held = off.then(1).node(NODE, flags=frozenset({"CLOUD", "DRAIN", "POWERED_DOWN"}), reason=hold)
     assert planned(held) == [LaunchInstance]
+
+
+@pytest.mark.parametrize(("serial", "tries"), [(0, 2), (1, 0)], ids=["same version", "another version"])
+def test_what_is_made_from_another_version_has_not_failed_yet(serial: int, tries: int) -> None:
+    failed = waiting(tries=2, hitch=Hitch.SCRIPT, trouble="exit status 1")
+    record = slot(with_group(failed, version=Version(serial=serial)).then(), NODE)
+    assert (record.step, record.version.serial, record.tries) == (SlotStep.LAUNCH, serial, tries)
+    assert record.hitch is (Hitch.SCRIPT if tries else Hitch.NONE)
 
 
 def test_a_launch_names_the_slots_token_the_groups_types_and_its_feature() -> None:

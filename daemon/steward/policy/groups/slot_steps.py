@@ -81,11 +81,19 @@ def _found(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     listed = scene.draft.instances_of(record.node)
     alive = [i for i in listed if i.state in (InstanceState.RUNNING, InstanceState.PENDING)]
     newest = max(alive, key=lambda i: (i.launched, i.id))
-    return replace(record, instance=newest.id, launched=None, version=scene.group.version)
+    return _of_version(replace(record, instance=newest.id, launched=None), scene)
 
 
 def _due(record: SlotRecord, scene: SlotScene) -> SlotRecord:
-    return replace(record, launched=scene.draft.now, version=scene.group.version)
+    return _of_version(replace(record, launched=scene.draft.now), scene)
+
+
+def _of_version(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    """Made from what the group wants now, which has not failed yet where that is something else."""
+    version = scene.group.version
+    if record.version == version:
+        return record
+    return replace(record, version=version, tries=0, hitch=Hitch.NONE, trouble="")
 
 
 def _launched(record: SlotRecord, scene: SlotScene) -> SlotRecord:
