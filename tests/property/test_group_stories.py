@@ -168,3 +168,20 @@ def test_an_update_that_cures_what_failed_before_it_is_not_rolled_back_for_that(
     assert group.rollout is not None
     assert (group.rollout.state, group.rollout.failures) == (RolloutState.SUCCEEDED, 0)
     assert comes_to_rest(head) == []
+
+
+def test_an_image_that_the_provider_refuses_is_rolled_back_and_the_group_can_be_updated_again() -> None:
+    head = a_group_head(scripts=False, minimum=1)
+    head.run(40.0)
+    head.world.machines.refusals.extend(["refused: no such image"] * 3)
+    update(head, "ami-0bad0bad0bad0bad0")
+    head.run(120.0)
+    group = workers(head)
+    assert group.rollout is not None
+    assert (group.rollout.state, group.version.image) == (RolloutState.ROLLBACK_COMPLETE, "")
+    assert "no such image" in group.message
+    assert comes_to_rest(head) == []
+    update(head, "ami-00000000000000001")
+    head.run(120.0)
+    assert (workers(head).status, workers(head).version.image) == (GroupStatus.IN_SERVICE, "ami-00000000000000001")
+    assert comes_to_rest(head) == []

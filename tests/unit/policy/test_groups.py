@@ -246,6 +246,18 @@ def test_a_classic_cluster_that_one_group_fails_goes_back_as_a_whole_and_has_fai
     assert cluster_status(bare) is ClusterStatus.FAILED
 
 
+@pytest.mark.parametrize("hitch", [Hitch.REFUSED, Hitch.OTHER])
+def test_a_classic_cluster_whose_launches_keep_failing_goes_back_before_its_time(hitch: Hitch) -> None:
+    slot = a_slot("workers-1", step=SlotStep.WAITING, instance=None, hitch=hitch, trouble="no image", next_try=T0 + 99)
+    head = classic(a_group(target=1, minimum=1))
+
+    def after(tries: int) -> ClusterStatus:
+        slots = {slot.node: replace(slot, tries=tries)}
+        return cluster_status(replace(head, memory=replace(head.memory, slots=slots)))
+
+    assert (after(4), after(5)) == (ClusterStatus.CREATING, ClusterStatus.FAILED)
+
+
 def test_an_update_of_a_classic_cluster_that_fails_restores_every_group() -> None:
     was = Goal(target=1, minimum=1)
     one = a_group(target=2, minimum=2, status=GroupStatus.UPDATING, good=was)

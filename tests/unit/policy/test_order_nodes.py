@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.group import ClusterStatus, Goal, GroupStatus
+from steward.model.ids import InstanceId
 from steward.model.order import Added, NodeOutcome, NodeRefusal, NodeWish, RefusalKind
 from steward.model.slot import Purpose, SlotStep
 from tests.builders.api_cluster import ID, ApiPicture, a_group, an_api_cluster
@@ -232,6 +233,20 @@ def test_node_wishes_are_not_for_a_group_whose_software_is_being_updated() -> No
     assert refused(deletion("workers-1"), picture)[0] is RefusalKind.VALIDATION
     [line] = carried(touching(NodeWish.REPLACE, "workers-1"), picture).answer.nodes
     assert line.refused is NodeRefusal.BAD_STATUS
+
+
+@pytest.mark.parametrize("step", [SlotStep.WAITING, SlotStep.LAUNCH])
+def test_a_node_without_a_machine_that_an_update_waits_for_can_be_deleted(step: SlotStep) -> None:
+    picture = after(a_software_update(groups=(("workers", ""),)), an_api_cluster())
+    picture = picture.slot("workers-3", step=step, instance=None)
+    by_id = {"ids": (), "logical_ids": (f"{ID}-3",)}
+    done = after(deletion(**by_id), picture).memory
+    assert done.slots[n("workers-3")].purpose is Purpose.LEAVE
+    assert (done.groups["workers"].status, done.groups["workers"].goal.target) == (GroupStatus.SYSTEM_UPDATING, 2)
+    [line] = carried(touching(NodeWish.REPLACE, **by_id), picture).answer.nodes
+    assert line.refused is NodeRefusal.BAD_STATUS
+    made = picture.slot("workers-3", step=SlotStep.SETUP, instance=InstanceId("box/workers-3"))
+    assert refused(deletion("workers-3"), made)[0] is RefusalKind.VALIDATION
 
 
 def test_limits_of_instances_hold_for_additions_too() -> None:

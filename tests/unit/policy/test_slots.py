@@ -135,7 +135,8 @@ def test_a_dynamic_node_that_registers_itself_in_service_is_held_at_once() -> No
     [
         ("capacity: none left", Hitch.CAPACITY, [30.0, 60.0, 120.0, 300.0, 300.0]),
         ("quota: 10 of 10 used", Hitch.QUOTA, [600.0, 1800.0, 1800.0]),
-        ("no such image", Hitch.OTHER, [10.0, 60.0, 300.0, 300.0]),
+        ("refused: no such image", Hitch.REFUSED, [10.0, 60.0, 300.0, 300.0]),
+        ("no answer", Hitch.OTHER, [10.0, 60.0, 300.0, 300.0]),
     ],
 )
 def test_each_kind_of_refusal_has_its_own_patience(error: str, hitch: Hitch, waits: list[float]) -> None:

@@ -159,7 +159,7 @@ def _why_failed(draft: Draft) -> str:
         if group.message.startswith("rollback") and draft.noted.get(rolled_key(group.name)) == draft.now:
             return f"group {group.name}: {group.message}"
         for record in staying(group, draft) if group.status.is_gated else ():
-            if record.hitch is Hitch.OTHER and record.tries >= draft.want.repair.max_launches:
+            if record.hitch in (Hitch.REFUSED, Hitch.OTHER) and record.tries >= draft.want.repair.max_launches:
                 return f"{record.node} of group {group.name}: {record.trouble}"
     return ""
 

@@ -47,8 +47,11 @@ def backoff(hitch: Hitch, rules: CapacityPolicy) -> tuple[float, ...]:
 
 def hitch_of(error: str) -> Hitch:
     """Which kind of failure a provider's error is: its text begins with the word."""
-    word = error.lower()
-    return Hitch.CAPACITY if word.startswith("capacity") else Hitch.QUOTA if word.startswith("quota") else Hitch.OTHER
+    words = error.lower()
+    return next((hitch for hitch in _WORDS if words.startswith(hitch.value)), Hitch.OTHER)
+
+
+_WORDS = (Hitch.CAPACITY, Hitch.QUOTA, Hitch.REFUSED)
 
 
 def host_instance(node: str) -> InstanceId:
@@ -99,7 +102,7 @@ def _of_version(record: SlotRecord, scene: SlotScene) -> SlotRecord:
 def _launched(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     made = scene.launched
     with_it = replace(record, instance=made.id if made else None)
-    if record.hitch in (Hitch.CAPACITY, Hitch.QUOTA, Hitch.OTHER):
+    if record.hitch in (*_WORDS, Hitch.OTHER):
         return replace(with_it, tries=0, hitch=Hitch.NONE, trouble="")
     return with_it
 

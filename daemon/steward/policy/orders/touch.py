@@ -99,7 +99,8 @@ def _refusal(wish: NodeWish, slot: SlotRecord | None, desk: Desk) -> No | None:
         return None
     if slot.is_leaving or is_going(group):
         return NodeRefusal.BAD_STATUS, f"{slot.node} is being deleted already"
-    if group.rollout is not None and group.rollout.finished is None:
+    is_wish_given_up = wish is NodeWish.DELETE and slot.is_coming and slot.instance is None
+    if group.rollout is not None and group.rollout.finished is None and not is_wish_given_up:
         return NodeRefusal.BAD_STATUS, f"the software of its group {group.name} is being updated"
     if wish is not NodeWish.DELETE:
         return mend_refusal(wish, slot, desk)
