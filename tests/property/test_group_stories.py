@@ -5,11 +5,14 @@ from dataclasses import replace
 from hypothesis import HealthCheck, Phase, example, given, settings
 
 from steward.model.case import Step
-from steward.model.group import Goal, Group, GroupStatus
+from steward.model.group import Goal, Group, GroupStatus, RolloutState
+from steward.model.ids import NodeName
 from steward.model.job import JobState
+from steward.model.order import UpdateSoftware
 from steward.model.partition import PartitionState
-from steward.model.slot import SlotStep
+from steward.model.slot import Hitch, SlotStep
 from steward.policy.controls import reset_breakers
+from steward.policy.orders import carry_out
 from tests.fakes.head import Head
 from tests.property.group_stories import Turn, a_group_head, group_world, set_goal, stories, tell, turn
 
@@ -146,3 +149,39 @@ def test_a_grown_group_whose_minimum_never_comes_goes_back_and_its_jobs_go_on() 
     assert head.world.slurm.jobs[job].restarts == 0
     assert comes_to_rest(head) == []
     assert len(head.world.machines.alive) == 2
+
+
+def update(head: Head, image: str) -> None:
+    order = UpdateSoftware(who="ann", cluster="demo", groups=(("workers", ""),), image=image)
+    head.order(lambda memory: carry_out(order, memory, head.world.seen(), head.want).memory)
+
+
+def test_an_update_that_cures_what_failed_before_it_is_not_rolled_back_for_that() -> None:
+    head = a_group_head(minimum=1)
+    group_world(head).bad_scripts.update({NodeName(f"workers-{number}"): 1 for number in (1, 2, 3)})
+    head.run(10.0)
+    assert head.memory is not None
+    assert [slot.hitch for slot in head.memory.slots.values()].count(Hitch.SCRIPT) == 3
+    update(head, "ami-00000000000000001")
+    head.run(120.0)
+    group = workers(head)
+    assert group.rollout is not None
+    assert (group.rollout.state, group.rollout.failures) == (RolloutState.SUCCEEDED, 0)
+    assert comes_to_rest(head) == []
+
+
+def test_an_image_that_the_provider_refuses_is_rolled_back_and_the_group_can_be_updated_again() -> None:
+    head = a_group_head(scripts=False, minimum=1)
+    head.run(40.0)
+    head.world.machines.refusals.extend(["refused: no such image"] * 3)
+    update(head, "ami-0bad0bad0bad0bad0")
+    head.run(120.0)
+    group = workers(head)
+    assert group.rollout is not None
+    assert (group.rollout.state, group.version.image) == (RolloutState.ROLLBACK_COMPLETE, "")
+    assert "no such image" in group.message
+    assert comes_to_rest(head) == []
+    update(head, "ami-00000000000000001")
+    head.run(120.0)
+    assert (workers(head).status, workers(head).version.image) == (GroupStatus.IN_SERVICE, "ami-00000000000000001")
+    assert comes_to_rest(head) == []

@@ -61,6 +61,8 @@ class Hitch(Enum):
     BOOTSTRAP = "bootstrap"
     SCRIPT = "script"
     CHECKS = "checks"
+    REFUSED = "refused"
+    """The provider will not make it as asked: an unknown image, say."""
     OTHER = "other"
 
 

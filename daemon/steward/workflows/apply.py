@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
-from steward.model.action import Action, AnswerAsk, CommentJob
+from steward.model.action import Action, AnswerAsk, CommentJob, LaunchInstance
 from steward.model.ask import Answer
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.observed import Observed
@@ -207,7 +207,13 @@ class Applier:
         for action in batch:
             self._journal.told(action, outcome, error)
         in_slurm = row_of(batch[0]).door in (Door.SLURM, Door.ACCOUNTING)
-        return [(action, recorded(outcome, error) if in_slurm else error) for action in batch]
+        has_word = in_slurm or (outcome == REFUSED and _is_of_group(batch[0]))
+        return [(action, recorded(outcome, error) if has_word else error) for action in batch]
+
+
+def _is_of_group(action: Action) -> bool:
+    """A launch for a group: policy has to know one that will never work from one that may."""
+    return isinstance(action, LaunchInstance) and action.case is None
 
 
 def _word(error: PortError) -> str:

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from steward.model.action import LaunchInstance
 from steward.model.capacity_policy import Pool
 from steward.model.group import ClusterStatus, Goal, Group, GroupStatus, Role
@@ -132,6 +134,41 @@ def test_a_new_target_alone_does_not() -> None:
     assert (group(grown).status, group(grown).good) == (GroupStatus.IN_SERVICE, Goal(target=9, minimum=1))
 
 
+def two_of_four_broken(**cluster: Any) -> Picture:
+    """It had all four of its nodes when it came into service."""
+    whole = Goal(target=4, minimum=4)
+    there = a_group(target=4, minimum=4, status=GroupStatus.IN_SERVICE, good=whole, minimum_since=None)
+    head = an_empty_head(there, cluster={"status": ClusterStatus.IN_SERVICE, **cluster})
+    picture = serving(head, "workers-1", "workers-2", "workers-3", "workers-4")
+    return picture.drained("workers-3", "mine").drained("workers-4", "mine")
+
+
+@pytest.mark.parametrize("continuous", [True, False])
+def test_a_smaller_goal_is_good_at_once_although_even_that_is_not_there(continuous: bool) -> None:
+    smaller = Goal(target=3, minimum=3)
+    fewer = with_group(two_of_four_broken(continuous=continuous), goal=smaller)
+    assert (group(fewer.then()).status, group(fewer.then()).good) == (GroupStatus.IN_SERVICE, smaller)
+    assert group(fewer.then(4 * HOUR).then()).goal == smaller
+
+
+def test_a_raised_minimum_that_is_taken_back_opens_the_group_again() -> None:
+    raised = with_group(two_of_four_broken(), goal=Goal(target=6, minimum=6)).then(60)
+    assert group(raised).status is GroupStatus.UPDATING
+    between = with_group(raised, goal=Goal(target=6, minimum=5))
+    assert statuses(between)["workers"] is GroupStatus.UPDATING
+    assert statuses(with_group(raised, goal=Goal(target=6, minimum=4)))["workers"] is GroupStatus.IN_SERVICE
+
+
+def test_groups_of_a_classic_cluster_wait_together_when_one_grows_and_another_shrinks() -> None:
+    was = Goal(target=2, minimum=1)
+    groups = [a_group(name, 2, 1, status=GroupStatus.IN_SERVICE, good=was) for name in ("more", "workers")]
+    picture = serving(classic(*groups, status=ClusterStatus.IN_SERVICE), "workers-1", "workers-2")
+    picture = serving(picture, "more-1", "more-2", group="more")
+    both = with_group(with_group(picture, goal=Goal(target=1, minimum=1)), "more", goal=Goal(target=3, minimum=1))
+    assert set(statuses(both).values()) == {GroupStatus.UPDATING}
+    assert {one.goal.target for one in both.then().after(4 * HOUR).then().memory.groups.values()} == {2}
+
+
 def test_a_new_group_without_its_minimum_in_three_hours_goes_back_to_nothing() -> None:
     picture = serving(an_empty_head(a_group(target=4, minimum=2)), "workers-1")
     assert "group.rollback" not in kinds(picture.after(3 * HOUR - 1))
@@ -207,6 +244,18 @@ def test_a_classic_cluster_that_one_group_fails_goes_back_as_a_whole_and_has_fai
     assert staying(picture) == []
     bare = replace(picture.then(), memory=replace(picture.then().memory, slots={}))
     assert cluster_status(bare) is ClusterStatus.FAILED
+
+
+@pytest.mark.parametrize("hitch", [Hitch.REFUSED, Hitch.OTHER])
+def test_a_classic_cluster_whose_launches_keep_failing_goes_back_before_its_time(hitch: Hitch) -> None:
+    slot = a_slot("workers-1", step=SlotStep.WAITING, instance=None, hitch=hitch, trouble="no image", next_try=T0 + 99)
+    head = classic(a_group(target=1, minimum=1))
+
+    def after(tries: int) -> ClusterStatus:
+        slots = {slot.node: replace(slot, tries=tries)}
+        return cluster_status(replace(head, memory=replace(head.memory, slots=slots)))
+
+    assert (after(4), after(5)) == (ClusterStatus.CREATING, ClusterStatus.FAILED)
 
 
 def test_an_update_of_a_classic_cluster_that_fails_restores_every_group() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.group import ClusterStatus, Goal, GroupStatus
+from steward.model.ids import InstanceId
 from steward.model.order import Added, NodeOutcome, NodeRefusal, NodeWish, RefusalKind
 from steward.model.slot import Purpose, SlotStep
 from tests.builders.api_cluster import ID, ApiPicture, a_group, an_api_cluster
@@ -166,6 +167,14 @@ def test_a_node_that_is_not_there_yet_can_be_deleted_by_its_logical_id() -> None
     assert done.memory.groups["workers"].goal.target == 3
 
 
+def test_a_deleted_node_that_drains_to_be_replaced_has_the_time_of_one_that_leaves() -> None:
+    drains = {"step": SlotStep.DRAIN, "purpose": Purpose.RENEW, "deadline": T0 + 80_000}
+    picture = an_api_cluster().slot("workers-1", **drains)
+    assert after(deletion("workers-1"), picture).memory.slots[n("workers-1")].deadline == T0
+    patient = with_rules(picture, drain_deadline_s=600.0)
+    assert after(deletion("workers-1"), patient).memory.slots[n("workers-1")].deadline == T0 + 600
+
+
 def test_a_node_that_is_named_twice_counts_once() -> None:
     order = deletion(ids=("box/workers-1", "box/workers-1"), logical_ids=(f"{ID}-1",))
     done = carried(order, an_api_cluster(workers=3))
@@ -224,6 +233,20 @@ def test_node_wishes_are_not_for_a_group_whose_software_is_being_updated() -> No
     assert refused(deletion("workers-1"), picture)[0] is RefusalKind.VALIDATION
     [line] = carried(touching(NodeWish.REPLACE, "workers-1"), picture).answer.nodes
     assert line.refused is NodeRefusal.BAD_STATUS
+
+
+@pytest.mark.parametrize("step", [SlotStep.WAITING, SlotStep.LAUNCH])
+def test_a_node_without_a_machine_that_an_update_waits_for_can_be_deleted(step: SlotStep) -> None:
+    picture = after(a_software_update(groups=(("workers", ""),)), an_api_cluster())
+    picture = picture.slot("workers-3", step=step, instance=None)
+    by_id = {"ids": (), "logical_ids": (f"{ID}-3",)}
+    done = after(deletion(**by_id), picture).memory
+    assert done.slots[n("workers-3")].purpose is Purpose.LEAVE
+    assert (done.groups["workers"].status, done.groups["workers"].goal.target) == (GroupStatus.SYSTEM_UPDATING, 2)
+    [line] = carried(touching(NodeWish.REPLACE, **by_id), picture).answer.nodes
+    assert line.refused is NodeRefusal.BAD_STATUS
+    made = picture.slot("workers-3", step=SlotStep.SETUP, instance=InstanceId("box/workers-3"))
+    assert refused(deletion("workers-3"), made)[0] is RefusalKind.VALIDATION
 
 
 def test_limits_of_instances_hold_for_additions_too() -> None:

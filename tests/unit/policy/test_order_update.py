@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from steward.model.group import ClusterStatus, Goal, GroupStatus, Role, Version
+from steward.model.node import Reason
 from steward.model.order import DeleteCluster, RefusalKind
 from steward.model.setup import Lifecycle
 from tests.builders.api_cluster import ARN, a_group, an_api_cluster
@@ -54,6 +55,17 @@ def test_a_changed_minimum_that_is_not_there_yet_makes_the_group_updating_and_st
 def test_a_changed_minimum_that_is_there_already_changes_nothing_else() -> None:
     group = after(an_update(workers(6, minimum=3)), an_api_cluster(workers=3)).memory.groups["workers"]
     assert (group.status, group.goal.minimum) == (GroupStatus.IN_SERVICE, 3)
+
+
+def test_a_minimum_that_is_lowered_closes_nothing_although_even_that_is_not_there() -> None:
+    whole = Goal(target=4, minimum=4)
+    picture = an_api_cluster(workers=4).change_group("workers", goal=whole, good=whole)
+    for node in ("workers-3", "workers-4"):
+        picture = picture.node(node, flags=frozenset({"DRAIN"}), reason=Reason(text="bad dimm", at=T0 - 50))
+    group = after(an_update(workers(3)), picture).memory.groups["workers"]
+    assert (group.status, group.goal) == (GroupStatus.IN_SERVICE, Goal(target=3, minimum=3))
+    raised = after(an_update(workers(6, minimum=6)), picture).memory.groups["workers"]
+    assert raised.status is GroupStatus.UPDATING
 
 
 def test_an_edit_of_the_minimum_restarts_the_clock_of_a_group_that_is_creating() -> None:

@@ -22,8 +22,8 @@ from steward.model.slot import Hitch, Purpose, SlotStep
 from steward.policy.draft import Draft
 from steward.policy.groups.rollout import ALARMS_EVERY_S, move_rollouts, nodes_of
 from steward.policy.node.correlate import AGENTS
-from tests.builders.api_cluster import ApiPicture, an_api_cluster
-from tests.builders.orders import a_software_update, after, with_rules
+from tests.builders.api_cluster import ID, ApiPicture, an_api_cluster
+from tests.builders.orders import a_software_update, after, deletion, with_rules
 from tests.builders.picture import T0, names
 
 IMAGE = "ami-0123456789abcdef0"
@@ -139,6 +139,14 @@ def test_a_slot_that_waits_for_capacity_does_not_hold_the_update_up() -> None:
     assert rollout(then(back(then(picture)))).state is RolloutState.SUCCEEDED
 
 
+def test_an_update_that_waits_for_a_node_that_nobody_has_a_machine_for_goes_on_without_it_when_it_is_deleted() -> None:
+    lost = {"step": SlotStep.WAITING, "instance": None, "hitch": Hitch.CAPACITY}
+    picture = then(an_update_of(4, batch=BatchSize(count=1)).slot("workers-4", **lost))
+    assert renewed(picture) == set()
+    without = after(deletion(ids=(), logical_ids=(f"{ID}-4",)), picture)
+    assert len(renewed(then(without))) == 1
+
+
 def test_idle_nodes_are_updated_before_busy_ones() -> None:
     job = Job(id=JobId(7), name="train", user_id=1000, state=JobState.RUNNING, nodes=names("workers-3", "workers-4"))
     picture = an_update_of(4, batch=BatchSize(count=2)).see(jobs={job.id: job})
@@ -164,11 +172,20 @@ def test_one_failure_counts_once_however_often_it_is_looked_at() -> None:
     assert rollout(picture).failures == 1
 
 
-def test_want_of_capacity_is_not_the_versions_fault() -> None:
+@pytest.mark.parametrize("hitch", [Hitch.CAPACITY, Hitch.QUOTA, Hitch.OTHER])
+def test_want_of_capacity_and_a_provider_that_does_not_answer_are_not_the_versions_fault(hitch: Hitch) -> None:
     picture = then(an_update_of(4))
     for tries in range(1, 6):
-        picture = then(failing(picture, "4", tries, Hitch.CAPACITY))
+        picture = then(failing(picture, "4", tries, hitch))
     assert rollout(picture).failures == 0
+
+
+def test_a_version_that_the_provider_refuses_is_rolled_back() -> None:
+    picture = then(an_update_of(4))
+    for node in ("1", "2", "3"):
+        picture = failing(picture, node, 1, Hitch.REFUSED).slot(f"workers-{node}", step=SlotStep.WAITING, instance=None)
+    picture = then(picture)
+    assert (rollout(picture).state, group(picture).version) == (RolloutState.ROLLBACK_IN_PROGRESS, Version())
 
 
 def rolled_back(picture: ApiPicture) -> ApiPicture:

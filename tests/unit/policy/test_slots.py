@@ -7,7 +7,7 @@ import pytest
 
 from steward.model.action import Action, CheckNow, DownNode, DrainNode, LaunchInstance, ReturnNode, SetUpNode
 from steward.model.capacity_policy import Pool
-from steward.model.group import Role
+from steward.model.group import Role, Version
 from steward.model.health import Severity
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
@@ -83,6 +83,14 @@ def test_a_node_that_is_only_down_is_drained_before_it_is_powered_up() -> None:
     assert planned(held) == [LaunchInstance]
 
 
+@pytest.mark.parametrize(("serial", "tries"), [(0, 2), (1, 0)], ids=["same version", "another version"])
+def test_what_is_made_from_another_version_has_not_failed_yet(serial: int, tries: int) -> None:
+    failed = waiting(tries=2, hitch=Hitch.SCRIPT, trouble="exit status 1")
+    record = slot(with_group(failed, version=Version(serial=serial)).then(), NODE)
+    assert (record.step, record.version.serial, record.tries) == (SlotStep.LAUNCH, serial, tries)
+    assert record.hitch is (Hitch.SCRIPT if tries else Hitch.NONE)
+
+
 def test_a_launch_names_the_slots_token_the_groups_types_and_its_feature() -> None:
     launch = the(LaunchInstance, waiting())
     assert launch.token == TOKEN
@@ -153,7 +161,8 @@ def test_a_dynamic_node_that_registers_itself_in_service_is_held_at_once() -> No
     [
         ("capacity: none left", Hitch.CAPACITY, [30.0, 60.0, 120.0, 300.0, 300.0]),
         ("quota: 10 of 10 used", Hitch.QUOTA, [600.0, 1800.0, 1800.0]),
-        ("no such image", Hitch.OTHER, [10.0, 60.0, 300.0, 300.0]),
+        ("refused: no such image", Hitch.REFUSED, [10.0, 60.0, 300.0, 300.0]),
+        ("no answer", Hitch.OTHER, [10.0, 60.0, 300.0, 300.0]),
     ],
 )
 def test_each_kind_of_refusal_has_its_own_patience(error: str, hitch: Hitch, waits: list[float]) -> None:

@@ -16,7 +16,7 @@ from steward.model.action import (
     TerminateInstance,
 )
 from steward.model.capacity_policy import Pool
-from steward.model.group import Goal
+from steward.model.group import Goal, GroupStatus
 from steward.model.ids import InstanceId
 from steward.model.instance import Instance, InstanceState
 from steward.model.node import NodeBase
@@ -226,3 +226,57 @@ def test_a_machine_that_its_provider_takes_away_is_replaced_in_time() -> None:
     picture = whole.see(instances=told).job(7, on=(NODE,)).opted_in(7).then(1)
     assert slot(picture, NODE).purpose is Purpose.RENEW
     assert slot(picture.then(), NODE).deadline in (T0 + 60.0, T0 + 61.0)
+
+
+def renewing(**rules: Any) -> Picture:
+    """It drains for a software update, and job 7 runs on it, which may do so for a day."""
+    picture = leaving(purpose=Purpose.RENEW, **rules).job(7, on=(NODE,)).opted_in(7)
+    begun = picture.node(NODE, base=NodeBase.ALLOCATED).then(60)
+    assert slot(begun, NODE).deadline == T0 + 86_400.0
+    return begun.drained(NODE, "steward:update:renew:abcdef012345").node(
+        NODE, base=NodeBase.ALLOCATED, flags=frozenset({"DRAIN", "DYNAMIC_NORM"})
+    )
+
+
+@pytest.mark.parametrize("status", [GroupStatus.DELETING, GroupStatus.IN_SERVICE], ids=["deleted", "scaled down"])
+def test_a_node_that_drains_for_an_update_when_it_is_to_leave_has_the_time_of_one_that_leaves(
+    status: GroupStatus,
+) -> None:
+    gone = with_group(renewing(), status=status, goal=Goal(target=0), good=Goal(target=0))
+    assert planned(gone) == [DownNode]
+    later = with_group(renewing(drain_deadline_s=600.0), status=status, goal=Goal(target=0), good=Goal(target=0))
+    assert slot(later.then(30).then(30), NODE).deadline == T0 + 60 + 600.0
+
+
+def test_its_opted_in_jobs_get_their_signal_and_the_grace() -> None:
+    picture = renewing(checkpoint_signal="USR1", checkpoint_grace_s=60.0)
+    gone = with_group(picture, status=GroupStatus.DELETING, goal=Goal(target=0))
+    assert planned(gone) == [SignalJob]
+    assert planned(gone.then(59)) == []
+    assert planned(gone.then(60)) == [DownNode]
+
+
+def test_a_node_that_leaves_keeps_an_earlier_deadline() -> None:
+    picture = with_slot(renewing(drain_deadline_s=600.0), deadline=T0 + 61.0)
+    gone = with_group(picture, status=GroupStatus.DELETING, goal=Goal(target=0))
+    assert slot(gone.then(), NODE).deadline == T0 + 61.0
+
+
+def test_a_rollback_of_the_group_does_not_wait_for_an_update_either() -> None:
+    short = with_group(
+        renewing(), status=GroupStatus.UPDATING, goal=Goal(target=2, minimum=2), good=Goal(target=0), minimum_since=0.0
+    )
+    assert slot(short.then(), NODE).purpose is Purpose.LEAVE
+    assert planned(short) == [DownNode]
+
+
+def test_a_machine_that_its_provider_takes_away_while_it_drains_for_an_update_has_its_jobs_signalled() -> None:
+    picture = renewing(checkpoint_signal="USR1", checkpoint_grace_s=60.0)
+    told = {i.id: replace(i, interrupted="spot, in 2 min") for i in picture.seen.instances.values()}
+    taken = picture.see(instances=told)
+    assert planned(taken) == [SignalJob]
+    assert "instance.interrupted" in [event.kind for event in taken.plan().events]
+    later = taken.then(30)
+    assert slot(later.then(), NODE).deadline == T0 + 60 + 60.0
+    assert "instance.interrupted" not in [event.kind for event in later.plan().events]
+    assert planned(taken.then(60)) == [DownNode]

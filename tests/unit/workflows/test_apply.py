@@ -1,6 +1,6 @@
 """Actions become calls, each outcome is recorded, and an answer is never an empty promise."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -31,7 +31,7 @@ from steward.model.outcome import was_not_tried
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.model.witness import Address, Witness
-from steward.ports import Permanent, Retryable, Unsent
+from steward.ports import Permanent, PortError, Retryable, Unsent
 from steward.workflows.apply import Applier
 from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
@@ -231,6 +231,19 @@ def test_a_refused_launch_is_recorded_with_the_providers_words() -> None:
     until("the launch ended", lambda: "bell" in bench.rings)
     assert bench.store.outcomes[Key("launch:c1-0")] == "no such image"
     assert bench.counted == [("LaunchInstance", "refused")]
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [(Permanent("no such image"), "refused: no such image"), (Retryable("capacity: none"), "capacity: none")],
+)
+def test_a_launch_for_a_group_that_will_never_work_is_recorded_as_refused(error: PortError, text: str) -> None:
+    bench = Bench()
+    bench.provider.gate.set()
+    bench.provider.refuse = error
+    bench.apply(replace(launch(), case=None))
+    until("the launch ended", lambda: "bell" in bench.rings)
+    assert bench.store.outcomes[Key("launch:c1-0")] == text
 
 
 def test_what_a_witness_saw_reaches_the_agents_views() -> None:

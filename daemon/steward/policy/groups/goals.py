@@ -14,6 +14,7 @@ from steward.policy.groups.count import current, serves, staying
 from steward.policy.groups.orphans import ENDED
 from steward.policy.groups.slot_cases import close_case
 from steward.policy.groups.slot_of import mint, taken_names
+from steward.policy.groups.slot_save import hurried
 from steward.policy.groups.victims import choose
 from steward.policy.node.bring_up import why_paused
 
@@ -74,18 +75,26 @@ def _add(group: Group, many: int, draft: Draft) -> None:
 def send_away(record: SlotRecord, text: str, draft: Draft) -> None:
     """The slot leaves: drained, backed up, ended."""
     why = Why(rule="slot.leave", text=text, evidence=(f"slot {record.logical} since {record.created:.0f}",))
-    draft.slots.keep(replace(record, purpose=Purpose.LEAVE, why=why))
+    _leave(record, why, draft)
+
+
+def _leave(record: SlotRecord, why: Why, draft: Draft) -> None:
+    draft.slots.keep(hurried(replace(record, purpose=Purpose.LEAVE, why=why), draft))
 
 
 def _heed_interruptions(draft: Draft) -> None:
     """A machine that its provider is about to take away is replaced while its jobs can still save their state."""
     for instance in draft.seen.instances.values():
         record = draft.slots.get(instance.node) if instance.interrupted else None
-        if record is None or record.instance != instance.id or record.purpose is not Purpose.STAY:
+        if record is None or record.instance != instance.id:
             continue
         text = f"its provider takes {record.node} away: {instance.interrupted}"
         why = Why(rule="slot.interrupted", text=text, evidence=(f"instance {instance.id}",))
-        draft.slots.keep(replace(record, purpose=Purpose.RENEW, why=why))
+        goes = replace(record, purpose=Purpose.RENEW, why=why) if record.purpose is Purpose.STAY else record
+        goes = hurried(goes, draft)
+        if goes is record:
+            continue
+        draft.slots.keep(goes)
         draft.tell("instance.interrupted", text, level=Level.WARNING, node=record.node, group=record.group)
 
 
@@ -152,7 +161,7 @@ def _why_failed(draft: Draft) -> str:
         if group.message.startswith("rollback") and draft.noted.get(rolled_key(group.name)) == draft.now:
             return f"group {group.name}: {group.message}"
         for record in staying(group, draft) if group.status.is_gated else ():
-            if record.hitch is Hitch.OTHER and record.tries >= draft.want.repair.max_launches:
+            if record.hitch in (Hitch.REFUSED, Hitch.OTHER) and record.tries >= draft.want.repair.max_launches:
                 return f"{record.node} of group {group.name}: {record.trouble}"
     return ""
 
@@ -185,12 +194,20 @@ def keep_status(group: Group, draft: Draft) -> None:
 def needed(group: Group, draft: Draft) -> int:
     """The number of nodes that must be there before the group is in service: without continuous provisioning all of
     it."""
-    is_continuous = draft.cluster is None or draft.cluster.continuous
-    return group.goal.minimum if is_continuous else max(group.goal.minimum, group.goal.target)
+    return _needed(group.goal, draft)
+
+
+def _needed(goal: Goal, draft: Draft) -> int:
+    return goal.minimum if _is_continuous(draft) else max(goal.minimum, goal.target)
+
+
+def _is_continuous(draft: Draft) -> bool:
+    return draft.cluster is None or draft.cluster.continuous
 
 
 def _while_gated(group: Group, here: int, draft: Draft) -> None:
-    if here >= needed(group, draft) and not _waits_for_others(group, draft):
+    is_taken_back = _is_continuous(draft) and not _asks_more(group, draft)
+    if is_taken_back or (here >= needed(group, draft) and not _waits_for_others(group, draft)):
         _serve(group, here, draft)
         return
     since = group.minimum_since if group.minimum_since is not None else draft.now
@@ -204,7 +221,7 @@ def _while_gated(group: Group, here: int, draft: Draft) -> None:
 
 def _waits_for_others(group: Group, draft: Draft) -> bool:
     """Without continuous provisioning all groups come into service together, or none does."""
-    if draft.cluster is None or draft.cluster.continuous:
+    if _is_continuous(draft):
         return False
     if any(draft.noted.get(rolled_key(name)) == draft.now for name in draft.groups):
         return True
@@ -221,15 +238,22 @@ def _serve(group: Group, here: int, draft: Draft) -> None:
 
 
 def _on_new_goal(group: Group, here: int, draft: Draft) -> None:
-    """A new minimum that is not there closes the gate; every other new goal is good at once."""
-    is_same = group.good is not None and group.good.minimum == group.goal.minimum
-    is_continuous = draft.cluster is None or draft.cluster.continuous
-    if is_continuous and (is_same or here >= needed(group, draft)):
+    """A raised minimum that is not there closes the gate; every other new goal is good at once. Without continuous
+    provisioning all groups wait where one is to have more."""
+    waits = _asks_more(group, draft) and here < needed(group, draft)
+    if not _is_continuous(draft):
+        waits = any(_asks_more(each, draft) for each in draft.groups.values())
+    if not waits:
         draft.groups[group.name] = replace(group, good=group.goal)
         return
     status = GroupStatus.CREATING if group.good is None else GroupStatus.UPDATING
     draft.groups[group.name] = replace(group, status=status, minimum_since=draft.now)
     draft.wake(draft.now + draft.want.capacity.minimum_timeout_s)
+
+
+def _asks_more(group: Group, draft: Draft) -> bool:
+    """Whether it must have more nodes than it had to have when last in service."""
+    return needed(group, draft) > _needed(group.good or Goal(target=0), draft)
 
 
 def roll_back(group: Group, text: str, draft: Draft) -> None:
@@ -245,7 +269,7 @@ def roll_back(group: Group, text: str, draft: Draft) -> None:
     here = staying(back, draft)
     why = Why(rule="group.rollback", text=f"group {group.name}: {said}", evidence=(f"{len(here)} slots",))
     for record in sorted(here, key=lambda r: _worth(r, back, draft), reverse=True)[good.target :]:
-        draft.slots.keep(replace(record, purpose=Purpose.LEAVE, why=why))
+        _leave(record, why, draft)
 
 
 def rolled_key(group: str) -> str:

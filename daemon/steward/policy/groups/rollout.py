@@ -16,7 +16,7 @@ from steward.policy.node.correlate import AGENTS, covers
 ALARMS_EVERY_S = 30.0
 FIRING = "firing: "
 """How the failure of a look at alarms begins when one fires; any other failure says nothing about them."""
-_BAD = (Hitch.SCRIPT, Hitch.BOOTSTRAP, Hitch.CHECKS)
+_BAD = (Hitch.REFUSED, Hitch.SCRIPT, Hitch.BOOTSTRAP, Hitch.CHECKS)
 """Failures that the version may be blamed for; want of capacity is none."""
 _BACK = RolloutState.ROLLBACK_IN_PROGRESS
 _SERVING = SlotStep.SERVING

@@ -7,7 +7,7 @@ from steward.model.action import BackUpNode, SignalJob
 from steward.model.ask import OptedIn
 from steward.model.events import Level
 from steward.model.ids import InstanceId, JobId, Key, NodeName
-from steward.model.slot import Purpose
+from steward.model.slot import Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_scene import SlotScene
@@ -33,6 +33,25 @@ def _is_by_its_user(word: OptedIn, draft: Draft) -> bool:
 
 def has_opted_in_jobs(node: NodeName, draft: Draft) -> bool:
     return bool(opted_in_jobs(node, draft))
+
+
+def patience(record: SlotRecord, draft: Draft) -> float:
+    """How many seconds its jobs are waited for from now on, before the node goes."""
+    rules, instance = draft.want.capacity, draft.instance(record.instance)
+    wait = rules.drain_deadline_s if record.is_leaving else rules.update_drain_deadline_s
+    if instance is not None and instance.interrupted:
+        wait = rules.checkpoint_grace_s
+    if rules.checkpoint_signal and has_opted_in_jobs(record.node, draft):
+        return max(wait, rules.checkpoint_grace_s)
+    return wait
+
+
+def hurried(record: SlotRecord, draft: Draft) -> SlotRecord:
+    """A node that is being drained already has no more time than one whose drain began now for the same reason."""
+    if record.step is not SlotStep.DRAIN:
+        return record
+    until = draft.now + patience(record, draft)
+    return record if record.deadline is not None and record.deadline <= until else replace(record, deadline=until)
 
 
 def signal_jobs(scene: SlotScene) -> None:

@@ -11,7 +11,7 @@ from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.policy.deep.start import why_failed
 from steward.policy.groups.setup import failure
 from steward.policy.groups.slot_facts import is_registered, setup_of
-from steward.policy.groups.slot_save import backup_error, has_opted_in_jobs
+from steward.policy.groups.slot_save import backup_error, patience
 from steward.policy.groups.slot_scene import SlotScene
 from steward.policy.groups.slot_table import SlotFact
 from steward.policy.node.verdict import blocks_return
@@ -47,8 +47,11 @@ def backoff(hitch: Hitch, rules: CapacityPolicy) -> tuple[float, ...]:
 
 def hitch_of(error: str) -> Hitch:
     """Which kind of failure a provider's error is: its text begins with the word."""
-    word = error.lower()
-    return Hitch.CAPACITY if word.startswith("capacity") else Hitch.QUOTA if word.startswith("quota") else Hitch.OTHER
+    words = error.lower()
+    return next((hitch for hitch in _WORDS if words.startswith(hitch.value)), Hitch.OTHER)
+
+
+_WORDS = (Hitch.CAPACITY, Hitch.QUOTA, Hitch.REFUSED)
 
 
 def host_instance(node: str) -> InstanceId:
@@ -69,14 +72,8 @@ def _serving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
 
 
 def _leaving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
-    rules = scene.draft.want.capacity
-    patience = rules.drain_deadline_s if record.purpose is Purpose.LEAVE else rules.update_drain_deadline_s
-    instance = scene.draft.instance(record.instance)
-    if instance is not None and instance.interrupted:
-        patience = rules.checkpoint_grace_s
-    if rules.checkpoint_signal and has_opted_in_jobs(record.node, scene.draft):
-        patience = max(patience, rules.checkpoint_grace_s)
-    return replace(record, deadline=scene.draft.now + patience, tries=0, hitch=Hitch.NONE, trouble="")
+    until = scene.draft.now + patience(record, scene.draft)
+    return replace(record, deadline=until, tries=0, hitch=Hitch.NONE, trouble="")
 
 
 def _found(record: SlotRecord, scene: SlotScene) -> SlotRecord:
@@ -87,17 +84,25 @@ def _found(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     listed = scene.draft.instances_of(record.node)
     alive = [i for i in listed if i.state in (InstanceState.RUNNING, InstanceState.PENDING)]
     newest = max(alive, key=lambda i: (i.launched, i.id))
-    return replace(record, instance=newest.id, launched=None, version=scene.group.version)
+    return _of_version(replace(record, instance=newest.id, launched=None), scene)
 
 
 def _due(record: SlotRecord, scene: SlotScene) -> SlotRecord:
-    return replace(record, launched=scene.draft.now, version=scene.group.version)
+    return _of_version(replace(record, launched=scene.draft.now), scene)
+
+
+def _of_version(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    """Made from what the group wants now, which has not failed yet where that is something else."""
+    version = scene.group.version
+    if record.version == version:
+        return record
+    return replace(record, version=version, tries=0, hitch=Hitch.NONE, trouble="")
 
 
 def _launched(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     made = scene.launched
     with_it = replace(record, instance=made.id if made else None)
-    if record.hitch in (Hitch.CAPACITY, Hitch.QUOTA, Hitch.OTHER):
+    if record.hitch in (*_WORDS, Hitch.OTHER):
         return replace(with_it, tries=0, hitch=Hitch.NONE, trouble="")
     return with_it
 

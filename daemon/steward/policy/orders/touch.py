@@ -16,6 +16,7 @@ from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_of import pool_of
+from steward.policy.groups.slot_save import hurried
 from steward.policy.node.suspicion import new_case
 from steward.policy.node.verdict import Fault
 from steward.policy.orders.desk import Desk, is_going
@@ -98,7 +99,8 @@ def _refusal(wish: NodeWish, slot: SlotRecord | None, desk: Desk) -> No | None:
         return None
     if slot.is_leaving or is_going(group):
         return NodeRefusal.BAD_STATUS, f"{slot.node} is being deleted already"
-    if group.rollout is not None and group.rollout.finished is None:
+    is_wish_given_up = wish is NodeWish.DELETE and slot.is_coming and slot.instance is None
+    if group.rollout is not None and group.rollout.finished is None and not is_wish_given_up:
         return NodeRefusal.BAD_STATUS, f"the software of its group {group.name} is being updated"
     if wish is not NodeWish.DELETE:
         return mend_refusal(wish, slot, desk)
@@ -119,12 +121,13 @@ def _carry_out(wish: NodeWish, chosen: Sequence[SlotRecord], desk: Desk) -> None
 
 def _delete(chosen: Sequence[SlotRecord], desk: Desk) -> None:
     try_again([slot for slot in chosen if is_stuck(slot)], desk)
+    draft = Draft(desk.seen, desk.want, desk.memory(), desk.now)
     for slot in chosen:
         text = f"{desk.who} deleted node {slot.node}"
         why = Why(
             rule="slot.deleted", text=text, evidence=(f"slot {slot.logical} on {slot.instance or 'no instance'}",)
         )
-        desk.slots[slot.node] = replace(desk.slots[slot.node], purpose=Purpose.LEAVE, why=why)
+        desk.slots[slot.node] = hurried(replace(desk.slots[slot.node], purpose=Purpose.LEAVE, why=why), draft)
     goals = {name: _smaller(name, chosen, desk) for name in {slot.group for slot in chosen}}
     operation = desk.set_goals(goals)
     text = f"{desk.who} deleted {fold(slot.node for slot in chosen)}"

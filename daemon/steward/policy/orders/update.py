@@ -61,13 +61,13 @@ def _wish(wish: GroupWish, desk: Desk, cluster: Cluster) -> Goal:
 
 
 def with_clock(group: Group, goal: Goal, desk: Desk) -> Group:
-    """A changed minimum starts the MinCount clock anew; while it is not there, the group is Updating."""
+    """A changed minimum starts the MinCount clock anew; while a raised one is not there, the group is Updating."""
     if goal.minimum == group.goal.minimum:
         return group
-    is_short = goal.minimum > current_counts(desk.memory(), desk.seen).get(group.name, 0)
     if group.status is GroupStatus.CREATING:
         return replace(group, minimum_since=desk.now)
-    if is_short:
+    is_raised = goal.minimum > (group.good or Goal(target=0)).minimum
+    if is_raised and goal.minimum > current_counts(desk.memory(), desk.seen).get(group.name, 0):
         return replace(group, status=GroupStatus.UPDATING, minimum_since=desk.now)
     return group
 
