@@ -12,9 +12,10 @@ from steward.model.job import JobState
 from steward.model.job_report import Lean, Progress
 from steward.model.resume import Decision, JobMemory
 from steward.model.resume_mode import ResumeMode
-from steward.model.resume_policy import ResumeDefault
+from steward.model.resume_policy import ResumeDefault, ResumePolicy
+from steward.policy.job.resume_facts import resume_facts
 from tests.builders.failures import a_sign
-from tests.builders.picture import USER, Picture, a_cluster, n, names
+from tests.builders.picture import T0, USER, Picture, a_cluster, n, names
 
 J = JobId(7)
 THREE = ("n1", "n2", "n3")
@@ -122,6 +123,34 @@ def test_a_new_checkpoint_in_between_is_progress() -> None:
 
 def test_a_job_whose_checkpoints_are_not_known_is_not_stopped_for_want_of_progress() -> None:
     assert rules(story(None, None, None)) == ["resume.any"] * 3
+
+
+def stages(*steps: int) -> Picture:
+    """One run after the other fails, each a minute after it wrote a checkpoint of this step; before that the job had
+    a first stage with many more steps."""
+    picture = saves(opted("any:9"), 10_000, T0).then(60.0)
+    for number, step in enumerate(steps):
+        picture = fails_again(saves(picture, step, picture.now).then(60.0), number)
+        if number + 1 < len(steps):
+            picture = runs_again(picture)
+    return picture
+
+
+def test_a_job_whose_steps_begin_again_gets_the_last_checkpoint_and_makes_progress() -> None:
+    second = stages(300, 500, 700)
+    assert rules(second) == ["resume.any"] * 3
+    facts = resume_facts(J, second.memory, ResumePolicy())
+    assert facts is not None
+    assert facts.checkpoint_step == 700
+
+
+def test_a_job_that_goes_back_and_gets_no_further_than_there_makes_none() -> None:
+    assert rules(stages(300, 300, 300)) == ["resume.any", "resume.any", "resume.no_progress"]
+
+
+def test_the_same_checkpoint_told_anew_is_no_later_one() -> None:
+    picture = saves(opted("1"), 40, T0).then(1.0)
+    assert memory(saves(picture, 40, T0 + 0.5)).saved == memory(picture).saved
 
 
 def test_the_newest_checkpoint_is_remembered_when_its_node_is_gone() -> None:
