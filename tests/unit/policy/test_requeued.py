@@ -6,14 +6,14 @@ from itertools import pairwise
 import pytest
 
 from steward.model.action import Action, NudgeJob, RequeueJob
-from steward.model.ask import AskKind
+from steward.model.ask import AskKind, OptedIn
 from steward.model.case import Step
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.reservation import Reservation
 from steward.views.explain import explain_job
-from tests.builders.picture import T0, Picture, a_cluster, names
+from tests.builders.picture import ON, T0, USER, Picture, a_cluster, names
 
 J = JobId(7)
 
@@ -84,9 +84,39 @@ def test_a_failed_job_that_slurm_requeues_held_waits_for_its_owner_and_is_not_ca
     failed = a_cluster().job().opted_in().then(100).change_job(state=JobState.FAILED, ended=a_cluster().now + 95)
     over = failed.wait(400)
     assert over.memory.jobs[J].ended is not None
-    held = over.requeued().change_job(flags=frozenset({"REQUEUE_HOLD"}), reason="JobHeldUser").then(5)
+    held = over.requeued(submitted=over.now + 1, flags=frozenset({"REQUEUE_HOLD"}), reason="JobHeldUser").then(5)
     assert nudges(held) == []
     assert held.memory.jobs[J].ended is None
+
+
+def put_back_by_its_user() -> Picture:
+    """Excluded from n2 since that died, it failed by itself and was told to stop. Its user requeued it, for which Slurm
+    sets a new time of submission; it runs again and its shim speaks anew."""
+    run = by_slurm().then(1).change_job(state=JobState.RUNNING, nodes=names("n1", "n3", "n4"), batch_host="n1")
+    run = run.change_job(started=run.now, excluded=names("n2"), reason="").then(600).ask(AskKind.BATCH, restart=1)
+    told = run.then(0.1).checked("n1", "n3", "n4").then(8).checked("n1", "n3", "n4").then(8).see(asks=())
+    over = told.change_job(state=JobState.FAILED, ended=told.now, exit_status=256).then(60)
+    back = over.requeued(submitted=over.now - 1).then(2).then(3)
+    again = back.change_job(state=JobState.RUNNING, nodes=names("n1", "n3", "n4"), started=back.now, reason="")
+    return again.see(opted_in=(OptedIn(job=J, uid=USER, mode=ON, restart=2, at=again.now),)).then(1)
+
+
+def test_a_job_that_its_user_requeued_after_its_end_is_the_same_job() -> None:
+    mem = put_back_by_its_user().memory.jobs[J]
+    assert (mem.excluded, mem.excluded_by_user) == (names("n2"), frozenset())
+    assert (mem.resumes, mem.restarts, mem.ended) == (1, 2, None)
+
+
+def test_it_is_remembered_for_as_long_as_it_waits() -> None:
+    over = failed().wait(400)
+    waits = over.requeued(submitted=over.now + 1).see(opted_in=()).then(5).change_job(reason="Resources")
+    assert waits.then(90_000).then(1).memory.jobs.keys() == {J}
+
+
+def test_a_new_job_with_the_number_of_one_that_is_over_is_another() -> None:
+    over = by_slurm().change_job(state=JobState.CANCELLED).then(60)
+    new = over.job(submitted=over.now + 1, started=over.now + 2, restarts=0).then(5)
+    assert (new.memory.jobs[J].resumes, new.memory.jobs[J].attempts) == (0, ())
 
 
 def test_a_running_job_is_not_nudged_and_the_resume_is_told() -> None:
