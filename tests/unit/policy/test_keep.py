@@ -139,6 +139,51 @@ def test_when_the_replacement_is_back_they_are_freed_and_the_job_is_nudged_in_on
     assert "job.keep_released" in [event.kind for event in picture.events]
 
 
+def in_two_partitions(picture: Picture) -> Picture:
+    """n1 and n2 are in one, n3 and n4 in the other."""
+    for name in ("n1", "n2", "n3", "n4"):
+        picture = picture.node(name, partitions=frozenset({"a" if name in ("n1", "n2") else "b"}))
+    return picture
+
+
+def apart() -> Picture:
+    """The job runs on n1 and n2; of the other partition n3 is idle, and somebody else has n4."""
+    picture = in_two_partitions(a_cluster(4)).node("n4", base=NodeBase.ALLOCATED)
+    for name in ("n1", "n2"):
+        picture = picture.node(name, base=NodeBase.ALLOCATED)
+    return picture.job(on=("n1", "n2"), partition="a").job(8, on=("n4",), user_id=1, partition="b").opted_in().then()
+
+
+def apart_and_waiting(partition: str = "a,b") -> Picture:
+    """n2 is down by our mark; in neither partition alone there are two nodes."""
+    picture = reserved(apart().lost("n2").then()).marked("n2").requeued(node_count=2, partition=partition)
+    return picture.node("n1", base=NodeBase.IDLE).then(1.2)
+
+
+@pytest.mark.parametrize("partition", ["a", "a,b", "b,a"])
+def test_nodes_of_two_partitions_are_not_enough_for_a_job_that_needs_them_in_one(partition: str) -> None:
+    assert of(FreeNodes, apart_and_waiting(partition)) == []
+    assert of(FreeNodes, apart_and_waiting(partition).then(30)) == []
+
+
+def test_they_are_freed_when_the_other_partition_has_enough() -> None:
+    picture = apart_and_waiting().change_job(8, state=JobState.COMPLETED, nodes=frozenset())
+    assert [type(a) for a in picture.node("n4", base=NodeBase.IDLE).plan().actions[:1]] == [FreeNodes]
+
+
+def test_a_job_that_finds_too_few_in_each_partition_is_no_rival_for_them() -> None:
+    picture = rival(apart_and_waiting(), node_count=2, partition="a,b")
+    later = picture.then(picture.want.resume.keep_others_s + 1)
+    assert of(FreeNodes, later) == []
+    assert of(FreeNodes, later.change_job(9, node_count=1)) != []
+
+
+def test_a_partition_that_would_be_kept_beyond_the_share_is_not_helped_by_another() -> None:
+    picture = apart().resume(keep_percent=60.0).change_job(partition="a,b").lost("n2")
+    assert of(KeepNodes, picture.resume(keep_percent=49.0)) == []
+    assert of(KeepNodes, picture) != []
+
+
 def test_the_job_is_put_before_those_that_wait_then() -> None:
     picture = rival(waiting().then(60).change_job(priority=100, nice=5), priority=300)
     decided = n2_is_back(picture).plan()

@@ -207,6 +207,14 @@ def test_a_job_that_needs_every_other_node_is_not_made_impossible() -> None:
     assert nudge.exclude == frozenset()
 
 
+def test_nodes_of_two_partitions_do_not_make_up_for_one_that_a_job_is_kept_off() -> None:
+    job = by_slurm(count=4).change_job(partition="main,small").node("n4", partitions=frozenset({"small"}))
+    (nudge,) = nudges(job)
+    assert nudge.exclude == frozenset()
+    (nudge,) = nudges(job.node("n4", partitions=frozenset({"main"})))
+    assert nudge.exclude == names("n2")
+
+
 def test_a_job_that_needs_every_node_of_its_reservation_is_not_made_impossible() -> None:
     team = Reservation(name="team", nodes=names("n1", "n2", "n3"), ends=T0 + 9999)
     job = by_slurm().see(reservations={"team": team}).change_job(reservation="team")

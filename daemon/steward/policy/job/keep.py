@@ -231,11 +231,11 @@ def _keep_key(id: JobId, restart: int) -> Key:
 
 def _is_too_much(job: Job, nodes: frozenset[NodeName], draft: Draft) -> bool:
     """More of its partition than the site lets be kept at once."""
-    of_it = draft.overview.nodes_of(job.partition)
+    of_it = [draft.overview.nodes_of(part) for part in job.partitions]
     others = (draft.jobs[id].kept for id in restless(draft))
     kept = {node for one in others if one is not None and one.freed is None for node in one.nodes}
     limit = draft.want.resume.keep_fraction
-    if len((kept | nodes) & of_it) <= limit * len(of_it):
+    if all(len((kept | nodes) & there) <= limit * len(there) for there in of_it if nodes & there):
         return False
     text = (
         f"job {job.id}: its nodes are not kept for it: more than {limit:.0%} of {job.partition} (resume.keep_percent)"
