@@ -12,7 +12,9 @@ from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.reservation import Reservation, keep_name
 from steward.model.setting_types import RepairMode
+from steward.policy.draft import Draft
 from steward.policy.job.keep import GOES_ON_S, LEASE_S, RENEW_S
+from steward.policy.job.places import places_of
 from tests.builders.picture import T0, Picture, a_cluster, n, names
 
 J = JobId(7)
@@ -137,6 +139,28 @@ def test_when_the_replacement_is_back_they_are_freed_and_the_job_is_nudged_in_on
     kinds = [type(a) for a in picture.actions if isinstance(a, FreeNodes | NudgeJob)]
     assert kinds == [FreeNodes, NudgeJob]
     assert "job.keep_released" in [event.kind for event in picture.events]
+
+
+def test_they_are_freed_when_its_user_says_that_fewer_nodes_are_enough() -> None:
+    picture = waiting().then(60).change_job(node_count=2, most_nodes=3)
+    assert [type(a) for a in picture.plan().actions if isinstance(a, FreeNodes | NudgeJob)] == [FreeNodes, NudgeJob]
+
+
+def test_a_job_that_takes_fewer_nodes_does_not_wait_for_those_of_its_last_run() -> None:
+    """It was submitted with `-N 1-3`, ran on three and has lost one."""
+    back = reserved(full().lost("n2").then()).marked("n2").requeued(node_count=1, most_nodes=3)
+    assert len(of(FreeNodes, back.node("n1", base=NodeBase.IDLE).node("n3", base=NodeBase.IDLE).then(1.2))) == 1
+
+
+def test_a_job_that_asks_for_tasks_alone_needs_as_many_nodes_as_it_had() -> None:
+    assert of(FreeNodes, waiting().then(60).change_job(node_count=1)) == []
+
+
+def test_a_job_that_lost_a_node_while_it_ran_needs_as_many_as_it_began_with() -> None:
+    alone = full().change_job(nodes=names("n1", "n3"), node_count=2).then()
+    back = alone.lost("n2").then(1.0).marked("n2").requeued(node_count=2, most_nodes=3)
+    places = places_of(back.seen.jobs[J], back.memory.jobs[J], Draft(back.seen, back.want, back.memory, back.now))
+    assert places.need == 3
 
 
 def in_two_partitions(picture: Picture) -> Picture:

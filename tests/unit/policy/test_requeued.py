@@ -207,6 +207,12 @@ def test_a_job_that_needs_every_other_node_is_not_made_impossible() -> None:
     assert nudge.exclude == frozenset()
 
 
+def test_a_job_that_takes_fewer_nodes_than_it_had_is_kept_off_the_bad_one() -> None:
+    """It was submitted with `-N 1-3`."""
+    (nudge,) = nudges(by_slurm(count=3).change_job(node_count=1, most_nodes=3))
+    assert nudge.exclude == names("n2")
+
+
 def test_nodes_of_two_partitions_do_not_make_up_for_one_that_a_job_is_kept_off() -> None:
     job = by_slurm(count=4).change_job(partition="main,small").node("n4", partitions=frozenset({"small"}))
     (nudge,) = nudges(job)

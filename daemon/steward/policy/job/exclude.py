@@ -30,14 +30,14 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     if too_much in draft.noted:
         return user
     ours = culprits(mem, draft) | told_again_until(mem, draft).keys() | waited_for(draft)
-    need, bad = _need(job, mem), user | ours
+    need, bad = needs(job, mem), user | ours
     is_enough = any(len(usable) - len(usable & bad) >= need for usable in _may_have(job, draft))
     return bad if is_enough else user
 
 
 def is_short_without(bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> bool:
     """Whether too few nodes that could take the job now are left when it does without `bad`; its own count as free."""
-    need, not_for_it = _need(job, mem), bad | users_own(job, mem)
+    need, not_for_it = needs(job, mem), bad | users_own(job, mem)
     return all(_left(there, not_for_it, job, mem, draft) < need for there in _may_have(job, draft))
 
 
@@ -62,8 +62,13 @@ def own_reservation(job: Job, draft: Draft) -> frozenset[NodeName] | None:
     return frozenset().union(*found) if found else None
 
 
-def _need(job: Job, mem: JobMemory) -> int:
-    """Nodes of a new run: a job that lost nodes while it ran shows the smaller number, but starts with the first."""
+def needs(job: Job, mem: JobMemory) -> int:
+    """Nodes of a new run: as many as the last one had, which for a job that asks for tasks alone nobody knows better.
+    A job that waits with a range (`-N 1-3`) takes the least of it; one that lost nodes while it ran shows the smaller
+    number, but starts with the first."""
+    has_range = job.is_pending and 0 < job.node_count < job.most_nodes
+    if has_range and not mem.taken_out:
+        return job.node_count
     return max(1, job.node_count, len(mem.nodes))
 
 

@@ -11,7 +11,7 @@ from steward.model.job import Job
 from steward.model.reservation import keep_name
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.job.exclude import culprits, own_reservation, users_own
+from steward.policy.job.exclude import culprits, needs, own_reservation, users_own
 from steward.policy.node.approval import awaits_yes
 
 
@@ -66,7 +66,7 @@ def _places_in_each(job: Job, mem: JobMemory, draft: Draft) -> Sequence[Places]:
         fits = idle if inside is None else idle & inside
         here = own & draft.overview.nodes_of(part) if len(job.partitions) > 1 else own
         return Places(
-            need=max(1, job.node_count, len(mem.nodes)),
+            need=needs(job, mem),
             own=here,
             free=here & fits,
             others=fits.difference(here, reserved, mem.nodes, draft.cases.nodes_in_repair),
