@@ -141,6 +141,13 @@ def test_when_the_replacement_is_back_they_are_freed_and_the_job_is_nudged_in_on
     assert "job.keep_released" in [event.kind for event in picture.events]
 
 
+def test_nothing_is_kept_for_a_job_that_somebody_lets_begin_later_and_it_does_not_go_first() -> None:
+    picture = waiting().then(60).change_job(reason="BeginTime", eligible=waiting().now + 86_400.0)
+    assert len(of(FreeNodes, picture)) == 1
+    freed = n2_is_back(picture.then(1.0).see(reservations={}))
+    assert [a for a in freed.plan().actions if isinstance(a, SetNice | NudgeJob | KeepNodes)] == []
+
+
 def test_they_are_freed_when_its_user_says_that_fewer_nodes_are_enough() -> None:
     picture = waiting().then(60).change_job(node_count=2, most_nodes=3)
     assert [type(a) for a in picture.plan().actions if isinstance(a, FreeNodes | NudgeJob)] == [FreeNodes, NudgeJob]

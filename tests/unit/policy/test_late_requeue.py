@@ -206,7 +206,7 @@ def test_an_end_that_an_earlier_head_saw_and_did_not_note_counts_from_now() -> N
     assert len(tries(spoken(picture))) == 1
 
 
-CLEANS_UP = {"flags": frozenset({"COMPLETING"})}
+CLEANS_UP: dict[str, Any] = {"flags": frozenset({"COMPLETING"})}
 LONG_EPILOG_S = 320.0
 
 

@@ -141,6 +141,37 @@ def test_a_hold_that_slurm_set_by_itself_is_released(reason: str) -> None:
     assert [nudge.release for nudge in nudges(by_slurm().change_job(reason=reason))] == [True]
 
 
+def later(picture: Picture, delay_s: float) -> Picture:
+    """Somebody says `scontrol update starttime=now+...` of a job that was nudged before."""
+    return picture.then(1.0).change_job(reason="BeginTime", eligible=picture.now + 1.0 + delay_s)
+
+
+@pytest.mark.parametrize("wait_s", [10.0, 300.0])
+def test_a_job_that_somebody_lets_begin_later_is_left_alone_until_then_and_people_are_told(wait_s: float) -> None:
+    put_off = later(by_slurm(), 86_400.0)
+    assert [e.kind for e in put_off.plan().events if e.job == J] == ["job.begins_later"]
+    assert nudges(put_off.wait(wait_s)) == []
+    told = str(explain_job(J, put_off.seen, put_off.want, put_off.plan().memory, put_off.now))
+    assert "is to begin later, as somebody set since: it is left alone until then" in told
+    assert len(nudges(put_off.then(wait_s).change_job(reason="Resources", eligible=put_off.now))) == 1
+
+
+def test_it_is_left_alone_for_a_week() -> None:
+    week = later(by_slurm(), 7 * 86_400.0)
+    assert [nudges(week := week.then(43_200.0)) for _ in range(13)] == [[]] * 13
+
+
+def test_slurms_own_delay_after_a_requeue_is_cut_short_as_before() -> None:
+    assert len(nudges(by_slurm().change_job(reason="BeginTime", eligible=by_slurm().now + 120.0))) == 1
+    assert len(nudges(later(by_slurm(), 120.0).after(1.0))) == 1
+
+
+def test_a_nudge_that_failed_is_repeated_however_long_slurm_lets_the_job_wait() -> None:
+    (nudge,) = nudges(by_slurm())
+    failed_once = later(by_slurm(), 600.0).see(failures={nudge.key: "retry: no answer"})
+    assert len(nudges(failed_once.after(1.0))) == 1
+
+
 def test_a_cancelled_job_is_left_alone() -> None:
     picture = by_slurm().change_job(state=JobState.CANCELLED)
     assert nudges(picture) == []

@@ -181,6 +181,12 @@ def test_a_job_that_is_resumed_again_and_again_is_hurried_on_only_after_a_while(
     assert waits.wait(70.0).memory.jobs[J].nudges > 0
 
 
+def test_one_that_its_user_lets_begin_later_still_is_left_alone_then() -> None:
+    waits = third_resume().then(5.0)
+    week = waits.change_job(reason="BeginTime", eligible=waits.now + 7 * 86_400.0).then(5.0)
+    assert [wishes(week := week.then(43_200.0), NudgeJob) for _ in range(13)] == [[]] * 13
+
+
 def test_a_job_that_gets_on_between_its_faults_does_not_wait() -> None:
     assert wishes(third_resume(saved=(10, 20, 30)), NudgeJob) == []
     assert len(wishes(third_resume(saved=(10, 20, 30)).then(1.1), NudgeJob)) == 1
