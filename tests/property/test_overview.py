@@ -75,6 +75,10 @@ def shares(job: Job, node: Node) -> bool:
     return bool(set(job.partition.split(",")) & node.partitions)
 
 
+def within(part: str, picture: Picture) -> set[NodeName]:
+    return {name for name, node in picture.seen.nodes.items() if part in node.partitions}
+
+
 def waiting(picture: Picture) -> list[Job]:
     ready = (job for job in picture.seen.jobs.values() if job.is_pending and (job.eligible or 0.0) <= picture.now)
     return [job for job in ready if job.reason in ("", "Resources")]
@@ -88,8 +92,9 @@ def test_a_rival_is_a_waiting_job_for_which_these_nodes_and_idle_ones_are_enough
     def could_run(other: Job) -> bool:
         every = picture.seen.nodes.values()
         there = [each for each in every if is_idle(each) or (each.name in nodes and each.is_schedulable)]
-        usable = {each.name for each in there if shares(other, each) and each.name not in other.excluded}
-        return bool(usable & nodes) and len(usable) >= max(1, other.node_count)
+        usable = {each.name for each in there if each.name not in other.excluded}
+        found = [usable & within(part, picture) for part in other.partition.split(",")]
+        return any(here & nodes and len(here) >= max(1, other.node_count) for here in found)
 
     for job in picture.seen.jobs.values():
         found = rivals(job, nodes, draft_of(picture))
@@ -103,10 +108,12 @@ def test_a_job_is_short_when_too_few_sound_nodes_that_are_free_or_its_own_are_le
 ) -> None:
     for job in picture.seen.jobs.values():
         mem = JobMemory(id=job.id, uid=job.user_id, mode=ON, opted_at=T0, nodes=had)
-        every = [node for node in picture.seen.nodes.values() if not job.partition or shares(job, node)]
+        every = picture.seen.nodes.values()
         usable = [n for n in every if n.is_schedulable and (not n.is_busy or n.name in job.nodes | had)]
         left = {node.name for node in usable} - bad - job.excluded
-        short = len(left) < max(1, job.node_count, len(had))
+        parts = job.partition.split(",")
+        most = max(len(left & within(part, picture) if part else left) for part in parts)
+        short = most < max(1, job.node_count, len(had))
         assert is_short_without(bad, job, mem, draft_of(picture)) is short
 
 
@@ -161,10 +168,11 @@ def test_a_node_is_needed_by_a_job_that_waits_longer_or_finds_too_few_others(pic
 
     def needs(job: Job, node: Node) -> bool:
         known = [picture.seen.nodes[name] for name in crowd.idle - {node.name}]
-        others = [each for each in known if shares(job, each) and each.name not in job.excluded]
+        usable = {each.name for each in known if each.name not in job.excluded}
+        most = max(len(usable & within(part, picture)) for part in job.partition.split(","))
         old = picture.now >= (job.eligible or job.submitted or 0.0) + STARTS_BY_ITSELF_S
         could = shares(job, node) and node.name not in job.excluded
-        return could and (old or len(others) < max(1, job.node_count))
+        return could and (old or most < max(1, job.node_count))
 
     for node in picture.seen.nodes.values():
         assert crowd.needed(node) == next((job for job in waiting(picture) if needs(job, node)), None)

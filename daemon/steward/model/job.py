@@ -95,6 +95,11 @@ class Job:
     """Since when Slurm makes it give way: it has its grace (PreemptTime). None: Slurm does not, or it is not told."""
 
     @property
+    def partitions(self) -> tuple[str, ...]:
+        """Those that it may run in (`-p a,b`), with all its nodes in one. At least one, perhaps without name."""
+        return tuple(part for part in self.partition.split(",") if part) or ("",)
+
+    @property
     def is_part(self) -> bool:
         """A part of a heterogeneous job, not its leader: Slurm does to all parts what it is told to do to that one."""
         return self.het_job_id is not None and self.het_job_id != self.id

@@ -74,13 +74,14 @@ class Leaving:
     """How a run ends, as it was seen. Times are Unix seconds on the head's clock.
 
     `restart` is the run's. `since`: since when it cleans up; None where nobody saw it do so. `over`: since when it is
-    seen to be over and not back in the queue, later by the time in which nobody could look. `clean`: since when it is
-    seen clean and back in the queue.
+    seen to be over and not back in the queue, later by the time in which nobody could look. `done`: the same of a run
+    that has cleaned up, too. `clean`: since when it is seen clean and back in the queue.
     """
 
     restart: int
     since: float | None = None
     over: float | None = None
+    done: float | None = None
     clean: float | None = None
 
 

@@ -9,7 +9,7 @@ from steward.model.words import ago, times, until
 from steward.policy.draft import Draft
 from steward.policy.job.failure import stalls
 from steward.policy.job.hang import hang_line
-from steward.policy.job.nudge import is_left_to_slurm, not_before, who_holds
+from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slurm, not_before, who_holds
 from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
 from steward.policy.node.gone import open_silence
@@ -87,6 +87,8 @@ def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:
     """The steps that make the job run soon."""
     if job.is_held:
         return f"it {who_holds(job, draft)}: it stays where it is until it is released"
+    if begins_later(job, draft):
+        return f"it {BEGINS_LATER}: it is left alone until then"
     if is_left_to_slurm(mem):
         return "it is left to Slurm"
     at = not_before(mem, draft)

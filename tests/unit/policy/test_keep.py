@@ -12,7 +12,9 @@ from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.reservation import Reservation, keep_name
 from steward.model.setting_types import RepairMode
+from steward.policy.draft import Draft
 from steward.policy.job.keep import GOES_ON_S, LEASE_S, RENEW_S
+from steward.policy.job.places import places_of
 from tests.builders.picture import T0, Picture, a_cluster, n, names
 
 J = JobId(7)
@@ -137,6 +139,80 @@ def test_when_the_replacement_is_back_they_are_freed_and_the_job_is_nudged_in_on
     kinds = [type(a) for a in picture.actions if isinstance(a, FreeNodes | NudgeJob)]
     assert kinds == [FreeNodes, NudgeJob]
     assert "job.keep_released" in [event.kind for event in picture.events]
+
+
+def test_nothing_is_kept_for_a_job_that_somebody_lets_begin_later_and_it_does_not_go_first() -> None:
+    picture = waiting().then(60).change_job(reason="BeginTime", eligible=waiting().now + 86_400.0)
+    assert len(of(FreeNodes, picture)) == 1
+    freed = n2_is_back(picture.then(1.0).see(reservations={}))
+    assert [a for a in freed.plan().actions if isinstance(a, SetNice | NudgeJob | KeepNodes)] == []
+
+
+def test_they_are_freed_when_its_user_says_that_fewer_nodes_are_enough() -> None:
+    picture = waiting().then(60).change_job(node_count=2, most_nodes=3)
+    assert [type(a) for a in picture.plan().actions if isinstance(a, FreeNodes | NudgeJob)] == [FreeNodes, NudgeJob]
+
+
+def test_a_job_that_takes_fewer_nodes_does_not_wait_for_those_of_its_last_run() -> None:
+    """It was submitted with `-N 1-3`, ran on three and has lost one."""
+    back = reserved(full().lost("n2").then()).marked("n2").requeued(node_count=1, most_nodes=3)
+    assert len(of(FreeNodes, back.node("n1", base=NodeBase.IDLE).node("n3", base=NodeBase.IDLE).then(1.2))) == 1
+
+
+def test_a_job_that_asks_for_tasks_alone_needs_as_many_nodes_as_it_had() -> None:
+    assert of(FreeNodes, waiting().then(60).change_job(node_count=1)) == []
+
+
+def test_a_job_that_lost_a_node_while_it_ran_needs_as_many_as_it_began_with() -> None:
+    alone = full().change_job(nodes=names("n1", "n3"), node_count=2).then()
+    back = alone.lost("n2").then(1.0).marked("n2").requeued(node_count=2, most_nodes=3)
+    places = places_of(back.seen.jobs[J], back.memory.jobs[J], Draft(back.seen, back.want, back.memory, back.now))
+    assert places.need == 3
+
+
+def in_two_partitions(picture: Picture) -> Picture:
+    """n1 and n2 are in one, n3 and n4 in the other."""
+    for name in ("n1", "n2", "n3", "n4"):
+        picture = picture.node(name, partitions=frozenset({"a" if name in ("n1", "n2") else "b"}))
+    return picture
+
+
+def apart() -> Picture:
+    """The job runs on n1 and n2; of the other partition n3 is idle, and somebody else has n4."""
+    picture = in_two_partitions(a_cluster(4)).node("n4", base=NodeBase.ALLOCATED)
+    for name in ("n1", "n2"):
+        picture = picture.node(name, base=NodeBase.ALLOCATED)
+    return picture.job(on=("n1", "n2"), partition="a").job(8, on=("n4",), user_id=1, partition="b").opted_in().then()
+
+
+def apart_and_waiting(partition: str = "a,b") -> Picture:
+    """n2 is down by our mark; in neither partition alone there are two nodes."""
+    picture = reserved(apart().lost("n2").then()).marked("n2").requeued(node_count=2, partition=partition)
+    return picture.node("n1", base=NodeBase.IDLE).then(1.2)
+
+
+@pytest.mark.parametrize("partition", ["a", "a,b", "b,a"])
+def test_nodes_of_two_partitions_are_not_enough_for_a_job_that_needs_them_in_one(partition: str) -> None:
+    assert of(FreeNodes, apart_and_waiting(partition)) == []
+    assert of(FreeNodes, apart_and_waiting(partition).then(30)) == []
+
+
+def test_they_are_freed_when_the_other_partition_has_enough() -> None:
+    picture = apart_and_waiting().change_job(8, state=JobState.COMPLETED, nodes=frozenset())
+    assert [type(a) for a in picture.node("n4", base=NodeBase.IDLE).plan().actions[:1]] == [FreeNodes]
+
+
+def test_a_job_that_finds_too_few_in_each_partition_is_no_rival_for_them() -> None:
+    picture = rival(apart_and_waiting(), node_count=2, partition="a,b")
+    later = picture.then(picture.want.resume.keep_others_s + 1)
+    assert of(FreeNodes, later) == []
+    assert of(FreeNodes, later.change_job(9, node_count=1)) != []
+
+
+def test_a_partition_that_would_be_kept_beyond_the_share_is_not_helped_by_another() -> None:
+    picture = apart().resume(keep_percent=60.0).change_job(partition="a,b").lost("n2")
+    assert of(KeepNodes, picture.resume(keep_percent=49.0)) == []
+    assert of(KeepNodes, picture) != []
 
 
 def test_the_job_is_put_before_those_that_wait_then() -> None:

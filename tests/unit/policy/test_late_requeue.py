@@ -206,6 +206,45 @@ def test_an_end_that_an_earlier_head_saw_and_did_not_note_counts_from_now() -> N
     assert len(tries(spoken(picture))) == 1
 
 
+CLEANS_UP: dict[str, Any] = {"flags": frozenset({"COMPLETING"})}
+LONG_EPILOG_S = 320.0
+
+
+def clean(picture: Picture) -> Picture:
+    return picture.change_job(flags=frozenset())
+
+
+@pytest.mark.parametrize(("state", "mode"), [(JobState.NODE_FAIL, "1"), (JobState.TIMEOUT, "1,timeout=1")])
+def test_a_job_is_requeued_though_its_nodes_cleaned_up_for_longer_than_its_end_is_looked_into(
+    state: JobState, mode: str
+) -> None:
+    picture = a_cluster().job().opted_in(mode=ResumeMode.parse(mode)).then(100)
+    cleaning = picture.change_job(state=state, ended=picture.now, **CLEANS_UP).wait(LONG_EPILOG_S)
+    assert tries(cleaning) == []
+    assert memory(cleaning).ended is None
+    assert len(tries(clean(cleaning))) == 1
+
+
+def test_the_time_for_a_requeue_that_fails_begins_when_the_run_has_cleaned_up() -> None:
+    picture = clean(ended(**CLEANS_UP).wait(LONG_EPILOG_S))
+    most_s = picture.want.resume.evidence_after_s
+    picture = failing(picture, TIMED_OUT).wait(most_s - 10.0).then(5.1)
+    assert len(tries(picture)) == 1
+    assert memory(picture.then(5.1)).ended is not None
+
+
+def test_a_promise_is_kept_to_a_job_that_cleans_up_for_long() -> None:
+    picture = promised("1", TIMED_OUT)
+    over = picture.change_job(state=JobState.FAILED, ended=picture.now, exit_status=256, **CLEANS_UP)
+    assert len(tries(clean(over.wait(LONG_EPILOG_S)))) == 1
+
+
+def test_a_job_that_failed_by_itself_is_over_after_that_time_though_it_still_cleans_up() -> None:
+    picture = a_cluster().job().opted_in().then(100)
+    failed = picture.change_job(state=JobState.FAILED, ended=picture.now, exit_status=256, **CLEANS_UP)
+    assert memory(failed.wait(LONG_EPILOG_S)).attempts[-1].why.rule == "resume.no_evidence"
+
+
 def test_a_head_looks_often_while_it_looks_into_an_end_and_forgets_that_it_did_when_it_is_decided() -> None:
     picture = over_unseen().then(1.0)
     assert is_busy(picture.memory, picture.now)

@@ -6,14 +6,14 @@ from itertools import pairwise
 import pytest
 
 from steward.model.action import Action, NudgeJob, RequeueJob
-from steward.model.ask import AskKind
+from steward.model.ask import AskKind, OptedIn
 from steward.model.case import Step
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.reservation import Reservation
 from steward.views.explain import explain_job
-from tests.builders.picture import T0, Picture, a_cluster, names
+from tests.builders.picture import ON, T0, USER, Picture, a_cluster, names
 
 J = JobId(7)
 
@@ -84,9 +84,39 @@ def test_a_failed_job_that_slurm_requeues_held_waits_for_its_owner_and_is_not_ca
     failed = a_cluster().job().opted_in().then(100).change_job(state=JobState.FAILED, ended=a_cluster().now + 95)
     over = failed.wait(400)
     assert over.memory.jobs[J].ended is not None
-    held = over.requeued().change_job(flags=frozenset({"REQUEUE_HOLD"}), reason="JobHeldUser").then(5)
+    held = over.requeued(submitted=over.now + 1, flags=frozenset({"REQUEUE_HOLD"}), reason="JobHeldUser").then(5)
     assert nudges(held) == []
     assert held.memory.jobs[J].ended is None
+
+
+def put_back_by_its_user() -> Picture:
+    """Excluded from n2 since that died, it failed by itself and was told to stop. Its user requeued it, for which Slurm
+    sets a new time of submission; it runs again and its shim speaks anew."""
+    run = by_slurm().then(1).change_job(state=JobState.RUNNING, nodes=names("n1", "n3", "n4"), batch_host="n1")
+    run = run.change_job(started=run.now, excluded=names("n2"), reason="").then(600).ask(AskKind.BATCH, restart=1)
+    told = run.then(0.1).checked("n1", "n3", "n4").then(8).checked("n1", "n3", "n4").then(8).see(asks=())
+    over = told.change_job(state=JobState.FAILED, ended=told.now, exit_status=256).then(60)
+    back = over.requeued(submitted=over.now - 1).then(2).then(3)
+    again = back.change_job(state=JobState.RUNNING, nodes=names("n1", "n3", "n4"), started=back.now, reason="")
+    return again.see(opted_in=(OptedIn(job=J, uid=USER, mode=ON, restart=2, at=again.now),)).then(1)
+
+
+def test_a_job_that_its_user_requeued_after_its_end_is_the_same_job() -> None:
+    mem = put_back_by_its_user().memory.jobs[J]
+    assert (mem.excluded, mem.excluded_by_user) == (names("n2"), frozenset())
+    assert (mem.resumes, mem.restarts, mem.ended) == (1, 2, None)
+
+
+def test_it_is_remembered_for_as_long_as_it_waits() -> None:
+    over = failed().wait(400)
+    waits = over.requeued(submitted=over.now + 1).see(opted_in=()).then(5).change_job(reason="Resources")
+    assert waits.then(90_000).then(1).memory.jobs.keys() == {J}
+
+
+def test_a_new_job_with_the_number_of_one_that_is_over_is_another() -> None:
+    over = by_slurm().change_job(state=JobState.CANCELLED).then(60)
+    new = over.job(submitted=over.now + 1, started=over.now + 2, restarts=0).then(5)
+    assert (new.memory.jobs[J].resumes, new.memory.jobs[J].attempts) == (0, ())
 
 
 def test_a_running_job_is_not_nudged_and_the_resume_is_told() -> None:
@@ -109,6 +139,37 @@ def test_a_persons_hold_is_respected_and_explained(reason: str) -> None:
 @pytest.mark.parametrize("reason", ["JobHoldMaxRequeue", "launch_failed_requeued_held"])
 def test_a_hold_that_slurm_set_by_itself_is_released(reason: str) -> None:
     assert [nudge.release for nudge in nudges(by_slurm().change_job(reason=reason))] == [True]
+
+
+def later(picture: Picture, delay_s: float) -> Picture:
+    """Somebody says `scontrol update starttime=now+...` of a job that was nudged before."""
+    return picture.then(1.0).change_job(reason="BeginTime", eligible=picture.now + 1.0 + delay_s)
+
+
+@pytest.mark.parametrize("wait_s", [10.0, 300.0])
+def test_a_job_that_somebody_lets_begin_later_is_left_alone_until_then_and_people_are_told(wait_s: float) -> None:
+    put_off = later(by_slurm(), 86_400.0)
+    assert [e.kind for e in put_off.plan().events if e.job == J] == ["job.begins_later"]
+    assert nudges(put_off.wait(wait_s)) == []
+    told = str(explain_job(J, put_off.seen, put_off.want, put_off.plan().memory, put_off.now))
+    assert "is to begin later, as somebody set since: it is left alone until then" in told
+    assert len(nudges(put_off.then(wait_s).change_job(reason="Resources", eligible=put_off.now))) == 1
+
+
+def test_it_is_left_alone_for_a_week() -> None:
+    week = later(by_slurm(), 7 * 86_400.0)
+    assert [nudges(week := week.then(43_200.0)) for _ in range(13)] == [[]] * 13
+
+
+def test_slurms_own_delay_after_a_requeue_is_cut_short_as_before() -> None:
+    assert len(nudges(by_slurm().change_job(reason="BeginTime", eligible=by_slurm().now + 120.0))) == 1
+    assert len(nudges(later(by_slurm(), 120.0).after(1.0))) == 1
+
+
+def test_a_nudge_that_failed_is_repeated_however_long_slurm_lets_the_job_wait() -> None:
+    (nudge,) = nudges(by_slurm())
+    failed_once = later(by_slurm(), 600.0).see(failures={nudge.key: "retry: no answer"})
+    assert len(nudges(failed_once.after(1.0))) == 1
 
 
 def test_a_cancelled_job_is_left_alone() -> None:
@@ -175,6 +236,20 @@ def test_a_run_that_ends_early_on_such_a_node_may_have_been_ended_by_mistake_and
 def test_a_job_that_needs_every_other_node_is_not_made_impossible() -> None:
     (nudge,) = nudges(by_slurm(count=3))
     assert nudge.exclude == frozenset()
+
+
+def test_a_job_that_takes_fewer_nodes_than_it_had_is_kept_off_the_bad_one() -> None:
+    """It was submitted with `-N 1-3`."""
+    (nudge,) = nudges(by_slurm(count=3).change_job(node_count=1, most_nodes=3))
+    assert nudge.exclude == names("n2")
+
+
+def test_nodes_of_two_partitions_do_not_make_up_for_one_that_a_job_is_kept_off() -> None:
+    job = by_slurm(count=4).change_job(partition="main,small").node("n4", partitions=frozenset({"small"}))
+    (nudge,) = nudges(job)
+    assert nudge.exclude == frozenset()
+    (nudge,) = nudges(job.node("n4", partitions=frozenset({"main"})))
+    assert nudge.exclude == names("n2")
 
 
 def test_a_job_that_needs_every_node_of_its_reservation_is_not_made_impossible() -> None:

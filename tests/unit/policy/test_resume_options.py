@@ -12,9 +12,10 @@ from steward.model.job import JobState
 from steward.model.job_report import Lean, Progress
 from steward.model.resume import Decision, JobMemory
 from steward.model.resume_mode import ResumeMode
-from steward.model.resume_policy import ResumeDefault
+from steward.model.resume_policy import ResumeDefault, ResumePolicy
+from steward.policy.job.resume_facts import resume_facts
 from tests.builders.failures import a_sign
-from tests.builders.picture import USER, Picture, a_cluster, n, names
+from tests.builders.picture import T0, USER, Picture, a_cluster, n, names
 
 J = JobId(7)
 THREE = ("n1", "n2", "n3")
@@ -124,6 +125,34 @@ def test_a_job_whose_checkpoints_are_not_known_is_not_stopped_for_want_of_progre
     assert rules(story(None, None, None)) == ["resume.any"] * 3
 
 
+def stages(*steps: int) -> Picture:
+    """One run after the other fails, each a minute after it wrote a checkpoint of this step; before that the job had
+    a first stage with many more steps."""
+    picture = saves(opted("any:9"), 10_000, T0).then(60.0)
+    for number, step in enumerate(steps):
+        picture = fails_again(saves(picture, step, picture.now).then(60.0), number)
+        if number + 1 < len(steps):
+            picture = runs_again(picture)
+    return picture
+
+
+def test_a_job_whose_steps_begin_again_gets_the_last_checkpoint_and_makes_progress() -> None:
+    second = stages(300, 500, 700)
+    assert rules(second) == ["resume.any"] * 3
+    facts = resume_facts(J, second.memory, ResumePolicy())
+    assert facts is not None
+    assert facts.checkpoint_step == 700
+
+
+def test_a_job_that_goes_back_and_gets_no_further_than_there_makes_none() -> None:
+    assert rules(stages(300, 300, 300)) == ["resume.any", "resume.any", "resume.no_progress"]
+
+
+def test_the_same_checkpoint_told_anew_is_no_later_one() -> None:
+    picture = saves(opted("1"), 40, T0).then(1.0)
+    assert memory(saves(picture, 40, T0 + 0.5)).saved == memory(picture).saved
+
+
 def test_the_newest_checkpoint_is_remembered_when_its_node_is_gone() -> None:
     picture = saves(opted("1"), 40).then(1.0)
     assert picture.then(0.1).agent("n1", progress=()).plan().memory.jobs[J].saved == memory(picture).saved
@@ -150,6 +179,12 @@ def test_a_job_that_is_resumed_again_and_again_is_hurried_on_only_after_a_while(
     assert wishes(waits.then(5.0), NudgeJob) == []
     assert waits.wait(40.0).memory.jobs[J].nudges == 0
     assert waits.wait(70.0).memory.jobs[J].nudges > 0
+
+
+def test_one_that_its_user_lets_begin_later_still_is_left_alone_then() -> None:
+    waits = third_resume().then(5.0)
+    week = waits.change_job(reason="BeginTime", eligible=waits.now + 7 * 86_400.0).then(5.0)
+    assert [wishes(week := week.then(43_200.0), NudgeJob) for _ in range(13)] == [[]] * 13
 
 
 def test_a_job_that_gets_on_between_its_faults_does_not_wait() -> None:

@@ -21,7 +21,7 @@ class Crowd:
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._free_for: dict[JobId, frozenset[NodeName]] = {}
+        self._free_for: dict[JobId, Sequence[frozenset[NodeName]]] = {}
 
     @cached_property
     def idle(self) -> frozenset[NodeName]:
@@ -61,12 +61,13 @@ class Crowd:
         self._draft.wake(since + STARTS_BY_ITSELF_S)
         if self._draft.now >= since + STARTS_BY_ITSELF_S:
             return True
-        free = self._free(job)
-        return len(free) - (node.name in free) < max(1, job.node_count)
+        return all(len(free) - (node.name in free) < max(1, job.node_count) for free in self._free(job))
 
-    def _free(self, job: Job) -> frozenset[NodeName]:
+    def _free(self, job: Job) -> Sequence[frozenset[NodeName]]:
+        """Of each partition in which it may run."""
         if job.id not in self._free_for:
-            self._free_for[job.id] = (self.idle & self._draft.overview.nodes_of(job.partition)) - job.excluded
+            parts = map(self._draft.overview.nodes_of, job.partitions)
+            self._free_for[job.id] = [(self.idle & nodes) - job.excluded for nodes in parts]
         return self._free_for[job.id]
 
     def room(self) -> int:

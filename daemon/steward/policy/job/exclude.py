@@ -30,23 +30,29 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     if too_much in draft.noted:
         return user
     ours = culprits(mem, draft) | told_again_until(mem, draft).keys() | waited_for(draft)
-    usable = _may_have(job, draft)
-    return user | ours if len(usable) - len(usable & (user | ours)) >= _need(job, mem) else user
+    need, bad = needs(job, mem), user | ours
+    is_enough = any(len(usable) - len(usable & bad) >= need for usable in _may_have(job, draft))
+    return bad if is_enough else user
 
 
 def is_short_without(bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> bool:
     """Whether too few nodes that could take the job now are left when it does without `bad`; its own count as free."""
-    there, not_for_it = _may_have(job, draft), bad | users_own(job, mem)
+    need, not_for_it = needs(job, mem), bad | users_own(job, mem)
+    return all(_left(there, not_for_it, job, mem, draft) < need for there in _may_have(job, draft))
+
+
+def _left(there: frozenset[NodeName], bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> int:
+    """How many of these nodes that are free or its own are left without the bad ones."""
     free = draft.overview.free_among(there)
     own = {name for name in (job.nodes | mem.nodes) & there if draft.seen.nodes[name].is_schedulable}
-    return len(free) - len(free & not_for_it) + len(own - free - not_for_it) < _need(job, mem)
+    return len(free) - len(free & bad) + len(own - free - bad)
 
 
-def _may_have(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """The nodes of its partitions, and of the reservation that it asked for."""
-    found = draft.overview.nodes_of(job.partition) if job.partition.strip(",") else draft.overview.nodes
+def _may_have(job: Job, draft: Draft) -> Sequence[frozenset[NodeName]]:
+    """The nodes of each partition in which it may run, and of the reservation that it asked for."""
+    found = [draft.overview.nodes_of(part) if part else draft.overview.nodes for part in job.partitions]
     inside = own_reservation(job, draft)
-    return found if inside is None else inside & found
+    return found if inside is None else [inside & nodes for nodes in found]
 
 
 def own_reservation(job: Job, draft: Draft) -> frozenset[NodeName] | None:
@@ -56,8 +62,13 @@ def own_reservation(job: Job, draft: Draft) -> frozenset[NodeName] | None:
     return frozenset().union(*found) if found else None
 
 
-def _need(job: Job, mem: JobMemory) -> int:
-    """Nodes of a new run: a job that lost nodes while it ran shows the smaller number, but starts with the first."""
+def needs(job: Job, mem: JobMemory) -> int:
+    """Nodes of a new run: as many as the last one had, which for a job that asks for tasks alone nobody knows better.
+    A job that waits with a range (`-N 1-3`) takes the least of it; one that lost nodes while it ran shows the smaller
+    number, but starts with the first."""
+    has_range = job.is_pending and 0 < job.node_count < job.most_nodes
+    if has_range and not mem.taken_out:
+        return job.node_count
     return max(1, job.node_count, len(mem.nodes))
 
 

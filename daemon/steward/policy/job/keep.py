@@ -18,7 +18,14 @@ from steward.policy.draft import Draft
 from steward.policy.groups.hot_spares import lend
 from steward.policy.job.at_rest import restless
 from steward.policy.job.first import put_first
-from steward.policy.job.nudge import credential_safe_at, is_left_to_slurm, lost_its_place, not_before
+from steward.policy.job.nudge import (
+    BEGINS_LATER,
+    begins_later,
+    credential_safe_at,
+    is_left_to_slurm,
+    lost_its_place,
+    not_before,
+)
 from steward.policy.job.places import has_hope, has_rivals, places_of, rivals
 
 GOES_ON_S = 10.0
@@ -86,6 +93,8 @@ def _why_over(mem: JobMemory, kept: Kept, draft: Draft) -> str:
 def _why_useless(job: Job, mem: JobMemory, kept: Kept, draft: Draft) -> str:
     if job.is_held:
         return f"the job is held ({job.reason})"
+    if begins_later(job, draft):
+        return f"the job {BEGINS_LATER}"
     if is_left_to_slurm(mem):
         return "the job is not brought back any more"
     if not draft.may_touch_nodes:
@@ -134,8 +143,8 @@ def _go_first(id: JobId, draft: Draft) -> None:
     job, mem = draft.seen.jobs.get(id), draft.jobs[id]
     if job is None or not job.is_pending or mem.pending_from is None or job.is_completing or job.is_held:
         return
-    if job.is_expediting:
-        return  # it is first already
+    if job.is_expediting or begins_later(job, draft):
+        return  # it is first already, or is not to begin now
     kept = mem.kept is not None and mem.kept.freed is None
     if kept or not lost_its_place(mem) or draft.now < not_before(mem, draft):
         return
@@ -183,7 +192,7 @@ def keep_nodes(draft: Draft) -> None:
     hit = {id for node in downed for id in draft.overview.running_on.get(node, ())} & draft.jobs.keys()
     for id in sorted(hit.union(restless(draft))):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
-        if job is not None and _comes_back(job, mem, downed):
+        if job is not None and _comes_back(job, mem, downed) and not begins_later(job, draft):
             _keep(job, mem, draft)
 
 
@@ -231,11 +240,11 @@ def _keep_key(id: JobId, restart: int) -> Key:
 
 def _is_too_much(job: Job, nodes: frozenset[NodeName], draft: Draft) -> bool:
     """More of its partition than the site lets be kept at once."""
-    of_it = draft.overview.nodes_of(job.partition)
+    of_it = [draft.overview.nodes_of(part) for part in job.partitions]
     others = (draft.jobs[id].kept for id in restless(draft))
     kept = {node for one in others if one is not None and one.freed is None for node in one.nodes}
     limit = draft.want.resume.keep_fraction
-    if len((kept | nodes) & of_it) <= limit * len(of_it):
+    if all(len((kept | nodes) & there) <= limit * len(there) for there in of_it if nodes & there):
         return False
     text = (
         f"job {job.id}: its nodes are not kept for it: more than {limit:.0%} of {job.partition} (resume.keep_percent)"

@@ -32,12 +32,17 @@ def over_since(job: Job, draft: Draft) -> float:
     return _first_seen("over", job, draft)
 
 
+def done_since(job: Job, draft: Draft) -> float:
+    """The same of a run that is over and has cleaned up; it is so now."""
+    return _first_seen("done", job, draft)
+
+
 def clean_since(job: Job, draft: Draft) -> float:
     """Since when its last run is seen clean and back in the queue; it is so now."""
     return _first_seen("clean", job, draft)
 
 
-def _first_seen(what: Literal["since", "over", "clean"], job: Job, draft: Draft) -> float:
+def _first_seen(what: Literal["since", "over", "done", "clean"], job: Job, draft: Draft) -> float:
     """When that was first seen of the end of the job's last run, which is so now."""
     mem = draft.jobs[job.id]
     end = end_of(mem)
@@ -62,7 +67,8 @@ def forgive_blind_time(ids: Iterable[JobId], draft: Draft) -> None:
         mem = draft.jobs[id]
         end = end_of(mem)
         if is_looked_into(mem) and end.over is not None:
-            draft.jobs[id] = replace(mem, leaving=replace(end, over=end.over + gap))
+            done = end.done + gap if end.done is not None else None
+            draft.jobs[id] = replace(mem, leaving=replace(end, over=end.over + gap, done=done))
 
 
 def note_look(ids: Iterable[JobId], draft: Draft) -> None:

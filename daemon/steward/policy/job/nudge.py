@@ -17,7 +17,11 @@ from steward.policy.job.rulings import remember_excludes
 from steward.policy.job.suspension import ended_suspended
 
 GROWTH = 1.5
+BEGINS_LATER = "is to begin later, as somebody set since"
 DEFER_AGAIN_S = 5.0
+PERSONS_DELAY_S = 180.0
+"""A job that was made eligible and is to begin so much later is to do so by somebody's wish: Slurm's own delay after a
+requeue is 121 s."""
 
 
 def slurms_requeue(mem: JobMemory) -> str:
@@ -29,6 +33,9 @@ def nudge(job: Job, draft: Draft) -> None:
     """Make the job eligible now and wake the scheduler, often at first; never past a person's hold."""
     mem = draft.jobs[job.id]
     if job.is_completing or job.is_expediting or _is_held_by_person(job, draft) or is_left_to_slurm(mem):
+        return
+    if begins_later(job, draft):
+        _leave_alone(job, mem, draft)
         return
     if draft.now < (begin := not_before(mem, draft)):
         _put_off(job, mem, begin, draft)
@@ -43,7 +50,7 @@ def nudge(job: Job, draft: Draft) -> None:
         return
     why = mem.attempts[-1].why if mem.attempts else Why(rule="resume.nudge", text="it was requeued")
     release = job.is_held_by_slurm
-    key = Key(f"nudge:{job.id}:{job.restarts}")
+    key = _nudge_key(job)
     action = NudgeJob(key=key, why=why, job=job.id, restart=job.restarts, exclude=exclude, release=release)
     if draft.wish(action, 0.0):
         remember_excludes(job, exclude, draft)
@@ -82,6 +89,31 @@ def _is_held_by_person(job: Job, draft: Draft) -> bool:
     text = f"job {job.id} {who_holds(job, draft)}: it stays where it is until it is released"
     draft.tell("job.held", text, once=f"held:{job.id}:{job.restarts}:{job.reason}", job=job.id)
     return True
+
+
+def begins_later(job: Job, draft: Draft) -> bool:
+    """Whether somebody let it begin later (`scontrol update starttime=`) since we said when it may."""
+    mem, failures = draft.jobs[job.id], draft.seen.failures
+    was_said = mem.last_nudge > 0.0 or draft.asked_at(_defer_key(job)) is not None
+    if not was_said or not job.is_pending or _nudge_key(job) in failures or _defer_key(job) in failures:
+        return False
+    return (job.eligible or 0.0) > max(draft.now, not_before(mem, draft)) + PERSONS_DELAY_S
+
+
+def _leave_alone(job: Job, mem: JobMemory, draft: Draft) -> None:
+    """What was asked of Slurm is forgotten after a day, and the job may begin in a week."""
+    if not mem.last_nudge:
+        draft.jobs[job.id] = replace(mem, last_nudge=draft.now)
+    text = f"job {job.id} {BEGINS_LATER}: it is left alone until then"
+    draft.tell("job.begins_later", text, once=f"later:{job.id}:{job.restarts}:{job.eligible}", job=job.id)
+
+
+def _nudge_key(job: Job) -> Key:
+    return Key(f"nudge:{job.id}:{job.restarts}")
+
+
+def _defer_key(job: Job) -> Key:
+    return Key(f"defer:{job.id}:{job.restarts}")
 
 
 def is_left_to_slurm(mem: JobMemory) -> bool:
@@ -126,7 +158,7 @@ def _put_off(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
         evidence=(f"not before {at - draft.now:.0f} s from now",),
     )
     draft.tell("job.backoff", f"job {job.id}: {why}", once=f"backoff:{job.id}:{job.restarts}", job=job.id)
-    key = Key(f"defer:{job.id}:{job.restarts}")
+    key = _defer_key(job)
     if job.is_held_by_slurm:
         return
     exclude = exclude_list(job, mem, draft)

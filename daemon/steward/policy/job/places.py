@@ -11,15 +11,15 @@ from steward.model.job import Job
 from steward.model.reservation import keep_name
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.job.exclude import culprits, own_reservation, users_own
+from steward.policy.job.exclude import culprits, needs, own_reservation, users_own
 from steward.policy.node.approval import awaits_yes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """The places that one job may take, in one picture. `own` are the sound nodes of its lost run that nobody else runs
-    on, `free` those of them that it could take at once; `others` are idle nodes of others; `hot` are idle ones that we
-    keep for resumed jobs."""
+    """The places that one job may take, all in one partition, in one picture. `own` are the sound nodes of its lost run
+    that nobody else runs on, `free` those of them that it could take at once; `others` are idle nodes of others; `hot`
+    are idle ones that we keep for resumed jobs."""
 
     need: int
     own: frozenset[NodeName]
@@ -46,23 +46,36 @@ class Places:
 
 
 def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
+    """Those in the partition in which it can start, or where no more is missing, or where it has most nodes of its
+    own: all that it gets are in one."""
+    every = _places_in_each(job, mem, draft)
+    return max(every, key=lambda places: (places.can_start, not places.lacks, len(places.own)))
+
+
+def _places_in_each(job: Job, mem: JobMemory, draft: Draft) -> Sequence[Places]:
     going = _going(draft)
     blamed = culprits(mem, draft)
     lost = {name for name in mem.nodes if name in going or not _is_sound(name, draft)} | (blamed & mem.nodes)
     reserved = _reserved(job, draft)
     own = frozenset(name for name in mem.nodes - lost - reserved if not _is_taken(name, job, draft))
-    fits = draft.overview.idle_of(job.partition).difference(users_own(job, mem), blamed, going)
-    if (inside := own_reservation(job, draft)) is not None:
-        fits &= inside
-    return Places(
-        need=max(1, job.node_count, len(mem.nodes)),
-        own=own,
-        free=own & fits,
-        others=fits.difference(own, reserved, mem.nodes, draft.cases.nodes_in_repair),
-        hot=(draft.overview.hot & fits).difference(own, draft.cases.nodes_in_repair),
-        lost=frozenset(lost),
-        coming=frozenset(name for name in lost - reserved if name in draft.seen.nodes and _is_repaired(name, draft)),
-    )
+    coming = frozenset(name for name in lost - reserved if name in draft.seen.nodes and _is_repaired(name, draft))
+    never, inside = users_own(job, mem) | blamed | going, own_reservation(job, draft)
+
+    def within(part: str) -> Places:
+        idle = draft.overview.idle_of(part) - never
+        fits = idle if inside is None else idle & inside
+        here = own & draft.overview.nodes_of(part) if len(job.partitions) > 1 else own
+        return Places(
+            need=needs(job, mem),
+            own=here,
+            free=here & fits,
+            others=fits.difference(here, reserved, mem.nodes, draft.cases.nodes_in_repair),
+            hot=(draft.overview.hot & fits).difference(here, draft.cases.nodes_in_repair),
+            lost=frozenset(lost),
+            coming=coming,
+        )
+
+    return [within(part) for part in job.partitions]
 
 
 def _going(draft: Draft) -> frozenset[NodeName]:
@@ -125,8 +138,12 @@ def _alike_rivals(nodes: frozenset[NodeName], draft: Draft) -> Iterator[Sequence
 
 
 def _fits(other: Job, nodes: frozenset[NodeName], sound: frozenset[NodeName], draft: Draft) -> bool:
-    """Whether it could use one of these nodes, and idle ones and these are enough for it."""
-    idle, theirs = draft.overview.idle_of(other.partition), sound & draft.overview.nodes_of(other.partition)
+    """Whether it could use one of these nodes, and in that one's partition idle ones and these are enough for it."""
+    return any(_fits_in(part, other, nodes, sound, draft) for part in other.partitions)
+
+
+def _fits_in(part: str, other: Job, nodes: frozenset[NodeName], sound: frozenset[NodeName], draft: Draft) -> bool:
+    idle, theirs = draft.overview.idle_of(part), sound & draft.overview.nodes_of(part)
     if not ((idle & nodes) | theirs) - other.excluded:
         return False
     more = theirs - idle

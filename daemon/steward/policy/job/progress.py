@@ -20,11 +20,11 @@ def told_of(id: JobId, nodes: Collection[NodeName], draft: Draft, *, restart: in
 
 
 def note_saved(mem: JobMemory, draft: Draft) -> None:
-    """Remember the newest checkpoint that an agent of the job's nodes tells of."""
+    """Remember the last checkpoint that an agent of the job's nodes tells of."""
     newest = mem.saved
     for told in told_of(mem.id, mem.nodes, draft):
         found = _saved(told)
-        if found is not None and (newest is None or found.is_newer_than(newest)):
+        if found is not None and (newest is None or _is_later(found, newest)):
             newest = found
     if newest != mem.saved:
         draft.jobs[mem.id] = replace(mem, saved=newest)
@@ -34,3 +34,13 @@ def _saved(told: Progress) -> Saved | None:
     if told.checkpoint_step is None and told.checkpointed is None:
         return None
     return Saved(path=told.checkpoint, step=told.checkpoint_step, at=told.checkpointed)
+
+
+def _is_later(found: Saved, known: Saved) -> bool:
+    """Whether it was written later, whatever its step: in a next stage, or when its user goes back, steps begin again.
+    Nodes that tell of the same checkpoint do not tell the same time."""
+    if found.step is not None and (found.path, found.step) == (known.path, known.step):
+        return False
+    if found.at is not None and known.at is not None:
+        return found.at > known.at
+    return found.is_newer_than(known)

@@ -107,8 +107,10 @@ def _leader(id: JobId, draft: Draft) -> JobId:
 
 
 def is_another(job: Job, mem: JobMemory) -> bool:
-    """The number was given to a new job (Slurm starts over at MaxJobId)."""
-    return mem.ended is not None and job.submitted is not None and job.submitted > mem.ended
+    """The number was given to a new job (Slurm starts over at MaxJobId). One that was put back into the queue has a new
+    time of submission, too, but was started more often."""
+    is_newer = mem.ended is not None and job.submitted is not None and job.submitted > mem.ended
+    return is_newer and job.restarts <= mem.restarts
 
 
 def default_for(job: Job, defaults: Iterable[SiteDefault]) -> ResumeMode | None:

@@ -15,7 +15,7 @@ from steward.policy.job.at_rest import restless
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, nodes_of_parts
 from steward.policy.job.failure import BY_MACHINE, Kind, told
-from steward.policy.job.leaving import cleans_up_since, forgive_blind_time, note_look, over_since
+from steward.policy.job.leaving import cleans_up_since, done_since, forgive_blind_time, note_look, over_since
 from steward.policy.job.nudge import nudge, slurms_requeue
 from steward.policy.job.options import options
 from steward.policy.job.progress import note_saved
@@ -188,36 +188,38 @@ def _follow_ended(job: Job, draft: Draft) -> None:
 
 def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
     """Faults are matched with the time at which Slurm ended it; the time to look into it is counted from `over`, when
-    that was seen."""
+    that was seen. A run that still cleans up is not requeued: the time for that begins when it is done."""
     ended = job.ended if job.ended is not None else over
     ruling = decide(told(Kind.ENDED, job, mem, ended, draft))
     promised = standing_promise(mem, ruling, ended, draft)
+    if job.is_completing and (promised is not None or ruling.decision is not Decision.STOP):
+        return
     if promised is None:
         _decide_late(job, f"end:{mem.restarts}", ruling, over, draft)
-    elif why := _why_given_up(job, over, draft):
+    elif why := _why_given_up(job, draft):
         text = f"{job.state.value}; it should have been resumed and could not be requeued: {why}"
         _end(job.id, text, draft, level=Level.WARNING)
     else:
         requeue(job, promised.why, draft)
 
 
-def _why_given_up(job: Job, over: float, draft: Draft) -> str:
+def _why_given_up(job: Job, draft: Draft) -> str:
     """Slurm's refusal, or that it took too long; empty while the requeue may still come. A refusal counts only where
     Slurm shows that the job may be requeued."""
     error, most_s = draft.seen.failures.get(requeue_key(job), ""), draft.want.resume.evidence_after_s
     if job.requeue and is_refusal(error):
         return error
-    return f"not within {most_s:.0f} s ({error or 'no error'})" if draft.now >= over + most_s else ""
+    is_late = draft.now >= done_since(job, draft) + most_s
+    return f"not within {most_s:.0f} s ({error or 'no error'})" if is_late else ""
 
 
 def _decide_late(job: Job, decided_for: str, ruling: Ruling, over: float, draft: Draft) -> None:
     """A ruling that depends on finding no fault waits for faults that may still be reported."""
     rules, stops = draft.want.resume, ruling.decision is Decision.STOP
     until = over + (rules.evidence_after_s if stops else rules.detect_s)
-    too_late = draft.now > over + rules.evidence_after_s
     if ruling.open and draft.now <= until:
         draft.wake(until + 0.1)
-    elif stops or too_late:
+    elif stops or draft.now > done_since(job, draft) + rules.evidence_after_s:
         if stops and ruling.why.rule != CANCELLED:
             keep_ruling(job.id, decided_for, ruling, draft)
         _end(job.id, f"{job.state.value}", draft)
