@@ -91,6 +91,8 @@ class Job:
     """The only counts that it takes (`-N 1,2,4`), as Slurm writes them; empty: any of its range."""
     waiting_tasks: int = 1
     """How many tasks of an array its record stands for."""
+    most_tasks: int = 0
+    """How many tasks of that array may run at once (`--array=0-9%2`); 0: any number."""
     preempted: float | None = None
     """Since when Slurm makes it give way: it has its grace (PreemptTime). None: Slurm does not, or it is not told."""
 

@@ -198,3 +198,70 @@ def test_a_start_time_that_its_user_set_is_waited_for() -> None:
     picture = gave_way(WEAK).change_job(3, eligible=gave_way(WEAK).now + 900)
     ended = picture.change_job(4, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
     assert not any(isinstance(action, NudgeJob) for action in done(ended)[0].after(3).plan().actions)
+
+
+def all_lent(can: Capabilities) -> Picture:
+    """Of two machines team a owns one and has borrowed the other, job by job; team b runs nothing."""
+    site = runs(runs(a_site(can), 1, "a", 4), 2, "a", 2, "b", "n2", started=1000.0)
+    return settled(runs(site, 3, "a", 2, "b", "n2", started=2000.0))
+
+
+def gone_in(picture: Picture, turns: int) -> set[int]:
+    """The jobs that were signalled or requeued in so many turns of two seconds."""
+    gone: set[int] = set()
+    for _ in range(turns):
+        picture, actions = done(picture.after(1.0))
+        gone |= {each.job for each in actions if isinstance(each, SignalJob | RequeueJob)}
+    return gone
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "AssocGrpCPURunMinutesLimit",
+        "AssocGrpGRESMinutes",
+        "AssocGrpJobsLimit",
+        "AssocGrpNodeLimit",
+        "AssocMaxJobsLimit",
+        "AssocMaxWallDurationPerJobLimit",
+        "JobArrayTaskLimit",
+        "QOSMaxGRESPerUser",
+        "QOSMaxJobsPerUserLimit",
+        "QOSTimeLimit",
+        "ReqNodeNotAvail",
+        "Reservation",
+    ],
+)
+@pytest.mark.parametrize("can", [WEAK, LISTS], ids=["weak", "lists"])
+def test_nobody_gives_way_to_a_job_that_slurm_holds_up_for_another_reason(can: Capabilities, reason: str) -> None:
+    """What it would get would stay idle."""
+    assert gone_in(waits(all_lent(can), 9, "b", 4, reason=reason), 70) == set()
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "None",
+        "Resources",
+        "Priority",
+        "QOSGrpGRES",
+        "QOSGrpCpuLimit",
+        "QOSGrpMemLimit",
+        "AssocGrpGRES",
+        "AssocGrpCpuLimit",
+    ],
+)
+def test_others_give_way_to_a_job_that_waits_for_nodes_or_for_a_limit_that_steward_wrote(reason: str) -> None:
+    assert gone_in(waits(all_lent(WEAK), 9, "b", 4, reason=reason), 2) == {2, 3}
+
+
+@pytest.mark.parametrize(("most", "gone"), [(1, set()), (2, {4}), (3, {3, 4}), (0, {2, 3, 4})])
+def test_an_array_takes_back_what_the_tasks_need_that_it_may_run_at_once(most: int, gone: set[int]) -> None:
+    """`--array=0-3%1`: one task runs, three wait."""
+    site = runs(a_site(WEAK), 1, "a", 4)
+    for id in (2, 3, 4):
+        site = runs(site, id, "a", 1, "b", "n2", started=1000.0 * id)
+    site = runs(site, 20, "b", 1, on="n2", array_job_id=JobId(21), array_task=0)
+    rest = {"array_job_id": JobId(21), "waiting_tasks": 3, "most_tasks": most}
+    reason = "JobArrayTaskLimit" if most else "Priority"
+    assert gone_in(waits(settled(site), 21, "b", 1, reason=reason, **rest), 2) == gone

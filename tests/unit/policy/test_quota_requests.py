@@ -9,12 +9,13 @@ import pytest
 from steward.model.action import MoveJob, SetNodeCount
 from steward.model.ids import JobId
 from steward.model.quota import Share, resource
+from steward.model.resume import JobMemory, Kept
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Standing
 from steward.policy.quota.flavors import gpus_of, parse_tres
 from steward.policy.quota.requests import sizes
 from steward.policy.quota.turn import Turn, take_turn
-from tests.builders.picture import Picture, n
+from tests.builders.picture import ON, Picture, n
 from tests.builders.quota import C5, G6, LISTS, P5, POOL, a_picture, a_quota, tres
 from tests.builders.quota_site import a_site, done, own, runs, settled, waits
 from tests.builders.want import but
@@ -131,3 +132,12 @@ def test_a_job_that_takes_fewer_nodes_is_made_smaller_rather_than_waits() -> Non
     site = runs(runs(site, 1, "b", 4, on="n1"), 2, "b", 4, on="n2")
     _, actions = done(waits(site, 3, "a", 4, node_sizes="1,2,4", most_nodes=4))
     assert [each.most for each in actions if isinstance(each, SetNodeCount)] == [1]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_job_for_which_we_keep_nodes_counts_although_slurm_calls_them_reserved(kept: bool) -> None:
+    picture = waits(a_site(), 1, "a", 4, reason="ReqNodeNotAvail").opted_in(1)
+    nodes = Kept(restart=0, nodes=frozenset({n(1)}), since=picture.now, until=picture.now + 600)
+    memory = JobMemory(id=JobId(1), uid=1000, mode=ON, opted_at=picture.now, kept=nodes if kept else None)
+    picture = replace(picture, memory=replace(picture.memory, jobs={JobId(1): memory}))
+    assert (JobId(1) in turn_of(picture).rulings) == kept

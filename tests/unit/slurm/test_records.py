@@ -123,9 +123,19 @@ def test_a_job_that_has_no_nodes_has_nothing_allocated_whatever_slurmctld_keeps_
 
 
 @pytest.mark.parametrize(
-    ("text", "tasks"), [("", 1), ("7", 1), ("0-9%2", 10), ("1,3-5,20-30:5", 7), ("1-3,...", 3), ("x-y", 1)]
+    ("text", "tasks", "most"),
+    [
+        ("", 1, 0),
+        ("7", 1, 0),
+        ("0-9%2", 10, 2),
+        ("1,3-5,20-30:5", 7, 0),
+        ("1-3,...", 3, 0),
+        ("1-3,...%8", 3, 8),
+        ("x-y%z", 1, 0),
+    ],
 )
-def test_a_record_stands_for_the_tasks_of_an_array_that_wait(text: str, tasks: int) -> None:
+def test_a_record_stands_for_the_tasks_of_an_array_that_wait(text: str, tasks: int, most: int) -> None:
     answer = whole("jobs")
     answer["jobs"][0]["array_task_string"] = text
-    assert next(iter(records.jobs(json.dumps(answer)).values())).waiting_tasks == tasks
+    job = next(iter(records.jobs(json.dumps(answer)).values()))
+    assert (job.waiting_tasks, job.most_tasks) == (tasks, most)

@@ -17,8 +17,11 @@ from steward.policy.quota.flavors import PROFILE, Flavors, parse_tres
 
 CLASS_WORD = "priority-class="
 _CLASS = re.compile(r"(?:^|[\s,;])priority-class=([a-z0-9][-a-z0-9]{0,39})(?=$|[\s,;])")
-_READY = ("None", "Resources", "Priority", "QOS", "Assoc", "ReqNodeNotAvail", "Reservation", "JobArrayTaskLimit")
-"""Slurm's reasons of jobs that would run if nodes and limits allowed it."""
+_READY = frozenset({"", "None", "Resources", "Priority"})
+"""Slurm's reasons of jobs that would run if nodes allowed it."""
+_LIMITED = re.compile(r"(?:QOS|Assoc)Grp(?:GRES|Cpu|CPU|Mem)(?:ory)?(?:Limit)?")
+"""Those of jobs that a limit of the kinds which we write holds up. Other limits (of jobs, minutes, users) are the
+site's: what is taken back for such a job would stay idle."""
 _MOST_KNOWN = 20_000
 """Different requests that are kept from turn to turn."""
 _GRES, _TYPED = "gres/gpu", "gres/gpu:"
@@ -235,13 +238,21 @@ def is_ready(job: Job, now: float, team: str) -> bool:
         job.is_pending
         and not job.is_completing
         and (job.eligible or 0.0) <= now
-        and (not job.reason or job.reason.startswith(_READY) or _is_astray(job, team))
+        and (job.reason in _READY or _is_limited(job) or _is_astray(job, team))
     )
 
 
+def _is_limited(job: Job) -> bool:
+    """A limit of a kind that we write holds it up; or the bound of its array, which is known: `present` counts."""
+    if job.reason == "JobArrayTaskLimit":
+        return job.most_tasks > 0
+    return _LIMITED.fullmatch(job.reason) is not None
+
+
 def may_be_ready_later(job: Job, now: float) -> bool:
-    """Time alone may make it ready; Slurm's delay after a requeue counts for nothing where we hurry it."""
-    return job.reason == "BeginTime" or (job.eligible or 0.0) > now
+    """Time alone may make it ready; Slurm's delay after a requeue counts for nothing where we hurry it. Who waits for
+    nodes that are reserved may be the one for whom we keep them."""
+    return job.reason in ("BeginTime", "ReqNodeNotAvail") or (job.eligible or 0.0) > now
 
 
 def _is_astray(job: Job, team: str) -> bool:
