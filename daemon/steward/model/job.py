@@ -89,6 +89,8 @@ class Job:
     """The most nodes that the job takes (`-N 1-4`); 0: as many as `node_count`."""
     node_sizes: str = ""
     """The only counts that it takes (`-N 1,2,4`), as Slurm writes them; empty: any of its range."""
+    is_total: bool = False
+    """It asks for so much on all its nodes together (`--gpus`, `-n`), not on each of them."""
     waiting_tasks: int = 1
     """How many tasks of an array its record stands for."""
     most_tasks: int = 0

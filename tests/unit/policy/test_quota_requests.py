@@ -141,3 +141,15 @@ def test_a_job_for_which_we_keep_nodes_counts_although_slurm_calls_them_reserved
     memory = JobMemory(id=JobId(1), uid=1000, mode=ON, opted_at=picture.now, kept=nodes if kept else None)
     picture = replace(picture, memory=replace(picture.memory, jobs={JobId(1): memory}))
     assert (JobId(1) in turn_of(picture).rulings) == kept
+
+
+@pytest.mark.parametrize("fields", [{}, {"is_total": True}], ids=["more than one has", "as Slurm tells"])
+def test_a_total_over_several_nodes_is_not_squeezed_onto_fewer(fields: dict[str, Any]) -> None:
+    """`-N 1-2 --gpus=8` on machines with four; `-N 1-2 --gpus=2` where each has one left."""
+    site = a_site(LISTS, own("a", 8), own("b", 0), machines=2)
+    if fields:
+        site = settled(runs(runs(site, 5, "a", 3, on="n1"), 6, "a", 3, on="n2"))
+    picture = waits(site, 1, "a", 2 if fields else 8, most_nodes=2, **fields)
+    ruling = turn_of(picture).rulings[JobId(1)]
+    assert (ruling.standing, ruling.nodes, ruling.amounts[POOL]) == (Standing.OWN, 0, 2 if fields else 8)
+    assert not any(isinstance(each, SetNodeCount) for each in done(picture)[1])

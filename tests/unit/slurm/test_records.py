@@ -113,6 +113,25 @@ def test_what_a_job_asks_for_and_has_is_read_as_slurm_writes_it() -> None:
     assert (job.most_nodes, job.node_sizes, job.comment) == (4, "1,2,4", "priority-class=high")
 
 
+@pytest.mark.parametrize(
+    ("told", "total"),
+    [
+        ({}, False),
+        ({"tres_per_job": "gres/gpu:8"}, True),
+        ({"tres_per_job": "gres:gpu:8", "tres_per_node": "gres:gpu:4"}, True),
+        ({"tasks": 64}, True),
+        ({"tasks": {"set": True, "infinite": False, "number": 64}}, True),
+        ({"tasks": 64, "tasks_per_node": 32}, False),
+        ({"tasks": 64, "tres_per_node": "gres/gpu:4"}, False),
+        ({"tasks": 2, "node_count": 2, "tres_per_task": "cpu:8"}, False),
+    ],
+)
+def test_a_job_asks_for_so_much_in_all_or_on_each_node(told: dict[str, Any], total: bool) -> None:
+    answer = whole("jobs")
+    answer["jobs"][0] |= told
+    assert next(iter(records.jobs(json.dumps(answer)).values())).is_total == total
+
+
 @pytest.mark.parametrize(("state", "nodes"), [("PENDING", ""), ("PENDING", "n1"), ("CANCELLED", "")])
 def test_a_job_that_has_no_nodes_has_nothing_allocated_whatever_slurmctld_keeps_of_its_last_run(
     state: str, nodes: str

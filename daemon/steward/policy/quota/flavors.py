@@ -67,13 +67,13 @@ class Flavors:
         self.type_of = {name: found for name, node in draft.seen.nodes.items() if (found := self._type(name, node))}
         hot = frozenset(n for each in draft.seen.reservations.values() if each.hot_group for n in each.nodes)
         self.usable = frozenset(n for n in self.type_of if n not in hot and takes_jobs(draft.seen.nodes[n]))
-        self.capacity, self.words = self._counted()
+        self.capacity, self.words, self.largest = self._counted()
 
     def is_like(self, other: "Flavors") -> bool:
         """Whether every job asks for, and has, the same by both."""
         return (
-            (self.type_of, self.usable, self.capacity, self.words, self._types)
-            == (other.type_of, other.usable, other.capacity, other.words, other._types)
+            (self.type_of, self.usable, self.capacity, self.words, self.largest, self._types)
+            == (other.type_of, other.usable, other.capacity, other.words, other.largest, other._types)
         ) and all(self.types_of(each) == found for each, found in other._of_partitions.items())
 
     def _type(self, name: NodeName, node: Node) -> str:
@@ -102,10 +102,12 @@ class Flavors:
             return False
         return node.features.issuperset(each.features) and (not each.gres or gpus_of(each.gres) == gpus_of(node.gres))
 
-    def _counted(self) -> tuple[Mapping[Resource, int], Mapping[str, frozenset[str]]]:
-        """The amount of each resource in the cluster, and Slurm's names for each machine type's accelerators."""
+    def _counted(self) -> tuple[Mapping[Resource, int], Mapping[str, frozenset[str]], Mapping[Resource, int]]:
+        """The amount of each resource in the cluster, Slurm's names for each machine type's accelerators, and the most
+        of each resource that one node has."""
         sums: defaultdict[Resource, int] = defaultdict(int)
         words: defaultdict[str, set[str]] = defaultdict(set)
+        most: dict[Resource, int] = {}
         shapes: defaultdict[tuple[str, str, int, int, bool], int] = defaultdict(int)
         for name, kind in self.type_of.items():
             node = self._draft.seen.nodes[name]
@@ -113,8 +115,10 @@ class Flavors:
         for (kind, gres, cpus, memory_mb, is_usable), count in shapes.items():
             words[kind] |= {each.type for each in gpus_of(gres)}
             for unit, amount in self._of_node(kind, gres, cpus, memory_mb).items():
-                sums[resource(kind, unit)] += amount * count * is_usable
-        return sums, {kind: frozenset(found) for kind, found in words.items()}
+                name = resource(kind, unit)
+                sums[name] += amount * count * is_usable
+                most[name] = max(amount, most.get(name, 0))
+        return sums, {kind: frozenset(found) for kind, found in words.items()}, most
 
     def _of_node(self, kind: str, gres: str, cpus: int, memory_mb: int) -> dict[str, int]:
         found = {CPU: cpus, MEM: memory_mb, GPU: 0}

@@ -127,10 +127,18 @@ class Requests:
             options=options,
             weight=self.weight(first),
             count=max(first.waiting_tasks, 1) if is_one and not is_here else 1,
-            sizes=sizes(first) if is_one and not is_here else (),
+            sizes=sizes(first) if is_one and not is_here and self._is_for_each_node(first, options) else (),
             since=(first.started if is_here else first.submitted) or 0.0,
             away=self._away(jobs) if is_here else None,
             replica=replica_of(first.comment) is not None and team in self._borrowers,
+        )
+
+    def _is_for_each_node(self, job: Job, options: tuple[Amounts, ...]) -> bool:
+        """The request grows with the number of nodes. What the fewest nodes cannot hold is a total of more of them,
+        whatever Slurm tells."""
+        most, count = self.flavors.largest, max(job.node_count, 1)
+        return not job.is_total and any(
+            all(amount <= most.get(name, amount) * count for name, amount in each.items()) for each in options
         )
 
     def weight(self, job: Job) -> int:
