@@ -1,9 +1,12 @@
 """Who gives way for quotas, and how: by Slurm's hand, or by signal, grace and requeue."""
 
+import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from steward.adapters.slurm import rules
 from steward.model.accounting import Capabilities
 from steward.model.action import (
     CancelJob,
@@ -265,3 +268,44 @@ def test_an_array_takes_back_what_the_tasks_need_that_it_may_run_at_once(most: i
     rest = {"array_job_id": JobId(21), "waiting_tasks": 3, "most_tasks": most}
     reason = "JobArrayTaskLimit" if most else "Priority"
     assert gone_in(waits(settled(site), 21, "b", 1, reason=reason, **rest), 2) == gone
+
+
+def ended_well(after_s: float, **seen: Any) -> Picture:
+    """The victim got its signal; it ended with status 0 so many seconds after that was decided."""
+    picture, actions = done(borrowed_and_wanted_back(WEAK))
+    told = picture.now - 1.0
+    assert [each.job for each in actions if isinstance(each, SignalJob)] == [3]
+    ended = math.floor(told + after_s)
+    return picture.see(**seen).change_job(3, state=JobState.COMPLETED, nodes=frozenset(), ended=ended).after(2.0)
+
+
+@pytest.mark.parametrize("after_s", [0.0, 20.0])
+def test_a_job_that_saves_on_its_signal_and_ends_well_is_put_back(after_s: float) -> None:
+    picture, actions = done(ended_well(after_s))
+    (action,) = (each for each in actions if isinstance(each, RequeueJob))
+    rules.is_the_run(picture.seen.jobs[JobId(3)], action.restart)
+    rules.may_requeue(picture.seen.jobs[JobId(3)], told_at=action.told_at)
+    picture = picture.requeued(3, qos="stw-a-b", eligible=picture.now + 120)
+    plan = picture.plan()
+    assert plan.memory.quota_jobs[JobId(3)].yielding is None
+    assert next(each.text for each in plan.events if each.kind == "quota.gave_way").endswith("put back into the queue")
+
+
+@pytest.mark.parametrize(
+    ("after_s", "failed"),
+    [
+        (-1.0, {}),
+        (0.0, {"quota:signal:3:0": "stale: job 3 is COMPLETED, it does not run"}),
+        (5.0, {"quota:signal:3:0": "retry: no answer"}),
+        (5.0, {"quota:requeue:3:0:ended": "refused: no"}),
+    ],
+    ids=["ended before", "ended when the signal came", "perhaps not told", "Slurm refuses"],
+)
+def test_a_job_that_may_have_ended_well_without_its_signal_is_never_run_again(
+    after_s: float, failed: dict[str, str]
+) -> None:
+    plan = ended_well(after_s, failures=failed).plan()
+    assert not any(isinstance(each, RequeueJob) for each in plan.actions)
+    (text,) = (each.text for each in plan.events if each.kind == "quota.gave_way")
+    assert text.endswith("; it ended well by itself, and is not run again")
+    assert plan.memory.quota_jobs[JobId(3)].yielding is None
