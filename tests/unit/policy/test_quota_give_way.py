@@ -19,7 +19,7 @@ from steward.model.ids import JobId
 from steward.model.job import JobState
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, WEAK
-from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, runs, settled, waits
+from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, reserved, runs, settled, waits
 from tests.builders.want import but
 
 
@@ -309,3 +309,24 @@ def test_a_job_that_may_have_ended_well_without_its_signal_is_never_run_again(
     (text,) = (each.text for each in plan.events if each.kind == "quota.gave_way")
     assert text.endswith("; it ended well by itself, and is not run again")
     assert plan.memory.quota_jobs[JobId(3)].yielding is None
+
+
+def all_lent_beside_a_reservation(**fields: Any) -> Picture:
+    """Team a has borrowed the one machine that takes jobs."""
+    site = a_site(WEAK, own("a", 0), own("b", 4), own("c", 4), machines=2)
+    return reserved(settled(runs(site, 2, "a", 4, "b", "n1", started=1000.0)), "n2", **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "gone"),
+    [({}, {2}), ({"cpus": 48}, {2}), ({"cpus": 8}, set()), ({"is_magnetic": True}, set()), ({"starts": 9e9}, set())],
+    ids=["whole", "all its CPUs", "some of its CPUs", "its users need not name it", "later"],
+)
+def test_what_a_reservation_has_does_not_keep_an_owner_from_his_own(fields: dict[str, Any], gone: set[int]) -> None:
+    picture = waits(all_lent_beside_a_reservation(**fields), 9, "b", 4, reason="Resources")
+    assert gone_in(picture, 2) == gone
+
+
+def test_nobody_gives_way_to_a_job_that_waits_for_nodes_of_its_reservation() -> None:
+    picture = waits(all_lent_beside_a_reservation(), 9, "b", 4, reason="Resources", reservation="course")
+    assert gone_in(picture, 40) == set()

@@ -11,6 +11,7 @@ from steward.model.ids import NodeName
 from steward.model.machine_types import MachineType
 from steward.model.node import Node, NodeBase
 from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, resource
+from steward.model.reservation import Reservation
 from steward.policy.draft import Draft
 
 _GRES = re.compile(r"(?:^|,)gpu(?::(?P<type>[A-Za-z0-9_.-]+?))?:(?P<count>\d+)(?=$|,|\()")
@@ -51,8 +52,8 @@ class Flavors:
     that take jobs. A node with accelerators has its type also where no quota names that: Slurm counts its accelerators
     against a team's limit.
 
-    Nodes under repair and hot spares are nobody's. A node that Slurm powered down takes jobs: it is powered up for
-    them.
+    Nodes under repair, hot spares and nodes that a reservation has are nobody's. A node that Slurm powered down takes
+    jobs: it is powered up for them.
     """
 
     def __init__(self, draft: Draft, quotas: Mapping[str, ComputeQuota]) -> None:
@@ -65,8 +66,8 @@ class Flavors:
         self._known: dict[tuple[frozenset[str], str], str] = {}
         self._of_partitions: dict[str, tuple[str, ...]] = {}
         self.type_of = {name: found for name, node in draft.seen.nodes.items() if (found := self._type(name, node))}
-        hot = frozenset(n for each in draft.seen.reservations.values() if each.hot_group for n in each.nodes)
-        self.usable = frozenset(n for n in self.type_of if n not in hot and takes_jobs(draft.seen.nodes[n]))
+        apart = _set_apart(draft)
+        self.usable = frozenset(n for n in self.type_of if n not in apart and takes_jobs(draft.seen.nodes[n]))
         self.capacity, self.words, self.largest = self._counted()
 
     def is_like(self, other: "Flavors") -> bool:
@@ -152,6 +153,21 @@ class Flavors:
         nodes = ((name, node) for name, node in self._draft.seen.nodes.items() if name not in self.type_of)
         found = {name: sum(each.amount for each in gpus_of(node.gres)) for name, node in nodes if node.gres}
         return {name: amount for name, amount in found.items() if amount}
+
+
+def _set_apart(draft: Draft) -> frozenset[NodeName]:
+    """Hot spares, and nodes that reservations have now: only jobs that name these run there. Not those kept for a lost
+    run, which its team uses."""
+    found = (each for each in draft.seen.reservations.values() if each.hot_group or _is_closed(each, draft))
+    return frozenset(node for each in found for node in each.nodes)
+
+
+def _is_closed(each: Reservation, draft: Draft) -> bool:
+    """Not one of parts of its nodes, of which others use the rest, nor one whose users' jobs do not say so."""
+    if each.kept_for is not None or each.is_magnetic or not each.starts <= draft.now < each.ends:
+        return False
+    nodes = draft.seen.nodes
+    return not 0 < each.cpus < sum(nodes[name].cpus for name in each.nodes if name in nodes)
 
 
 def _last_if_none(kind: str) -> tuple[bool, str]:

@@ -39,7 +39,8 @@ class Unit:
     node counts that it takes, the smallest first; `options` are of the smallest. `since` is when it was submitted, or
     started (Unix s). `weight` is its priority class's; a job without a class is below all. `away` is what of its one
     option is on nodes that take no jobs: nobody gets that when it gives way. `replica`: it adds nodes to an elastic
-    run, so it only ever borrows, and goes before whole jobs.
+    run, so it only ever borrows, and goes before whole jobs. `apart`: it waits for nodes of a reservation, which are
+    nobody's: quotas bound it, but nobody gives way to it.
     """
 
     id: JobId
@@ -52,6 +53,7 @@ class Unit:
     since: float = 0.0
     away: Amounts | None = None
     replica: bool = False
+    apart: bool = False
 
     @property
     def qos(self) -> tuple[str, ...]:
@@ -131,6 +133,7 @@ class Requests:
             since=(first.started if is_here else first.submitted) or 0.0,
             away=self._away(jobs) if is_here else None,
             replica=replica_of(first.comment) is not None and team in self._borrowers,
+            apart=bool(first.reservation) and not is_here,
         )
 
     def _is_for_each_node(self, job: Job, options: tuple[Amounts, ...]) -> bool:
