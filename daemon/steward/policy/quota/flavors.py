@@ -10,12 +10,11 @@ from typing import NamedTuple
 from steward.model.ids import NodeName
 from steward.model.machine_types import MachineType
 from steward.model.node import Node, NodeBase
-from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, resource
+from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, profile_of, resource
 from steward.model.reservation import Reservation
 from steward.policy.draft import Draft
 
-_GRES = re.compile(r"(?:^|,)gpu(?::(?P<type>[A-Za-z0-9_.-]+?))?:(?P<count>\d+)(?=$|,|\()")
-PROFILE = re.compile(r"^(?:mig-)?\d+g\.\d+gb")
+_GRES = re.compile(r"(?:^|,)gpu(?::(?P<type>[A-Za-z0-9_.+-]+?))?:(?P<count>\d+)(?=$|,|\()")
 _READY = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 _UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024, "P": 1024**3}
 
@@ -124,7 +123,7 @@ class Flavors:
     def _of_node(self, kind: str, gres: str, cpus: int, memory_mb: int) -> dict[str, int]:
         found = {CPU: cpus, MEM: memory_mb, GPU: 0}
         for each in gpus_of(gres):
-            unit = f"{GPU}:{each.type}" if PROFILE.match(each.type) else GPU
+            unit = f"{GPU}:{profile}" if (profile := profile_of(each.type)) else GPU
             found[unit] = found.get(unit, 0) + each.amount
         if not gres and kind in self._types:
             found[GPU] = self._types[kind].gpus
@@ -139,7 +138,11 @@ class Flavors:
         found = self.words.get(kind) or frozenset(
             each.type for each in gpus_of(self._types[kind].gres if kind in self._types else "")
         )
-        return frozenset(word for word in found if word and not PROFILE.match(word))
+        return frozenset(word for word in found if word and not profile_of(word))
+
+    def mig_words(self, kind: str, profile: str) -> frozenset[str]:
+        """The types by which Slurm knows its MIG slices of this profile."""
+        return frozenset(word for word in self.words.get(kind, ()) if profile_of(word) == profile)
 
     def types_of(self, partitions: str) -> tuple[str, ...]:
         """The machine types on which jobs of these partitions may run, sorted, and "" for nodes of none last."""

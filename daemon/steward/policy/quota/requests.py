@@ -10,10 +10,10 @@ from typing import Any
 from steward.model.elastic import replica_of
 from steward.model.ids import JobId
 from steward.model.job import Job
-from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, resource
+from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, profile_of, resource
 from steward.model.team_name import borrowed_qos, guaranteed_qos, team_of_qos
 from steward.policy.draft import Draft
-from steward.policy.quota.flavors import PROFILE, Flavors, parse_tres
+from steward.policy.quota.flavors import Flavors, parse_tres
 
 CLASS_WORD = "priority-class="
 _CLASS = re.compile(r"(?:^|[\s,;])priority-class=([a-z0-9][-a-z0-9]{0,39})(?=$|[\s,;])")
@@ -208,8 +208,8 @@ class Requests:
     def _may_run_on(self, kind: str, typed: list[str], *, wants_gpus: bool) -> bool:
         if not wants_gpus or not kind:
             return not wants_gpus
-        whole = [name for name in typed if not PROFILE.match(name)]
-        mig = [resource(kind, f"{GPU}:{name}") for name in typed if PROFILE.match(name)]
+        whole = [name for name in typed if not profile_of(name)]
+        mig = [resource(kind, f"{GPU}:{profile}") for name in typed if (profile := profile_of(name))]
         if any(name not in self.flavors.capacity for name in mig):
             return False
         return bool(mig) or (self.flavors.has_gpus(kind) and set(whole) <= (self.flavors.gpu_words(kind) or {*whole}))
@@ -274,7 +274,10 @@ def _is_astray(job: Job, team: str) -> bool:
 
 def _kinds(tres: Mapping[str, int]) -> dict[str, int]:
     """By our own words: a MIG slice is no whole accelerator."""
-    mig = {n.removeprefix(_TYPED): a for n, a in tres.items() if n.startswith(_TYPED) and PROFILE.match(n[9:])}
+    mig: dict[str, int] = {}
+    for name, amount in tres.items():
+        if name.startswith(_TYPED) and (profile := profile_of(name.removeprefix(_TYPED))):
+            mig[profile] = mig.get(profile, 0) + amount
     typed = sum(amount for name, amount in tres.items() if name.startswith(_TYPED)) - sum(mig.values())
     whole = max(typed, tres.get(_GRES, 0) - sum(mig.values()))
     found = {GPU: whole, CPU: tres.get(CPU, 0), MEM: tres.get(MEM, 0)}
