@@ -270,6 +270,9 @@ def test_an_array_takes_back_what_the_tasks_need_that_it_may_run_at_once(most: i
     assert gone_in(waits(settled(site), 21, "b", 1, reason=reason, **rest), 2) == gone
 
 
+SIGNAL = f"quota:signal:3:0:{borrowed_and_wanted_back(WEAK).now:.0f}"
+
+
 def ended_well(after_s: float, **seen: Any) -> Picture:
     """The victim got its signal; it ended with status 0 so many seconds after that was decided."""
     picture, actions = done(borrowed_and_wanted_back(WEAK))
@@ -295,8 +298,8 @@ def test_a_job_that_saves_on_its_signal_and_ends_well_is_put_back(after_s: float
     ("after_s", "failed"),
     [
         (-1.0, {}),
-        (0.0, {"quota:signal:3:0": "stale: job 3 is COMPLETED, it does not run"}),
-        (5.0, {"quota:signal:3:0": "retry: no answer"}),
+        (0.0, {SIGNAL: "stale: job 3 is COMPLETED, it does not run"}),
+        (5.0, {SIGNAL: "retry: no answer"}),
         (5.0, {"quota:requeue:3:0:ended": "refused: no"}),
     ],
     ids=["ended before", "ended when the signal came", "perhaps not told", "Slurm refuses"],
@@ -330,3 +333,28 @@ def test_what_a_reservation_has_does_not_keep_an_owner_from_his_own(fields: dict
 def test_nobody_gives_way_to_a_job_that_waits_for_nodes_of_its_reservation() -> None:
     picture = waits(all_lent_beside_a_reservation(), 9, "b", 4, reason="Resources", reservation="course")
     assert gone_in(picture, 40) == set()
+
+
+def nobody_wants_it_any_more() -> Picture:
+    """The victim has its signal, then the owner's job is cancelled."""
+    picture, _ = done(borrowed_and_wanted_back(WEAK))
+    return picture.after(5.0).change_job(4, state=JobState.CANCELLED, ended=picture.now)
+
+
+def test_a_job_that_was_signalled_is_spared_when_nobody_wants_it_any_more_and_signalled_when_somebody_does() -> None:
+    picture = nobody_wants_it_any_more()
+    assert gone_in(picture, 80) == set()
+    for _ in range(80):
+        picture, _ = done(picture.after(1.0))
+    assert not picture.memory.quota_jobs[JobId(3)].evictions
+    picture, actions = done(waits(picture, 9, "b", 2))
+    assert [(type(each), each.job) for each in actions if isinstance(each, SignalJob | RequeueJob)] == [(SignalJob, 3)]
+    assert gone_in(picture.after(50), 10) == {3}
+
+
+@pytest.mark.parametrize("after_s", [30.0, 80.0], ids=["within its grace", "slowly"])
+def test_a_job_that_ends_for_its_signal_is_put_back_although_nobody_wants_it_any_more(after_s: float) -> None:
+    picture, _ = done(nobody_wants_it_any_more().after(after_s))
+    ended = {"state": JobState.COMPLETED, "nodes": frozenset(), "ended": math.floor(picture.now)}
+    _, actions = done(picture.change_job(3, **ended))
+    assert [each.job for each in actions if isinstance(each, RequeueJob)] == [3]

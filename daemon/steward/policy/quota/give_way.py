@@ -101,10 +101,14 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
         draft.tell("quota.late", text, job=id)
         _change(id, memory, late, draft)
         _warn(job, late, draft)
-    elif draft.now >= eviction.due:
-        _end(job, eviction, draft)
-    else:
+    elif draft.now < eviction.due:
         _warn(job, eviction, draft)
+    elif _is_waited_for(eviction, draft):
+        _end(job, eviction, draft)
+    elif draft.now < (off := eviction.due + draft.want.quota.grace_s):
+        draft.wake(off)  # one that saves slowly may still end for its signal: then it is put back
+    else:
+        _change(id, memory, None, draft)
 
 
 def _parts_hold(id: JobId, draft: Draft) -> bool:
@@ -209,7 +213,8 @@ def _requeue(job: Job, eviction: Eviction, draft: Draft, key: Key, *, told_at: f
 
 
 def _signal_key(id: JobId, eviction: Eviction) -> Key:
-    return Key(f"quota:signal:{id}:{eviction.restart}")
+    """One signal for each time that it has to give way: from the last it may have been spared."""
+    return Key(f"quota:signal:{id}:{eviction.restart}:{eviction.at:.0f}")
 
 
 def _signal(job: Job, draft: Draft) -> str:
