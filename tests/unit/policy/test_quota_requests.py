@@ -137,7 +137,7 @@ def test_a_job_that_takes_fewer_nodes_is_made_smaller_rather_than_waits() -> Non
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_job_for_which_we_keep_nodes_counts_although_slurm_calls_them_reserved(kept: bool) -> None:
     picture = waits(a_site(), 1, "a", 4, reason="ReqNodeNotAvail").opted_in(1)
-    nodes = Kept(restart=0, nodes=frozenset({n(1)}), since=picture.now, until=picture.now + 600)
+    nodes = Kept(restart=0, nodes=frozenset({n("n1")}), since=picture.now, until=picture.now + 600)
     memory = JobMemory(id=JobId(1), uid=1000, mode=ON, opted_at=picture.now, kept=nodes if kept else None)
     picture = replace(picture, memory=replace(picture.memory, jobs={JobId(1): memory}))
     assert (JobId(1) in turn_of(picture).rulings) == kept

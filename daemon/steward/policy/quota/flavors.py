@@ -115,9 +115,9 @@ class Flavors:
         for (kind, gres, cpus, memory_mb, is_usable), count in shapes.items():
             words[kind] |= {each.type for each in gpus_of(gres)}
             for unit, amount in self._of_node(kind, gres, cpus, memory_mb).items():
-                name = resource(kind, unit)
-                sums[name] += amount * count * is_usable
-                most[name] = max(amount, most.get(name, 0))
+                what = resource(kind, unit)
+                sums[what] += amount * count * is_usable
+                most[what] = max(amount, most.get(what, 0))
         return sums, {kind: frozenset(found) for kind, found in words.items()}, most
 
     def _of_node(self, kind: str, gres: str, cpus: int, memory_mb: int) -> dict[str, int]:
@@ -142,7 +142,9 @@ class Flavors:
 
     def mig_words(self, kind: str, profile: str) -> frozenset[str]:
         """The types by which Slurm knows its MIG slices of this profile."""
-        return frozenset(word for word in self.words.get(kind, ()) if profile_of(word) == profile)
+        return frozenset(word for word in self.words.get(kind, ()) if profile_of(word) == profile) or frozenset(
+            {profile}
+        )
 
     def types_of(self, partitions: str) -> tuple[str, ...]:
         """The machine types on which jobs of these partitions may run, sorted, and "" for nodes of none last."""

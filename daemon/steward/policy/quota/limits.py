@@ -152,7 +152,7 @@ def _words(turn: Turn, team: str) -> Mapping[str, list[Resource]]:
         words = turn.flavors.gpu_words(machine)
         if kind != GPU:
             profile = profile_of(kind.removeprefix(f"{GPU}:"))
-            words = (turn.flavors.mig_words(machine, profile) or {profile}) if profile else frozenset()
+            words = turn.flavors.mig_words(machine, profile) if profile else frozenset()
         for word in sorted(words):
             found.setdefault(f"gres/gpu:{word}", []).append(name)
     own_types = {machine_type_of(name) for name in owned.nominal}
