@@ -69,9 +69,17 @@ class SlurmPort(Protocol):
         """Resume nodes whose reason (its first token) is still `mark`, or `command` where one is given (an admin's
         `Action:Replace`, which we left in place). Reads them just before. Raises Stale otherwise: all or none."""
 
-    def requeue(self, job: JobId, exclude: frozenset[NodeName], *, restart: int | None = None) -> None:
+    def requeue(
+        self,
+        job: JobId,
+        exclude: frozenset[NodeName],
+        *,
+        restart: int | None = None,
+        told_at: float | None = None,
+    ) -> None:
         """Requeue. `exclude` is the whole exclude list of a job that had ended; one that still ran cannot be changed
-        and gets its list from `nudge`. Raises Stale when it is pending, gone or in another run than `restart`."""
+        and gets its list from `nudge`. Raises Stale when it is pending, gone or in another run than `restart`, and when
+        it ended well: but for one that did so at `told_at` (Unix s) or later, when it was told to make room."""
 
     def nudge(self, nudges: Sequence[NudgeJob]) -> None:
         """Make pending jobs eligible in `delay_s` (whole seconds, rounded up) with these exclude lists; `release` lifts

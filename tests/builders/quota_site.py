@@ -16,9 +16,11 @@ from steward.model.action import (
     SetTeam,
     SignalJob,
 )
+from steward.model.ids import NodeName
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.quota import ComputeQuota, Share
+from steward.model.reservation import Reservation
 from tests.builders.picture import Picture
 from tests.builders.quota import G6, LISTS, a_picture, a_quota, tres, written
 
@@ -81,6 +83,12 @@ def runs(picture: Picture, id: int, team: str, gpus: int, end: str = "g", on: st
         **fields,
     }
     return picture.job(id, on=(on,), **given).node(on, base=NodeBase.MIXED)
+
+
+def reserved(picture: Picture, *nodes: str, **fields: Any) -> Picture:
+    """A reservation of the site (maintenance, a course) has these nodes."""
+    made = Reservation(name="course", nodes=frozenset(map(NodeName, nodes)), ends=picture.now + 9000, **fields)
+    return picture.see(reservations={made.name: made})
 
 
 def borrowed_and_wanted_back(can: Capabilities) -> Picture:

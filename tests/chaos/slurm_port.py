@@ -76,11 +76,18 @@ class SlurmOfWorld:
         rules.may_give_back(self.nodes(), wanted, mark, command)
         self._write(lambda: [self.world.slurm.give_back(name, mark, command) for name in wanted])
 
-    def requeue(self, job: JobId, exclude: frozenset[NodeName], *, restart: int | None = None) -> None:
+    def requeue(
+        self,
+        job: JobId,
+        exclude: frozenset[NodeName],
+        *,
+        restart: int | None = None,
+        told_at: float | None = None,
+    ) -> None:
         found = rules.found(self.jobs(), job)
         rules.is_the_run(found, restart)
-        rules.may_requeue(found)
-        self._write(lambda: [self.world.slurm.requeue(job, exclude, self.world.now)])
+        rules.may_requeue(found, told_at=told_at)
+        self._write(lambda: [self.world.slurm.requeue(job, exclude, self.world.now, told_at)])
 
     def nudge(self, nudges: Sequence[NudgeJob]) -> None:
         waiting, now = rules.to_nudge(self.jobs(), nudges), self.world.now

@@ -220,6 +220,21 @@ def test_a_cancelled_job_is_not_brought_back(slurm_world: SlurmWorld) -> None:
     assert slurm_world.job(job).state is JobState.CANCELLED
 
 
+def test_a_job_that_ended_well_is_run_again_only_when_it_was_told_to_make_room_before(slurm_world: SlurmWorld) -> None:
+    job = slurm_world.running(slurm_world.submit()).id
+    slurm_world.finish(job, 0)
+    slurm_world.wait("it ended well", lambda: slurm_world.job(job).state is JobState.COMPLETED)
+    ended = slurm_world.job(job).ended
+    assert ended is not None
+    slurm_world.wait("it is cleaned up", lambda: slurm_world.job(job).is_over)
+    for late in (None, ended + 1.0):
+        with pytest.raises(Stale, match="COMPLETED"):
+            slurm_world.port.requeue(job, NONE, restart=0, told_at=late)
+    slurm_world.port.requeue(job, NONE, restart=0, told_at=ended + 0.5)
+
+    assert slurm_world.pending(job).restarts == 1
+
+
 def test_an_unknown_job_is_stale_for_every_write(slurm_world: SlurmWorld) -> None:
     with pytest.raises(Stale):
         slurm_world.port.requeue(JobId(999999), NONE)

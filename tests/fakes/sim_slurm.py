@@ -158,10 +158,12 @@ class SimSlurm:
         reason = node.reason or Reason(text=text, user="slurm", at=now)
         self.nodes[name] = replace(node, flags=node.flags | {"DRAIN"}, reason=reason)
 
-    def requeue(self, id: JobId, exclude: frozenset[NodeName], now: float) -> str:
+    def requeue(self, id: JobId, exclude: frozenset[NodeName], now: float, told_at: float | None = None) -> str:
         job = self.jobs.get(id)
-        if job is None or job.is_pending or job.state in (JobState.COMPLETED, JobState.CANCELLED):
+        if job is None or job.is_pending or job.state is JobState.CANCELLED:
             return "not in a state to be requeued"
+        if job.state is JobState.COMPLETED and not (told_at is not None and told_at <= (job.ended or 0.0)):
+            return "it ended well"
         if not job.requeue:
             return "requeue is disabled for it"
         self._back_to_queue(replace(job, excluded=exclude), now)

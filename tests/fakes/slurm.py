@@ -66,10 +66,17 @@ class FakeSlurm(FakeDeepJobs):
         for name in wanted:
             self.resume(name)
 
-    def requeue(self, job: JobId, exclude: frozenset[NodeName], *, restart: int | None = None) -> None:
+    def requeue(
+        self,
+        job: JobId,
+        exclude: frozenset[NodeName],
+        *,
+        restart: int | None = None,
+        told_at: float | None = None,
+    ) -> None:
         found = rules.found(self.jobs(), job)
         rules.is_the_run(found, restart)
-        rules.may_requeue(found, other_parts(found, self.jobs()))
+        rules.may_requeue(found, other_parts(found, self.jobs()), told_at=told_at)
         rules.spelled(found)
         if not found.requeue:
             raise Permanent(f"Requested operation is presently disabled for job {job}")

@@ -107,7 +107,7 @@ class World(Cluster):
             case ReturnNode():
                 return slurm.give_back(action.node, action.mark, action.command)
             case RequeueJob():
-                error = slurm.requeue(action.job, action.exclude, now)
+                error = slurm.requeue(action.job, action.exclude, now, action.told_at)
                 return f"stale: {error}" if error else ""
             case NudgeJob():
                 return slurm.nudge(action.job, action.exclude, now, action.delay_s)

@@ -89,8 +89,12 @@ class Job:
     """The most nodes that the job takes (`-N 1-4`); 0: as many as `node_count`."""
     node_sizes: str = ""
     """The only counts that it takes (`-N 1,2,4`), as Slurm writes them; empty: any of its range."""
+    is_total: bool = False
+    """It asks for so much on all its nodes together (`--gpus`, `-n`), not on each of them."""
     waiting_tasks: int = 1
     """How many tasks of an array its record stands for."""
+    most_tasks: int = 0
+    """How many tasks of that array may run at once (`--array=0-9%2`); 0: any number."""
     preempted: float | None = None
     """Since when Slurm makes it give way: it has its grace (PreemptTime). None: Slurm does not, or it is not told."""
 

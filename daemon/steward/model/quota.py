@@ -3,6 +3,7 @@
 A team is a Slurm account. What a quota is worth in numbers comes from machine types (`policy/quota/fill_in.py`).
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -11,9 +12,10 @@ from typing import NewType
 
 Resource = NewType("Resource", str)
 """`TYPE/KIND`: what of which machine type, for example `ml.p5.48xlarge/gpu`. Kinds: `gpu` (whole accelerators), `cpu`
-(logical CPUs), `mem` (MiB), and a MIG profile as Slurm types it (`gpu:1g.10gb`)."""
+(logical CPUs), `mem` (MiB), and a MIG profile (`gpu:1g.10gb`)."""
 
 GPU, CPU, MEM = "gpu", "cpu", "mem"
+_PROFILE = re.compile(r"(?:^|[_-])(\d+g\.\d+gb.*)")
 
 
 def resource(machine_type: str, kind: str) -> Resource:
@@ -26,6 +28,13 @@ def machine_type_of(name: Resource) -> str:
 
 def kind_of(name: Resource) -> str:
     return name.rpartition("/")[2]
+
+
+def profile_of(type: str) -> str:
+    """The MIG profile in Slurm's word for an accelerator, which NVML puts behind the model's name: `1g.5gb` of
+    `a100_1g.5gb`. Empty: it is a whole one."""
+    match = _PROFILE.search(type)
+    return match[1] if match else ""
 
 
 class QuotaStatus(Enum):

@@ -21,12 +21,15 @@ def hot_name(group: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """A reservation as Slurm has it. Times are Unix seconds. `starts` in the past: it holds its nodes now."""
+    """A reservation as Slurm has it. Times are Unix seconds. `starts` in the past: it holds its nodes now. `cpus` are
+    those that it has of its nodes; 0: not told, all. `is_magnetic`: its users' jobs need not name it."""
 
     name: str
     nodes: frozenset[NodeName]
     starts: float = 0.0
     ends: float = 0.0
+    cpus: int = 0
+    is_magnetic: bool = False
 
     @property
     def is_ours(self) -> bool:

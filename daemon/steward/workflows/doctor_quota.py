@@ -19,7 +19,7 @@ _ENFORCE = "AccountingStorageEnforce=associations,limits,qos"
 _STORAGE = "AccountingStorageType=accounting_storage/slurmdbd"
 EXEMPT = 4_000_000_000
 """The `min_exempt_priority` that is advised: above every priority that Slurm reckons itself."""
-_TYPED = re.compile(r"\bgpu:([A-Za-z0-9_.-]+):[0-9]+")
+_TYPED = re.compile(r"\bgpu:([A-Za-z0-9_.+-]+):[0-9]+")
 _WEIGHTS = re.compile(r"PriorityWeight(?!TRES)[A-Za-z]+")
 _BACKFILL = 1000
 

@@ -372,7 +372,9 @@ TABLE: Mapping[type[Action], Row] = {
         about=_reservation,
     ),
     FreeNodes: _in_slurm(lambda to, a, call: to.slurm.free_nodes(a.name), touches=_reserved, about=_reservation),
-    RequeueJob: _on_job(lambda to, a, call: to.slurm.requeue(a.job, a.exclude, restart=a.restart), breaks=Breaks.JOB),
+    RequeueJob: _on_job(
+        lambda to, a, call: to.slurm.requeue(a.job, a.exclude, restart=a.restart, told_at=a.told_at), breaks=Breaks.JOB
+    ),
     NudgeJob: _on_job(
         lambda to, a, call: to.slurm.nudge(call.of(NudgeJob)), reads=_record, groups_by=lambda a: (), breaks=Breaks.JOB
     ),

@@ -1,9 +1,12 @@
 """Who gives way for quotas, and how: by Slurm's hand, or by signal, grace and requeue."""
 
+import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from steward.adapters.slurm import rules
 from steward.model.accounting import Capabilities
 from steward.model.action import (
     CancelJob,
@@ -16,7 +19,7 @@ from steward.model.ids import JobId
 from steward.model.job import JobState
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, WEAK
-from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, runs, settled, waits
+from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, reserved, runs, settled, waits
 from tests.builders.want import but
 
 
@@ -198,3 +201,160 @@ def test_a_start_time_that_its_user_set_is_waited_for() -> None:
     picture = gave_way(WEAK).change_job(3, eligible=gave_way(WEAK).now + 900)
     ended = picture.change_job(4, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
     assert not any(isinstance(action, NudgeJob) for action in done(ended)[0].after(3).plan().actions)
+
+
+def all_lent(can: Capabilities) -> Picture:
+    """Of two machines team a owns one and has borrowed the other, job by job; team b runs nothing."""
+    site = runs(runs(a_site(can), 1, "a", 4), 2, "a", 2, "b", "n2", started=1000.0)
+    return settled(runs(site, 3, "a", 2, "b", "n2", started=2000.0))
+
+
+def gone_in(picture: Picture, turns: int) -> set[int]:
+    """The jobs that were signalled or requeued in so many turns of two seconds."""
+    gone: set[int] = set()
+    for _ in range(turns):
+        picture, actions = done(picture.after(1.0))
+        gone |= {each.job for each in actions if isinstance(each, SignalJob | RequeueJob)}
+    return gone
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "AssocGrpCPURunMinutesLimit",
+        "AssocGrpGRESMinutes",
+        "AssocGrpJobsLimit",
+        "AssocGrpNodeLimit",
+        "AssocMaxJobsLimit",
+        "AssocMaxWallDurationPerJobLimit",
+        "JobArrayTaskLimit",
+        "QOSMaxGRESPerUser",
+        "QOSMaxJobsPerUserLimit",
+        "QOSTimeLimit",
+        "ReqNodeNotAvail",
+        "Reservation",
+    ],
+)
+@pytest.mark.parametrize("can", [WEAK, LISTS], ids=["weak", "lists"])
+def test_nobody_gives_way_to_a_job_that_slurm_holds_up_for_another_reason(can: Capabilities, reason: str) -> None:
+    """What it would get would stay idle."""
+    assert gone_in(waits(all_lent(can), 9, "b", 4, reason=reason), 70) == set()
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "None",
+        "Resources",
+        "Priority",
+        "QOSGrpGRES",
+        "QOSGrpCpuLimit",
+        "QOSGrpMemLimit",
+        "AssocGrpGRES",
+        "AssocGrpCpuLimit",
+    ],
+)
+def test_others_give_way_to_a_job_that_waits_for_nodes_or_for_a_limit_that_steward_wrote(reason: str) -> None:
+    assert gone_in(waits(all_lent(WEAK), 9, "b", 4, reason=reason), 2) == {2, 3}
+
+
+@pytest.mark.parametrize(("most", "gone"), [(1, set()), (2, {4}), (3, {3, 4}), (0, {2, 3, 4})])
+def test_an_array_takes_back_what_the_tasks_need_that_it_may_run_at_once(most: int, gone: set[int]) -> None:
+    """`--array=0-3%1`: one task runs, three wait."""
+    site = runs(a_site(WEAK), 1, "a", 4)
+    for id in (2, 3, 4):
+        site = runs(site, id, "a", 1, "b", "n2", started=1000.0 * id)
+    site = runs(site, 20, "b", 1, on="n2", array_job_id=JobId(21), array_task=0)
+    rest = {"array_job_id": JobId(21), "waiting_tasks": 3, "most_tasks": most}
+    reason = "JobArrayTaskLimit" if most else "Priority"
+    assert gone_in(waits(settled(site), 21, "b", 1, reason=reason, **rest), 2) == gone
+
+
+SIGNAL = f"quota:signal:3:0:{borrowed_and_wanted_back(WEAK).now:.0f}"
+
+
+def ended_well(after_s: float, **seen: Any) -> Picture:
+    """The victim got its signal; it ended with status 0 so many seconds after that was decided."""
+    picture, actions = done(borrowed_and_wanted_back(WEAK))
+    told = picture.now - 1.0
+    assert [each.job for each in actions if isinstance(each, SignalJob)] == [3]
+    ended = math.floor(told + after_s)
+    return picture.see(**seen).change_job(3, state=JobState.COMPLETED, nodes=frozenset(), ended=ended).after(2.0)
+
+
+@pytest.mark.parametrize("after_s", [0.0, 20.0])
+def test_a_job_that_saves_on_its_signal_and_ends_well_is_put_back(after_s: float) -> None:
+    picture, actions = done(ended_well(after_s))
+    (action,) = (each for each in actions if isinstance(each, RequeueJob))
+    rules.is_the_run(picture.seen.jobs[JobId(3)], action.restart)
+    rules.may_requeue(picture.seen.jobs[JobId(3)], told_at=action.told_at)
+    picture = picture.requeued(3, qos="stw-a-b", eligible=picture.now + 120)
+    plan = picture.plan()
+    assert plan.memory.quota_jobs[JobId(3)].yielding is None
+    assert next(each.text for each in plan.events if each.kind == "quota.gave_way").endswith("put back into the queue")
+
+
+@pytest.mark.parametrize(
+    ("after_s", "failed"),
+    [
+        (-1.0, {}),
+        (0.0, {SIGNAL: "stale: job 3 is COMPLETED, it does not run"}),
+        (5.0, {SIGNAL: "retry: no answer"}),
+        (5.0, {"quota:requeue:3:0:ended": "refused: no"}),
+    ],
+    ids=["ended before", "ended when the signal came", "perhaps not told", "Slurm refuses"],
+)
+def test_a_job_that_may_have_ended_well_without_its_signal_is_never_run_again(
+    after_s: float, failed: dict[str, str]
+) -> None:
+    plan = ended_well(after_s, failures=failed).plan()
+    assert not any(isinstance(each, RequeueJob) for each in plan.actions)
+    (text,) = (each.text for each in plan.events if each.kind == "quota.gave_way")
+    assert text.endswith("; it ended well by itself, and is not run again")
+    assert plan.memory.quota_jobs[JobId(3)].yielding is None
+
+
+def all_lent_beside_a_reservation(**fields: Any) -> Picture:
+    """Team a has borrowed the one machine that takes jobs."""
+    site = a_site(WEAK, own("a", 0), own("b", 4), own("c", 4), machines=2)
+    return reserved(settled(runs(site, 2, "a", 4, "b", "n1", started=1000.0)), "n2", **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "gone"),
+    [({}, {2}), ({"cpus": 48}, {2}), ({"cpus": 8}, set()), ({"is_magnetic": True}, set()), ({"starts": 9e9}, set())],
+    ids=["whole", "all its CPUs", "some of its CPUs", "its users need not name it", "later"],
+)
+def test_what_a_reservation_has_does_not_keep_an_owner_from_his_own(fields: dict[str, Any], gone: set[int]) -> None:
+    picture = waits(all_lent_beside_a_reservation(**fields), 9, "b", 4, reason="Resources")
+    assert gone_in(picture, 2) == gone
+
+
+def test_nobody_gives_way_to_a_job_that_waits_for_nodes_of_its_reservation() -> None:
+    picture = waits(all_lent_beside_a_reservation(), 9, "b", 4, reason="Resources", reservation="course")
+    assert gone_in(picture, 40) == set()
+
+
+def nobody_wants_it_any_more() -> Picture:
+    """The victim has its signal, then the owner's job is cancelled."""
+    picture, _ = done(borrowed_and_wanted_back(WEAK))
+    return picture.after(5.0).change_job(4, state=JobState.CANCELLED, ended=picture.now)
+
+
+def test_a_job_that_was_signalled_is_spared_when_nobody_wants_it_any_more_and_signalled_when_somebody_does() -> None:
+    picture = nobody_wants_it_any_more()
+    assert gone_in(picture, 80) == set()
+    for _ in range(80):
+        picture, _ = done(picture.after(1.0))
+    assert not picture.memory.quota_jobs[JobId(3)].evictions
+    picture, actions = done(waits(picture, 9, "b", 2))
+    assert [(type(each), each.job) for each in actions if isinstance(each, SignalJob | RequeueJob)] == [(SignalJob, 3)]
+    assert gone_in(picture.after(50), 10) == {3}
+
+
+@pytest.mark.parametrize("after_s", [30.0, 80.0], ids=["within its grace", "slowly"])
+def test_a_job_that_ends_for_its_signal_is_put_back_although_nobody_wants_it_any_more(after_s: float) -> None:
+    picture, _ = done(nobody_wants_it_any_more().after(after_s))
+    ended = {"state": JobState.COMPLETED, "nodes": frozenset(), "ended": math.floor(picture.now)}
+    _, actions = done(picture.change_job(3, **ended))
+    assert [each.job for each in actions if isinstance(each, RequeueJob)] == [3]

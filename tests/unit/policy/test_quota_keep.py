@@ -19,8 +19,8 @@ from steward.model.job import JobState
 from steward.model.quota import PriorityClass, QuotaStatus, SchedulerConfig, Strategy
 from steward.workflows.attention import is_busy
 from tests.builders.picture import Picture
-from tests.builders.quota import LISTS, MARKS, WEAK, a_picture, tres
-from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, runs, settled, waits
+from tests.builders.quota import LISTS, MARKS, WEAK, a_picture, a_quota, tres
+from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, reserved, runs, settled, waits
 
 
 def caps(picture: Picture, name: str) -> int | None:
@@ -245,6 +245,20 @@ def test_a_node_that_takes_no_job_is_lent_to_nobody() -> None:
     plan = waits(picture, 2, "a", 4).plan()
     moved = [action.job for action in plan.actions if isinstance(action, MoveJob)]
     assert moved == []
+
+
+def test_what_is_not_lent_is_not_given_away_for_nodes_that_a_reservation_has() -> None:
+    site = a_site(LISTS, a_quota("a", gpus=4, strategy=Strategy.DONT_LEND), own("b", 0), own("c", 4))
+    _, actions = done(waits(reserved(site, "n2"), 9, "b", 4, reason="Resources"))
+    assert not any(isinstance(each, MoveJob) for each in actions)
+
+
+def test_a_job_may_borrow_for_the_nodes_of_its_reservation_while_all_others_are_in_use() -> None:
+    site = settled(runs(a_site(LISTS, own("a", 0), own("b", 4), own("c", 4)), 1, "c", 4, on="n1"))
+    picture = waits(reserved(site, "n2"), 8, "a", 4, reason="Resources")
+    picture = waits(picture, 9, "a", 4, reason="Resources", reservation="course")
+    _, actions = done(picture)
+    assert [each.job for each in actions if isinstance(each, MoveJob)] == [9]
 
 
 def test_machines_that_are_not_lent_stay_free_when_others_break() -> None:

@@ -8,13 +8,14 @@ import pytest
 
 from steward.model.action import MoveJob, SetNodeCount
 from steward.model.ids import JobId
-from steward.model.quota import Share, resource
+from steward.model.quota import Share, profile_of, resource
+from steward.model.resume import JobMemory, Kept
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Standing
 from steward.policy.quota.flavors import gpus_of, parse_tres
 from steward.policy.quota.requests import sizes
 from steward.policy.quota.turn import Turn, take_turn
-from tests.builders.picture import Picture, n
+from tests.builders.picture import ON, Picture, n
 from tests.builders.quota import C5, G6, LISTS, P5, POOL, a_picture, a_quota, tres
 from tests.builders.quota_site import a_site, done, own, runs, settled, waits
 from tests.builders.want import but
@@ -131,3 +132,59 @@ def test_a_job_that_takes_fewer_nodes_is_made_smaller_rather_than_waits() -> Non
     site = runs(runs(site, 1, "b", 4, on="n1"), 2, "b", 4, on="n2")
     _, actions = done(waits(site, 3, "a", 4, node_sizes="1,2,4", most_nodes=4))
     assert [each.most for each in actions if isinstance(each, SetNodeCount)] == [1]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_job_for_which_we_keep_nodes_counts_although_slurm_calls_them_reserved(kept: bool) -> None:
+    picture = waits(a_site(), 1, "a", 4, reason="ReqNodeNotAvail").opted_in(1)
+    nodes = Kept(restart=0, nodes=frozenset({n("n1")}), since=picture.now, until=picture.now + 600)
+    memory = JobMemory(id=JobId(1), uid=1000, mode=ON, opted_at=picture.now, kept=nodes if kept else None)
+    picture = replace(picture, memory=replace(picture.memory, jobs={JobId(1): memory}))
+    assert (JobId(1) in turn_of(picture).rulings) == kept
+
+
+@pytest.mark.parametrize("fields", [{}, {"is_total": True}], ids=["more than one has", "as Slurm tells"])
+def test_a_total_over_several_nodes_is_not_squeezed_onto_fewer(fields: dict[str, Any]) -> None:
+    """`-N 1-2 --gpus=8` on machines with four; `-N 1-2 --gpus=2` where each has one left."""
+    site = a_site(LISTS, own("a", 8), own("b", 0), machines=2)
+    if fields:
+        site = settled(runs(runs(site, 5, "a", 3, on="n1"), 6, "a", 3, on="n2"))
+    picture = waits(site, 1, "a", 2 if fields else 8, most_nodes=2, **fields)
+    ruling = turn_of(picture).rulings[JobId(1)]
+    assert (ruling.standing, ruling.nodes, ruling.amounts[POOL]) == (Standing.OWN, 0, 2 if fields else 8)
+    assert not any(isinstance(each, SetNodeCount) for each in done(picture)[1])
+
+
+@pytest.mark.parametrize(
+    ("type", "profile"),
+    [
+        ("1g.10gb", "1g.10gb"),
+        ("mig-1g.10gb", "1g.10gb"),
+        ("a100_1g.5gb", "1g.5gb"),
+        ("nvidia_h100_80gb_hbm3_3g.40gb", "3g.40gb"),
+        ("nvidia_a100-sxm4-40gb_1g.5gb+me", "1g.5gb+me"),
+        ("nvidia_a100-sxm4-40gb", ""),
+        ("l4", ""),
+    ],
+)
+def test_the_mig_profile_in_slurms_word_for_an_accelerator(type: str, profile: str) -> None:
+    assert profile_of(type) == profile
+    assert list(gpus_of(f"gpu:{type}:7(S:0-1)")) == [(type, 7)]
+
+
+@pytest.mark.parametrize("asked", ["1g.5gb", "a100_1g.5gb"])
+def test_mig_slices_count_as_such_also_when_they_are_named_as_nvml_names_them(asked: str) -> None:
+    slices = resource(G6.name, "gpu:1g.5gb")
+    site = a_picture(a_quota("a", Share(machine_type=G6.name, partition=(asked, 4))), machines=1)
+    accounting = site.seen.accounting
+    assert accounting is not None
+    tracked = accounting.tracked | {"gres/gpu:a100_1g.5gb"}
+    site = site.see(accounting=replace(accounting, tracked=tracked)).node("n1", gres="gpu:l4:1,gpu:a100_1g.5gb:7")
+    site = settled(site)
+    assert site.seen.accounting is not None
+    assert site.seen.accounting.qos["stw-a-g"].limits["gres/gpu:a100_1g.5gb"] == 4
+    asks = "cpu=1,mem=1G,node=1,gres/gpu=2,gres/gpu:a100_1g.5gb=2"
+    turn = turn_of(waits(site, 1, "a", 0).change_job(1, requested=asks))
+    assert (turn.flavors.capacity[slices], turn.flavors.capacity[POOL]) == (7, 1)
+    ruling = turn.rulings[JobId(1)]
+    assert (ruling.standing, ruling.amounts[slices], ruling.amounts.get(POOL, 0)) == (Standing.OWN, 2, 0)

@@ -84,3 +84,37 @@ def test_limits_that_an_account_had_before_stay() -> None:
     found = picture.seen.accounting.of_account("a")
     assert found is not None
     assert dict(found.limits) == {"gres/gpu": 6, "node": 2}
+
+
+def borrowers_end_while_slurmdbd_is_away() -> tuple[Picture, list[str]]:
+    """Eight borrowed jobs of a team end one after the other, and nothing can be written; the events meanwhile."""
+    picture = a_site(LISTS, own("a", 8), own("b", 8), machines=4)
+    for each in range(8):
+        picture = runs(picture, 10 + each, "a", 1, "b", f"n{each % 4 + 1}", started=1000.0 + each)
+    picture = settled(picture)
+    assert picture.seen.accounting is not None
+    assert limits(picture)["stw-a-g"]["gres/gpu"] == 0
+    picture = picture.see(accounting=replace(picture.seen.accounting, reachable=False))
+    told: list[str] = []
+    for each in range(8):
+        picture = picture.change_job(10 + each, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
+        plan = picture.plan()
+        assert not any(isinstance(action, SetQos) for action in plan.actions)
+        told += [event.kind for event in plan.events]
+        picture = replace(picture, memory=plan.memory).after(60.0)
+    return picture, told
+
+
+def test_no_person_is_blamed_for_what_could_not_be_written_while_slurmdbd_was_away() -> None:
+    _, told = borrowers_end_while_slurmdbd_is_away()
+    assert "quota.frozen" in told
+    assert "quota.by_hand" not in told
+
+
+def test_limits_follow_again_when_slurmdbd_is_back() -> None:
+    picture, _ = borrowers_end_while_slurmdbd_is_away()
+    assert picture.seen.accounting is not None
+    picture = picture.see(accounting=replace(picture.seen.accounting, reachable=True))
+    picture = settled(waits(picture, 99, "a", 8))
+    assert limits(picture)["stw-a-g"]["gres/gpu"] == 8
+    assert limits(picture)["stw-a-b"]["gres/gpu"] == 0

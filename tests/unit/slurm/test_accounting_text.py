@@ -63,6 +63,13 @@ def test_associations_of_another_cluster_are_not_ours() -> None:
     assert text.associations("bed2|red|||root|normal||\n", "bed") == ()
 
 
+def test_a_qos_that_another_cluster_of_the_database_may_use_is_in_use() -> None:
+    row = "bed|red|||root|normal|normal|\nbed2|red|||root|normal,stw-red-b,stw-red-g|stw-red-g|gres/gpu=8\n"
+    assert text.who_may_use("stw-red-b", row) == "account red of cluster bed2"
+    assert text.who_may_use("stw-red-g", "bed|blue|ann||root|normal|stw-red-g|\n") == "account blue of cluster bed"
+    assert text.who_may_use("stw-red", row) == ""
+
+
 def test_what_slurm_can_do_follows_from_version_and_settings() -> None:
     config = {"PreemptType": "preempt/qos", "PreemptMode": "GANG,REQUEUE"}
     marks = {**config, "PreemptParameters": "reorder_count=3,min_exempt_priority=4000000"}

@@ -113,6 +113,25 @@ def test_what_a_job_asks_for_and_has_is_read_as_slurm_writes_it() -> None:
     assert (job.most_nodes, job.node_sizes, job.comment) == (4, "1,2,4", "priority-class=high")
 
 
+@pytest.mark.parametrize(
+    ("told", "total"),
+    [
+        ({}, False),
+        ({"tres_per_job": "gres/gpu:8"}, True),
+        ({"tres_per_job": "gres:gpu:8", "tres_per_node": "gres:gpu:4"}, True),
+        ({"tasks": 64}, True),
+        ({"tasks": {"set": True, "infinite": False, "number": 64}}, True),
+        ({"tasks": 64, "tasks_per_node": 32}, False),
+        ({"tasks": 64, "tres_per_node": "gres/gpu:4"}, False),
+        ({"tasks": 2, "node_count": 2, "tres_per_task": "cpu:8"}, False),
+    ],
+)
+def test_a_job_asks_for_so_much_in_all_or_on_each_node(told: dict[str, Any], total: bool) -> None:
+    answer = whole("jobs")
+    answer["jobs"][0] |= told
+    assert next(iter(records.jobs(json.dumps(answer)).values())).is_total == total
+
+
 @pytest.mark.parametrize(("state", "nodes"), [("PENDING", ""), ("PENDING", "n1"), ("CANCELLED", "")])
 def test_a_job_that_has_no_nodes_has_nothing_allocated_whatever_slurmctld_keeps_of_its_last_run(
     state: str, nodes: str
@@ -123,9 +142,19 @@ def test_a_job_that_has_no_nodes_has_nothing_allocated_whatever_slurmctld_keeps_
 
 
 @pytest.mark.parametrize(
-    ("text", "tasks"), [("", 1), ("7", 1), ("0-9%2", 10), ("1,3-5,20-30:5", 7), ("1-3,...", 3), ("x-y", 1)]
+    ("text", "tasks", "most"),
+    [
+        ("", 1, 0),
+        ("7", 1, 0),
+        ("0-9%2", 10, 2),
+        ("1,3-5,20-30:5", 7, 0),
+        ("1-3,...", 3, 0),
+        ("1-3,...%8", 3, 8),
+        ("x-y%z", 1, 0),
+    ],
 )
-def test_a_record_stands_for_the_tasks_of_an_array_that_wait(text: str, tasks: int) -> None:
+def test_a_record_stands_for_the_tasks_of_an_array_that_wait(text: str, tasks: int, most: int) -> None:
     answer = whole("jobs")
     answer["jobs"][0]["array_task_string"] = text
-    assert next(iter(records.jobs(json.dumps(answer)).values())).waiting_tasks == tasks
+    job = next(iter(records.jobs(json.dumps(answer)).values()))
+    assert (job.waiting_tasks, job.most_tasks) == (tasks, most)

@@ -123,10 +123,9 @@ class SlurmAccounting:
         in_force = self._commands.read("scontrol", "--oneliner", "show", "assoc_mgr", "flags=qos", f"qos={name}")
         if jobs := text.jobs_of_qos(in_force, name):
             raise Stale(f"{jobs} jobs are of QOS {name}: not deleted")
-        tables = Tables.read(self._sacctmgr, self._settings().get("ClusterName", ""))
-        named = [a.account for a in tables.associations if name in a.qos or name == a.default_qos]
-        if named:
-            raise Stale(f"account {named[0]} may still use QOS {name}: not deleted")
+        table = self._sacctmgr("show", "association", f"format={text.ASSOCIATION_COLUMNS}")
+        if who := text.who_may_use(name, table):
+            raise Stale(f"{who} may still use QOS {name}: not deleted")
         if not self._edit("delete", "qos", "where", f"name={name}", f"description={QOS_MARK}"):
             described = self._described(name)
             if described is not None:

@@ -122,6 +122,14 @@ def associations(table: str, cluster: str) -> tuple[Association, ...]:
     return tuple(found)
 
 
+def who_may_use(qos: str, table: str) -> str:
+    """The first association of any cluster that names the QOS: all clusters of a slurmdbd share it. Empty: none."""
+    for there, account, _, _, _, names, default, _ in rows(table, 8):
+        if qos == default or qos in names.split(","):
+            return f"account {show(account)} of cluster {show(there)}"
+    return ""
+
+
 def limits_of(text: str) -> Tres:
     """`cpu=48,gres/gpu=2,mem=192G`; memory in MiB."""
     found = {m[1]: int(int(m[2]) * _UNITS[m[3]]) for m in map(_TRES.fullmatch, text.split(",")) if m}

@@ -125,7 +125,14 @@ class CommandLineSlurm:
         rules.may_give_back(self.nodes(wanted), wanted, mark, command)
         self._update_nodes(wanted, "state=resume")
 
-    def requeue(self, job: JobId, exclude: frozenset[NodeName], *, restart: int | None = None) -> None:
+    def requeue(
+        self,
+        job: JobId,
+        exclude: frozenset[NodeName],
+        *,
+        restart: int | None = None,
+        told_at: float | None = None,
+    ) -> None:
         """A job that runs gets its exclude list from the nudges that follow: until it is cleaned up Slurm 22.05 holds
         any update of it for 5 s and then refuses, and a requeued job is not eligible before its first nudge.
 
@@ -133,7 +140,8 @@ class CommandLineSlurm:
         of which only some parts wait is refused, and the others are requeued."""
         before = self.job(job)
         rules.is_the_run(before, restart)
-        rules.may_requeue(before, other_parts(before, self._jobs.parts(before.het_job_id)) if before.het_job_id else ())
+        parts = other_parts(before, self._jobs.parts(before.het_job_id)) if before.het_job_id else ()
+        rules.may_requeue(before, parts, told_at=told_at)
         name = rules.spelled(before)
         if before.is_pending:
             with contextlib.suppress(Stale):

@@ -77,8 +77,15 @@ class PyslurmSlurm:
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         self._commands.give_back(nodes, mark, command)
 
-    def requeue(self, job: JobId, exclude: frozenset[NodeName], *, restart: int | None = None) -> None:
-        self._commands.requeue(job, exclude, restart=restart)
+    def requeue(
+        self,
+        job: JobId,
+        exclude: frozenset[NodeName],
+        *,
+        restart: int | None = None,
+        told_at: float | None = None,
+    ) -> None:
+        self._commands.requeue(job, exclude, restart=restart, told_at=told_at)
 
     def nudge(self, nudges: Sequence[NudgeJob]) -> None:
         self._commands.nudge(nudges)

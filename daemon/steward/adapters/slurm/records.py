@@ -188,7 +188,9 @@ class _OfQuotas(TypedDict):
     comment: str
     most_nodes: int
     node_sizes: str
+    is_total: bool
     waiting_tasks: int
+    most_tasks: int
 
 
 def _of_quotas(record: Json, *, has_nodes: bool) -> _OfQuotas:
@@ -199,8 +201,18 @@ def _of_quotas(record: Json, *, has_nodes: bool) -> _OfQuotas:
         "comment": _text(record.get("comment")),
         "most_nodes": most_nodes(_number(record.get("max_nodes")) or 0, _number(record["node_count"]) or 0),
         "node_sizes": ",".join(_list(record.get("job_size_str"))),
+        "is_total": _is_total(record),
         "waiting_tasks": count_tasks(_text(record.get("array_task_string"))),
+        "most_tasks": tasks_at_once(_text(record.get("array_task_string"))),
     }
+
+
+def _is_total(record: Json) -> bool:
+    """Accelerators of the job as a whole; or more tasks than nodes, where nothing is said of each node."""
+    if _text(record.get("tres_per_job")):
+        return True
+    is_by_node = bool(_text(record.get("tres_per_node")) or _number(record.get("tasks_per_node")))
+    return not is_by_node and (_number(record.get("tasks")) or 0) > (_number(record["node_count"]) or 0)
 
 
 def most_nodes(most: int, count: int) -> int:
@@ -212,6 +224,12 @@ def count_tasks(text: str) -> int:
     """How many tasks `0-9%2` or `1,5-9:2` are; at least 1. Slurm shortens a long list (`1-3,...`)."""
     ranges = [_RANGE.fullmatch(each) for each in text.partition("%")[0].split(",")]
     return max(1, sum((int(r[2] or r[1]) - int(r[1])) // int(r[3] or 1) + 1 for r in ranges if r))
+
+
+def tasks_at_once(text: str) -> int:
+    """The 2 of `0-9%2`; 0 where there is no such bound."""
+    most = text.partition("%")[2]
+    return int(most) if most.isascii() and most.isdigit() else 0
 
 
 def hold_reason(word: str, description: str) -> str:

@@ -6,6 +6,7 @@ is DOWN no job starts in it either, so a deep check brings its own hidden partit
 and the job in it, never the reservation.
 """
 
+import re
 import secrets
 import shlex
 from collections.abc import Sequence
@@ -46,9 +47,16 @@ def _reservation(line: str) -> Reservation:
             nodes=expand(words["Nodes"]),
             starts=_time(words["StartTime"]),
             ends=_time(words["EndTime"]),
+            cpus=_cpus(words.get("TRES", "")),
+            is_magnetic="MAGNETIC" in words.get("Flags", "").split(","),
         )
     except (KeyError, ValueError) as error:
         raise Retryable(f"cannot read one of Slurm's reservations: {error!r} in {show(line)!r}") from error
+
+
+def _cpus(tres: str) -> int:
+    found = re.search(r"(?:^|,)cpu=(\d{1,9})(?:,|$)", tres)
+    return int(found[1]) if found else 0
 
 
 def _time(text: str) -> float:

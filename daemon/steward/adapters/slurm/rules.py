@@ -51,16 +51,21 @@ def is_the_run(job: Job, restart: int | None) -> None:
         raise Stale(f"job {job.id} was restarted meanwhile (restart {job.restarts}, not {restart}): left alone")
 
 
-def may_requeue(job: Job, parts: Iterable[Job] = ()) -> None:
+def may_requeue(job: Job, parts: Iterable[Job] = (), *, told_at: float | None = None) -> None:
     """Raises Stale for a job that waits already, unless one of its other `parts` is left over, or that its user or its
-    success ended: Slurm would run it again. Raises Retryable while it cleans up and does not show what it will be
-    (22.05): its user may have cancelled it."""
+    success ended: Slurm would run it again. Success after `told_at` is none: the job was told to make room. Raises
+    Retryable while it cleans up and does not show what it will be (22.05): its user may have cancelled it."""
     if job.is_pending and not any(part.is_left_over for part in parts):
         raise Stale(f"job {job.id} is pending already ({show(job.reason)})")
-    if job.state in (JobState.CANCELLED, JobState.COMPLETED):
+    if job.state is JobState.CANCELLED or (job.state is JobState.COMPLETED and not _made_room(job, told_at)):
         raise Stale(f"job {job.id} is {job.state.value}: left alone")
     if job.state is JobState.UNKNOWN:
         raise Retryable(f"job {job.id} still cleans up")
+
+
+def _made_room(job: Job, told_at: float | None) -> bool:
+    """Slurm tells whole seconds."""
+    return told_at is not None and job.het_job_id is None and (job.ended or 0.0) >= math.floor(told_at)
 
 
 def to_nudge(known: Mapping[JobId, Job], nudges: Sequence[NudgeJob]) -> list[tuple[Job, NudgeJob]]:

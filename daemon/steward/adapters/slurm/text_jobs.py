@@ -167,6 +167,7 @@ def _plain_job(of: Mapping[str, str], times: int) -> Job:
         allocated=tres if records.has_nodes(state, on) else "",
         most_nodes=records.most_nodes(_number(of["maxnodes"]), nodes),
         waiting_tasks=waiting,
+        most_tasks=records.tasks_at_once(of["jobarrayid"].rstrip("]")),
     )
 
 

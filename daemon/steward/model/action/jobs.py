@@ -10,11 +10,13 @@ from steward.model.ids import AskId, JobId, NodeName
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequeueJob(BaseAction):
     """Requeue: `exclude` is the job's whole exclude list after this (the user's own and the culprits). `restart` is the
-    restart count of the run that it is about: it ends no later one."""
+    restart count of the run that it is about: it ends no later one. `told_at`: a run that ended well is put back, too,
+    unless it ended before it was told to make room (Unix s); None: such a run is over."""
 
     job: JobId
     restart: int = 0
     exclude: frozenset[NodeName] = frozenset()
+    told_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

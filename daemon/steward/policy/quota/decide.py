@@ -101,11 +101,11 @@ class Decider:
         for unit in kept:
             self._keep(unit)
         queue, asked = sorted(waiting, key=_turn), self._ledger.asked
-        self._requests = {unit.id: (unit.team, id(asked(unit.team, unit.options))) for unit in queue}
+        self._requests = {unit.id: (_kin(unit), id(asked(unit.team, unit.options))) for unit in queue}
         rest = [unit for unit in self._owners(queue) if not self._ruled_out(unit)]
         self._borrowers(rest)
         for unit in queue:
-            if self.rulings[unit.id].standing is Standing.WAITS and not unit.replica:
+            if self.rulings[unit.id].standing is Standing.WAITS and not unit.replica and not unit.apart:
                 self._push_out(unit)
 
     def _keep(self, unit: Unit) -> None:
@@ -145,8 +145,8 @@ class Decider:
         request = self._requests[unit.id]
         if request in self._blocked:
             return True
-        team, blocked = unit.team, self._blocked
-        if not all((team, id(self._ledger.counted(team, each))) in blocked for each in unit.options):
+        kin, blocked = _kin(unit), self._blocked
+        if not all((kin, id(self._ledger.counted(unit.team, each))) in blocked for each in unit.options):
             return False
         blocked.add(request)
         return True
@@ -155,14 +155,14 @@ class Decider:
         """All of it, with what it takes to get it back from borrowers. False: something of it is left."""
         ledger, granted = self._ledger, 0
         for amounts in unit.options:
-            part = unit.team, id(ledger.counted(unit.team, amounts))
+            part = _kin(unit), id(ledger.counted(unit.team, amounts))
             if part in self._blocked:
                 continue
             size, asked = self._size(unit, amounts, lambda a: ledger.is_entitled(unit.team, a))
             while granted < unit.count and ledger.is_entitled(unit.team, asked):
-                if not ledger.fits(unit.team, asked):
+                if not self._fits(unit, asked) and not unit.apart:
                     self._reclaim(unit, asked)
-                ledger.take(unit.team, asked)
+                self._take(unit, asked)
                 granted += 1
             if granted:
                 self._rule(unit, Standing.OWN, amounts=asked, granted=granted, nodes=size)
@@ -225,10 +225,10 @@ class Decider:
             self._rule(unit, Standing.BACKS_OFF, until=until)
             return False
         for amounts in unit.options:
-            part = unit.team, id(ledger.counted(unit.team, amounts))
+            part = _kin(unit), id(ledger.counted(unit.team, amounts))
             if part in self._blocked:
                 continue
-            size, asked = self._size(unit, amounts, lambda a: ledger.fits(unit.team, a))
+            size, asked = self._size(unit, amounts, lambda a: self._fits(unit, a))
             if granted := self._grant(unit, asked, unit.count):
                 self._rule(unit, Standing.BORROWED, amounts=asked, granted=granted, borrowed=granted, nodes=size)
                 return granted == unit.count
@@ -238,16 +238,22 @@ class Decider:
 
     def _grant(self, unit: Unit, asked: Amounts, most: int) -> int:
         granted = 0
-        while granted < most and self._ledger.fits(unit.team, asked):
-            self._ledger.take(unit.team, asked)
+        while granted < most and self._fits(unit, asked):
+            self._take(unit, asked)
             granted += 1
         return granted
+
+    def _fits(self, unit: Unit, asked: Amounts) -> bool:
+        return self._ledger.fits(unit.team, asked, apart=unit.apart)
+
+    def _take(self, unit: Unit, asked: Amounts) -> None:
+        self._ledger.take(unit.team, asked, away=asked if unit.apart else None)
 
     def _size(self, unit: Unit, amounts: Amounts, suits: Callable[[Amounts], bool]) -> tuple[int, Amounts]:
         """The largest node count of it that suits and fits, else the smallest; 0 where it takes just one."""
         for size in reversed(unit.sizes):
             asked = self._scaled(unit, amounts, size)
-            if suits(asked) and self._ledger.fits(unit.team, asked):
+            if suits(asked) and self._fits(unit, asked):
                 return size, asked
         return (unit.sizes[0], amounts) if unit.sizes else (0, amounts)
 
@@ -261,7 +267,7 @@ class Decider:
         """On the machine type where it lacks the fewest things. Equal requests that come later lack as much."""
         key = self._requests[unit.id]
         if key not in self._lacking:
-            short = [self._ledger.shortage(unit.team, each) for each in unit.options]
+            short = [self._ledger.shortage(unit.team, each, apart=unit.apart) for each in unit.options]
             self._lacking[key] = min(short, key=len, default={})
         return self._lacking[key]
 
@@ -327,6 +333,11 @@ class Decider:
             self.yielding.append(
                 Yielding(unit=unit, to=to, cause=cause, short=short, rank=rank, rank_to=rank_to, has_nodes=has_nodes)
             )
+
+
+def _kin(unit: Unit) -> str:
+    """The units of the same word fit, or do not, for the same reasons."""
+    return f"{unit.team} apart" if unit.apart else unit.team
 
 
 def _turn(unit: Unit) -> tuple[int, float, int]:

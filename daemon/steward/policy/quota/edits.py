@@ -177,7 +177,7 @@ class _Fields:
             self._obey(key, known, has, want)
             return False
         if known is None or known.values[0] != want or known.foreign is not None:
-            writes[key] = Wrote(values=_newest(want, *(known.values if known else ()), has))
+            writes[key] = Wrote(values=_newest(want, has, *(known.values if known else ())))
         return True
 
     def _obey(self, key: str, known: Wrote, has: str, want: str) -> None:

@@ -4,7 +4,6 @@ One rule: `Count` is all of so many machines. Otherwise the largest share of one
 accelerators, its CPUs or its memory) gives the CPUs and the memory that were not; accelerators are never filled in.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,12 +12,11 @@ from math import floor
 from types import MappingProxyType
 
 from steward.model.machine_types import MachineType
-from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, Share, resource
+from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, Share, profile_of, resource
 
 _MIB_PER_GIB = 1024
 _SLICES = 7
 """Compute slices of one accelerator: a MIG profile `2g.10gb` has two of them."""
-_PROFILE = re.compile(r"^(\d+)g\.\d+gb")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +87,7 @@ def _said(share: Share) -> dict[str, int | None]:
     }
     if share.partition is not None:
         profile, count = share.partition
-        said[f"{GPU}:{profile}"] = count
+        said[f"{GPU}:{profile_of(profile) or profile}"] = count
     return said
 
 
@@ -101,8 +99,8 @@ def _ratios(share: Share, machine: MachineType) -> Iterable[Fraction]:
         yield Fraction(share.vcpu) / machine.cpus
     if share.memory_gib is not None and machine.memory_mb:
         yield Fraction(share.memory_gib) * _MIB_PER_GIB / machine.memory_mb
-    if share.partition is not None and machine.gpus and (match := _PROFILE.match(share.partition[0])):
-        yield Fraction(int(match[1]) * share.partition[1], _SLICES * machine.gpus)
+    if share.partition is not None and machine.gpus and (profile := profile_of(share.partition[0])):
+        yield Fraction(int(profile.partition("g")[0]) * share.partition[1], _SLICES * machine.gpus)
 
 
 def _may_borrow(

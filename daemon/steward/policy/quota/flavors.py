@@ -10,11 +10,11 @@ from typing import NamedTuple
 from steward.model.ids import NodeName
 from steward.model.machine_types import MachineType
 from steward.model.node import Node, NodeBase
-from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, resource
+from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, profile_of, resource
+from steward.model.reservation import Reservation
 from steward.policy.draft import Draft
 
-_GRES = re.compile(r"(?:^|,)gpu(?::(?P<type>[A-Za-z0-9_.-]+?))?:(?P<count>\d+)(?=$|,|\()")
-PROFILE = re.compile(r"^(?:mig-)?\d+g\.\d+gb")
+_GRES = re.compile(r"(?:^|,)gpu(?::(?P<type>[A-Za-z0-9_.+-]+?))?:(?P<count>\d+)(?=$|,|\()")
 _READY = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 _UNITS = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024, "P": 1024**3}
 
@@ -51,8 +51,8 @@ class Flavors:
     that take jobs. A node with accelerators has its type also where no quota names that: Slurm counts its accelerators
     against a team's limit.
 
-    Nodes under repair and hot spares are nobody's. A node that Slurm powered down takes jobs: it is powered up for
-    them.
+    Nodes under repair, hot spares and nodes that a reservation has are nobody's. A node that Slurm powered down takes
+    jobs: it is powered up for them.
     """
 
     def __init__(self, draft: Draft, quotas: Mapping[str, ComputeQuota]) -> None:
@@ -65,15 +65,15 @@ class Flavors:
         self._known: dict[tuple[frozenset[str], str], str] = {}
         self._of_partitions: dict[str, tuple[str, ...]] = {}
         self.type_of = {name: found for name, node in draft.seen.nodes.items() if (found := self._type(name, node))}
-        hot = frozenset(n for each in draft.seen.reservations.values() if each.hot_group for n in each.nodes)
-        self.usable = frozenset(n for n in self.type_of if n not in hot and takes_jobs(draft.seen.nodes[n]))
-        self.capacity, self.words = self._counted()
+        apart = _set_apart(draft)
+        self.usable = frozenset(n for n in self.type_of if n not in apart and takes_jobs(draft.seen.nodes[n]))
+        self.capacity, self.words, self.largest = self._counted()
 
     def is_like(self, other: "Flavors") -> bool:
         """Whether every job asks for, and has, the same by both."""
         return (
-            (self.type_of, self.usable, self.capacity, self.words, self._types)
-            == (other.type_of, other.usable, other.capacity, other.words, other._types)
+            (self.type_of, self.usable, self.capacity, self.words, self.largest, self._types)
+            == (other.type_of, other.usable, other.capacity, other.words, other.largest, other._types)
         ) and all(self.types_of(each) == found for each, found in other._of_partitions.items())
 
     def _type(self, name: NodeName, node: Node) -> str:
@@ -102,10 +102,12 @@ class Flavors:
             return False
         return node.features.issuperset(each.features) and (not each.gres or gpus_of(each.gres) == gpus_of(node.gres))
 
-    def _counted(self) -> tuple[Mapping[Resource, int], Mapping[str, frozenset[str]]]:
-        """The amount of each resource in the cluster, and Slurm's names for each machine type's accelerators."""
+    def _counted(self) -> tuple[Mapping[Resource, int], Mapping[str, frozenset[str]], Mapping[Resource, int]]:
+        """The amount of each resource in the cluster, Slurm's names for each machine type's accelerators, and the most
+        of each resource that one node has."""
         sums: defaultdict[Resource, int] = defaultdict(int)
         words: defaultdict[str, set[str]] = defaultdict(set)
+        most: dict[Resource, int] = {}
         shapes: defaultdict[tuple[str, str, int, int, bool], int] = defaultdict(int)
         for name, kind in self.type_of.items():
             node = self._draft.seen.nodes[name]
@@ -113,13 +115,15 @@ class Flavors:
         for (kind, gres, cpus, memory_mb, is_usable), count in shapes.items():
             words[kind] |= {each.type for each in gpus_of(gres)}
             for unit, amount in self._of_node(kind, gres, cpus, memory_mb).items():
-                sums[resource(kind, unit)] += amount * count * is_usable
-        return sums, {kind: frozenset(found) for kind, found in words.items()}
+                what = resource(kind, unit)
+                sums[what] += amount * count * is_usable
+                most[what] = max(amount, most.get(what, 0))
+        return sums, {kind: frozenset(found) for kind, found in words.items()}, most
 
     def _of_node(self, kind: str, gres: str, cpus: int, memory_mb: int) -> dict[str, int]:
         found = {CPU: cpus, MEM: memory_mb, GPU: 0}
         for each in gpus_of(gres):
-            unit = f"{GPU}:{each.type}" if PROFILE.match(each.type) else GPU
+            unit = f"{GPU}:{profile}" if (profile := profile_of(each.type)) else GPU
             found[unit] = found.get(unit, 0) + each.amount
         if not gres and kind in self._types:
             found[GPU] = self._types[kind].gpus
@@ -134,7 +138,13 @@ class Flavors:
         found = self.words.get(kind) or frozenset(
             each.type for each in gpus_of(self._types[kind].gres if kind in self._types else "")
         )
-        return frozenset(word for word in found if word and not PROFILE.match(word))
+        return frozenset(word for word in found if word and not profile_of(word))
+
+    def mig_words(self, kind: str, profile: str) -> frozenset[str]:
+        """The types by which Slurm knows its MIG slices of this profile."""
+        return frozenset(word for word in self.words.get(kind, ()) if profile_of(word) == profile) or frozenset(
+            {profile}
+        )
 
     def types_of(self, partitions: str) -> tuple[str, ...]:
         """The machine types on which jobs of these partitions may run, sorted, and "" for nodes of none last."""
@@ -148,6 +158,21 @@ class Flavors:
         nodes = ((name, node) for name, node in self._draft.seen.nodes.items() if name not in self.type_of)
         found = {name: sum(each.amount for each in gpus_of(node.gres)) for name, node in nodes if node.gres}
         return {name: amount for name, amount in found.items() if amount}
+
+
+def _set_apart(draft: Draft) -> frozenset[NodeName]:
+    """Hot spares, and nodes that reservations have now: only jobs that name these run there. Not those kept for a lost
+    run, which its team uses."""
+    found = (each for each in draft.seen.reservations.values() if each.hot_group or _is_closed(each, draft))
+    return frozenset(node for each in found for node in each.nodes)
+
+
+def _is_closed(each: Reservation, draft: Draft) -> bool:
+    """Not one of parts of its nodes, of which others use the rest, nor one whose users' jobs do not say so."""
+    if each.kept_for is not None or each.is_magnetic or not each.starts <= draft.now < each.ends:
+        return False
+    nodes = draft.seen.nodes
+    return not 0 < each.cpus < sum(nodes[name].cpus for name in each.nodes if name in nodes)
 
 
 def _last_if_none(kind: str) -> tuple[bool, str]:

@@ -4,6 +4,7 @@ Each is remembered from the moment in which it was chosen, so that nobody is ask
 can read why.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from steward.model.accounting import Accounting
 from steward.model.action import CancelJob, RequeueJob, SignalJob
 from steward.model.ids import JobId, Key
 from steward.model.job import Job, JobState
+from steward.model.outcome import is_refusal
 from steward.model.quota import Eviction, QuotaJob, Reclaimed
 from steward.model.team_name import borrowed_qos, team_of_qos
 from steward.model.why import Why
@@ -24,7 +26,6 @@ PARTS_S = 300.0
 """So long the parts of a heterogeneous job may take to let go, one after the other."""
 _DAY_S = 86400.0
 _DEFAULT_SIGNAL = "TERM"
-_ENDED_ON_SIGNAL = (JobState.COMPLETED, JobState.FAILED)
 _RULES = {
     Reclaimed.RECLAIM: "quota.reclaim",
     Reclaimed.IN_TEAM: "quota.in_team",
@@ -100,10 +101,14 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
         draft.tell("quota.late", text, job=id)
         _change(id, memory, late, draft)
         _warn(job, late, draft)
-    elif draft.now >= eviction.due:
-        _end(job, eviction, draft)
-    else:
+    elif draft.now < eviction.due:
         _warn(job, eviction, draft)
+    elif _is_waited_for(eviction, draft):
+        _end(job, eviction, draft)
+    elif draft.now < (off := eviction.due + draft.want.quota.grace_s):
+        draft.wake(off)  # one that saves slowly may still end for its signal: then it is put back
+    else:
+        _change(id, memory, None, draft)
 
 
 def _parts_hold(id: JobId, draft: Draft) -> bool:
@@ -118,16 +123,33 @@ def _parts_hold(id: JobId, draft: Draft) -> bool:
 def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
     """Note that a job has given way. One that ended on our signal is requeued all the same, as Slurm's preemption
     does."""
-    if job is not None and _ended_on_signal(job, eviction) and job.requeue and job.is_batch:
-        _requeue(job, eviction, draft)
-        return
-    _change(id, memory, replace(eviction, over=draft.now), draft)
-    draft.tell("quota.gave_way", f"job {id} {eviction.text}", once=f"gave-way:{id}:{eviction.restart}", job=id)
+    if job is not None and _ended_on_signal(job, eviction, draft) and job.requeue and job.is_batch:
+        key = Key(f"quota:requeue:{job.id}:{eviction.restart}:ended")
+        if not is_refusal(draft.seen.failures.get(key, "")):
+            _requeue(job, eviction, draft, key, told_at=_told_at(job, eviction, draft))
+            return
+    text = eviction.text
+    if job is not None and job.state is JobState.COMPLETED and job.restarts == eviction.restart:
+        text = f"{text.rpartition('; ')[0]}; it ended well by itself, and is not run again"
+    _change(id, memory, replace(eviction, over=draft.now, text=text), draft)
+    draft.tell("quota.gave_way", f"job {id} {text}", once=f"gave-way:{id}:{eviction.restart}", job=id)
 
 
-def _ended_on_signal(job: Job, eviction: Eviction) -> bool:
-    ended_itself = job.is_over and job.restarts == eviction.restart
-    return ended_itself and eviction.due is not None and job.state in _ENDED_ON_SIGNAL
+def _ended_on_signal(job: Job, eviction: Eviction, draft: Draft) -> bool:
+    """A failure is taken for the signal's. A success only where the signal is known to have come before it, and not for
+    a heterogeneous job, whose parts may have ended before."""
+    if not job.is_over or job.restarts != eviction.restart or eviction.due is None:
+        return False
+    if job.state is not JobState.COMPLETED:
+        return job.state is JobState.FAILED
+    at = _told_at(job, eviction, draft)
+    return at is not None and job.het_job_id is None and (job.ended or 0.0) >= math.floor(at)
+
+
+def _told_at(job: Job, eviction: Eviction, draft: Draft) -> float | None:
+    """When it got its signal, which Slurm sends to running jobs only; None: it did not, or nobody knows."""
+    key = _signal_key(job.id, eviction)
+    return None if key in draft.seen.failures else draft.asked_at(key)
 
 
 def _patience(draft: Draft) -> float:
@@ -169,7 +191,7 @@ def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> No
 def _warn(job: Job, eviction: Eviction, draft: Draft) -> None:
     """Send the job its checkpoint signal, and end the job when its time to use it is over."""
     if eviction.due is not None and eviction.due > draft.now:
-        key = Key(f"quota:signal:{job.id}:{eviction.restart}")
+        key = _signal_key(job.id, eviction)
         draft.wish(SignalJob(key=key, why=_why(eviction), job=job.id, signal=_signal(job, draft)))
         draft.wake(eviction.due)
     else:
@@ -178,16 +200,21 @@ def _warn(job: Job, eviction: Eviction, draft: Draft) -> None:
 
 def _end(job: Job, eviction: Eviction, draft: Draft) -> None:
     if _may_requeue(job, draft):
-        _requeue(job, eviction, draft)
+        _requeue(job, eviction, draft, Key(f"quota:requeue:{job.id}:{eviction.restart}"))
         return
     key = Key(f"quota:cancel:{job.id}:{eviction.restart}")
     draft.wish(CancelJob(key=key, why=_why(eviction), job=job.id, restart=eviction.restart), RETRY_S)
 
 
-def _requeue(job: Job, eviction: Eviction, draft: Draft) -> None:
-    key = Key(f"quota:requeue:{job.id}:{eviction.restart}")
-    action = RequeueJob(key=key, why=_why(eviction), job=job.id, restart=eviction.restart, exclude=job.excluded)
+def _requeue(job: Job, eviction: Eviction, draft: Draft, key: Key, *, told_at: float | None = None) -> None:
+    why = _why(eviction)
+    action = RequeueJob(key=key, why=why, job=job.id, restart=eviction.restart, exclude=job.excluded, told_at=told_at)
     draft.wish(action, RETRY_S)
+
+
+def _signal_key(id: JobId, eviction: Eviction) -> Key:
+    """One signal for each time that it has to give way: from the last it may have been spared."""
+    return Key(f"quota:signal:{id}:{eviction.restart}:{eviction.at:.0f}")
 
 
 def _signal(job: Job, draft: Draft) -> str:

@@ -131,14 +131,15 @@ class Ledger:
         may_borrow = lends + min(unused, 0) + owned.may_borrow.get(name, 0)
         return max(unused, 0) + max(min(in_pool, may_borrow), 0)
 
-    def shortage(self, team: str, amounts: Amounts) -> dict[Resource, int]:
+    def shortage(self, team: str, amounts: Amounts, *, apart: bool = False) -> dict[Resource, int]:
         """The amounts that the team lacks for a request, in quotas or in free nodes; empty where it fits. Where nodes
-        are broken, or jobs of no team have them, the idle part of teams that do not lend is still theirs."""
+        are broken, or jobs of no team have them, the idle part of teams that do not lend is still theirs. `apart`: it
+        has other nodes than these."""
         short: dict[Resource, int] = {}
         account = self.accounts[team]
         for name, amount in self.counted(team, amounts).items():
             has = self.available(team, name)
-            if name in self.free:
+            if name in self.free and not apart:
                 own = max(0, account.owned.private(name) - account.use.get(name, 0))
                 has = min(has, self.free[name] - self._kept_idle[name] + own)
             if amount > has:
@@ -149,8 +150,8 @@ class Ledger:
         """Whether so much is free on nodes, whatever the quotas say."""
         return all(amount <= self.free[name] for name, amount in amounts.items() if name in self.free)
 
-    def fits(self, team: str, amounts: Amounts) -> bool:
-        return not self.shortage(team, amounts)
+    def fits(self, team: str, amounts: Amounts, *, apart: bool = False) -> bool:
+        return not self.shortage(team, amounts, apart=apart)
 
     def is_entitled(self, team: str, amounts: Amounts) -> bool:
         """The team's own quota covers it."""

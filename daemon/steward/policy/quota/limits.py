@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from steward.model.accounting import Accounting
-from steward.model.quota import CPU, GPU, MEM, Resource, kind_of, machine_type_of
+from steward.model.quota import CPU, GPU, MEM, Resource, kind_of, machine_type_of, profile_of
 from steward.model.team_name import borrowed_qos, guaranteed_qos
 from steward.policy.draft import Draft
-from steward.policy.quota.flavors import PROFILE
 from steward.policy.quota.present import Held
 from steward.policy.quota.requests import add
 from steward.policy.quota.turn import Turn
@@ -150,8 +149,11 @@ def _words(turn: Turn, team: str) -> Mapping[str, list[Resource]]:
         if not kind.startswith(GPU):
             continue
         found.setdefault("gres/gpu", []).append(name)
-        words = {kind.removeprefix("gpu:")} if kind != GPU else turn.flavors.gpu_words(machine)
-        for word in sorted(words if kind == GPU or PROFILE.match(kind[4:]) else ()):
+        words = turn.flavors.gpu_words(machine)
+        if kind != GPU:
+            profile = profile_of(kind.removeprefix(f"{GPU}:"))
+            words = turn.flavors.mig_words(machine, profile) if profile else frozenset()
+        for word in sorted(words):
             found.setdefault(f"gres/gpu:{word}", []).append(name)
     own_types = {machine_type_of(name) for name in owned.nominal}
     for kind in (CPU, MEM):

@@ -1,6 +1,7 @@
 """The jobs of a picture by team, as quotas count them. A team none of whose jobs changed is as it was in the plan
 before: a turn costs what changed."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -47,7 +48,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TeamJobs:
-    """The units of a team; those of no team are by account. `later` wait for a time, and may be ready in any turn; the
+    """The units of a team; those of no team are by account. `later` may be ready in any turn, for a time has come; the
     others that wait are not, until their records change."""
 
     stamps: tuple[object, ...]
@@ -97,7 +98,21 @@ def present(draft: Draft, requests: Requests, teams: Mapping[str, str], may_run:
             homeless.append(Held.of((unit,)))
     of_teams = ((job, teams.get(job.account)) for job in parts)
     waiting += requests.units([job for job, team in of_teams if team is not None and may_run(job, team)], teams)
-    return Present(running=running, held=held, homeless=homeless, waiting=waiting)
+    return Present(running=running, held=held, homeless=homeless, waiting=_at_once(waiting, running))
+
+
+def _at_once(waiting: list[Unit], running: Mapping[str, list[Unit]]) -> list[Unit]:
+    """Without the tasks that have to wait because their arrays may run only so many at once (`--array=0-9%2`)."""
+    if not any(unit.jobs[0].most_tasks for unit in waiting):
+        return waiting
+    going = Counter(unit.jobs[0].array_job_id for unit in chain.from_iterable(running.values()))
+    found: list[Unit] = []
+    for unit in waiting:
+        job = unit.jobs[0]
+        count = min(unit.count, job.most_tasks - going[job.array_job_id]) if job.most_tasks else unit.count
+        if count > 0:
+            found.append(unit if count == unit.count else replace(unit, count=count))
+    return found
 
 
 def _traits(draft: Draft, teams: Mapping[str, str]) -> dict[tuple[str, str], list[OfAccount]]:

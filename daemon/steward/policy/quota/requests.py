@@ -10,15 +10,18 @@ from typing import Any
 from steward.model.elastic import replica_of
 from steward.model.ids import JobId
 from steward.model.job import Job
-from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, resource
+from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, profile_of, resource
 from steward.model.team_name import borrowed_qos, guaranteed_qos, team_of_qos
 from steward.policy.draft import Draft
-from steward.policy.quota.flavors import PROFILE, Flavors, parse_tres
+from steward.policy.quota.flavors import Flavors, parse_tres
 
 CLASS_WORD = "priority-class="
 _CLASS = re.compile(r"(?:^|[\s,;])priority-class=([a-z0-9][-a-z0-9]{0,39})(?=$|[\s,;])")
-_READY = ("None", "Resources", "Priority", "QOS", "Assoc", "ReqNodeNotAvail", "Reservation", "JobArrayTaskLimit")
-"""Slurm's reasons of jobs that would run if nodes and limits allowed it."""
+_READY = frozenset({"", "None", "Resources", "Priority"})
+"""Slurm's reasons of jobs that would run if nodes allowed it."""
+_LIMITED = re.compile(r"(?:QOS|Assoc)Grp(?:GRES|Cpu|CPU|Mem)(?:ory)?(?:Limit)?")
+"""Those of jobs that a limit of the kinds which we write holds up. Other limits (of jobs, minutes, users) are the
+site's: what is taken back for such a job would stay idle."""
 _MOST_KNOWN = 20_000
 """Different requests that are kept from turn to turn."""
 _GRES, _TYPED = "gres/gpu", "gres/gpu:"
@@ -36,7 +39,8 @@ class Unit:
     node counts that it takes, the smallest first; `options` are of the smallest. `since` is when it was submitted, or
     started (Unix s). `weight` is its priority class's; a job without a class is below all. `away` is what of its one
     option is on nodes that take no jobs: nobody gets that when it gives way. `replica`: it adds nodes to an elastic
-    run, so it only ever borrows, and goes before whole jobs.
+    run, so it only ever borrows, and goes before whole jobs. `apart`: it waits for nodes of a reservation, which are
+    nobody's: quotas bound it, but nobody gives way to it.
     """
 
     id: JobId
@@ -49,6 +53,7 @@ class Unit:
     since: float = 0.0
     away: Amounts | None = None
     replica: bool = False
+    apart: bool = False
 
     @property
     def qos(self) -> tuple[str, ...]:
@@ -124,10 +129,19 @@ class Requests:
             options=options,
             weight=self.weight(first),
             count=max(first.waiting_tasks, 1) if is_one and not is_here else 1,
-            sizes=sizes(first) if is_one and not is_here else (),
+            sizes=sizes(first) if is_one and not is_here and self._is_for_each_node(first, options) else (),
             since=(first.started if is_here else first.submitted) or 0.0,
             away=self._away(jobs) if is_here else None,
             replica=replica_of(first.comment) is not None and team in self._borrowers,
+            apart=bool(first.reservation) and not is_here,
+        )
+
+    def _is_for_each_node(self, job: Job, options: tuple[Amounts, ...]) -> bool:
+        """The request grows with the number of nodes. What the fewest nodes cannot hold is a total of more of them,
+        whatever Slurm tells."""
+        most, count = self.flavors.largest, max(job.node_count, 1)
+        return not job.is_total and any(
+            all(amount <= most.get(name, amount) * count for name, amount in each.items()) for each in options
         )
 
     def weight(self, job: Job) -> int:
@@ -194,8 +208,8 @@ class Requests:
     def _may_run_on(self, kind: str, typed: list[str], *, wants_gpus: bool) -> bool:
         if not wants_gpus or not kind:
             return not wants_gpus
-        whole = [name for name in typed if not PROFILE.match(name)]
-        mig = [resource(kind, f"{GPU}:{name}") for name in typed if PROFILE.match(name)]
+        whole = [name for name in typed if not profile_of(name)]
+        mig = [resource(kind, f"{GPU}:{profile}") for name in typed if (profile := profile_of(name))]
         if any(name not in self.flavors.capacity for name in mig):
             return False
         return bool(mig) or (self.flavors.has_gpus(kind) and set(whole) <= (self.flavors.gpu_words(kind) or {*whole}))
@@ -235,13 +249,21 @@ def is_ready(job: Job, now: float, team: str) -> bool:
         job.is_pending
         and not job.is_completing
         and (job.eligible or 0.0) <= now
-        and (not job.reason or job.reason.startswith(_READY) or _is_astray(job, team))
+        and (job.reason in _READY or _is_limited(job) or _is_astray(job, team))
     )
 
 
+def _is_limited(job: Job) -> bool:
+    """A limit of a kind that we write holds it up; or the bound of its array, which is known: `present` counts."""
+    if job.reason == "JobArrayTaskLimit":
+        return job.most_tasks > 0
+    return _LIMITED.fullmatch(job.reason) is not None
+
+
 def may_be_ready_later(job: Job, now: float) -> bool:
-    """Time alone may make it ready; Slurm's delay after a requeue counts for nothing where we hurry it."""
-    return job.reason == "BeginTime" or (job.eligible or 0.0) > now
+    """Time alone may make it ready; Slurm's delay after a requeue counts for nothing where we hurry it. Who waits for
+    nodes that are reserved may be the one for whom we keep them."""
+    return job.reason in ("BeginTime", "ReqNodeNotAvail") or (job.eligible or 0.0) > now
 
 
 def _is_astray(job: Job, team: str) -> bool:
@@ -252,7 +274,10 @@ def _is_astray(job: Job, team: str) -> bool:
 
 def _kinds(tres: Mapping[str, int]) -> dict[str, int]:
     """By our own words: a MIG slice is no whole accelerator."""
-    mig = {n.removeprefix(_TYPED): a for n, a in tres.items() if n.startswith(_TYPED) and PROFILE.match(n[9:])}
+    mig: dict[str, int] = {}
+    for name, amount in tres.items():
+        if name.startswith(_TYPED) and (profile := profile_of(name.removeprefix(_TYPED))):
+            mig[profile] = mig.get(profile, 0) + amount
     typed = sum(amount for name, amount in tres.items() if name.startswith(_TYPED)) - sum(mig.values())
     whole = max(typed, tres.get(_GRES, 0) - sum(mig.values()))
     found = {GPU: whole, CPU: tres.get(CPU, 0), MEM: tres.get(MEM, 0)}

@@ -67,7 +67,7 @@ def take_turn(draft: Draft) -> Turn | None:
     going = _enter(jobs, ledger, draft)
     room = Room(ledger, _staying(jobs.running, going))
     decider = Decider(room, _rules(draft, quotas, fair_share=scheduler.fair_share))
-    kept = [unit for unit in jobs.waiting if _is_kept(unit, draft)]
+    kept = [unit for unit in jobs.waiting if _is_kept(unit.id, draft)]
     decider.decide([unit for unit in jobs.waiting if unit not in kept] if kept else jobs.waiting, kept)
     return Turn(
         quotas=quotas,
@@ -95,7 +95,13 @@ def is_delayed(job: Job, draft: Draft) -> bool:
 
 
 def _is_ready(job: Job, team: str, draft: Draft) -> bool:
-    return is_ready(job, draft.now, team) or is_delayed(job, draft)
+    return is_ready(job, draft.now, team) or is_delayed(job, draft) or _waits_for_kept_nodes(job, draft)
+
+
+def _waits_for_kept_nodes(job: Job, draft: Draft) -> bool:
+    """Slurm calls the nodes that we keep for it reserved, for whomever."""
+    is_due = job.is_pending and not job.is_completing and (job.eligible or 0.0) <= draft.now
+    return is_due and job.reason == "ReqNodeNotAvail" and _is_kept(job.id, draft)
 
 
 def not_before(id: JobId, draft: Draft) -> float | None:
@@ -169,9 +175,9 @@ def _staying(running: Mapping[str, list[Unit]], going: frozenset[JobId]) -> dict
     return {team: [unit for unit in units if unit.id not in going] for team, units in running.items()}
 
 
-def _is_kept(unit: Unit, draft: Draft) -> bool:
+def _is_kept(id: JobId, draft: Draft) -> bool:
     """Sound nodes of its lost run are kept for it: they are in use by its team."""
-    memory = draft.jobs.get(unit.id)
+    memory = draft.jobs.get(id)
     return memory is not None and memory.kept is not None and memory.kept.freed is None
 
 
