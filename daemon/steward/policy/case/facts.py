@@ -35,7 +35,7 @@ MARKED = (Step.RELEASE, Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Ste
 
 def noted(scene: Scene) -> Scene:
     """The case with since when its node is without our mark."""
-    if scene.case.step not in MARKED or not _is_unmarked(scene):
+    if scene.case.step not in MARKED or not is_unmarked(scene):
         return scene
     return replace(scene, case=note_gone(scene.case, scene.draft))
 
@@ -88,15 +88,17 @@ def _taken(scene: Scene) -> bool:
 
 
 def _freed(scene: Scene) -> bool:
-    return _is_unmarked(scene) and has_forgotten(scene.case, scene.draft) is False
+    return is_unmarked(scene) and has_forgotten(scene.case, scene.draft) is False
 
 
 def is_forgotten(scene: Scene) -> bool:
     """Slurm's controller restarted without our mark: nobody gave the node back."""
-    return _is_unmarked(scene) and has_forgotten(scene.case, scene.draft) is True
+    return is_unmarked(scene) and has_forgotten(scene.case, scene.draft) is True
 
 
-def _is_unmarked(scene: Scene) -> bool:
+def is_unmarked(scene: Scene) -> bool:
+    """It is in service without our mark: a person gave it back, or Slurm's controller forgot. Until that is known
+    nothing is done to it."""
     node = scene.node
     in_service = node.base in IN_SERVICE and not node.is_drain and node.mark is None
     return in_service and scene.case.marked is not None and node.is_powered
@@ -110,7 +112,7 @@ def is_unsigned(scene: Scene) -> bool:
 
 
 def _worse(scene: Scene) -> bool:
-    if scene.case.trigger is not Trigger.DEGRADED:
+    if scene.case.trigger is not Trigger.DEGRADED or is_unmarked(scene):
         return False
     return _is_surely_lost(scene) if is_lost(scene) else own_fatal(scene) is not None
 
@@ -180,7 +182,7 @@ def _came(scene: Scene) -> bool:
 
 
 def _ready(scene: Scene) -> bool:
-    if is_light(scene.case):
+    if is_light(scene.case) or is_unmarked(scene):
         return False
     is_dead = scene.case.trigger in HARD or _is_surely_lost(scene)
     return (is_dead or not scene.node.is_busy) and not must_wait(scene.case, scene.draft)
@@ -188,7 +190,8 @@ def _ready(scene: Scene) -> bool:
 
 def _gentle(scene: Scene) -> bool:
     """A light repair is for a living node that nothing runs on, also when its jobs were ended for it."""
-    return is_light(scene.case) and not scene.node.is_busy and not must_wait(scene.case, scene.draft)
+    is_free = is_light(scene.case) and not scene.node.is_busy and not is_unmarked(scene)
+    return is_free and not must_wait(scene.case, scene.draft)
 
 
 def _mended(scene: Scene) -> bool:

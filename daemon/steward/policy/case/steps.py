@@ -17,7 +17,7 @@ from steward.model.ids import InstanceId, Key, NodeName
 from steward.model.instance import Slot
 from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
-from steward.policy.case.facts import HARD, MARKED, is_forgotten, is_lost, is_unsigned, own_fatal
+from steward.policy.case.facts import HARD, MARKED, is_forgotten, is_lost, is_unmarked, is_unsigned, own_fatal
 from steward.policy.case.notes import old_instance, stale_instances
 from steward.policy.case.scene import Scene
 from steward.policy.case.spares import free_spare, needs_spare
@@ -114,10 +114,12 @@ _ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
 
 
 def wish_for(scene: Scene) -> None:
-    """Ask for what the case needs in its present step."""
-    if scene.case.step in MARKED and is_forgotten(scene):
-        _sign_again(scene, "Slurm's controller restarted and has lost our mark")
-    elif scene.case.step in _ON_THE_WAY and is_unsigned(scene):
+    """Ask for what the case needs in its present step; where the node is without our mark, for the mark at most."""
+    if scene.case.step in MARKED and is_unmarked(scene):
+        if is_forgotten(scene):
+            _sign_again(scene, "Slurm's controller restarted and has lost our mark")
+        return
+    if scene.case.step in _ON_THE_WAY and is_unsigned(scene):
         _sign_again(scene, "it lost our mark when its power changed")
     elif scene.node.is_ours:
         scene = replace(scene, case=note_mark(scene.case, scene.draft))
