@@ -20,7 +20,7 @@ from steward.policy.node.gone import gone
 from steward.policy.node.ladder import is_light, is_used_up, quarantine
 from steward.policy.node.new_machine import has_passed, is_in_service, may_take_jobs, was_checked
 from steward.policy.node.silence import is_withheld
-from steward.policy.node.slurm_faults import keeps_reason
+from steward.policy.node.slurm_faults import bears_reason, keeps_reason
 from steward.policy.node.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
 from steward.policy.node.verdict import NOTHING, Standing, blocks_return, command, order_of, outcome, standing, worst
 
@@ -47,8 +47,7 @@ def _cleared(scene: Scene) -> bool:
         case Trigger.LOST:
             return standing(scene.node, scene.draft).standing not in (Standing.LOST, Standing.SILENT)
         case Trigger.ADMIN:
-            order = command(scene.node)
-            return bool(case.command) and (order is None or order.text != case.command)
+            return bool(case.command) and not bears_reason(case, scene.node, scene.draft)
     fault = fault_of(scene.node, scene.draft)
     return fault is None or (fault.trigger, mark_word(fault.check)) != (case.trigger, case.check)
 
@@ -147,9 +146,7 @@ def is_lost(scene: Scene) -> bool:
 def _out(scene: Scene) -> bool:
     node, case = scene.node, scene.case
     if case.command:
-        order = command(node)
-        given = order is not None and order.text == case.command
-        return given or keeps_reason(case, node, scene.draft)
+        return bears_reason(case, node, scene.draft)
     marked = node.mark is not None and node.mark.id == case.id
     return marked and (node.is_down if case.trigger in HARD else node.is_drain)
 
