@@ -186,7 +186,7 @@ def of_degraded(advice: Advice = Advice.REPLACE, *, on: str = "") -> Picture:
 
 @pytest.mark.parametrize("advice", [Advice.REPLACE, Advice.REBOOT, Advice.RESET_GPU])
 def test_a_node_that_waited_for_its_job_and_was_given_back_in_a_pause_is_not_repaired(advice: Advice) -> None:
-    picture = freed_in_pause(of_degraded(advice, on="gpu:0"))
+    picture = freed_in_pause(of_degraded(advice, on="GPU-0b1b63b9-6f0a-4d0e-9d06-2d6f0f6b7a11"))
     assert harm(picture) == []
     assert not case_of(read(picture.then(2), began=0.0).then()).is_open
 
@@ -224,6 +224,15 @@ def test_without_a_pause_too_nothing_is_begun_before_it_is_known_who_took_the_ma
     assert harm(picture) == []
     assert case_of(picture.then()).step is Step.RELEASE
     assert not case_of(read(picture.then(2), began=0.0).then()).is_open
+
+
+def test_nor_is_it_left_to_a_person_who_gave_it_back_after_it_had_waited_for_more_than_a_day() -> None:
+    picture = of_degraded()
+    case = case_of(picture)
+    old = replace(picture.memory, cases={case.id: replace(case, entered=picture.now - 90_000)})
+    given = in_service(replace(picture, memory=old)).node("n2", base=NodeBase.MIXED)
+    assert case_of(given.then(2)).step is Step.RELEASE, "it is not known yet whether slurmctld began anew"
+    assert case_of(read(given.then(2), began=0.0).then()).step is Step.CLOSED
 
 
 def given_back() -> Picture:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from steward.model.case import Step, Trigger
 from steward.model.health import Advice, Finding, Severity
 from steward.model.node import NodeBase
-from steward.policy.case.scene import Scene
+from steward.policy.case.scene import HARD, Scene
 from steward.policy.case.spares import can_have_spare, is_spoilt, needs_spare
 from steward.policy.case.table import Fact
 from steward.policy.deep.start import Start
@@ -24,8 +24,6 @@ from steward.policy.node.slurm_faults import bears_reason, keeps_reason
 from steward.policy.node.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
 from steward.policy.node.verdict import NOTHING, Standing, blocks_return, command, order_of, outcome, standing, worst
 
-HARD = (Trigger.LOST, Trigger.FATAL)
-"""Triggers that take the node down at once; the others drain it and wait for its jobs."""
 IN_SERVICE = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 
 
@@ -285,6 +283,11 @@ def _back(scene: Scene) -> bool:
     return is_in_service(scene.server) and may_take_jobs(scene.start)
 
 
+def _late(scene: Scene) -> bool:
+    """Jobs on a node that was given back run with a person's leave."""
+    return scene.is_late and not (scene.case.step is Step.RELEASE and is_unmarked(scene))
+
+
 QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {
     Fact.CLEARED: _cleared,
     Fact.INCIDENT: _incident,
@@ -312,5 +315,5 @@ QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {
     Fact.SOUND: _sound,
     Fact.STOOD_IN: lambda scene: scene.case.stand_in is not None and _back(scene),
     Fact.BACK: lambda scene: scene.case.stand_in is None and _back(scene),
-    Fact.LATE: lambda scene: scene.is_late,
+    Fact.LATE: _late,
 }
