@@ -11,12 +11,12 @@ from steward.model.node_names import fold
 from steward.model.observed import Freshness, Observed
 from steward.model.resume import JobMemory
 from steward.model.words import ago, clean, times, until
+from steward.policy.case.scene import limit_s
 from steward.policy.case.spares import free_spare, loans, needs_spare, shortage
-from steward.policy.case.table import deadline, facts_of
+from steward.policy.case.table import facts_of
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_cases import is_between
 from steward.policy.job.exclude import culprits
-from steward.policy.node.approval import awaits_yes
 from steward.policy.node.breaker import guards
 from steward.policy.node.budget import must_wait
 from steward.policy.node.correlate import AGENTS
@@ -169,7 +169,8 @@ def _case(case: Case, draft: Draft) -> list[str]:
     if case.tries:
         lines.append(f"The provider refused {times(case.tries)}; next try {until(case.next_try, draft.now)}.")
     ends = ", or ".join(f'"{fact.value}"' for fact in facts_of(case.step))
-    limit = None if awaits_yes(case, draft) else deadline(case.step, draft.want.repair)
+    node = draft.seen.nodes.get(case.node)
+    limit = limit_s(case, node, draft) if node is not None else None
     by = f", at the latest {until(case.entered + limit, draft.now)}" if limit is not None else ""
     return [*lines, f"Next{by}: {ends}."]
 

@@ -1,11 +1,16 @@
 """`Action:Replace` and `Action:Reboot` are commands; nearly is not, and everything else is hands off."""
 
+from dataclasses import replace
+
 import pytest
 
 from steward.model.action import DownNode, DrainNode, RebootInstance, ReturnNode, TerminateInstance
 from steward.model.case import Step, Trigger
 from steward.model.health import Incarnation, Severity
 from steward.model.ids import BootId, InstanceId
+from steward.model.node import NodeBase
+from steward.model.setting_types import RepairMode
+from steward.policy.controls import pause, resume_actions
 from tests.builders.picture import Picture, a_cluster
 
 
@@ -39,6 +44,33 @@ def test_a_commanded_repair_waits_for_the_jobs_on_the_node() -> None:
     picture = a_cluster().drained("n2", "Action:Replace", "FAIL")
     busy = picture.node("n2", flags=frozenset({"FAIL", "COMPLETING"}))
     assert steps(busy) == [(Trigger.ADMIN, Step.RELEASE)]
+
+
+def held_beside_another() -> Picture:
+    """The repair of n2 that an admin asked for waits for a person, and that of n3 for its job."""
+    picture = a_cluster(20, concurrent_min=5).drained("n2", "Action:Replace", "FAIL").then(1)
+    [case] = picture.memory.cases.values()
+    held = replace(case, step=Step.HELD, entered=picture.now)
+    picture = replace(picture, memory=replace(picture.memory, cases={case.id: held}))
+    picture = picture.job(9, on=("n3",)).node("n3", base=NodeBase.MIXED).failing("n3", Severity.DEGRADED, check="gpu")
+    return picture.then().marked("n3").node("n3", base=NodeBase.MIXED).then(1).wait(300).after(60)
+
+
+@pytest.mark.parametrize("meanwhile", ["acts", "is paused", "only reports", "is away"])
+def test_a_command_that_is_given_again_on_a_held_node_is_carried_out_whatever_the_head_did(meanwhile: str) -> None:
+    picture = held_beside_another()
+    if meanwhile == "is paused":
+        picture = replace(picture, memory=pause(picture.memory))
+    elif meanwhile == "only reports":
+        picture = picture.repair(mode=RepairMode.REPORT)
+    picture = picture.drained("n2", "Action:Replace", "FAIL")
+    picture = picture.after(840) if meanwhile == "is away" else picture.wait(840)
+    if meanwhile == "is paused":
+        picture = replace(picture, memory=resume_actions(picture.memory, picture.now))
+    picture = picture.repair(mode=RepairMode.ACT).wait(60)
+
+    [old, new] = [case for case in picture.memory.cases.values() if case.node == "n2"]
+    assert (old.step, new.trigger, new.is_open) == (Step.CLOSED, Trigger.ADMIN, True)
 
 
 @pytest.mark.parametrize(

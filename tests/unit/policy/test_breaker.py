@@ -7,9 +7,12 @@ import pytest
 from steward.model.action import DownNode, DrainNode
 from steward.model.case import Case, Step
 from steward.model.health import Severity
+from steward.model.ids import InstanceId
+from steward.model.instance import InstanceState
 from steward.model.order import Refusal
+from steward.model.witness import Witness
 from steward.policy.controls import reset_breakers
-from tests.builders.picture import Picture, a_cluster
+from tests.builders.picture import Picture, a_cluster, changed
 
 PATIENCE_S = 1800.0
 
@@ -47,6 +50,41 @@ def test_the_third_node_that_one_check_takes_out_within_ten_minutes_trips_its_br
     assert set(picture.memory.breakers) == {"check:disk"}
     assert {case.node for case in picture.memory.cases.values()} == {"n1", "n2"}
     assert "limit 2" in picture.memory.breakers["check:disk"].text
+
+
+def two_lost() -> Picture:
+    return a_cluster().lost("n1", "n2").then().marked("n1").marked("n2").then(60)
+
+
+def told_while_looked_at(picture: Picture, name: str, seconds: int) -> list[str]:
+    """The kinds of what is said of a node whose agent is gone, and at whose slurmd somebody looks every half minute."""
+    told = []
+    for at in range(0, seconds, 2):
+        picture = picture.witnessed(name, Witness.REFUSED) if at % 30 == 0 else picture
+        told += [event.kind for event in picture.plan().events if event.node == name]
+        picture = picture.then(2.0)
+    return told
+
+
+def test_a_lost_node_that_a_tripped_breaker_holds_is_told_once_and_not_suspected_again_between_the_looks() -> None:
+    picture = two_lost().lost("n3").then(1)
+    assert set(picture.memory.breakers) == {"group:main"}
+    assert told_while_looked_at(picture, "n3", 600).count("node.suspect") == 0
+    late = picture.agent_lost("n4").then(1)
+    assert told_while_looked_at(late, "n4", 600) == ["case.withheld"]
+
+
+def test_an_agent_that_is_only_silent_trips_no_breaker() -> None:
+    silent = two_lost().agent_lost("n3").then(1)
+    assert [case.step for case in silent.memory.cases.values() if case.node == "n3"] == [Step.SUSPECT]
+    assert silent.memory.breakers == {}
+    assert silent.witnessed("n3", Witness.ALIVE).then(1).memory.breakers == {}
+
+
+def test_a_node_that_is_surely_gone_is_replaced_also_while_a_breaker_is_tripped() -> None:
+    picture = two_lost().lost("n3").then(1).agent_lost("n4").then(1)
+    stopped = changed(picture.seen.instances, InstanceId("i-n4"), lambda one: replace(one, state=InstanceState.STOPPED))
+    assert touched(picture.see(instances=stopped)) == ["n4"]
 
 
 def test_other_checks_go_on_while_the_breaker_of_one_is_tripped() -> None:

@@ -2,13 +2,18 @@
 
 from dataclasses import replace
 
+import pytest
+
 from steward.model.action import DownNode, DrainNode, LaunchInstance
 from steward.model.case import Step
-from steward.model.health import Severity
+from steward.model.health import Advice, Severity
 from steward.model.setting_types import RepairMode
 from steward.model.witness import Witness
 from steward.policy.controls import pause, resume_actions
+from steward.views.explain import explain_node
 from tests.builders.picture import T0, Picture, a_cluster, n
+
+GPU = "GPU-0b1b63b9-6f0a-4d0e-9d06-2d6f0f6b7a11"
 
 
 def touched(picture: Picture) -> list[str]:
@@ -86,6 +91,38 @@ def test_repairs_wait_when_too_many_began_within_the_hour() -> None:
     assert [case.step for case in decided.memory.cases.values()] == [Step.RELEASE]
     assert [event.kind for event in decided.events] == ["case.release", "case.waiting"]
     assert [case.step for case in waiting.then(1801).then().memory.cases.values()] == [Step.LAUNCH]
+
+
+def a_day_later(picture: Picture) -> Picture:
+    """The same world, in which the head has looked on for more than a day."""
+    cases = {id: replace(case, entered=case.entered - 90_000) for id, case in picture.memory.cases.items()}
+    return replace(picture, memory=replace(picture.memory, cases=cases)).then(1)
+
+
+@pytest.mark.parametrize("trigger", ["lost", "degraded", "light"])
+def test_a_repair_that_waits_longer_than_a_day_for_its_turn_is_carried_out_then(trigger: str) -> None:
+    picture = a_cluster(20, concurrent_min=0, concurrent_percent=0.0)
+    if trigger == "lost":
+        picture = picture.lost("n2")
+    else:
+        advice = Advice.RESET_GPU if trigger == "light" else Advice.REPLACE
+        picture = picture.failing("n2", Severity.DEGRADED, check="gpu", hardware=GPU, advice=advice)
+    picture = a_day_later(picture.then().marked("n2").then(1))
+    assert [case.step for case in picture.memory.cases.values()] == [Step.RELEASE]
+    lines = explain_node(n("n2"), picture.seen, picture.want, picture.memory, picture.now)
+    assert "at the latest" not in "\n".join(lines)
+
+    picture = picture.repair(concurrent_min=5).then()
+    assert [case.step for case in picture.memory.cases.values()] == [Step.MEND if trigger == "light" else Step.LAUNCH]
+
+
+@pytest.mark.parametrize("severity", [Severity.DEGRADED, Severity.FATAL])
+def test_jobs_that_do_not_leave_the_node_within_a_day_are_left_to_a_person(severity: Severity) -> None:
+    picture = a_cluster(20).failing("n2", severity, check="gpu", hardware=GPU, advice=Advice.RESET_GPU)
+    picture = picture.then().marked("n2")
+    busy = picture.node("n2", flags=frozenset({"DRAIN", "COMPLETING"})).then(1)
+    assert [case.step for case in busy.memory.cases.values()] == [Step.RELEASE]
+    assert [case.step for case in a_day_later(busy).memory.cases.values()] == [Step.HELD]
 
 
 def test_a_degraded_node_drains_and_waits_for_its_jobs() -> None:

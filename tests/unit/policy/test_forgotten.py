@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from steward.model.action import DrainNode, ReturnNode
+from steward.model.action import Action, DownNode, DrainNode, MendNode, RebootInstance, ReturnNode, TerminateInstance
 from steward.model.case import Case, Step
-from steward.model.ids import NodeName
+from steward.model.health import Advice, Severity
+from steward.model.ids import Key, NodeName
 from steward.model.node import NodeBase
 from steward.model.partition import Partition, PartitionState
-from steward.policy.controls import pause
+from steward.policy.controls import pause, resume_actions
 from tests.builders.picture import Picture, a_cluster
 
 
@@ -159,6 +160,79 @@ def test_one_that_knows_older_jobs_lost_nothing() -> None:
 def test_a_clock_that_jumps_while_a_mark_is_young_does_not_make_it_old(jump_s: float) -> None:
     picture = waiting().then(5.0).then(jump_s).then(5.0)
     assert len(signs(reconfigured(picture, "n2"))) == 1
+
+
+def harm(picture: Picture) -> list[Action]:
+    """What the next plan would do to n2 or its jobs."""
+    hard = (DownNode, DrainNode, MendNode, RebootInstance, TerminateInstance)
+    return [a for a in picture.plan().actions if isinstance(a, hard) and a.node == "n2"]
+
+
+def freed_in_pause(picture: Picture, *, job: int | None = None) -> Picture:
+    """A person gave n2 back while the head was paused, which is over now; the partitions were read before that."""
+    picture = in_service(replace(picture, memory=pause(picture.memory)).then(1)).see(jobs={}).then(600)
+    if job is not None:
+        picture = picture.job(job, on=("n2",)).node("n2", base=NodeBase.ALLOCATED)
+    picture = read(picture, began=0.0).then(2)
+    return replace(picture, memory=resume_actions(picture.memory, picture.now))
+
+
+def of_degraded(advice: Advice = Advice.REPLACE, *, on: str = "") -> Picture:
+    """n2 is out of service for its GPU, and a job runs on it."""
+    degraded = a_cluster().job(9, on=("n2",)).node("n2", base=NodeBase.MIXED)
+    degraded = degraded.failing("n2", Severity.DEGRADED, check="gpu", advice=advice, hardware=on)
+    return read(degraded.then().marked("n2").then(1), began=0.0).then(1)
+
+
+@pytest.mark.parametrize("advice", [Advice.REPLACE, Advice.REBOOT, Advice.RESET_GPU])
+def test_a_node_that_waited_for_its_job_and_was_given_back_in_a_pause_is_not_repaired(advice: Advice) -> None:
+    picture = freed_in_pause(of_degraded(advice, on="GPU-0b1b63b9-6f0a-4d0e-9d06-2d6f0f6b7a11"))
+    assert harm(picture) == []
+    assert not case_of(read(picture.then(2), began=0.0).then()).is_open
+
+
+def test_nor_is_one_that_waited_for_its_turn_and_has_a_users_job_again() -> None:
+    picture = freed_in_pause(waiting(), job=77).repair(concurrent_min=5)
+    assert harm(picture) == []
+    assert not case_of(read(picture.then(2), began=0.0).then()).is_open
+
+
+def test_nor_is_it_taken_out_for_what_got_worse_in_the_pause() -> None:
+    waits = of_degraded()
+    worse = waits.failing("n2", Severity.FATAL, check="gpu")
+    assert harm(worse), "without a person's word it is"
+
+    picture = freed_in_pause(waits, job=77).failing("n2", Severity.FATAL, check="gpu", event=False)
+    assert harm(picture) == []
+    closed = read(picture.then(2), began=0.0)
+    assert harm(closed) == [], "his word stands for this check of this machine"
+    assert not case_of(closed.then()).is_open
+
+
+def test_a_refused_reboot_is_not_tried_again_on_a_node_that_was_given_back_in_a_pause() -> None:
+    ready = a_cluster().failing("n2", Severity.DEGRADED, check="gpu", advice=Advice.REBOOT).then()
+    asked = read(ready.marked("n2").then(1), began=0.0).then(1)
+    refused = asked.see(failures={Key(f"reboot:{case_of(asked).token}:0"): "the BMC does not answer"}).then(1)
+    assert (case_of(refused).step, case_of(refused).tries) == (Step.LAUNCH, 1)
+
+    assert harm(freed_in_pause(refused, job=77)) == []
+
+
+def test_without_a_pause_too_nothing_is_begun_before_it_is_known_who_took_the_mark_away() -> None:
+    picture = read(waiting(), began=0.0).then(2)
+    picture = in_service(picture).job(77, on=("n2",)).node("n2", base=NodeBase.ALLOCATED).repair(concurrent_min=5)
+    assert harm(picture) == []
+    assert case_of(picture.then()).step is Step.RELEASE
+    assert not case_of(read(picture.then(2), began=0.0).then()).is_open
+
+
+def test_nor_is_it_left_to_a_person_who_gave_it_back_after_it_had_waited_for_more_than_a_day() -> None:
+    picture = of_degraded()
+    case = case_of(picture)
+    old = replace(picture.memory, cases={case.id: replace(case, entered=picture.now - 90_000)})
+    given = in_service(replace(picture, memory=old)).node("n2", base=NodeBase.MIXED)
+    assert case_of(given.then(2)).step is Step.RELEASE, "it is not known yet whether slurmctld began anew"
+    assert case_of(read(given.then(2), began=0.0).then()).step is Step.CLOSED
 
 
 def given_back() -> Picture:

@@ -163,6 +163,57 @@ def test_a_node_that_waits_for_a_person_has_its_case_closed_by_the_command() -> 
     assert [case.trigger for case in cases.values() if case.is_open] == [Trigger.ADMIN]
 
 
+def out_by(reason: Reason, picture: ApiPicture) -> ApiPicture:
+    """Somebody took the node out of service, and what was in service a moment ago is known."""
+    return then(then(picture).node(NODE, flags=frozenset({"DRAIN"}), reason=reason))
+
+
+KILLED = Reason(text="Kill task failed (JobId=7 StepId=0)", user="slurm", at=T0)
+COMMAND = Reason(text="Action:Replace", user="root", at=T0)
+FEWER = Reason(text="gres/gpu count too low (7 < 8)", user="slurm", at=T0)
+
+
+def held(picture: ApiPicture) -> ApiPicture:
+    """Its repair has come to an end, and waits for a person."""
+    case = replace(case_of(picture), step=Step.HELD, rung=Advice.REPLACE, marked=T0)
+    return then(picture.remember(cases={case.id: case}))
+
+
+@pytest.mark.parametrize(("wish", "kind"), [(NodeWish.REBOOT, RebootInstance), (NodeWish.REPLACE, TerminateInstance)])
+@pytest.mark.parametrize("reason", [KILLED, COMMAND], ids=["slurm", "admin"])
+def test_an_order_is_carried_out_also_where_a_reason_stands_in_place_of_our_mark(
+    reason: Reason, wish: NodeWish, kind: type
+) -> None:
+    picture = held(out_by(reason, an_api_cluster()))
+    assert (case_of(picture).step, case_of(picture).command) == (Step.HELD, reason.text)
+    assert line(wish, picture).refused is None
+
+    ordered = after(touching(wish, NODE), picture)
+    assert [action.node for action in asked(ordered, kind)] == [NODE]
+    assert asked(ordered, DrainNode) == [], "the reason stays"
+    assert (case_of(then(ordered)).trigger, case_of(then(ordered)).rung.value) == (Trigger.ADMIN, wish.value)
+
+
+def test_an_order_is_a_yes_also_for_a_node_that_slurm_itself_took_out() -> None:
+    picture = an_api_cluster()
+    picture = replace(picture, want=replace(picture.want, repair=but(picture.want.repair, mode=RepairMode.ASK)))
+    picture = then(out_by(FEWER, picture))
+    assert case_of(picture).waits_for_yes
+
+    ordered = reboot(picture)
+    assert [action.node for action in asked(ordered, RebootInstance)] == [NODE]
+    booted = Incarnation(instance=InstanceId("box/workers-2"), boot=BootId("boot-2"))
+    back = then(then(ordered).node(NODE, slurmd_started=T0 + 60).agent(NODE, incarnation=booted))
+    [give_back] = asked(checked(back), ReturnNode)
+    assert (give_back.node, give_back.command) == (NODE, FEWER.text)
+
+
+def test_an_order_is_forgotten_when_somebody_else_takes_the_node_before_it_begins() -> None:
+    picture = reboot(held(out_by(KILLED, an_api_cluster())))
+    mine = then(picture.node(NODE, reason=Reason(text="mine", user="bob", at=T0)))
+    assert [case for case in mine.memory.cases.values() if case.is_open] == []
+
+
 def test_a_suspicion_gives_way_to_a_command() -> None:
     assert case_of(replacement(an_api_cluster().repaired(NODE, Step.SUSPECT))).trigger is Trigger.ADMIN
 

@@ -25,13 +25,14 @@ BLIND_S = 15.0
 
 def forgive_blind_time(draft: Draft) -> None:
     """Time in which nothing could be done (head away, Slurm silent, paused) counts against no step's deadline; time in
-    which repairs were only reported against none of a case."""
+    which repairs were only reported against none of a case. A held case has none: a person's word counts from when it
+    was held."""
     gap = draft.now - draft.looked
     if not draft.may_provision or not draft.looked or gap <= 0:
         return
     is_blind = gap > BLIND_S
     if is_blind or not draft.may_touch_nodes:
-        for case in [c for c in draft.cases.values() if c.is_open]:
+        for case in [c for c in draft.cases.values() if c.is_open and c.step is not Step.HELD]:
             draft.cases.keep(replace(case, entered=case.entered + gap))
         draft.looked = draft.now
     if is_blind:

@@ -9,7 +9,8 @@ _HEAD = """# A case: one node's repair
 
 Made from the table in `daemon/steward/policy/case/table.py` by `python -m steward.policy.case.diagram`; a test
 compares. In each step the facts are tried in the order of the first table; the first that is true decides the next
-step. Facts come from the picture of the world alone, never from what a call returned.
+step. Facts come from the picture of the world alone, never from what a call returned. The deadline of release is for
+the jobs on the node; its turn, or a person's approval, is waited for without limit.
 
 """
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from steward.model.case import Step, Trigger
 from steward.model.health import Advice, Finding, Severity
 from steward.model.node import NodeBase
-from steward.policy.case.scene import Scene
+from steward.policy.case.scene import HARD, Scene
 from steward.policy.case.spares import can_have_spare, is_spoilt, needs_spare
 from steward.policy.case.table import Fact
 from steward.policy.deep.start import Start
@@ -20,12 +20,10 @@ from steward.policy.node.gone import gone
 from steward.policy.node.ladder import is_light, is_used_up, quarantine
 from steward.policy.node.new_machine import has_passed, is_in_service, may_take_jobs, was_checked
 from steward.policy.node.silence import is_withheld
-from steward.policy.node.slurm_faults import keeps_reason
+from steward.policy.node.slurm_faults import bears_reason, keeps_reason
 from steward.policy.node.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
 from steward.policy.node.verdict import NOTHING, Standing, blocks_return, command, order_of, outcome, standing, worst
 
-HARD = (Trigger.LOST, Trigger.FATAL)
-"""Triggers that take the node down at once; the others drain it and wait for its jobs."""
 IN_SERVICE = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 
 
@@ -35,7 +33,7 @@ MARKED = (Step.RELEASE, Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Ste
 
 def noted(scene: Scene) -> Scene:
     """The case with since when its node is without our mark."""
-    if scene.case.step not in MARKED or not _is_unmarked(scene):
+    if scene.case.step not in MARKED or not is_unmarked(scene):
         return scene
     return replace(scene, case=note_gone(scene.case, scene.draft))
 
@@ -47,8 +45,7 @@ def _cleared(scene: Scene) -> bool:
         case Trigger.LOST:
             return standing(scene.node, scene.draft).standing not in (Standing.LOST, Standing.SILENT)
         case Trigger.ADMIN:
-            order = command(scene.node)
-            return bool(case.command) and (order is None or order.text != case.command)
+            return bool(case.command) and not bears_reason(case, scene.node, scene.draft)
     fault = fault_of(scene.node, scene.draft)
     return fault is None or (fault.trigger, mark_word(fault.check)) != (case.trigger, case.check)
 
@@ -88,15 +85,17 @@ def _taken(scene: Scene) -> bool:
 
 
 def _freed(scene: Scene) -> bool:
-    return _is_unmarked(scene) and has_forgotten(scene.case, scene.draft) is False
+    return is_unmarked(scene) and has_forgotten(scene.case, scene.draft) is False
 
 
 def is_forgotten(scene: Scene) -> bool:
     """Slurm's controller restarted without our mark: nobody gave the node back."""
-    return _is_unmarked(scene) and has_forgotten(scene.case, scene.draft) is True
+    return is_unmarked(scene) and has_forgotten(scene.case, scene.draft) is True
 
 
-def _is_unmarked(scene: Scene) -> bool:
+def is_unmarked(scene: Scene) -> bool:
+    """It is in service without our mark: a person gave it back, or Slurm's controller forgot. Until that is known
+    nothing is done to it."""
     node = scene.node
     in_service = node.base in IN_SERVICE and not node.is_drain and node.mark is None
     return in_service and scene.case.marked is not None and node.is_powered
@@ -110,7 +109,7 @@ def is_unsigned(scene: Scene) -> bool:
 
 
 def _worse(scene: Scene) -> bool:
-    if scene.case.trigger is not Trigger.DEGRADED:
+    if scene.case.trigger is not Trigger.DEGRADED or is_unmarked(scene):
         return False
     return _is_surely_lost(scene) if is_lost(scene) else own_fatal(scene) is not None
 
@@ -145,9 +144,7 @@ def is_lost(scene: Scene) -> bool:
 def _out(scene: Scene) -> bool:
     node, case = scene.node, scene.case
     if case.command:
-        order = command(node)
-        given = order is not None and order.text == case.command
-        return given or keeps_reason(case, node, scene.draft)
+        return bears_reason(case, node, scene.draft)
     marked = node.mark is not None and node.mark.id == case.id
     return marked and (node.is_down if case.trigger in HARD else node.is_drain)
 
@@ -180,7 +177,7 @@ def _came(scene: Scene) -> bool:
 
 
 def _ready(scene: Scene) -> bool:
-    if is_light(scene.case):
+    if is_light(scene.case) or is_unmarked(scene):
         return False
     is_dead = scene.case.trigger in HARD or _is_surely_lost(scene)
     return (is_dead or not scene.node.is_busy) and not must_wait(scene.case, scene.draft)
@@ -188,7 +185,8 @@ def _ready(scene: Scene) -> bool:
 
 def _gentle(scene: Scene) -> bool:
     """A light repair is for a living node that nothing runs on, also when its jobs were ended for it."""
-    return is_light(scene.case) and not scene.node.is_busy and not must_wait(scene.case, scene.draft)
+    is_free = is_light(scene.case) and not scene.node.is_busy and not is_unmarked(scene)
+    return is_free and not must_wait(scene.case, scene.draft)
 
 
 def _mended(scene: Scene) -> bool:
@@ -285,6 +283,11 @@ def _back(scene: Scene) -> bool:
     return is_in_service(scene.server) and may_take_jobs(scene.start)
 
 
+def _late(scene: Scene) -> bool:
+    """Jobs on a node that was given back run with a person's leave."""
+    return scene.is_late and not (scene.case.step is Step.RELEASE and is_unmarked(scene))
+
+
 QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {
     Fact.CLEARED: _cleared,
     Fact.INCIDENT: _incident,
@@ -312,5 +315,5 @@ QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {
     Fact.SOUND: _sound,
     Fact.STOOD_IN: lambda scene: scene.case.stand_in is not None and _back(scene),
     Fact.BACK: lambda scene: scene.case.stand_in is None and _back(scene),
-    Fact.LATE: lambda scene: scene.is_late,
+    Fact.LATE: _late,
 }

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from steward.model.case import Case, Step
+from steward.model.case import Case, Step, Trigger
 from steward.model.health import Advice
 from steward.model.instance import Instance
 from steward.model.node import Node
@@ -14,6 +14,28 @@ from steward.policy.draft import Draft
 from steward.policy.groups.setup import Setup, is_prepared, setup_of_case
 from steward.policy.node.approval import awaits_yes
 from steward.policy.node.ladder import is_light, time_limit
+
+HARD = (Trigger.LOST, Trigger.FATAL)
+"""Triggers that take the node down at once; the others drain it and wait for its jobs."""
+
+
+def waits_for_jobs(case: Case, node: Node) -> bool:
+    """Whether the repair may not begin while jobs are on the node: a light one is for a living node, whatever took it
+    out."""
+    return node.is_busy and (is_light(case) or case.trigger not in HARD)
+
+
+def limit_s(case: Case, node: Node, draft: Draft) -> float | None:
+    """How long the case may stay in its step. A light repair, and the checks after it, have the time of their rung; so
+    has a reboot. Jobs may run for so long on a node that is out; a turn, or a person's approval, is waited for without
+    limit."""
+    rules = draft.want.repair
+    is_rungs = case.step in (Step.MEND, Step.VERIFY) and is_light(case)
+    if is_rungs or (case.step is Step.LAUNCH and case.rung is Advice.REBOOT):
+        return time_limit(case.rung, rules)
+    if case.step is Step.RELEASE and (awaits_yes(case, draft) or not waits_for_jobs(case, node)):
+        return None
+    return deadline(case.step, rules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,17 +90,6 @@ class Scene:
         return self.setup is None or is_prepared(self.setup, self.view)
 
     @property
-    def _limit_s(self) -> float | None:
-        """A light repair, and the checks after it, have the time of their rung; so has a reboot."""
-        rules, case = self.draft.want.repair, self.case
-        is_rungs = case.step in (Step.MEND, Step.VERIFY) and is_light(case)
-        if is_rungs or (case.step is Step.LAUNCH and case.rung is Advice.REBOOT):
-            return time_limit(case.rung, rules)
-        if case.step is Step.RELEASE and awaits_yes(case, self.draft):
-            return None
-        return deadline(case.step, rules)
-
-    @property
     def start(self) -> Start:
         """How the deep check of its new machine stands; light rungs and spares need none."""
         if self.case.stand_in or is_light(self.case):
@@ -87,7 +98,7 @@ class Scene:
 
     @property
     def is_late(self) -> bool:
-        limit = self._limit_s
+        limit = limit_s(self.case, self.node, self.draft)
         if limit is not None and self.case.step is Step.VERIFY and self.setup is not None:
             limit += self.draft.want.capacity.setup_timeout_s
         if limit is not None and self.case.step is Step.RETURN and self.start is not Start.NONE:

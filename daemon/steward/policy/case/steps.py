@@ -17,9 +17,9 @@ from steward.model.ids import InstanceId, Key, NodeName
 from steward.model.instance import Slot
 from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
-from steward.policy.case.facts import HARD, MARKED, is_forgotten, is_lost, is_unsigned, own_fatal
+from steward.policy.case.facts import MARKED, is_forgotten, is_lost, is_unmarked, is_unsigned, own_fatal
 from steward.policy.case.notes import old_instance, stale_instances
-from steward.policy.case.scene import Scene
+from steward.policy.case.scene import HARD, Scene, waits_for_jobs
 from steward.policy.case.spares import free_spare, needs_spare
 from steward.policy.case.table import Fact
 from steward.policy.deep.start import Start, ask_start, why_failed
@@ -114,10 +114,12 @@ _ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
 
 
 def wish_for(scene: Scene) -> None:
-    """Ask for what the case needs in its present step."""
-    if scene.case.step in MARKED and is_forgotten(scene):
-        _sign_again(scene, "Slurm's controller restarted and has lost our mark")
-    elif scene.case.step in _ON_THE_WAY and is_unsigned(scene):
+    """Ask for what the case needs in its present step; where the node is without our mark, for the mark at most."""
+    if scene.case.step in MARKED and is_unmarked(scene):
+        if is_forgotten(scene):
+            _sign_again(scene, "Slurm's controller restarted and has lost our mark")
+        return
+    if scene.case.step in _ON_THE_WAY and is_unsigned(scene):
         _sign_again(scene, "it lost our mark when its power changed")
     elif scene.node.is_ours:
         scene = replace(scene, case=note_mark(scene.case, scene.draft))
@@ -148,7 +150,7 @@ def _sign_again(scene: Scene, text: str) -> None:
 def _wait(scene: Scene) -> None:
     if awaits_yes(ask_for_yes(scene.case, scene.draft), scene.draft):
         return
-    if scene.node.is_busy and scene.case.trigger not in HARD:
+    if waits_for_jobs(scene.case, scene.node):
         text = f"{scene.case.node}: waits for the jobs on it to end"
     else:
         text = must_wait(scene.case, scene.draft)

@@ -6,7 +6,7 @@ from steward.model.case import Case
 from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.resume import JobMemory
-from steward.policy.case.facts import HARD
+from steward.policy.case.scene import HARD
 from steward.policy.draft import Draft
 from steward.policy.node.silence import waited_for
 from steward.policy.node.verdict import Standing, standing, worst

@@ -11,7 +11,7 @@ from steward.model.job import Job
 from steward.model.node_names import fold
 from steward.model.resume import JobMemory
 from steward.model.why import Why
-from steward.policy.case.facts import HARD
+from steward.policy.case.scene import HARD
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
 from steward.policy.job.leaving import cleans_up_since

@@ -63,6 +63,15 @@ def holding(node: NodeName, check: str, draft: Draft) -> Breaker | None:
     return _holding(node, check, None, draft)
 
 
+def tripped(node: NodeName, check: str, draft: Draft) -> Breaker | None:
+    """The same where it is not sure that the node is to be taken out: that trips none."""
+    for scope in guards(node, check, draft):
+        breaker = draft.breakers.get(scope)
+        if breaker is not None and not _may_pass(breaker, None, draft):
+            return breaker
+    return None
+
+
 def admit(case: Case, draft: Draft) -> Breaker | None:
     """The breaker that holds a case; None where the case may go on. It is then the one repair that its half-open
     breakers let through."""

@@ -13,7 +13,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_cases import is_between
 from steward.policy.node.reasons import ACTING, Response, Row, slurms_own
-from steward.policy.node.verdict import Fault, mode_of
+from steward.policy.node.verdict import Fault, command, mode_of
 from steward.policy.traits import Trait
 
 SLURMD = "slurmd"
@@ -105,6 +105,13 @@ def keeps_reason(case: Case, node: Node, draft: Draft) -> bool:
     """Whether the reason on the node is still Slurm's own that this case was opened with."""
     same = bool(case.command) and node.reason is not None and first_token(node.reason.text) == case.command
     return same and slurms_own(node, draft.want.slurm_user) is not None
+
+
+def bears_reason(case: Case, node: Node, draft: Draft) -> bool:
+    """Whether the reason on the node is still the one that stands in place of this case's mark: an admin's command, or
+    Slurm's own."""
+    order = command(node)
+    return (order is not None and order.text == case.command) or keeps_reason(case, node, draft)
 
 
 def out_by_reason(draft: Draft) -> Iterator[tuple[Node, Row]]:

@@ -13,7 +13,7 @@ from steward.policy.deep.outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
 from steward.policy.groups.count import is_current
 from steward.policy.groups.slot_cases import is_between
-from steward.policy.node.breaker import admit, holding
+from steward.policy.node.breaker import admit, holding, tripped
 from steward.policy.node.correlate import in_incident
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import first_rung, identity, on_probation
@@ -155,9 +155,10 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return _common_cause(fault)
     if needed := _is_needed(node.name, fault, draft):
         return needed
-    if _is_unsure(fault) or is_surely_gone(node, fault, draft):
+    if is_surely_gone(node, fault, draft):
         return ""
-    breaker = holding(node.name, mark_word(fault.check), draft)
+    held_by = tripped if _is_unsure(fault) else holding
+    breaker = held_by(node.name, mark_word(fault.check), draft)
     return breaker.text if breaker else ""
 
 

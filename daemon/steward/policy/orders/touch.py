@@ -17,6 +17,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_of import pool_of
 from steward.policy.groups.slot_save import hurried
+from steward.policy.node.slurm_faults import bears_reason
 from steward.policy.node.suspicion import new_case
 from steward.policy.node.verdict import Fault
 from steward.policy.orders.desk import Desk, is_going
@@ -191,14 +192,16 @@ def mend(wish: NodeWish, chosen: Sequence[SlotRecord], desk: Desk) -> None:
 
 
 def _repair(slot: SlotRecord, rung: Advice, why: Why, draft: Draft) -> None:
-    before = draft.cases.open_of(slot.node)
+    """A reason that stood in place of the mark of the case before stands in place of the new one's, too."""
+    before, node = draft.cases.open_of(slot.node), draft.seen.nodes[slot.node]
+    reason = before.command if before is not None and bears_reason(before, node, draft) else ""
     if before is not None and before.step is Step.SUSPECT:
         draft.cases.forget(before)
     elif before is not None:
         by = Why(rule="case.by_person", text=why.text, evidence=(str(before.why),))
         draft.cases.close(before, by, draft.now)
-    fault = Fault(trigger=Trigger.ADMIN, check="admin", rung=rung, why=why, at=draft.now)
-    new_case(draft.seen.nodes[slot.node], fault, draft)
+    fault = Fault(trigger=Trigger.ADMIN, check="admin", rung=rung, why=why, at=draft.now, command=reason)
+    new_case(node, fault, draft)
 
 
 def _anew(slot: SlotRecord, why: Why, desk: Desk) -> SlotRecord:
