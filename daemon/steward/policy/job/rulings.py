@@ -10,6 +10,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.decide import NO_MORE, RECLAIMED, Ruling
 from steward.policy.job.exclude import exclude_list, users_own
+from steward.policy.job.suspension import suspended_s
 
 MOST_ATTEMPTS = 20
 
@@ -43,6 +44,7 @@ def keep_ruling(
         restart=mem.restarts,
         final=ruling.final,
         failed_at=failed_at,
+        suspended_s=_suspended_before(mem, failed_at if failed_at is not None else draft.now),
         requeued=draft.now if slurm_did else None,
         saved=mem.saved,
         lines=ruling.lines,
@@ -54,6 +56,11 @@ def keep_ruling(
         resumes=mem.resumes + resumed,
         unproven=mem.unproven + (resumed and ruling.unproven),
     )
+
+
+def _suspended_before(mem: JobMemory, at: float) -> float:
+    is_of_run = mem.suspension is not None and mem.suspension.restart == mem.restarts
+    return suspended_s(mem, at) if is_of_run else 0.0
 
 
 def standing_promise(mem: JobMemory, ruling: Ruling, failed_at: float, draft: Draft) -> Attempt | None:
