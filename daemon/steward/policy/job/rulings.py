@@ -13,6 +13,7 @@ from steward.policy.job.exclude import exclude_list, users_own
 from steward.policy.job.suspension import suspended_s
 
 MOST_ATTEMPTS = 20
+"""Rulings that are remembered of a job: so many to stop, which any failed step may bring, and so many others."""
 
 
 def keep_ruling(
@@ -52,10 +53,16 @@ def keep_ruling(
     resumed = ruling.decision is not Decision.STOP and ruling.why.rule != RECLAIMED
     draft.jobs[id] = replace(
         mem,
-        attempts=(*mem.attempts, attempt)[-MOST_ATTEMPTS:],
+        attempts=_with(mem.attempts, attempt),
         resumes=mem.resumes + resumed,
         unproven=mem.unproven + (resumed and ruling.unproven),
     )
+
+
+def _with(attempts: tuple[Attempt, ...], new: Attempt) -> tuple[Attempt, ...]:
+    alike = [one for one in attempts if (one.decision is Decision.STOP) == (new.decision is Decision.STOP)]
+    oldest = alike[0] if len(alike) >= MOST_ATTEMPTS else None
+    return (*(one for one in attempts if one is not oldest), new)
 
 
 def _suspended_before(mem: JobMemory, at: float) -> float:
