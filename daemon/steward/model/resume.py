@@ -133,6 +133,8 @@ class Attempt:
     """The batch script itself was told to stop: nothing is looked at again for this restart."""
     failed_at: float | None = None
     """When the step or the script failed that was asked about; None: nobody asked."""
+    suspended_s: float = 0.0
+    """For how long its run had been suspended before that."""
     requeued: float | None = None
     running: float | None = None
     given_limit_s: float | None = None

@@ -165,7 +165,7 @@ def _case(case: Case, draft: Draft) -> list[str]:
     elif case.stand_in:
         lines.append(f"Spare {case.stand_in} is to serve in its place.")
     elif case.step is Step.LAUNCH and needs_spare(case, draft) and free_spare(case, draft) is None:
-        lines.append(f"The repair waits for a spare; {shortage(draft)}.")
+        lines.append(f"The repair waits for a spare; {shortage(case, draft)}.")
     if case.tries:
         lines.append(f"The provider refused {times(case.tries)}; next try {until(case.next_try, draft.now)}.")
     ends = ", or ".join(f'"{fact.value}"' for fact in facts_of(case.step))

@@ -12,7 +12,7 @@ from steward.policy.draft import Draft
 from steward.policy.node.breaker import guards
 from steward.policy.node.ladder import identity
 from steward.policy.node.lemons import arithmetic, lemons
-from steward.policy.node.trust import trial_key
+from steward.policy.node.trust import SITE, trial_key
 from steward.policy.node.verdict import may_act_on, mode_of
 from steward.policy.traits import HEALTH
 from steward.views.node_verdict import node_verdict
@@ -54,8 +54,10 @@ def _bad_line(finding: Finding, view: AgentView, draft: Draft) -> str:
 
 
 def _why_only_told(finding: Finding, view: AgentView, draft: Draft) -> str:
-    version = view.versions.get(finding.check)
+    version = view.versions.get(finding.check) if finding.check.startswith(SITE) else None
     trial = draft.trials.get(trial_key(finding.check, version)) if version else None
+    if version and trial is None and draft.want.health.canary_node_count:
+        return "; it only reports: no trial of this version has begun"
     if trial is not None and trial.state is not TrialState.ARMED:
         return f"; it only reports: {trial.state.value}, `steward check trials`"
     if may_act_on(finding, draft):

@@ -79,7 +79,7 @@ def _of_launch(case: Case, draft: Draft) -> str:
     if case.tries:
         return f"the provider is asked again {until(case.next_try, draft.now)} (refused {times(case.tries)})"
     if needs_spare(case, draft) and free_spare(case, draft) is None:
-        return f"waits for a spare: {shortage(draft)}"
+        return f"waits for a spare: {shortage(case, draft)}"
     return f"{_DONE[case.rung]} now; then its agent is awaited"
 
 

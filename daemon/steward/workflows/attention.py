@@ -22,6 +22,7 @@ from steward.model.subject import Subject
 from steward.model.team_name import PREFIX
 from steward.policy.groundwork import Index
 from steward.policy.job.leaving import is_looked_into
+from steward.policy.node.forgotten import may_be_forgotten
 
 _RESTING = (SlotStep.SERVING, SlotStep.WAITING)
 """Slots of which nothing is expected."""
@@ -232,9 +233,11 @@ def _only_we_take_back(writes: Mapping[str, Wrote]) -> bool:
     return is_lent and not any(key.endswith("-g/preempt") and value for key, value in newest.items())
 
 
-def has_marked(memory: Memory) -> bool:
+def has_marked(memory: Memory, now: float) -> bool:
     """Whether it matters if slurmctld began anew, which is read with the partitions."""
-    return any(case.is_open and case.marked is not None for case in memory.cases.values())
+    return any(
+        case.marked is not None if case.is_open else may_be_forgotten(case, now) for case in memory.cases.values()
+    )
 
 
 def is_reserving(memory: Memory, now: float) -> bool:

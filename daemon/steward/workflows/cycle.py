@@ -156,7 +156,7 @@ class Cycle:
         before = self._remembered()
         seen = parts.observer.observe(
             busy=self._is_busy(),
-            groups=before.cluster is not None or bool(before.gates) or has_marked(before),
+            groups=before.cluster is not None or bool(before.gates) or has_marked(before, parts.clock.now()),
             reserving=is_reserving(before, parts.clock.now()),
             quotas=bool(before.quotas),
             memory=before,

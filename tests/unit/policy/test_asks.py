@@ -5,13 +5,15 @@ from dataclasses import replace
 import pytest
 
 from steward.model.action import AnswerAsk, CheckNow, DownNode, RequeueJob
-from steward.model.ask import Answer, AskKind
+from steward.model.ask import Answer, Ask, AskKind
 from steward.model.case import Step
 from steward.model.health import Severity
-from steward.model.ids import JobId
+from steward.model.ids import AskId, JobId
 from steward.model.job import JobState
 from steward.model.observed import Freshness
+from steward.model.resume import Attempt, Decision
 from steward.model.resume_mode import ResumeMode
+from steward.model.why import Why
 from steward.model.witness import Witness
 from steward.policy.controls import pause
 from tests.builders.picture import T0, Picture, a_cluster, names
@@ -299,3 +301,21 @@ def test_an_outage_of_others_or_before_the_run_speaks_for_nobody() -> None:
     over = after_an_outage(*away)
     anew = over.change_job(started=over.now).then(10).ask(STEP).then(0.1).checked("n1", "n2", "n3")
     assert answers(anew) == [(Answer.STOP, frozenset())]
+
+
+def step_failed(picture: Picture, number: int) -> Ask:
+    (ask,) = picture.see(asks=()).ask(STEP).seen.asks
+    return replace(ask, id=AskId(f"step-{number}"))
+
+
+def test_steps_that_fail_by_themselves_do_not_make_the_job_forget_its_resumes() -> None:
+    why = Why(rule="resume.evidence", text="n2 died", evidence=())
+    retry = Attempt(decided_for="a1", decision=Decision.RETRY, why=why, at=T0 - 3600.0, culprits=names("n2"))
+    picture = a_cluster().job(on=("n1", "n3")).opted_in().then()
+    mem = replace(picture.memory.jobs[JobId(7)], attempts=(retry,))
+    picture = replace(picture, memory=replace(picture.memory, jobs={mem.id: mem}))
+    for number in range(25):
+        picture = picture.see(asks=(step_failed(picture, number),)).then(0.1).checked("n1", "n3").then(1.0)
+    attempts = picture.memory.jobs[JobId(7)].attempts
+    assert attempts[0] == retry
+    assert [one.decided_for for one in attempts[1:]] == [f"step-{number}" for number in range(5, 25)]

@@ -148,3 +148,66 @@ def test_old_versions_are_forgotten_beyond_the_eighth() -> None:
         picture = versions(picture, f"v{number}").then(4 * HOUR_S).then(1)
     assert len(picture.memory.trials) == 8
     assert f"{CHECK}@v11" in picture.memory.trials
+
+
+def eight_edits_on(name: str, picture: Picture) -> Picture:
+    for edit in range(1, 9):
+        picture = versions(picture, f"edit{edit}", name).then(120)
+    return picture.then(120)
+
+
+def test_edits_on_one_node_do_not_disarm_the_version_of_all_others() -> None:
+    assert touched(failing(eight_edits_on("n1", armed()), "n5")) == ["n5"]
+
+
+def test_the_version_armed_last_is_kept_while_the_nodes_that_run_it_are_away() -> None:
+    picture = armed()
+    for name in list(picture.seen.nodes)[1:]:
+        picture = picture.agent(name, connected=False)
+    assert state(eight_edits_on("n1", picture)) is TrialState.ARMED
+
+
+def test_a_version_that_a_person_disarmed_is_forgotten_after_all_on_trial() -> None:
+    picture = versions(a_site(), "v1", "n1").then()
+    picture = replace(picture, memory=arm_check(picture.memory, CHECK, "root", armed=False))
+    picture = eight_edits_on("n1", picture)
+    assert state(picture) is TrialState.REFUSED
+    assert f"{CHECK}@edit1" not in picture.memory.trials
+
+
+def on_each_its_own(picture: Picture) -> Picture:
+    """A template with the node's name in it."""
+    for name in picture.seen.nodes:
+        picture = versions(picture, f"of-{name}", name)
+    return picture
+
+
+def test_of_more_versions_in_use_than_are_kept_the_others_only_report_and_that_is_told_once() -> None:
+    picture, told = on_each_its_own(a_site()), []
+    for _ in range(5):
+        told += [event.text for event in picture.plan().events if event.kind == "check.trial"]
+        picture = picture.then(60)
+    assert len(picture.memory.trials) == 8
+    assert len(told) == 9
+    assert told[-1] == f"check {CHECK} has 8 versions in use: others only report, without a trial"
+    assert touched(failing(picture, "n1", "n20")) == []
+
+
+def test_a_version_in_use_by_all_gets_its_trial_when_the_many_are_gone() -> None:
+    picture = versions(on_each_its_own(a_site()).then(60), "v1").then(60)
+    assert state(picture) is TrialState.RUNNING
+
+
+def test_a_node_that_tells_of_ever_new_checks_does_not_fill_the_memory() -> None:
+    picture = armed()
+    for turn in range(5):
+        many = {f"site.x{turn}.{number}": "v" for number in range(255)}
+        picture = picture.agent("n1", versions=MappingProxyType({CHECK: "v1", **many})).then(10)
+    assert len(picture.memory.trials) == 1000
+    assert state(picture) is TrialState.ARMED
+
+
+def test_a_node_that_tells_of_versions_of_our_own_checks_begins_no_trial() -> None:
+    picture = versions(a_site(), "v1", check="disk").failing("n1", check="disk")
+    assert picture.then().memory.trials == {}
+    assert touched(picture) == ["n1"]

@@ -12,6 +12,7 @@ from steward.model.ids import Key, NodeName
 from steward.model.node import NodeBase
 from steward.model.partition import Partition, PartitionState
 from steward.policy.controls import pause, resume_actions
+from steward.workflows.attention import has_marked
 from tests.builders.picture import Picture, a_cluster
 
 
@@ -235,12 +236,17 @@ def test_nor_is_it_left_to_a_person_who_gave_it_back_after_it_had_waited_for_mor
     assert case_of(read(given.then(2), began=0.0).then()).step is Step.CLOSED
 
 
-def given_back() -> Picture:
-    """The case of n2 ended well, and yet n2 bears its mark again."""
+def returned() -> Picture:
+    """The case of n2 ended well five seconds ago."""
     picture = waiting()
     case = replace(case_of(picture), step=Step.CLOSED, returned=picture.now, closed=picture.now)
-    sound = picture.agent("n2", findings=()).after(1.0)
-    return replace(sound, memory=replace(sound.memory, cases={case.id: case}))
+    sound = picture.agent("n2", findings=())
+    return replace(sound, memory=replace(sound.memory, cases={case.id: case})).after(5.0)
+
+
+def given_back() -> Picture:
+    """And yet n2 bears its mark again, under a controller that began anew since."""
+    return read(returned(), began=2.0)
 
 
 def returns(picture: Picture) -> list[str]:
@@ -267,6 +273,53 @@ def test_a_paused_head_gives_nothing_back_again() -> None:
     picture = given_back()
     paused = replace(picture, memory=pause(picture.memory))
     assert (returns(paused), kinds(paused)) == ([], ["node.orphan"])
+
+
+def test_until_it_is_known_whether_slurms_controller_began_anew_nothing_is_done_or_told() -> None:
+    picture = returned().then(1)
+    assert (returns(picture), kinds(picture)) == ([], [])
+    assert returns(read(picture, began=2.0)) != []
+
+
+def taken_out_later(after_s: float, *flags: str) -> Picture:
+    """Somebody took n2 out again, and Slurm (24.11) has kept the old mark as the reason."""
+    picture = returned()
+    mark = picture.seen.nodes[NodeName("n2")].reason
+    served = in_service(picture).then(1).wait(after_s, every_s=after_s / 2).then(1)
+    return served.node("n2", flags=frozenset({"DRAIN", *flags}), reason=mark)
+
+
+def seen_and_read(picture: Picture, *, began: float) -> tuple[list[str], list[str]]:
+    """What is given back, and told, when the mark shows and a second later, when partitions were read."""
+    later = read(picture.then(1), began=began)
+    return returns(picture) + returns(later), kinds(picture) + kinds(later)
+
+
+@pytest.mark.parametrize("after_s", [100.0, 2 * 86_400.0])
+def test_a_drain_by_slurm_that_kept_our_old_mark_is_not_undone_but_told(after_s: float) -> None:
+    picture = taken_out_later(after_s)
+    assert seen_and_read(picture, began=0.0) == ([], ["node.orphan"])
+    (event,) = read(picture.then(1), began=0.0).plan().events or picture.plan().events
+    assert "that case is over: see slurmctld's log for who took it out" in event.text
+
+
+@pytest.mark.parametrize(("after_s", "began"), [(400.0, 300.0), (2 * 86_400.0, 2.0)])
+def test_nor_where_its_controller_has_shown_the_node_in_service_or_began_long_after_the_return(
+    after_s: float, began: float
+) -> None:
+    assert seen_and_read(taken_out_later(after_s), began=began) == ([], ["node.orphan"])
+
+
+@pytest.mark.parametrize("flag", ["REBOOT_REQUESTED", "REBOOT_ISSUED"])
+def test_a_reboot_that_a_person_asked_slurm_for_is_let_be(flag: str) -> None:
+    assert seen_and_read(taken_out_later(10.0, flag), began=2.0) == ([], [])
+
+
+def test_partitions_are_read_as_long_as_a_return_may_be_forgotten() -> None:
+    assert has_marked(waiting().memory, waiting().now)
+    picture = returned()
+    assert has_marked(picture.memory, picture.now)
+    assert not has_marked(picture.memory, picture.now + 721.0)
 
 
 @pytest.mark.parametrize("otherwise", [{"returned": None}, {"stand_in": NodeName("s1")}])

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from steward.model.action import ExtendLimit
 from steward.model.ids import JobId
+from steward.model.job import JobState
 from steward.model.job_report import Progress
 from steward.model.ledger import Run
 from steward.model.resume import Attempt, Decision
 from steward.model.why import Why
-from tests.builders.picture import T0, Picture, a_cluster, n
+from tests.builders.picture import T0, Picture, a_cluster, n, names
 
 J = JobId(7)
 
@@ -76,3 +77,43 @@ def test_a_moment_is_not_worth_a_minute() -> None:
 def test_nothing_is_given_where_the_site_says_so_or_there_is_no_limit() -> None:
     assert extensions(retried().resume(give_back_time=False)) == []
     assert extensions(retried().change_job(time_limit_s=None)) == []
+
+
+def failed(picture: Picture, error: str) -> Picture:
+    (action,) = [a for a in picture.plan().actions if isinstance(a, ExtendLimit)]
+    return picture.then().see(failures={action.key: error})
+
+
+def test_a_try_that_did_not_come_through_is_made_again_each_minute_with_the_same_limit() -> None:
+    picture = failed(retried(), "retry: scontrol did not come back within 10 s")
+    assert extensions(picture.then(59.0)) == []
+    assert extensions(picture.then(60.0)) == [3660.0]
+    assert extensions(picture.then(60.0).then(60.0)) == [3660.0]
+    assert extensions(picture.then(60.0).change_job(time_limit_s=3660.0)) == []
+
+
+def test_a_limit_that_slurm_refused_is_not_asked_for_again() -> None:
+    picture = failed(retried(), "refused: Requested time limit is invalid")
+    assert extensions(picture.then(60.0)) == []
+
+
+def suspended(picture: Picture, for_s: float) -> Picture:
+    picture = picture.change_job(state=JobState.SUSPENDED).then(for_s)
+    return picture.change_job(state=JobState.RUNNING).then(10.0)
+
+
+def test_time_in_which_the_job_was_suspended_is_not_given_back() -> None:
+    picture = suspended(steps(retried(), T0 - 5), 3 * 3600.0)
+    assert extensions(steps(picture, picture.now)) == [3600.0 + 70.0]
+
+
+def test_a_suspension_before_the_fault_changes_nothing() -> None:
+    picture = a_cluster().job(on=("n1", "n2", "n3"), time_limit_s=7200.0).opted_in().then()
+    picture = steps(suspended(picture, 3600.0), T0).then().ask()
+    failed_at = picture.now
+    picture = picture.lost("n2").then().marked("n2").change_job(nodes=names("n1", "n3")).after(0.1)
+    (attempt,) = picture.plan().memory.jobs[J].attempts
+    assert attempt.decision is Decision.RETRY
+    assert attempt.suspended_s == 3600.0
+    picture = picture.then(30.0)
+    assert extensions(steps(picture, picture.now)) == [7200.0 + picture.now - failed_at]

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from steward.model.action import DownNode, DrainNode, NudgeJob, ProbeNode
-from steward.model.case import Step
+from steward.model.case import Case, Step, Trigger
 from steward.model.health import Advice
-from steward.model.ids import InstanceId, Key
+from steward.model.ids import CaseId, InstanceId, Key
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
+from steward.model.why import Why
 from steward.model.witness import PeerWord, Witness
 from steward.policy.node.gone import PEERS, SEEN_ALIVE_S
 from steward.views.explain import explain_job, explain_node
@@ -70,6 +71,27 @@ def test_a_list_of_before_the_loss_says_nothing() -> None:
 def test_slurms_own_word_overrules_it_too_where_the_head_hears_somebody() -> None:
     picture = silent(4).after(300.0)
     assert touched(down_by_slurm(picture, "n1", "n2", "n3", "n4")) == ["n1", "n2", "n3", "n4"]
+
+
+def test_slurms_word_counts_under_the_mark_of_a_repair_that_is_over_too() -> None:
+    """24.11 keeps the reason of a node that was given back."""
+    picture = down_by_slurm(silent(4).after(300.0), "n1", "n2", "n3", "n4")
+    at = picture.now - 86_400.0
+    over = Case(
+        id=CaseId("c9-0"),
+        node=n("n1"),
+        trigger=Trigger.FATAL,
+        check="gpu",
+        step=Step.CLOSED,
+        why=Why(rule="case.xid", text="an Xid"),
+        opened=at,
+        entered=at,
+        returned=at,
+        closed=at,
+    )
+    picture = picture.node("n1", reason=Reason(text="steward:gpu:replace:c9-0 : Not responding", user="slurm", at=at))
+    assert touched(picture) == ["n2", "n3", "n4"]
+    assert touched(replace(picture, memory=replace(picture.memory, cases={over.id: over}))) == ["n1", "n2", "n3", "n4"]
 
 
 def test_where_nobody_is_heard_slurms_word_is_no_other_than_ours() -> None:

@@ -12,7 +12,7 @@ from steward.model.resume import JobMemory
 from steward.model.setting_types import RepairMode
 from steward.policy.draft import Draft
 from steward.policy.job.exclude import LATE_KILL_S, told_again_until
-from tests.builders.picture import ON, T0, USER, names
+from tests.builders.picture import ON, T0, USER, Picture, names
 from tests.builders.site import (
     AGAIN_S,
     HOLD,
@@ -61,6 +61,36 @@ def test_a_sound_spare_is_taken_for_a_broken_node_and_no_machine_is_ended() -> N
     (action,) = broken(a_site("s1")).plan().actions
     assert isinstance(action, LaunchInstance)
     assert (action.slot.node, action.slot.instead_of, action.slot.group) == ("s1", "n2", "main")
+
+
+def two_kinds(*spares: str) -> Picture:
+    """n4 and s1 are of another partition than the other nodes and spares."""
+    picture = a_site("s1", *spares, concurrent_min=2)
+    for name in ("n4", "s1"):
+        picture = picture.node(name, partitions=frozenset({"cpu", "all"}))
+    return picture
+
+
+def test_a_spare_of_another_partition_is_not_taken() -> None:
+    assert actions(broken(two_kinds("s2"))) == [(LaunchInstance, "s2")]
+
+
+def test_a_spare_that_shares_one_partition_is_taken() -> None:
+    picture = two_kinds().node("n2", partitions=frozenset({"main", "all"}))
+    assert actions(broken(picture)) == [(LaunchInstance, "s1")]
+
+
+def test_an_older_case_that_cannot_use_a_spare_does_not_keep_it_from_another() -> None:
+    picture = broken(broken(two_kinds("s2"), "n2").then(1), "n4")
+    assert actions(picture) == [(LaunchInstance, "s1")]
+
+
+def test_two_cases_never_choose_the_same_spare() -> None:
+    """n2 is the older one; n4 could take either."""
+    picture = two_kinds("s2").node("n4", partitions=frozenset({"cpu", "main"}))
+    picture = picture.lost("n4", "n2").then().marked("n2").marked("n4")
+    taken = [name for kind, name in actions(picture) if kind is LaunchInstance]
+    assert sorted(taken) == ["s1", "s2"]
 
 
 def test_the_spare_is_checked_before_it_serves() -> None:

@@ -84,6 +84,18 @@ def test_where_no_spare_can_be_hoped_for_a_person_is_asked_at_once(spares: tuple
     assert picture.plan().actions == ()
 
 
+def test_where_each_spare_is_of_another_partition_a_person_is_asked_at_once() -> None:
+    picture = broken(a_site("s1").node("s1", partitions=frozenset({"cpu"}))).then(1)
+    assert case_of(picture).step is Step.HELD
+    assert picture.plan().actions == ()
+
+
+def test_a_spare_of_another_partition_is_told_while_the_fitting_one_is_awaited() -> None:
+    picture = a_site("s1", "s2").node("s1", partitions=frozenset({"cpu"})).drained("s2", "mine")
+    told = text_of(broken(picture).then(1), "n2")
+    assert "s1 is in no partition of n2; s2 was taken out of service by somebody else" in told
+
+
 def rebooting() -> Picture:
     return a_site("s1").failing("n2", advice=Advice.REBOOT).then().marked("n2")
 

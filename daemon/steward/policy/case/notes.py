@@ -53,7 +53,7 @@ def note_shortage(case: Case, draft: Draft) -> Case:
     if case.step is not Step.LAUNCH or not needs_spare(case, draft) or not draft.provider_is_fresh:
         return case
     has_one = loan_of(case, draft) is not None or free_spare(case, draft) is not None
-    return case if has_one or draft.now < case.next_try else _refused(case, shortage(draft), draft)
+    return case if has_one or draft.now < case.next_try else _refused(case, shortage(case, draft), draft)
 
 
 def _refused(case: Case, error: str, draft: Draft) -> Case:

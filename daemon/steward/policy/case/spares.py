@@ -4,7 +4,7 @@ Who serves for whom is a *loan*: an instance that the provider lists on a spare,
 it and the node that it serves for. It outlives the case, for as long as the broken node is away.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from steward.model.action import DrainNode, TerminateInstance
 from steward.model.case import Case, Step
@@ -93,9 +93,18 @@ def needs_spare(case: Case, draft: Draft) -> bool:
 
 
 def can_have_spare(case: Case, draft: Draft) -> bool:
-    """False where there is none to hope for: no other spare is named, or the node is one itself and serves nobody."""
+    """False where there is none to hope for: no other spare of its partitions is named, or the node is one itself and
+    serves nobody."""
     serves = not (draft.provider_is_fresh and _is_idle_spare(case.node, draft))
-    return serves and bool(draft.want.spares - {case.node})
+    return serves and any(_fits(name, case.node, draft) for name in draft.want.spares - {case.node})
+
+
+def _fits(spare: NodeName, broken: NodeName, draft: Draft) -> bool:
+    """Whether they share a partition of Slurm; what is not known is taken to fit."""
+    of_spare, of_broken = draft.seen.nodes.get(spare), draft.seen.nodes.get(broken)
+    if of_spare is None or of_broken is None or not of_broken.partitions:
+        return True
+    return not of_broken.partitions.isdisjoint(of_spare.partitions)
 
 
 def loan_of(case: Case, draft: Draft) -> Instance | None:
@@ -112,11 +121,19 @@ def is_spoilt(spare: NodeName, draft: Draft) -> bool:
 
 
 def free_spare(case: Case, draft: Draft) -> NodeName | None:
-    """A sound spare that waits: the oldest case gets the first one, and a case another one with each try."""
+    """A sound spare that waits: the oldest case gets the first one that fits, and a case another one with each try."""
+    older = [each for each in _waiting(draft) if _age(each) < _age(case)]
     lent = loans(draft)
     free = [name for name in sorted(draft.want.spares) if not _why_not(name, lent, draft)]
-    older = sum(1 for other in _waiting(draft) if (other.opened, other.id) < (case.opened, case.id))
-    return free[(older + case.launches) % len(free)] if older < len(free) else None
+    for each in sorted(older, key=_age):
+        taken = _choice(each, free, draft)
+        free = [name for name in free if name != taken]
+    return _choice(case, free, draft)
+
+
+def _choice(case: Case, free: Sequence[NodeName], draft: Draft) -> NodeName | None:
+    fitting = [name for name in free if _fits(name, case.node, draft)]
+    return fitting[case.launches % len(fitting)] if fitting else None
 
 
 def _waiting(draft: Draft) -> list[Case]:
@@ -124,11 +141,21 @@ def _waiting(draft: Draft) -> list[Case]:
     return [case for case in at_launch if loan_of(case, draft) is None]
 
 
-def shortage(draft: Draft) -> str:
-    """Why each spare cannot be had."""
+def _age(case: Case) -> tuple[float, str]:
+    return case.opened, case.id
+
+
+def shortage(case: Case, draft: Draft) -> str:
+    """Why it cannot have each spare."""
     lent = loans(draft)
-    told = [f"{name} {_why_not(name, lent, draft) or 'is kept for other nodes'}" for name in sorted(draft.want.spares)]
+    told = [f"{name} {_why_not_for(case, name, lent, draft)}" for name in sorted(draft.want.spares)]
     return "capacity: no spare is free (" + "; ".join(told[:_MOST_TOLD]) + ")"
+
+
+def _why_not_for(case: Case, name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) -> str:
+    if not _fits(name, case.node, draft):
+        return f"is in no partition of {case.node}"
+    return _why_not(name, lent, draft) or "is kept for other nodes"
 
 
 def _why_not(name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) -> str:

@@ -8,14 +8,18 @@ from dataclasses import replace
 from steward.model.action import ExtendLimit
 from steward.model.ids import Key
 from steward.model.job import Job
-from steward.model.resume import Attempt, Decision
+from steward.model.outcome import is_refusal
+from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
 from steward.policy.job.progress import told_of
+from steward.policy.job.suspension import suspended_s
 
 LEAST_S = 1.0
 """A shorter loss is not worth a minute, which is the least that Slurm can give."""
+AGAIN_S = 60.0
+"""After this long a try that may have failed for the moment is made again."""
 
 
 def give_back_time(draft: Draft) -> None:
@@ -38,10 +42,9 @@ def _give(job: Job, attempt: Attempt, draft: Draft) -> None:
         works = _works_since(job, attempt, draft)
         if works is None:
             return
-        failed_at = attempt.failed_at if attempt.failed_at is not None else attempt.at
-        lost = works - failed_at
-        given = (job.time_limit_s or 0.0) + lost if lost >= LEAST_S else 0.0
         mem = draft.jobs[job.id]
+        lost = _lost_s(attempt, works, mem)
+        given = (job.time_limit_s or 0.0) + lost if lost >= LEAST_S else 0.0
         attempt = replace(attempt, given_limit_s=given)
         draft.jobs[job.id] = replace(mem, attempts=(*mem.attempts[:-1], attempt))
         if given:
@@ -52,7 +55,15 @@ def _give(job: Job, attempt: Attempt, draft: Draft) -> None:
             rule="limit.give_back", text="a fault took time that the job had asked for", evidence=(str(attempt.why),)
         )
         key = Key(f"extend:{job.id}:{attempt.decided_for}")
-        draft.wish(ExtendLimit(key=key, why=why, job=job.id, limit_s=attempt.given_limit_s))
+        error = draft.seen.failures.get(key, "")
+        every = AGAIN_S if error and not is_refusal(error) else None
+        draft.wish(ExtendLimit(key=key, why=why, job=job.id, limit_s=attempt.given_limit_s), every)
+
+
+def _lost_s(attempt: Attempt, works: float, mem: JobMemory) -> float:
+    """Of the time limit: while the job is suspended Slurm's clock stands still, too."""
+    failed_at = attempt.failed_at if attempt.failed_at is not None else attempt.at
+    return works - failed_at - max(0.0, suspended_s(mem, works) - attempt.suspended_s)
 
 
 def _works_since(job: Job, attempt: Attempt, draft: Draft) -> float | None:

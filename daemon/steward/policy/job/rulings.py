@@ -10,8 +10,10 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.decide import NO_MORE, RECLAIMED, Ruling
 from steward.policy.job.exclude import exclude_list, users_own
+from steward.policy.job.suspension import suspended_s
 
 MOST_ATTEMPTS = 20
+"""Rulings that are remembered of a job: so many to stop, which any failed step may bring, and so many others."""
 
 
 def keep_ruling(
@@ -43,6 +45,7 @@ def keep_ruling(
         restart=mem.restarts,
         final=ruling.final,
         failed_at=failed_at,
+        suspended_s=_suspended_before(mem, failed_at if failed_at is not None else draft.now),
         requeued=draft.now if slurm_did else None,
         saved=mem.saved,
         lines=ruling.lines,
@@ -50,10 +53,21 @@ def keep_ruling(
     resumed = ruling.decision is not Decision.STOP and ruling.why.rule != RECLAIMED
     draft.jobs[id] = replace(
         mem,
-        attempts=(*mem.attempts, attempt)[-MOST_ATTEMPTS:],
+        attempts=_with(mem.attempts, attempt),
         resumes=mem.resumes + resumed,
         unproven=mem.unproven + (resumed and ruling.unproven),
     )
+
+
+def _with(attempts: tuple[Attempt, ...], new: Attempt) -> tuple[Attempt, ...]:
+    alike = [one for one in attempts if (one.decision is Decision.STOP) == (new.decision is Decision.STOP)]
+    oldest = alike[0] if len(alike) >= MOST_ATTEMPTS else None
+    return (*(one for one in attempts if one is not oldest), new)
+
+
+def _suspended_before(mem: JobMemory, at: float) -> float:
+    is_of_run = mem.suspension is not None and mem.suspension.restart == mem.restarts
+    return suspended_s(mem, at) if is_of_run else 0.0
 
 
 def standing_promise(mem: JobMemory, ruling: Ruling, failed_at: float, draft: Draft) -> Attempt | None:

@@ -4,7 +4,6 @@ There is no exception for the checks that a new head finds: it begins in report-
 nothing and are over when the site lets it act.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -12,11 +11,14 @@ from steward.model.events import Level
 from steward.model.health import Trial, TrialState
 from steward.model.ids import NodeName
 from steward.policy.draft import Draft
-from steward.policy.node.trust import trial_key
+from steward.policy.node.trust import SITE, trial_key
 from steward.policy.traits import Versions
 
 KEPT = 8
 """Versions of one check that are remembered: an old one that comes back needs no trial."""
+KEPT_IN_ALL = 1000
+"""Versions of all checks: a node may tell of as many as it likes."""
+_FORGOTTEN_FIRST = (TrialState.RUNNING, TrialState.ARMED, TrialState.REFUSED)
 
 
 @dataclass(slots=True)
@@ -29,8 +31,14 @@ class _Results:
 
 def follow_trials(draft: Draft) -> None:
     """Begin, go on with and decide the trial of every version that agents tell of."""
+    room: _Room | None = None
     for key, results in sorted(_results(draft).items()):
-        trial = draft.trials.get(key) or _begin(results, draft)
+        trial = draft.trials.get(key)
+        if trial is None:
+            room = room or _Room(draft)
+            if not room.make(results.check):
+                continue
+            trial = _begin(results, draft)
         if trial.state is TrialState.RUNNING:
             trial = _go_on(trial, results, draft)
         if draft.trials.get(key) != trial:
@@ -43,6 +51,8 @@ def _results(draft: Draft) -> dict[str, _Results]:
     agents = draft.ground.agents
     for versions in agents.kinds(Versions):
         for check, version in versions.known:
+            if not check.startswith(SITE):
+                continue
             key = trial_key(check, version)
             trial = draft.trials.get(key)
             if trial is None or trial.state is TrialState.RUNNING:
@@ -61,7 +71,6 @@ def _add(results: _Results, nodes: Iterable[NodeName], draft: Draft) -> None:
 
 
 def _begin(results: _Results, draft: Draft) -> Trial:
-    _forget_old(results.check, draft)
     before = _before(results.check, draft)
     trial = Trial(check=results.check, version=results.version, since=draft.now)
     if not draft.want.health.canary_node_count:
@@ -76,7 +85,7 @@ def _begin(results: _Results, draft: Draft) -> Trial:
 def _before(check: str, draft: Draft) -> Trial | None:
     """The version of this check that was armed last."""
     armed = [t for t in draft.trials.values() if t.check == check and t.state is TrialState.ARMED]
-    return max(armed, key=lambda t: (t.since, t.version), default=None)
+    return max(armed, key=_age, default=None)
 
 
 def _go_on(trial: Trial, results: _Results, draft: Draft) -> Trial:
@@ -118,10 +127,41 @@ def _arithmetic(failed: int, tried: int, trial: Trial, draft: Draft) -> str:
     return f"{failed} of {tried} nodes failed ({failed / tried:.1%}; at most {_bound(trial, draft):.1%}, {before})"
 
 
-def _forget_old(check: str, draft: Draft) -> None:
-    """Room for one more version."""
-    of: defaultdict[str, list[str]] = defaultdict(list)
-    for key, trial in sorted(draft.trials.items(), key=lambda item: (item[1].since, item[0])):
-        of[trial.check].append(key)
-    for key in of[check][: -(KEPT - 1)]:
-        del draft.trials[key]
+class _Room:
+    """Room for new versions. One that an agent reports is never forgotten for another, nor the one that was armed last:
+    edits on one node must not disarm the version of all others."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        reported = {one for versions in draft.ground.agents.kinds(Versions) for one in versions.known}
+        by_age = sorted(draft.trials.values(), key=_age)
+        armed = {trial.check: trial for trial in by_age if trial.state is TrialState.ARMED}
+        unused = (one for one in by_age if (one.check, one.version) not in reported and one != armed.get(one.check))
+        self._unused = sorted(unused, key=lambda trial: _FORGOTTEN_FIRST.index(trial.state))
+        self._full: set[str] = set()
+
+    def make(self, check: str) -> bool:
+        """Whether there is room for one more version of a check, now that an old one is forgotten."""
+        if check in self._full:
+            return False
+        has_most = sum(one.check == check for one in self._draft.trials.values()) >= KEPT
+        if not has_most and len(self._draft.trials) < KEPT_IN_ALL:
+            return True
+        old = next((one for one in self._unused if one.check == check or not has_most), None)
+        if old is None:
+            self._full.add(check)
+            _tell_full(check if has_most else "", self._draft)
+            return False
+        self._unused.remove(old)
+        del self._draft.trials[trial_key(old.check, old.version)]
+        return True
+
+
+def _age(trial: Trial) -> tuple[float, str]:
+    return trial.since, trial.version
+
+
+def _tell_full(check: str, draft: Draft) -> None:
+    what = f"check {check} has {KEPT} versions" if check else f"the site's checks have {KEPT_IN_ALL} versions"
+    then = "others only report, without a trial" if draft.want.health.canary_node_count else "others cannot be disarmed"
+    draft.tell("check.trial", f"{what} in use: {then}", once=f"trials:full:{check}", level=Level.WARNING)

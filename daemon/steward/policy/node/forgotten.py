@@ -5,7 +5,8 @@ comes back so does not know of a mark, and the node takes jobs again. When it la
 partitions: under a controller that has shown our mark, only a person takes it away. From 23.11 on every reconfigure is
 a new beginning, and a person may give the node back in the same breath: a mark that stood long enough to be on disk was
 lost only where other old things were lost with it. How long it stood is counted in looks that follow each other: a
-clock may be set. In the same way slurmctld forgets that we gave a node back, and the mark stands there again.
+clock may be set. In the same way slurmctld forgets that we gave a node back, and the mark stands there again; but where
+it did not just begin anew, somebody took the node out since, and Slurm (24.11) has kept our old reason.
 """
 
 from dataclasses import replace
@@ -28,6 +29,10 @@ _CONTROLLERS = 10
 """So many beginnings of a controller are remembered of each mark."""
 _AGAIN_S = 10.0
 """In which Slurm shows it, or the next try is made after one that failed."""
+_BEGINS_S = 600.0
+"""A controller that forgot a return begins anew this soon after it ..."""
+_SHOWS_S = 120.0
+"""... and this soon after that it shows the mark."""
 
 
 def has_forgotten(case: Case, draft: Draft) -> bool | None:
@@ -98,20 +103,51 @@ def _misses_jobs(case: Case, draft: Draft) -> bool:
 
 
 def give_back_again(node: Node, draft: Draft) -> bool:
-    """Once more, and no second time, where its mark is that of a case which ended with the node back in service.
-    False: it is not, or somebody set the mark after that."""
-    case = draft.cases.get(CaseId(node.mark.id)) if node.mark is not None else None
-    if node.mark is None or case is None or case.node != node.name or not _ended_well(case):
+    """Once more, and no second time, where its mark is that of a case which ended with the node back in service, and
+    Slurm's controller began anew since. False: it is not, or somebody set the mark after that."""
+    case = returned_by(node, draft)
+    if case is None or node.mark is None or not draft.may_touch_nodes:
         return False
     key = Key(f"return:{case.id}:again")
     asked, failed = draft.asked_at(key), key in draft.seen.failures
-    if not draft.may_touch_nodes or (asked is not None and not failed and draft.now >= asked + _AGAIN_S):
+    if asked is None and not (forgot := _forgot_return(case, draft)):
+        return forgot is None
+    if asked is not None and not failed and draft.now >= asked + _AGAIN_S:
         return False
     text = f"Slurm's controller forgot that {node.name} was given back"
     why = Why(rule="node.forgotten", text=text, evidence=(f"case {case.id} is over: {case.why.text}",))
     draft.tell("node.forgotten", f"{text}: it is given back again", once=key, node=node.name, case=case.id)
     draft.wish(ReturnNode(key=key, why=why, node=node.name, mark=node.mark), _AGAIN_S if failed else None)
     return True
+
+
+def bears_old_mark(node: Node, draft: Draft) -> bool:
+    """Whether somebody else took the node out, and Slurm kept the reason of a repair that is over."""
+    case = returned_by(node, draft)
+    return case is not None and not may_be_forgotten(case, draft.now)
+
+
+def may_be_forgotten(case: Case, now: float) -> bool:
+    """Whether it matters if slurmctld began anew since the case ended with its node back in service."""
+    return _ended_well(case) and now <= (case.returned or 0.0) + _BEGINS_S + _SHOWS_S
+
+
+def returned_by(node: Node, draft: Draft) -> Case | None:
+    """The case whose mark the node bears though it ended with the node back in service."""
+    case = draft.cases.get(CaseId(node.mark.id)) if node.mark is not None else None
+    return case if case is not None and case.node == node.name and _ended_well(case) else None
+
+
+def _forgot_return(case: Case, draft: Draft) -> bool | None:
+    """Whether slurmctld began anew after the node was given back, and just now. None: it is not known yet."""
+    if case.returned is None or not may_be_forgotten(case, draft.now):
+        return False
+    shown = min(draft.first_seen(f"again:{case.id}"), draft.now)
+    if not shown <= draft.seen.partitions_at <= draft.now:
+        draft.wake(draft.now + _WHOLE_S)
+        return None
+    began = _began(draft)
+    return case.returned < began <= case.returned + _BEGINS_S and draft.now <= began + _SHOWS_S
 
 
 def _ended_well(case: Case) -> bool:

@@ -12,6 +12,7 @@ from steward.model.observed import AgentView
 from steward.model.witness import PeerWord, Witness
 from steward.policy.draft import Draft
 from steward.policy.node.correlate import AGENTS
+from steward.policy.node.forgotten import bears_old_mark
 from steward.policy.node.verdict import Standing, machine_of, missable, missed_since, standing
 from steward.policy.traits import Trait, is_away_on_purpose
 
@@ -54,7 +55,7 @@ def _by_provider(node: Node, since: float, draft: Draft) -> str:
 def _by_slurm(node: Node, draft: Draft) -> str:
     """Slurm's own word that the node is DOWN. It does not count where the head reaches nobody, because Slurm is cut off
     like the head; nor while the first nodes are heard again, because others may follow."""
-    is_slurms = node.is_down and node.mark is None
+    is_slurms = node.is_down and (node.mark is None or bears_old_mark(node, draft))
     return "Slurm has it DOWN" if is_slurms and reach(draft)[0] and _is_calm(0.0, draft) else ""
 
 

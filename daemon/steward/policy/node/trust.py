@@ -37,8 +37,10 @@ def _hush(finding: Finding, view: AgentView, trials: Mapping[str, Trial], canari
 def _is_trusted(check: str, view: AgentView, trials: Mapping[str, Trial], canaries: bool) -> bool:
     """Whether the check is one of ours, or one whose version on this node is armed. A site's check without a known
     version (its file could not be read) is not trusted."""
+    if not check.startswith(SITE):
+        return True
     version = view.versions.get(check)
     if version is None:
-        return not (canaries and check.startswith(SITE))
+        return not canaries
     trial = trials.get(trial_key(check, version))
     return not canaries if trial is None else trial.state is TrialState.ARMED
