@@ -3,9 +3,10 @@ forgets none."""
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ CLAIMS = 32
 YOUNG_S = 600.0
 SAVE_EVERY_S = 0.5
 """A user can change the book as often as he likes. What an agent that is killed did not write yet, the head knows."""
+TELL_EVERY_S = 0.5
+"""Nor does the head hear of it as often as he likes."""
 
 _Key = tuple[JobId, int]
 
@@ -235,3 +238,29 @@ class Debounced:
         if self._is_wished:
             self._is_wished = False
             self._do()
+
+
+class OptedNews:
+    """New words of a book on their way to the head. What is sure goes at once. Of what only its user says the first
+    does, and the rest as it stands `every_s` seconds later: nobody makes the head work at his pace."""
+
+    def __init__(self, book: OptedBook, tell: Callable[[Sequence[OptedIn]], None], every_s: float) -> None:
+        self._book, self._tell, self._every_s = book, tell, every_s
+        self._jobs: defaultdict[int, dict[JobId, None]] = defaultdict(dict)
+        self._pace: dict[int, Debounced] = {}
+
+    def add(self, opted: OptedIn, *, sure: bool) -> None:
+        """The book knows it already."""
+        uid = opted.uid
+        if sure:
+            self._tell([opted])
+            return
+        self._jobs[uid][opted.job] = None
+        if uid not in self._pace:
+            self._pace[uid] = Debounced(partial(self._flush, uid), self._every_s)
+        self._pace[uid].wish()
+
+    def _flush(self, uid: int) -> None:
+        words = [self._book.by(job, uid) for job in self._jobs.pop(uid, ())]
+        if known := [one for one in words if one is not None]:
+            self._tell(known)
