@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, true, update
 
@@ -157,10 +156,14 @@ def events(connection: Connection, *, after: int, limit: int, node: str, job: in
     return found if after else found[::-1]
 
 
-def prune(connection: Connection, *, before: float) -> None:
-    """The oldest rows of journal and events that are older than `before`, a bounded number of them."""
+def prune(connection: Connection, *, before: float, now: float) -> None:
+    """The oldest rows of journal and events, up to the last that is older than `before`, a bounded number at a time.
+
+    They lie in the order in which they were written: what was stamped by a clock that was ahead goes with what came
+    after it.
+    """
     for table, at in ((events_table, events_table.c.at), (journal_table, journal_table.c.asked_at)):
-        oldest = connection.execute(select(table.c.seq, at).order_by(table.c.seq).limit(_PRUNE_ROWS))
-        old = [seq for seq, _ in takewhile(lambda row: row[1] < before, oldest)]
+        oldest = connection.execute(select(table.c.seq, at).where(at <= now).order_by(table.c.seq).limit(_PRUNE_ROWS))
+        old = [seq for seq, stamp in oldest if stamp < before]
         if old:
             connection.execute(delete(table).where(table.c.seq <= old[-1]))
