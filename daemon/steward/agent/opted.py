@@ -1,7 +1,6 @@
 """The opted-in jobs that this node's slurmstepds and their users told of; kept in a file, so that an agent's restart
 forgets none."""
 
-import asyncio
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.messages import MAX_OPTED, opted_of, opted_record
+from steward.agent.debounced import Debounced
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId
 from steward.ports import PortError
@@ -199,45 +199,6 @@ def _output_of(record: dict[str, Any]) -> Output:
     """Read where a job's output is. A record of an older agent has no start: the output is not known then."""
     path, start = record.get("out"), record.get("out_start")
     return Output(path, start) if isinstance(path, str) and isinstance(start, int) else Output()
-
-
-# What is worth doing after each change, but not at the pace of those who make changes.
-
-
-class Debounced:
-    """`what` is done at once, and after that at most every `every_s` seconds: then for all that was wished since.
-    Without a running loop it is always done at once."""
-
-    def __init__(self, what: Callable[[], None], every_s: float) -> None:
-        self._what, self._every_s = what, every_s
-        self._rest: asyncio.TimerHandle | None = None
-        self._is_wished = False
-
-    def wish(self) -> None:
-        """Do it now, or when it is time again."""
-        if self._rest is not None:
-            self._is_wished = True
-            return
-        self._do()
-
-    def now(self) -> None:
-        """Do what is wished and not done yet: the process is about to end."""
-        if self._rest is not None:
-            self._rest.cancel()
-            self._again()
-
-    def _do(self) -> None:
-        self._what()
-        try:
-            self._rest = asyncio.get_running_loop().call_later(self._every_s, self._again)
-        except RuntimeError:
-            self._rest = None
-
-    def _again(self) -> None:
-        self._rest = None
-        if self._is_wished:
-            self._is_wished = False
-            self._do()
 
 
 class OptedNews:
