@@ -137,7 +137,7 @@ def _desk(
         briefing=Briefing(folders, past, Threads(_FOLDER_THREADS), warning=lambda: link.warning),
         exits=Exits(node, link, clock),
         elastic=runs,
-        signs=JobLogs(opted, Threads(_OUTPUT_THREADS)),
+        signs=JobLogs(opted, lambda: Threads(_OUTPUT_THREADS)),
         make_room=room,
     )
 
