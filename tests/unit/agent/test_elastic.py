@@ -46,6 +46,8 @@ class Bench:
     words: int = 1
     resolves: bool = True
     answers: threading.Event | None = None
+    hangs: dict[int, threading.Event] = field(default_factory=dict)
+    """Users in whose folders nothing answers until then."""
 
     def __post_init__(self) -> None:
         self.here[J7] = Base(uid=self.uid, nodes=2, host=N1)
@@ -60,7 +62,7 @@ class Bench:
             start=self,
             folder=lambda job: self.folder / str(job),
             path=self.folder / "elastic.json",
-            threads=Threads(4),
+            threads=lambda: Threads(4),
             look_every_s=0.0,
         )
 
@@ -75,6 +77,8 @@ class Bench:
 
     def coordinate(self, place: Place, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None:
         assert (nodes, sizes, grace_s) == (2, (2, 3, 4), 30)
+        if place.uid in self.hangs:
+            self.hangs[place.uid].wait(FACT_S)
         self.coordinators.append(place)
         if self.fails:
             raise Retryable(self.fails)
@@ -177,6 +181,24 @@ def test_a_job_of_another_user_is_no_run(bench: Bench) -> None:
     bench.begun(8)
     asyncio.run(turns(bench, lambda: bench.coordinators))
     assert {place.run for place in bench.coordinators} == {8}
+
+
+def test_what_hangs_in_one_users_folders_holds_up_no_other_users_run(bench: Bench) -> None:
+    bad, let_go = bench.uid + 1, threading.Event()
+    bench.hangs = {bad: let_go}
+
+    async def scene() -> None:
+        for job in range(10, 10 + MAX_OF_USER):
+            bench.here[JobId(job)] = Base(uid=bad, nodes=2, host=N1)
+            await bench.begin(job, uid=bad)
+        await bench.begin()
+        await turns(bench, lambda: bench.coordinators)
+
+    try:
+        asyncio.run(scene())
+        assert [place.uid for place in bench.coordinators] == [bench.uid]
+    finally:
+        let_go.set()
 
 
 def test_of_one_user_so_many_runs_are_known(bench: Bench) -> None:
