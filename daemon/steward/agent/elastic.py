@@ -108,7 +108,7 @@ class Elastic:
         """Each user has `threads` of his own: what is done in his folders may hang."""
         self._node, self._address, self._head, self._bases, self._start = node, address, head, bases, start
         self._folder, self._path = folder, path
-        self._threads, self._of_user = threads(), PerUser(threads)
+        self._threads, self._of_user, self._dials = threads(), PerUser(threads), PerUser(threads)
         self._runs: dict[JobId, _Run] = {}
         self._look_every_s = look_every_s
         self._tasks: set[asyncio.Task[None]] = set()
@@ -329,7 +329,7 @@ class Elastic:
     def _know(self, opted: OptedIn, port: int, token: str) -> _Run:
         folder = self._folder(opted.job) / "elastic"
         place = Place(run=opted.job, uid=opted.uid, folder=folder, port=port, token=token)
-        line = ElasticLine(place, lambda word: self._hear_word(run, word))
+        line = ElasticLine(place, lambda word: self._hear_word(run, word), self._dials.of(opted.uid))
         run = self._runs[opted.job] = _Run(opted=opted, place=place, line=line)
         return run
 
