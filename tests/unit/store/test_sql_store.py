@@ -215,6 +215,21 @@ def test_a_clock_that_was_ahead_does_not_stop_the_pruning(tmp_path: Path, ahead_
         assert connection.exec_driver_sql("SELECT count(*) FROM journal").scalar() <= 31  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(("back_s", "is_known"), [(60.0, True), (DAY, False)])
+def test_an_outcome_of_a_clock_that_was_far_ahead_does_not_count_for_ever(
+    tmp_path: Path, back_s: float, is_known: bool
+) -> None:
+    clock = [1_700_000_000.0 + back_s]
+    store = SqlStore(open_engine(sqlite_url(tmp_path / "steward.db")), now=lambda: clock[0])
+    action = AllowRequeue(key=Key("k"), why=Why(rule="r", text="t"), job=JobId(1))
+    for key, error in (("bad", "refused"), ("good", "")):
+        store.commit(Memory(), [replace(action, key=Key(key))], [])
+        store.record_outcomes({Key(key): error}, clock[0])
+    clock[0] -= back_s
+    assert bool(store.failures()) == is_known
+    assert bool(store.done("AllowRequeue")) == is_known
+
+
 def test_many_rows_of_a_clock_that_was_ahead_are_no_wall(tmp_path: Path) -> None:
     clock = [4_000_000_000.0]
     engine = open_engine(sqlite_url(tmp_path / "steward.db"))

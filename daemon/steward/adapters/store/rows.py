@@ -116,19 +116,19 @@ def record_outcomes(connection: Connection, errors: Mapping[Key, str], at: float
             connection.execute(change, found)
 
 
-def failures(connection: Connection, *, since: float) -> dict[str, str]:
+def failures(connection: Connection, *, since: float, until: float) -> dict[str, str]:
     """key -> error of the keys whose newest outcome is one: of thousands of outcomes few are failures."""
-    table, is_young = journal_table, journal_table.c.outcome_at >= since
+    table, is_young = journal_table, journal_table.c.outcome_at.between(since, until)
     ever = select(table.c.key).where(is_young, table.c.error != "")
     newest = select(func.max(table.c.seq)).where(is_young, table.c.key.in_(ever)).group_by(table.c.key)
     query = select(table.c.key, table.c.error).where(table.c.seq.in_(newest), table.c.error != "")
     return dict(connection.execute(query).all())
 
 
-def keys_done(connection: Connection, kind: str, *, since: float) -> frozenset[str]:
+def keys_done(connection: Connection, kind: str, *, since: float, until: float) -> frozenset[str]:
     """Keys of a kind whose newest outcome was success."""
     table = journal_table
-    query = select(table.c.key, table.c.error).where(table.c.outcome_at >= since, table.c.kind == kind)
+    query = select(table.c.key, table.c.error).where(table.c.outcome_at.between(since, until), table.c.kind == kind)
     last = dict(connection.execute(query.order_by(table.c.seq)).all())
     return frozenset(key for key, error in last.items() if not error)
 

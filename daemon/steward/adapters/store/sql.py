@@ -27,6 +27,7 @@ from steward.policy.job.ledger import Line, changed_lines, key_of
 from steward.ports import LedgerQuery, Permanent, Retryable
 
 _FAILURES_S = 3600.0
+"""Outcomes count for so long. One that lies further ahead than that is of a clock that was wrong."""
 _KEEP_S = 30 * 86400.0
 _KEEP_LEDGER_S = 400 * 86400.0
 _PRUNE_EVERY_S = 600.0
@@ -79,11 +80,13 @@ class SqlStore:
 
     def failures(self) -> Mapping[str, str]:
         with self._transaction() as connection:
-            return rows.failures(connection, since=self._now() - _FAILURES_S)
+            now = self._now()
+            return rows.failures(connection, since=now - _FAILURES_S, until=now + _FAILURES_S)
 
     def done(self, kind: str) -> frozenset[str]:
         with self._transaction() as connection:
-            return rows.keys_done(connection, kind, since=self._now() - _FAILURES_S)
+            now = self._now()
+            return rows.keys_done(connection, kind, since=now - _FAILURES_S, until=now + _FAILURES_S)
 
     def ledger(self, wanted: LedgerQuery) -> list[Line]:
         with self._transaction() as connection:
