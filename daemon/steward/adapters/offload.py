@@ -104,6 +104,19 @@ class Threads:
             raise Retryable(f"{name}: no answer within {timeout_s:g} s") from None
 
 
+class PerUser:
+    """Threads for each user: what he makes hang holds up nobody else. Kept for good, as a hung call keeps its place."""
+
+    def __init__(self, threads: Callable[[], Threads]) -> None:
+        self._threads = threads
+        self._of: dict[int, Threads] = {}
+
+    def of(self, uid: int) -> Threads:
+        if uid not in self._of:
+            self._of[uid] = self._threads()
+        return self._of[uid]
+
+
 class _Call(Generic[T]):
     """One call: runs in a thread, reports to its loop, and frees its place when it has really ended."""
 

@@ -55,6 +55,18 @@ class Failed(Retryable):
         self.completed = completed
 
 
+Child = subprocess.Popen[bytes]
+
+
+class Left(Failed):
+    """A program was killed, hangs in the kernel all the same, and is left behind: `child` is to be collected with
+    `end`."""
+
+    def __init__(self, message: str, child: Child) -> None:
+        super().__init__(message)
+        self.child = child
+
+
 def run(
     argv: Sequence[str],
     *,
@@ -64,12 +76,13 @@ def run(
     cwd: Path | None = None,
     max_bytes: int = MAX_BYTES,
     check: bool = True,
+    patience_s: float | None = None,
 ) -> Completed:
     """Run a program to its end, in a process group of its own of which nothing is left afterwards.
 
     `env` is laid over our own environment; `cwd` is where it runs (None: where we do). Each output is cut at
     `max_bytes`. Raises Failed (a Retryable) when it cannot be started, when `timeout_s` is over, or, with `check`, when
-    its status is not zero.
+    its status is not zero; Left when it is still there `patience_s` after it was killed (None: that is waited for).
     """
     started = time.monotonic()
     try:
@@ -86,11 +99,14 @@ def run(
     except (OSError, ValueError) as error:
         raise Failed(f"cannot start `{show(' '.join(argv))}`: {error}") from error
     talk = _Talk(child, input or b"", max_bytes)
-    with child:
-        try:
-            ended = talk.until(started + timeout_s)
-        finally:
-            _kill_group(child)
+    try:
+        ended = talk.until(started + timeout_s)
+    finally:
+        _kill_group(child)
+        is_gone = _ends_within(child, patience_s)
+        _close_pipes(child)
+    if not is_gone:
+        raise Left(f"no end within {timeout_s:g} s, hangs in the kernel: `{show(' '.join(argv))}`", child)
     seconds = time.monotonic() - started
     done = Completed(
         argv=tuple(argv),
@@ -105,9 +121,6 @@ def run(
     if check and done.returncode != 0:
         raise Failed(done.line(), done)
     return done
-
-
-Child = subprocess.Popen[bytes]
 
 
 def begin(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Child:
@@ -177,12 +190,18 @@ def run_to_file(
     raise Failed(f"no end within {timeout_s:g} s, killed: `{show(' '.join(argv))}`")
 
 
-def _ends_within(child: subprocess.Popen[bytes], seconds: float) -> bool:
+def _ends_within(child: subprocess.Popen[bytes], seconds: float | None) -> bool:
     try:
-        child.wait(max(seconds, 0.0))
+        child.wait(None if seconds is None else max(seconds, 0.0))
     except subprocess.TimeoutExpired:
         return False
     return True
+
+
+def _close_pipes(child: subprocess.Popen[bytes]) -> None:
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            pipe.close()
 
 
 def _end_group(child: subprocess.Popen[bytes]) -> None:

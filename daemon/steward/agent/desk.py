@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from steward.adapters.wire.frames import Frame
@@ -11,7 +11,7 @@ from steward.adapters.wire.job_messages import ask_frame
 from steward.adapters.wire.messages import opted_frame, withdraw_frame
 from steward.adapters.wire.shimline import OK, AskLine, ExitLine, LogLine, OptedLine, answer_line, ok_line
 from steward.agent.exits import Exits
-from steward.agent.opted import OptedBook, Output
+from steward.agent.opted import TELL_EVERY_S, OptedBook, OptedNews, Output
 from steward.agent.owners import JobsLook, Owners
 from steward.model.ask import MAX_SIGNS, Answer, Ask, AskKind, OptedIn
 from steward.model.health import Incarnation
@@ -106,6 +106,7 @@ class Desk:
         signs: Signs = no_signs,
         make_room: Room = no_room,
         own_look_every_s: float = OWN_LOOK_EVERY_S,
+        tell_every_s: float = TELL_EVERY_S,
     ) -> None:
         self._node = node
         self._clock = clock
@@ -113,6 +114,7 @@ class Desk:
         self._opted = opted
         self._own_look = own_look
         self._owners = Owners(node, opted, own_look)
+        self._news = OptedNews(opted, self._tell_opted, tell_every_s)
         self._hold_head_absent_s = hold_head_absent_s
         self._trusted = trusted
         self._briefing = briefing
@@ -172,8 +174,7 @@ class Desk:
             job=line.job, uid=line.uid, mode=line.mode, restart=line.restart, at=self._clock.now(), elastic=line.elastic
         )
         if self._opted.add(opted, sure=sure):
-            log.info("opted job=%d uid=%d mode=%s restart=%d", line.job, line.uid, line.mode.text, line.restart)
-            self._head.post(opted_frame([opted]))
+            self._news.add(opted, sure=sure)
         if sure and line.step is not None and line.mode.on:
             within_s = LATER_ROOM_S if line.has_past else ROOM_S
             await self._make_room(line.job, line.step, line.uid, within_s)
@@ -190,6 +191,11 @@ class Desk:
             self._elastic.give_up(opted)
             raise
         return ok_line({**words, **run})
+
+    def _tell_opted(self, words: Sequence[OptedIn]) -> None:
+        for one in words:
+            log.info("opted job=%d uid=%d mode=%s restart=%d", one.job, one.uid, one.mode.text, one.restart)
+        self._head.post(opted_frame(words))
 
     def _note_out(self, line: LogLine, opted: OptedIn | None) -> None:
         if opted is not None:

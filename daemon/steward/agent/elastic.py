@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from steward.adapters.node.elastic_start import Place, free_port
 from steward.adapters.node.jobs_here import Base
-from steward.adapters.offload import Threads
+from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.elastic_messages import (
     Resize,
     Submit,
@@ -102,11 +102,13 @@ class Elastic:
         start: Start,
         folder: Callable[[JobId], Path],
         path: Path,
-        threads: Threads,
+        threads: Callable[[], Threads],
         look_every_s: float = LOOK_EVERY_S,
     ) -> None:
+        """Each user has `threads` of his own: what is done in his folders may hang."""
         self._node, self._address, self._head, self._bases, self._start = node, address, head, bases, start
-        self._folder, self._path, self._threads = folder, path, threads
+        self._folder, self._path = folder, path
+        self._threads, self._of_user, self._dials = threads(), PerUser(threads), PerUser(threads)
         self._runs: dict[JobId, _Run] = {}
         self._look_every_s = look_every_s
         self._tasks: set[asyncio.Task[None]] = set()
@@ -277,7 +279,7 @@ class Elastic:
     async def _done(self, what: Callable[[], None], run: _Run, name: str, token: str) -> None:
         run.starting = run.starting or not token
         try:
-            await self._threads.call(what, name=name, timeout_s=_ORDER_S)
+            await self._of_user.of(run.place.uid).call(what, name=name, timeout_s=_ORDER_S)
         except (PortError, OSError) as error:
             log.warning("elastic run=%d %s failed why=%r", run.opted.job, name, str(error)[:400])
             if token:
@@ -327,7 +329,7 @@ class Elastic:
     def _know(self, opted: OptedIn, port: int, token: str) -> _Run:
         folder = self._folder(opted.job) / "elastic"
         place = Place(run=opted.job, uid=opted.uid, folder=folder, port=port, token=token)
-        line = ElasticLine(place, lambda word: self._hear_word(run, word))
+        line = ElasticLine(place, lambda word: self._hear_word(run, word), self._dials.of(opted.uid))
         run = self._runs[opted.job] = _Run(opted=opted, place=place, line=line)
         return run
 

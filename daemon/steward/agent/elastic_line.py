@@ -13,6 +13,7 @@ from typing import Any
 
 from steward.adapters import proc
 from steward.adapters.node.elastic_start import Place, peer_uid
+from steward.adapters.offload import Threads
 from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.codec import text, whole
 from steward.adapters.wire.frames import Malformed
@@ -31,8 +32,8 @@ Heard = Callable[[Mapping[str, Any]], None]
 
 
 class ElasticLine:
-    def __init__(self, place: Place, heard: Heard) -> None:
-        self._place, self._heard = place, heard
+    def __init__(self, place: Place, heard: Heard, threads: Threads) -> None:
+        self._place, self._heard, self._threads = place, heard, threads
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
         self._process: proc.Process | None = None
@@ -44,9 +45,9 @@ class ElasticLine:
     async def open(self) -> bool:
         """False where nobody of the run's user listens."""
         try:
-            async with asyncio.timeout(_DIAL_S):
-                reader, writer = await asyncio.open_unix_connection(self._place.socket, limit=MAX_LINE)
-        except (OSError, TimeoutError, ValueError):
+            dialled = await self._threads.call(self._place.dial, name="coordinator", timeout_s=_DIAL_S)
+            reader, writer = await asyncio.open_unix_connection(sock=dialled, limit=MAX_LINE)
+        except (OSError, PortError, ValueError):
             return False
         pid, uid = peer_uid(writer.get_extra_info("socket"))
         if uid != self._place.uid:

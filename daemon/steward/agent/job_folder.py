@@ -87,9 +87,10 @@ def _is_job(name: str) -> bool:
 
 
 def _is_of(folder: "os.PathLike[str]", uid: int) -> bool:
-    """One look each: a user may have hundreds."""
+    """One look each: a user may have hundreds. What cannot be looked at is nobody's: a user may mount a file system
+    over his folder that does not let even root in."""
     try:
         seen = os.lstat(folder)
-    except FileNotFoundError:
+    except OSError:
         return False
     return stat.S_ISDIR(seen.st_mode) and seen.st_uid == uid

@@ -3,13 +3,15 @@
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from steward.adapters.node.job_activity import Used
 from steward.adapters.node.job_look import Look, Stamp, Told
-from steward.adapters.offload import Threads
+from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_JOBS, progress_frame
 from steward.agent.opted import OptedBook
@@ -150,7 +152,8 @@ class JobWatch:
         self, *, node: NodeName, opted: OptedBook, eyes: Eyes, head: Head, clock: Clock, threads: Callable[[], Threads]
     ) -> None:
         self._node, self._opted, self._eyes, self._head, self._clock = node, opted, eyes, head, clock
-        self._threads = {name: threads() for name in EVERY_S}
+        self._threads = {name: threads() for name in ("told", "used")}
+        self._of_user = PerUser(threads)
         self._began = clock.now()
         self._watched: dict[JobId, _Watched] = {}
         self._activity = Activity()
@@ -192,9 +195,28 @@ class JobWatch:
                 self._watched[job] = _Watched(opted=opted, is_new=opted.at >= self._began, found=empty)
 
     async def _blocking(self, name: str) -> None:
-        look = {"told": self._read, "used": self._measure, "checkpoint": self._stat}[name]
+        if name == "checkpoint":
+            await self._look_at_checkpoints()
+            return
+        look = {"told": self._read, "used": self._measure}[name]
+        await self._call(self._threads[name], look, name)
+
+    async def _look_at_checkpoints(self) -> None:
+        """Of each user apart: his files may hang."""
+        of_user: defaultdict[int, list[_Watched]] = defaultdict(list)
+        for one in self._watched.values():
+            if one.opted.mode.checkpoint and one.opted.job in self._here:
+                of_user[one.opted.uid].append(one)
+        await asyncio.gather(
+            *(
+                self._call(self._of_user.of(uid), partial(self._stat, jobs), f"checkpoint of {uid}")
+                for uid, jobs in of_user.items()
+            )
+        )
+
+    async def _call(self, threads: Threads, look: Callable[[], None], name: str) -> None:
         try:
-            await self._threads[name].call(look, name=f"jobs: {name}", timeout_s=_TIMEOUT_S)
+            await threads.call(look, name=f"jobs: {name}", timeout_s=_TIMEOUT_S)
         except (PortError, OSError) as error:
             log.info("jobs not looked at what=%s why=%r", name, str(error))
 
@@ -224,8 +246,8 @@ class JobWatch:
         self._here = frozenset(used.cpu_s)
         self._activity.note(now, used, self._eyes.gpus_busy() if used.cpu_s else None)
 
-    def _stat(self) -> None:
-        for one in [one for one in self._watched.values() if one.opted.mode.checkpoint and one.opted.job in self._here]:
+    def _stat(self, jobs: Sequence[_Watched]) -> None:
+        for one in jobs:
             path = one.opted.mode.checkpoint
             try:
                 newest = self._eyes.newest(path, one.opted.uid)

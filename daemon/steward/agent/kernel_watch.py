@@ -12,6 +12,7 @@ from steward.adapters.node.kmsg import Batch, KernelLog, Line, open_log
 from steward.adapters.node.mender import same_gpu
 from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.messages import finding_of, finding_record
+from steward.agent.debounced import Debounced
 from steward.checks.check import Verdict, said_of
 from steward.checks.kernel_events import Kept, related, remember
 from steward.checks.kernel_log import FAMILY, judge, with_limits
@@ -27,6 +28,9 @@ _CATCH_UP_BATCHES = 16
 _REST = 4.0
 """A flood of lines gets a fifth of a core and no more: so many times as long as a batch took, nothing is read. Lines
 that the kernel throws away meanwhile are noticed, and every check looks again."""
+CALM_S = 60.0
+"""In a flood lines are lost all the time: every check looks again at once, and then at most this often, the last time
+when it is over. So long after the last loss it is told."""
 
 
 def _open(path: Path, clock: Clock, position: int | None, inode: int) -> KernelLog:
@@ -45,6 +49,7 @@ class KernelWatch:
         clock: Clock,
         limits: Limits | None = None,
         opens: Callable[[Path, Clock, int | None, int], KernelLog] = _open,
+        calm_s: float = CALM_S,
     ) -> None:
         self._opens = opens
         self._limits = limits or Limits()
@@ -54,6 +59,9 @@ class KernelWatch:
         self._clock = clock
         self._source: KernelLog | None = None
         self._look_again: Callable[[], None] = lambda: None
+        self._calm_s = calm_s
+        self._looks = Debounced(lambda: self._look_again(), calm_s)
+        self._lost_at = float("-inf")
         self._trouble = ""
         self._since = clock.now()
         self._position: int | None = None
@@ -113,7 +121,11 @@ class KernelWatch:
                         changed()
                     await asyncio.sleep(_REST * (time.thread_time() - began))
                     began = time.thread_time()
-                await source.wait()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._calm_s):
+                        await source.wait()
+                if self._say(self._loss()):
+                    changed()
         finally:
             self._source = None
             source.close()
@@ -123,7 +135,8 @@ class KernelWatch:
         reads that."""
         self._position, self._inode = batch.position, batch.inode
         if batch.lost:
-            self._look_again()
+            self._lost_at = time.monotonic()
+            self._looks.wish()
         before = self._events
         for line in batch.lines:
             self._note(line)
@@ -133,7 +146,11 @@ class KernelWatch:
                 log.warning("kernel check=%s text=%r", event.check, event.verdict.text)
         if is_news or abs(self._clock.now() - self._saved_at) > _SAVE_EVERY_S:
             self._save()
-        return self._say("lines were lost: the kernel wrote faster than we read" if batch.lost else "") or is_news
+        return self._say(self._loss()) or is_news
+
+    def _loss(self) -> str:
+        is_calm = time.monotonic() >= self._lost_at + self._calm_s
+        return "" if is_calm else "lines were lost: the kernel wrote faster than we read"
 
     def _note(self, line: Line) -> None:
         sign = judge(line.text)

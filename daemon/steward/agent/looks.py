@@ -9,7 +9,7 @@ from steward.adapters.node import as_user, job_activity, job_look
 from steward.adapters.node.job_activity import Used
 from steward.adapters.node.job_look import Look, Stamp
 from steward.adapters.node.jobs_here import Base, JobsHere
-from steward.adapters.offload import Threads
+from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.order_messages import LookOrder, looked_frame
 from steward.agent.job_folder import PROGRESS, JobFolders
@@ -128,16 +128,18 @@ class Files(Protocol):
 
 
 class JobLogs:
-    """`__call__` raises Retryable where the output cannot be read in time; of a job without a path nothing is known."""
+    """`__call__` raises Retryable where the output cannot be read in time; of a job without a path nothing is known.
+    Each user has `threads` of his own: a file that hangs holds up no other user's."""
 
-    def __init__(self, opted: OptedBook, threads: Threads, files: Files = as_user) -> None:
-        self._opted, self._files, self._threads = opted, files, threads
+    def __init__(self, opted: OptedBook, threads: Callable[[], Threads], files: Files = as_user) -> None:
+        self._opted, self._files = opted, files
+        self._threads = PerUser(threads)
 
     async def __call__(self, job: JobId, uid: int) -> tuple[LogSign, ...]:
         out = self._opted.out_of(job, uid)
         if not out.path.startswith("/"):
             return ()
-        found = await self._threads.call(
+        found = await self._threads.of(uid).call(
             lambda: signs_in(self._read(out, uid)), name=f"output of {job}", timeout_s=_READ_S
         )
         log.info("output read job=%d signs=%s", job, ",".join(sign.sign for sign in found) or "none")

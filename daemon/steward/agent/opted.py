@@ -1,16 +1,17 @@
 """The opted-in jobs that this node's slurmstepds and their users told of; kept in a file, so that an agent's restart
 forgets none."""
 
-import asyncio
 import logging
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.messages import MAX_OPTED, opted_of, opted_record
+from steward.agent.debounced import Debounced
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId
 from steward.ports import PortError
@@ -23,6 +24,8 @@ CLAIMS = 32
 YOUNG_S = 600.0
 SAVE_EVERY_S = 0.5
 """A user can change the book as often as he likes. What an agent that is killed did not write yet, the head knows."""
+TELL_EVERY_S = 0.5
+"""Nor does the head hear of it as often as he likes."""
 
 _Key = tuple[JobId, int]
 
@@ -198,40 +201,27 @@ def _output_of(record: dict[str, Any]) -> Output:
     return Output(path, start) if isinstance(path, str) and isinstance(start, int) else Output()
 
 
-# What is worth doing after each change, but not at the pace of those who make changes.
+class OptedNews:
+    """New words of a book on their way to the head. What is sure goes at once. Of what only its user says the first
+    does, and the rest as it stands `every_s` seconds later: nobody makes the head work at his pace."""
 
+    def __init__(self, book: OptedBook, tell: Callable[[Sequence[OptedIn]], None], every_s: float) -> None:
+        self._book, self._tell, self._every_s = book, tell, every_s
+        self._jobs: defaultdict[int, dict[JobId, None]] = defaultdict(dict)
+        self._pace: dict[int, Debounced] = {}
 
-class Debounced:
-    """`what` is done at once, and after that at most every `every_s` seconds: then for all that was wished since.
-    Without a running loop it is always done at once."""
-
-    def __init__(self, what: Callable[[], None], every_s: float) -> None:
-        self._what, self._every_s = what, every_s
-        self._rest: asyncio.TimerHandle | None = None
-        self._is_wished = False
-
-    def wish(self) -> None:
-        """Do it now, or when it is time again."""
-        if self._rest is not None:
-            self._is_wished = True
+    def add(self, opted: OptedIn, *, sure: bool) -> None:
+        """The book knows it already."""
+        uid = opted.uid
+        if sure:
+            self._tell([opted])
             return
-        self._do()
+        self._jobs[uid][opted.job] = None
+        if uid not in self._pace:
+            self._pace[uid] = Debounced(partial(self._flush, uid), self._every_s)
+        self._pace[uid].wish()
 
-    def now(self) -> None:
-        """Do what is wished and not done yet: the process is about to end."""
-        if self._rest is not None:
-            self._rest.cancel()
-            self._again()
-
-    def _do(self) -> None:
-        self._what()
-        try:
-            self._rest = asyncio.get_running_loop().call_later(self._every_s, self._again)
-        except RuntimeError:
-            self._rest = None
-
-    def _again(self) -> None:
-        self._rest = None
-        if self._is_wished:
-            self._is_wished = False
-            self._do()
+    def _flush(self, uid: int) -> None:
+        words = [self._book.by(job, uid) for job in self._jobs.pop(uid, ())]
+        if known := [one for one in words if one is not None]:
+            self._tell(known)

@@ -64,6 +64,7 @@ _LOOK_THREADS = 4
 _STACKS_THREADS = 2
 _OUTPUT_THREADS = 4
 _FOLDER_THREADS = 4
+_ELASTIC_THREADS = 4
 _PEER_THREADS = 4
 
 
@@ -137,7 +138,7 @@ def _desk(
         briefing=Briefing(folders, past, Threads(_FOLDER_THREADS), warning=lambda: link.warning),
         exits=Exits(node, link, clock),
         elastic=runs,
-        signs=JobLogs(opted, Threads(_OUTPUT_THREADS)),
+        signs=JobLogs(opted, lambda: Threads(_OUTPUT_THREADS)),
         make_room=room,
     )
 
@@ -149,9 +150,16 @@ def _letting_go(config: AgentConfig, node: NodeName, link: Link, opted: OptedBoo
 
 def _elastic(config: AgentConfig, node: NodeName, link: Link, slurm: SlurmLook, folders: JobFolders) -> Elastic:
     start, path = ElasticStarter(str(config.cluster.slurm_conf or "")), config.agent.state_dir / f"elastic-{node}.json"
-    way, folder, threads = partial(address_towards, *config.head_address), folders.folder, Threads(4)
+    way = partial(address_towards, *config.head_address)
     return Elastic(
-        node=node, address=way, head=link, bases=slurm, start=start, folder=folder, path=path, threads=threads
+        node=node,
+        address=way,
+        head=link,
+        bases=slurm,
+        start=start,
+        folder=folders.folder,
+        path=path,
+        threads=lambda: Threads(_ELASTIC_THREADS),
     )
 
 

@@ -4,24 +4,30 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from steward.model.ask import Ask, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
 from steward.ports import Stale
 
 L = TypeVar("L")
+K = TypeVar("K")
+E = TypeVar("E")
 
 MAX_ASKS_PER_NODE = 512
 MAX_ASKS_OF_USER = 64
 """On one node: the asks of one user leave room for those of the others."""
 MAX_OPTED = 200_000
+MAX_OPTED_OF_NODE = 256
+"""As many as an agent keeps."""
 MAX_TOLD_BY = 8
 """So many nodes are known to have told of a job: all of a large one do."""
 _OPTED_KEPT_S = 600.0
 
 _Word = tuple[JobId, int, str, int]
 """Job, user, mode, run."""
+_Claim = tuple[JobId, int]
+"""Job and user: of each a node says one thing at a time."""
 
 
 class Asks(Generic[L]):
@@ -95,13 +101,17 @@ class Opted:
     """Jobs that opted in, in the words of each user who called it his, with the nodes that told of each. Thread-safe.
 
     On a node where a job is not known any user may call it his own, and a node may lie: that must not hide its owner's
-    word. When the book is full, the oldest that only one node told of goes first, of the node that told most."""
+    word. What a node says of a user's job takes the place of what it said of it before; of a node that says too much,
+    the oldest of the user with the most goes. When the book is full, the oldest that only one node told of goes first,
+    of the node that told most."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._words: dict[_Word, OptedIn] = {}
         self._shares: defaultdict[NodeName | None, dict[_Word, None]] = defaultdict(dict)
         """The words that each node alone told; None: those that several told."""
+        self._says: defaultdict[NodeName, dict[_Claim, _Word]] = defaultdict(dict)
+        """What each node says now, the longest known first."""
 
     def all(self) -> tuple[OptedIn, ...]:
         with self._lock:
@@ -111,19 +121,41 @@ class Opted:
         """False when it says nothing new."""
         with self._lock:
             word = (opted.job, opted.uid, opted.mode.text, opted.restart)
+            taken_back = [self._take_back(node, word) for node in opted.told_by]
             known = self._words.get(word)
             if known is not None:
                 told_by = known.told_by | opted.told_by
                 if told_by == known.told_by or len(told_by) > MAX_TOLD_BY:
-                    return False
-                self._remove(word)
+                    return any(taken_back)
                 opted = replace(known, told_by=told_by)
-            self._words[word] = opted
-            self._shares[_share(opted)][word] = None
+            self._put(word, opted)
+            for node in opted.told_by:
+                self._make_room(node)
             if len(self._words) > MAX_OPTED:
                 fullest = max(self._shares.values(), key=lambda words: len(words))
                 self._remove(next(iter(fullest)))
             return True
+
+    def _take_back(self, node: NodeName, word: _Word) -> bool:
+        """Whether the node said another word on the same."""
+        said = self._says[node].get(word[:2]) if node in self._says else None
+        if said is None or said == word:
+            return False
+        self._unsay(node, said)
+        return True
+
+    def _make_room(self, node: NodeName) -> None:
+        said = self._says[node]
+        if len(said) > MAX_OPTED_OF_NODE:
+            crowd = Counter(uid for _, uid in said).most_common(1)[0][0]
+            self._unsay(node, next(word for (_, uid), word in said.items() if uid == crowd))
+
+    def _unsay(self, node: NodeName, word: _Word) -> None:
+        known = self._words[word]
+        if known.told_by == {node}:
+            self._remove(word)
+        else:
+            self._put(word, replace(known, told_by=known.told_by - {node}))
 
     def forget(self, known: Collection[JobId], now: float) -> None:
         """Drop what was told a while ago of jobs that Slurm does not know (any more)."""
@@ -132,11 +164,25 @@ class Opted:
                 if opted.job not in known and opted.at < now - _OPTED_KEPT_S:
                     self._remove(word)
 
+    def _put(self, word: _Word, opted: OptedIn) -> None:
+        if word in self._words:
+            self._remove(word)
+        self._words[word] = opted
+        self._shares[_share(opted)][word] = None
+        for node in opted.told_by:
+            self._says[node][word[:2]] = word
+
     def _remove(self, word: _Word) -> None:
-        share = _share(self._words.pop(word))
-        del self._shares[share][word]
-        if not self._shares[share]:
-            del self._shares[share]
+        opted = self._words.pop(word)
+        _drop(self._shares, _share(opted), word)
+        for node in opted.told_by:
+            _drop(self._says, node, word[:2])
+
+
+def _drop(books: dict[K, dict[E, Any]], book: K, entry: E) -> None:
+    del books[book][entry]
+    if not books[book]:
+        del books[book]
 
 
 def _share(opted: OptedIn) -> NodeName | None:

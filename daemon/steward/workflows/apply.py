@@ -1,7 +1,8 @@
 """Actions become calls of ports. Each is idempotent by its key: it may be tried again after any failure or crash.
 
-What is quick is done at once and in order. What may be slow (machines, the second witness) is done in a pool; its
-outcome rings the bell. An answer is a promise that what came before it was done: it is withheld when that failed.
+What is quick is done at once and in order. What may be slow (machines, the second witness) is done in the pool of its
+lane; its outcome rings the bell. An answer is a promise that what came before it was done: it is withheld when that
+failed.
 """
 
 import logging
@@ -19,14 +20,15 @@ from steward.model.observed import Observed
 from steward.model.outcome import ERROR, NOT_TRIED, REFUSED, RETRY, STALE, recorded
 from steward.model.subject import Subject
 from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
-from steward.workflows.effects import Batch, Breaks, Door, Ports, row_of, take_effect
+from steward.workflows.effects import Batch, Breaks, Door, Lane, Ports, row_of, take_effect
 from steward.workflows.journal import Journal
 from steward.workflows.pool import Pool, Workers
 from steward.workflows.subject import kind_of, touched_by
 
 log = logging.getLogger(__name__)
 
-_SLOW_AT_ONCE = 8
+_AT_ONCE = {Lane.COMMENTS: 1, Lane.LIMITS: 4, Lane.LOOKS: 4, Lane.MACHINES: 8, Lane.BACKUPS: 8}
+"""Nobody waits for a comment."""
 _ONE_OF_THEM = (STALE, REFUSED)
 """Slurm took none of a batch because of one or some of it: they are found by halves."""
 _TOO_SLOW_S = 5.0
@@ -125,7 +127,7 @@ class Applier:
         command took, seconds."""
         self._ports, self._journal = ports, journal
         self._changed, self._listing, self._ring = changed, listing, ring
-        self._pool, self._patient = workers or Pool(_SLOW_AT_ONCE, "slow"), workers or Pool(1, "patient")
+        self._pools = {lane: workers or Pool(size, lane.value) for lane, size in _AT_ONCE.items()}
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._under_way: set[Key] = set()
@@ -142,8 +144,9 @@ class Applier:
         while waiting:
             batch = waiting.popleft()
             first = batch[0]
-            if row_of(first).is_slow and not (isinstance(first, CommentJob) and first.job in leaving):
-                self._start(batch, seen)
+            lane = row_of(first).lane
+            if lane is not None and not (isinstance(first, CommentJob) and first.job in leaving):
+                self._start(self._pools[lane], batch, seen)
             elif refusal := kept.refusal(first):
                 ended += self._tell(batch, NOT_TRIED, refusal)
                 kept.note(batch, NOT_TRIED, 0.0)
@@ -166,13 +169,12 @@ class Applier:
             if row_of(batch[0]).shows_in_slurm:
                 self._changed(touched_by(batch, seen))
 
-    def _start(self, batch: Batch, seen: Observed) -> None:
-        """In the pool, but for those of which the same wish is under way."""
+    def _start(self, pool: Workers, batch: Batch, seen: Observed) -> None:
+        """In its pool, but for those of which the same wish is under way."""
         with self._lock:
             new = tuple(action for action in batch if action.key not in self._under_way)
             self._under_way.update(action.key for action in new)
         if new:
-            pool = self._patient if row_of(new[0]).can_wait else self._pool
             pool.submit(lambda: self._run_slow(new, seen))
 
     def _run_slow(self, batch: Batch, seen: Observed) -> None:

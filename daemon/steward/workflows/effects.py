@@ -106,6 +106,17 @@ class Door(Enum):
     MACHINES = "machines"
 
 
+class Lane(Enum):
+    """Where slow actions are done beside the cycle. Each lane has threads of its own: what hangs in one holds up no
+    other, least of all the look at a node that may be dead."""
+
+    COMMENTS = "comments"
+    LIMITS = "limits"
+    LOOKS = "looks"
+    MACHINES = "machines"
+    BACKUPS = "backups"
+
+
 class Breaks(Enum):
     """The promise to a shim that does not hold when the action failed."""
 
@@ -175,10 +186,10 @@ class Row:
     """`do(ports, action, call)` is the call, `action` the first of its batch; raises what the port raises.
 
     `nodes` are those that the action is about: order is kept for each node; None: nothing that comes after it may be
-    done before it. `groups_by`: actions of one type that say the same there are one call. `is_slow`: done in the pool,
-    its outcome rings the bell; `can_wait`: nobody waits for it, so one at a time. `reads`: the records that must be as
-    they were planned on. `touches`: those that are others afterwards (None: nobody can say which), the same as `reads`
-    unless said. `about`: the fields of a log line beside those that most actions have.
+    done before it. `groups_by`: actions of one type that say the same there are one call. `lane`: it may be slow, is
+    done beside the cycle there, and its outcome rings the bell. `reads`: the records that must be as they were planned
+    on. `touches`: those that are others afterwards (None: nobody can say which), the same as `reads` unless said.
+    `about`: the fields of a log line beside those that most actions have.
     """
 
     do: Callable[[Ports, Any, Call], object]
@@ -187,8 +198,7 @@ class Row:
     reads: Reads
     touches: Callable[[Any, Scene], Subject | None] | None = None
     groups_by: Callable[[Any], Hashable] | None = None
-    is_slow: bool = False
-    can_wait: bool = False
+    lane: Lane | None = None
     breaks: Breaks = Breaks.NOTHING
     about: Callable[[Any], Mapping[str, Any]] | None = None
 
@@ -311,8 +321,10 @@ def _by_agent(do: Do, *, nodes: OfAction = _one_node, reads: Reads = _node, **mo
     return Row(do=do, door=Door.AGENTS, nodes=nodes, reads=reads, **more)
 
 
-def _of_machine(do: Do, *, nodes: OfAction = _one_node, reads: Reads = _node, **more: Any) -> Row:
-    return Row(do=do, door=Door.MACHINES, nodes=nodes, reads=reads, is_slow=True, **more)
+def _of_machine(
+    do: Do, *, nodes: OfAction = _one_node, reads: Reads = _node, lane: Lane = Lane.MACHINES, **more: Any
+) -> Row:
+    return Row(do=do, door=Door.MACHINES, nodes=nodes, reads=reads, lane=lane, **more)
 
 
 def _in_slurm(do: Do, *, nodes: OfAction = _barrier, reads: Reads = _nothing, **more: Any) -> Row:
@@ -381,9 +393,9 @@ TABLE: Mapping[type[Action], Row] = {
     AllowRequeue: _on_job(lambda to, a, call: to.slurm.allow_requeue(a.job), reads=_record, breaks=Breaks.JOB),
     SignalJob: _on_job(lambda to, a, call: to.slurm.signal(a.job, a.signal), nodes=_no_node),
     CommentJob: _on_job(
-        lambda to, a, call: to.slurm.comment(a.job, a.text), reads=_record, nodes=_no_node, is_slow=True, can_wait=True
+        lambda to, a, call: to.slurm.comment(a.job, a.text), reads=_record, nodes=_no_node, lane=Lane.COMMENTS
     ),
-    ExtendLimit: _on_job(lambda to, a, call: to.slurm.extend(a.job, a.limit_s), is_slow=True),
+    ExtendLimit: _on_job(lambda to, a, call: to.slurm.extend(a.job, a.limit_s), lane=Lane.LIMITS),
     SetNice: _on_job(lambda to, a, call: to.slurm.set_nice(a.job, a.nice), reads=_record),
     MoveJob: _on_job(lambda to, a, call: to.accounts.move_job(a), reads=_record),
     MarkJob: _on_job(lambda to, a, call: to.accounts.mark_job(a), reads=_record),
@@ -409,7 +421,7 @@ TABLE: Mapping[type[Action], Row] = {
     CollectStacks: _by_agent(lambda to, a, call: to.agents.collect_stacks(a), nodes=_no_node, reads=_job, about=_count),
     MendNode: _by_agent(lambda to, a, call: to.agents.mend(a)),
     SetUpNode: _by_agent(lambda to, a, call: to.agents.set_up(a)),
-    ProbeNode: _by_agent(_look_at, reads=_nothing, groups_by=lambda a: (), is_slow=True),
+    ProbeNode: _by_agent(_look_at, reads=_nothing, groups_by=lambda a: (), lane=Lane.LOOKS),
     LaunchInstance: _of_machine(
         lambda to, a, call: to.machines.launch(a.slot, a.token),
         nodes=lambda a: frozenset({a.slot.node}),
@@ -418,7 +430,9 @@ TABLE: Mapping[type[Action], Row] = {
     ),
     TerminateInstance: _of_machine(lambda to, a, call: to.machines.terminate(a.instance)),
     RebootInstance: _of_machine(lambda to, a, call: to.machines.reboot(a.instance, a.token)),
-    BackUpNode: _of_machine(lambda to, a, call: to.site.back_up(a.node, a.instance, restore=a.restore)),
+    BackUpNode: _of_machine(
+        lambda to, a, call: to.site.back_up(a.node, a.instance, restore=a.restore), lane=Lane.BACKUPS
+    ),
     LookAtAlarms: _of_machine(
         _look_at_alarms, nodes=_no_node, reads=_nothing, about=lambda a: {"alarms": len(a.alarms)}
     ),

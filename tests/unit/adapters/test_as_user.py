@@ -2,14 +2,14 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 
 from steward.adapters.node import as_user
-from steward.adapters.process import Failed, run
+from steward.adapters.process import Failed, Left, begin, end, run
 from tests.fakes.until import FACT_S
 
 NOBODY = 65534
@@ -111,3 +111,25 @@ def test_of_an_output_only_what_came_since_is_read_unless_it_was_emptied(
     file = tmp_path / "out"
     file.write_text("0123456789")
     assert as_user.tail(str(file), os.geteuid(), max_bytes=most, timeout_s=FACT_S, start=start) == found
+
+
+def test_while_a_look_hangs_no_other_is_begun_as_that_user_and_those_as_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = os.geteuid(), 65534
+    child = begin(("sleep", "60"))
+
+    def hang(argv: Sequence[str], **more: object) -> None:
+        raise Left("hangs", child)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(as_user, "run", hang)
+        patch.setattr("steward.adapters.process._kill_group", lambda child: None)
+        with pytest.raises(Left):
+            as_user.newest("/fuse", other)
+        patch.setattr(as_user, "run", run)
+        with pytest.raises(Failed, match=f"a look at a file of uid {other} hangs in the kernel"):
+            as_user.newest("/", other)
+        assert as_user.newest(str(tmp_path), own) is None, "an empty folder"
+    assert end(child, FACT_S)
+    assert as_user.newest("/", other) is not None

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.process import Failed, run
+from steward.adapters import process
+from steward.adapters.process import Failed, Left, end, run
 from steward.ports import Retryable
 from tests.fakes.until import FACT_S, LIMITS_S, until
 
@@ -104,3 +105,14 @@ def test_variables_are_laid_over_our_own() -> None:
     done = run(["sh", "-c", 'echo $STEWARD_X; test -n "$PATH"'], timeout_s=FACT_S, env={"STEWARD_X": "y"})
 
     assert done.text == "y\n"
+
+
+def test_a_program_that_no_signal_ends_is_left_to_who_has_no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that hangs in the kernel."""
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "_kill_group", lambda child: None)
+        with pytest.raises(Left, match="hangs in the kernel") as left:
+            run(("sleep", "60"), timeout_s=0.1, patience_s=0.1)
+    assert not is_dead(left.value.child.pid)
+    assert end(left.value.child, FACT_S)
+    assert is_dead(left.value.child.pid)

@@ -8,8 +8,10 @@ import pytest
 
 from steward.model.ask import Answer, AskKind, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
+from steward.model.resume_mode import ResumeMode
 from tests.fakes.clock import FakeClock
 from tests.fakes.desk_bench import ASK, LOOK_S, MODE, NONE, OPTED, Scene, run
+from tests.fakes.until import comes_true
 
 
 @pytest.fixture
@@ -171,6 +173,29 @@ def test_root_may_speak_of_any_job(scene: Scene) -> None:
 
 async def _opt_in(scene: Scene) -> None:
     assert await scene.desk.serve(OPTED, 0) == b"steward/1 ok\n"
+
+
+def test_however_often_a_user_changes_his_word_the_head_hears_it_now_and_then_and_the_last_one(scene: Scene) -> None:
+    def modes() -> list[str]:
+        return [frame["opted"][0]["mode"] for frame in scene.head.told]
+
+    async def story() -> None:
+        for most in range(1, 301):
+            await scene.desk.serve(replace(OPTED, uid=1001, mode=ResumeMode.parse(f"1,max={most}")), 1001)
+        assert len(modes()) < 20
+        await comes_true("the last is told", lambda: modes()[-1] == "1,max=300")
+
+    run(story)
+
+
+def test_what_slurmstepd_says_reaches_the_head_at_once_beside_a_users_flood(scene: Scene) -> None:
+    async def story() -> None:
+        for job in (20, 21):
+            await scene.desk.serve(replace(OPTED, job=JobId(job)), 1000)
+        await scene.desk.serve(OPTED, 0)
+
+    run(story)
+    assert [frame["opted"][0]["job"] for frame in scene.head.told] == [20, 12]
 
 
 def test_the_head_hears_of_an_opted_job_once_not_with_each_of_its_steps(scene: Scene) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from steward.adapters.node import job_look
 from steward.adapters.node.elastic_start import Place
 from steward.adapters.node.jobs_here import Base, bases_of
 from steward.adapters.offload import Threads
@@ -18,6 +19,7 @@ from steward.adapters.wire.elastic_messages import Resize, Submit, elastic_order
 from steward.adapters.wire.frames import Malformed
 from steward.agent import elastic, elastic_line
 from steward.agent.elastic import MAX_OF_USER, UNTOLD, Elastic
+from steward.agent.elastic_line import ElasticLine
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
@@ -46,6 +48,8 @@ class Bench:
     words: int = 1
     resolves: bool = True
     answers: threading.Event | None = None
+    hangs: dict[int, threading.Event] = field(default_factory=dict)
+    """Users in whose folders nothing answers until then."""
 
     def __post_init__(self) -> None:
         self.here[J7] = Base(uid=self.uid, nodes=2, host=N1)
@@ -60,7 +64,7 @@ class Bench:
             start=self,
             folder=lambda job: self.folder / str(job),
             path=self.folder / "elastic.json",
-            threads=Threads(4),
+            threads=lambda: Threads(4),
             look_every_s=0.0,
         )
 
@@ -75,6 +79,8 @@ class Bench:
 
     def coordinate(self, place: Place, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None:
         assert (nodes, sizes, grace_s) == (2, (2, 3, 4), 30)
+        if place.uid in self.hangs:
+            self.hangs[place.uid].wait(FACT_S)
         self.coordinators.append(place)
         if self.fails:
             raise Retryable(self.fails)
@@ -177,6 +183,52 @@ def test_a_job_of_another_user_is_no_run(bench: Bench) -> None:
     bench.begun(8)
     asyncio.run(turns(bench, lambda: bench.coordinators))
     assert {place.run for place in bench.coordinators} == {8}
+
+
+def test_a_coordinator_is_found_through_no_link_and_no_other_mount(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link of the user's may lead where nobody answers: to follow it could stop the whole agent."""
+    place = Place(run=J7, uid=bench.uid, folder=bench.folder / "7" / "elastic", port=20_000, token="t")
+
+    def line() -> ElasticLine:
+        return ElasticLine(place, bench.heard.append, Threads(1))  # type: ignore[arg-type]
+
+    async def scene() -> None:
+        async with await bench.listen():
+            found = line()
+            assert await found.open()
+            found.close()
+            with monkeypatch.context() as patch:
+                patch.setattr(job_look, "_mount", lambda descriptor: str(descriptor))
+                assert not await line().open()
+            place.folder.rename(bench.folder / "elsewhere")
+            place.folder.symlink_to(bench.folder / "elsewhere")
+            assert not await line().open()
+            place.folder.unlink()
+            place.folder.mkdir()
+            (place.folder / "relay.sock").symlink_to(bench.folder / "elsewhere" / "relay.sock")
+            assert not await line().open()
+
+    asyncio.run(scene())
+
+
+def test_what_hangs_in_one_users_folders_holds_up_no_other_users_run(bench: Bench) -> None:
+    bad, let_go = bench.uid + 1, threading.Event()
+    bench.hangs = {bad: let_go}
+
+    async def scene() -> None:
+        for job in range(10, 10 + MAX_OF_USER):
+            bench.here[JobId(job)] = Base(uid=bad, nodes=2, host=N1)
+            await bench.begin(job, uid=bad)
+        await bench.begin()
+        await turns(bench, lambda: bench.coordinators)
+
+    try:
+        asyncio.run(scene())
+        assert [place.uid for place in bench.coordinators] == [bench.uid]
+    finally:
+        let_go.set()
 
 
 def test_of_one_user_so_many_runs_are_known(bench: Bench) -> None:

@@ -1,15 +1,24 @@
 """A user's worst in the folder of his job, and in folders that ought to be root's: root does nothing for him."""
 
+import asyncio
+import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from steward.adapters.node import job_look
+from steward.adapters.offload import Threads
 from steward.adapters.own_folder import make_own, remove_tree
+from steward.adapters.wire.shimline import OptedLine
+from steward.agent.briefing import Briefing, Past
 from steward.agent.job_folder import PROGRESS, STACKS, JobFolders
 from steward.model.ids import JobId
+from steward.model.resume_mode import ResumeMode
+from tests.fakes.agent_parts import FakeHead
+from tests.fakes.until import FACT_S
 
 JOB, USER = JobId(7), 65534
 DEEP = 3000
@@ -113,3 +122,22 @@ def test_a_removal_takes_a_link_and_not_what_it_points_to(tmp_path: Path) -> Non
     remove_tree(tmp_path / "nothing")
     assert not link.is_symlink()
     assert (real / "file").exists()
+
+
+def test_a_users_mount_over_his_folder_keeps_nobody_else_from_his_own(
+    folders: JobFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As FUSE: who did not mount it may not even look at it."""
+    mount, lstat = folders.make(JOB, USER), os.lstat
+
+    def refusing(path: "os.PathLike[str]", **more: Any) -> os.stat_result:
+        if os.fspath(path) == str(mount):
+            raise PermissionError(errno.EACCES, "Permission denied", str(mount))
+        return lstat(path, **more)
+
+    monkeypatch.setattr(os, "lstat", refusing)
+    others = Briefing(folders, Past(FakeHead()), Threads(1), folder_s=FACT_S)
+    line = OptedLine(job=JobId(8), uid=os.geteuid(), mode=ResumeMode.parse("1"), restart=0)
+    assert "progress_file" in asyncio.run(others.words(line))
+    assert folders.of_user(os.geteuid()) == {8}
+    assert folders.of_user(USER) == frozenset()

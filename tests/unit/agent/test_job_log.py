@@ -1,8 +1,9 @@
 """Whose output is read, which part of it, and that nothing of it holds anything up."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -13,6 +14,7 @@ from steward.model.ask import OptedIn
 from steward.model.ids import JobId
 from steward.model.resume_mode import ResumeMode
 from steward.ports import Retryable
+from tests.fakes.until import FACT_S
 
 J7 = JobId(7)
 
@@ -22,8 +24,11 @@ class FakeFiles:
     text: str = ""
     uid: int = -1
     refuses: bool = False
+    hangs: dict[int, Event] = field(default_factory=dict)
 
     def tail(self, path: str, uid: int, *, max_bytes: int, timeout_s: float, start: int) -> str:
+        if uid in self.hangs:
+            self.hangs[uid].wait(FACT_S)
         if self.refuses:
             raise Retryable("no end within 0.5 s")
         self.uid = uid
@@ -35,7 +40,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.files = FakeFiles()
         self.book = OptedBook(folder / "opted.json")
-        self.logs = JobLogs(self.book, Threads(1), self.files)
+        self.logs = JobLogs(self.book, lambda: Threads(1), self.files)
         self.run(0)
 
     def run(self, restart: int) -> None:
@@ -83,3 +88,22 @@ def test_an_output_that_does_not_answer_is_a_retryable_error(tmp_path: Path) -> 
     bench.files.refuses = True
     with pytest.raises(Retryable):
         bench.signs()
+
+
+def test_one_users_output_that_does_not_answer_hides_no_other_users(tmp_path: Path) -> None:
+    bench, let_go = Bench(tmp_path), Event()
+    bench.files.text, bench.files.hangs = "Bus error\n", {1001: let_go}
+    bench.book.add(OptedIn(job=JobId(6), uid=1001, mode=ResumeMode.parse("1"), restart=0, at=1.0))
+    bench.book.note_out(JobId(6), 1001, 0, Output("/fuse/out", 0))
+
+    async def story() -> list[str]:
+        hung = asyncio.gather(*(bench.logs(JobId(6), 1001) for _ in range(8)), return_exceptions=True)
+        await asyncio.sleep(0.05)
+        found = await bench.logs(J7, 1000)
+        await hung
+        return [sign.sign for sign in found]
+
+    try:
+        assert asyncio.run(story()) == ["crash.bus"]
+    finally:
+        let_go.set()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -12,6 +13,7 @@ from steward.adapters.node.job_look import Look, Stamp, Told
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import progress_of
+from steward.agent import job_watch
 from steward.agent.job_watch import JobWatch
 from steward.agent.opted import OptedBook
 from steward.model.ask import OptedIn
@@ -19,6 +21,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress
 from steward.model.resume_mode import ResumeMode
 from steward.ports import Retryable
+from tests.fakes.until import FACT_S
 
 N1, J7 = NodeName("n1"), JobId(7)
 T0 = 10_000.0
@@ -32,6 +35,7 @@ class FakeEyes:
     network: int = 0
     gpus: bool | None = False
     newest_of: dict[str, float | Retryable] = field(default_factory=dict)
+    hangs: dict[str, Event] = field(default_factory=dict)
     looks: int = 0
     room: bool = True
     _order: dict[Told, int] = field(default_factory=dict)
@@ -48,6 +52,8 @@ class FakeEyes:
         return self.room
 
     def newest(self, path: str, uid: int) -> float | None:
+        if path in self.hangs:
+            self.hangs[path].wait(FACT_S)
         found = self.newest_of.get(path)
         if isinstance(found, Retryable):
             raise found
@@ -317,3 +323,27 @@ def test_a_new_head_hears_everything_and_that_there_is_nothing(tmp_path: Path) -
     bench.turn()
     (frame,) = bench.watch.frames()
     assert progress_of(frame, N1, T0)[0].step == 4
+
+
+def test_one_users_folder_that_does_not_answer_hides_no_other_users_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_watch, "_TIMEOUT_S", 0.2)
+    bench, let_go = Bench(tmp_path), Event()
+    bench.eyes.hangs = {"/fuse/x": let_go}
+    for job, uid, path in ((6, 1001, "/fuse/x"), (7, 1000, "/lustre/b")):
+        mode = ResumeMode.parse(f"1,checkpoint={path}")
+        bench.book.add(OptedIn(job=JobId(job), uid=uid, mode=mode, restart=0, at=T0))
+        bench.eyes.cpu_s[JobId(job)] = 1.0
+        bench.eyes.newest_of[path] = T0 + 5
+
+    async def story() -> None:
+        for _ in range(2):
+            bench.eyes.now += 15
+            await bench.watch.turn()
+
+    asyncio.run(story())
+    let_go.set()
+    told = {one.job: one.checkpointed for one in progress_of(bench.frames[-1], N1, bench.eyes.now)}
+    assert told[JobId(7)] is not None
+    assert told[JobId(6)] is None

@@ -1,8 +1,12 @@
 """What many users say of jobs at once: nobody's words take the place of another's."""
 
 from dataclasses import replace
+from typing import Any
 
-from steward.head.waiting import MAX_ASKS_OF_USER, MAX_ASKS_PER_NODE, MAX_OPTED, MAX_TOLD_BY, Asks, Opted
+import pytest
+
+from steward.head import waiting
+from steward.head.waiting import MAX_ASKS_OF_USER, MAX_ASKS_PER_NODE, MAX_OPTED_OF_NODE, MAX_TOLD_BY, Asks, Opted
 from steward.model.ask import Ask, AskKind, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.resume_mode import ResumeMode
@@ -91,12 +95,44 @@ def test_a_lie_about_a_jobs_run_or_mode_does_not_hide_the_word_of_its_node() -> 
     assert replace(OWN, told_by=n1) in opted.all()
 
 
-def test_made_up_jobs_of_one_node_push_out_no_other_nodes_words() -> None:
+def told(node: str, **other: Any) -> OptedIn:
+    return replace(OWN, told_by=frozenset({NodeName(node)}), **other)
+
+
+def test_what_a_node_says_anew_of_a_users_job_takes_the_place_of_what_it_said() -> None:
     opted = Opted()
-    own = replace(OWN, told_by=frozenset({NodeName("n1")}))
-    opted.add(own)
-    flood = frozenset({NodeName("n9")})
-    for number in range(MAX_OPTED + 1000):
-        opted.add(replace(OWN, job=JobId(1000 + number), uid=number, told_by=flood))
-    assert len(opted.all()) == MAX_OPTED
-    assert own in opted.all()
+    opted.add(told("n1"))
+    for most in range(1, 100):
+        assert opted.add(told("n9", mode=ResumeMode.parse(f"1,max={most}")))
+    assert opted.all() == (told("n1"), told("n9", mode=ResumeMode.parse("1,max=99")))
+    assert not opted.add(told("n9", mode=ResumeMode.parse("1,max=99")))
+
+
+def test_a_node_that_says_something_else_leaves_the_word_to_the_others_who_told_it() -> None:
+    opted = Opted()
+    for node in ("n1", "n2"):
+        opted.add(told(node))
+    assert opted.add(told("n2", restart=1))
+    assert opted.all() == (told("n1"), told("n2", restart=1))
+    assert opted.add(told("n1", restart=1))
+    assert opted.all() == (replace(OWN, restart=1, told_by=frozenset({NodeName("n1"), NodeName("n2")})),)
+
+
+def test_of_a_node_that_says_too_much_the_user_with_the_most_words_is_cut() -> None:
+    opted = Opted()
+    opted.add(told("n9"))
+    for number in range(MAX_OPTED_OF_NODE + 100):
+        opted.add(told("n9", job=JobId(1000 + number), uid=1001))
+    assert len(opted.all()) == MAX_OPTED_OF_NODE
+    assert opted.all()[0] == told("n9")
+    assert {one.job for one in opted.all()[1:]} == set(range(1101, 1100 + MAX_OPTED_OF_NODE))
+
+
+def test_made_up_jobs_of_one_node_push_out_no_other_nodes_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "MAX_OPTED", 200)
+    opted = Opted()
+    opted.add(told("n1"))
+    for number in range(300):
+        opted.add(told("n9", job=JobId(1000 + number), uid=number))
+    assert len(opted.all()) == 200
+    assert told("n1") in opted.all()

@@ -30,6 +30,7 @@ from steward.model.why import Why
 from steward.ports import Permanent, Retryable
 from tests.fakes.until import FACT_S
 
+DAY = 86400.0
 WRITER = """
 import sys
 from pathlib import Path
@@ -189,6 +190,56 @@ def test_old_events_and_outcomes_are_pruned_and_numbers_are_not_used_again(tmp_p
     assert [(number, event.kind) for number, event in store.events()] == [(2, "new")]
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM journal").scalar() == 0
+
+
+@pytest.mark.parametrize("ahead_s", [10 * DAY, 40_000 * DAY])
+@pytest.mark.parametrize("new_head", [False, True], ids=["same head", "new head"])
+def test_a_clock_that_was_ahead_does_not_stop_the_pruning(tmp_path: Path, ahead_s: float, new_head: bool) -> None:
+    """As before the first answer of NTP, on a machine whose own clock is wrong."""
+    clock = [1_700_000_000.0 + ahead_s]
+    engine = open_engine(sqlite_url(tmp_path / "steward.db"))
+    store = SqlStore(engine, now=lambda: clock[0], keep_s=30 * DAY)
+
+    def day() -> None:
+        action = AllowRequeue(key=Key("k"), why=Why(rule="r", text="t"), job=JobId(1))
+        store.commit(Memory(), [action], [Event(at=clock[0], kind="x", text="") for _ in range(10)])
+
+    day()
+    clock[0] -= ahead_s
+    store = SqlStore(engine, now=lambda: clock[0], keep_s=30 * DAY) if new_head else store
+    for _ in range(100):
+        day()
+        clock[0] += DAY
+    assert len(store.events()) <= 310
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM journal").scalar() <= 31  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("back_s", "is_known"), [(60.0, True), (DAY, False)])
+def test_an_outcome_of_a_clock_that_was_far_ahead_does_not_count_for_ever(
+    tmp_path: Path, back_s: float, is_known: bool
+) -> None:
+    clock = [1_700_000_000.0 + back_s]
+    store = SqlStore(open_engine(sqlite_url(tmp_path / "steward.db")), now=lambda: clock[0])
+    action = AllowRequeue(key=Key("k"), why=Why(rule="r", text="t"), job=JobId(1))
+    for key, error in (("bad", "refused"), ("good", "")):
+        store.commit(Memory(), [replace(action, key=Key(key))], [])
+        store.record_outcomes({Key(key): error}, clock[0])
+    clock[0] -= back_s
+    assert bool(store.failures()) == is_known
+    assert bool(store.done("AllowRequeue")) == is_known
+
+
+def test_many_rows_of_a_clock_that_was_ahead_are_no_wall(tmp_path: Path) -> None:
+    clock = [4_000_000_000.0]
+    engine = open_engine(sqlite_url(tmp_path / "steward.db"))
+    store = SqlStore(engine, now=lambda: clock[0], keep_s=30 * DAY)
+    store.add_events([Event(at=clock[0], kind="ahead", text="") for _ in range(6000)])
+    clock[0] = 1_700_000_000.0
+    store.add_events([Event(at=clock[0], kind="then", text="")])
+    clock[0] += 31 * DAY
+    store.commit(Memory(), [], [Event(at=clock[0], kind="new", text="")])
+    assert [event.kind for _, event in store.events()] == ["new"]
 
 
 def test_an_order_that_holds_a_whole_cluster_is_cut_in_the_journal(tmp_path: Path) -> None:

@@ -1,17 +1,47 @@
 """Files of users, looked at with their own rights in a child that may be killed: a path of theirs may lead anywhere,
-and where it leads may not answer."""
+and where it leads may not answer. A child that hangs in the kernel is left behind, and collected when it is let go."""
 
 import os
 import pwd
 import sys
 from pathlib import Path
+from threading import Lock
 
-from steward.adapters.process import Completed, Failed, run
+from steward.adapters.process import Child, Completed, Failed, Left, end, run
 
 _PROGRAM = Path(__file__).with_name("user_look.py")
 _LOOK_S = 3.0
 _BARE = ("env", "--ignore-environment", f"PATH={os.defpath}", "LC_ALL=C", sys.executable, "-I", "-S", str(_PROGRAM))
 """Ours may hold secrets: nothing of it goes along."""
+
+MAX_LEFT = 64
+"""Children that may hang at once, over all users."""
+_PATIENCE_S = 0.5
+
+
+class _Hanging:
+    """The children that hang, with their users. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._left: list[tuple[int, Child]] = []
+
+    def check(self, uid: int) -> None:
+        """Raises Failed while a look as that user hangs: the next would, too."""
+        with self._lock:
+            self._left = [(whose, child) for whose, child in self._left if not end(child, 0.0)]
+            pids = [child.pid for whose, child in self._left if whose == uid]
+            if pids:
+                raise Failed(f"a look at a file of uid {uid} hangs in the kernel (pid {pids[0]})")
+            if len(self._left) >= MAX_LEFT:
+                raise Failed(f"{len(self._left)} looks at files of users hang in the kernel")
+
+    def add(self, uid: int, child: Child) -> None:
+        with self._lock:
+            self._left.append((uid, child))
+
+
+_HANGING = _Hanging()
 
 
 def tail(path: str, uid: int, *, max_bytes: int, timeout_s: float, start: int = 0) -> str:
@@ -37,4 +67,10 @@ def _look(what: str, path: str, uid: int, *more: str, timeout_s: float, max_byte
             pwd.getpwuid(uid)
         except KeyError:
             raise Failed(f"uid {uid} is not a user of this node") from None
-    return run((*_BARE, str(uid), what, path, *more), timeout_s=timeout_s, max_bytes=max_bytes)
+    _HANGING.check(uid)
+    try:
+        argv = (*_BARE, str(uid), what, path, *more)
+        return run(argv, timeout_s=timeout_s, max_bytes=max_bytes, patience_s=_PATIENCE_S)
+    except Left as left:
+        _HANGING.add(uid, left.child)
+        raise

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from steward.adapters.node import job_look
 from steward.adapters.process import Failed, run
 from steward.model.ids import JobId
 from steward.ports import Retryable
@@ -32,9 +33,9 @@ class Place:
     port: int
     token: str
 
-    @property
-    def socket(self) -> Path:
-        return self.folder / "relay.sock"
+    def dial(self) -> socket.socket:
+        """Connected to its coordinator: the folder is the user's, and may lead anywhere. Raises OSError."""
+        return job_look.dial(self.folder.parent, self.folder.name, "relay.sock")
 
 
 class ElasticStarter:

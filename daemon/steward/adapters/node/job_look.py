@@ -8,6 +8,7 @@ pipe, no file system that the user has mounted over it and that would let us wai
 import json
 import os
 import re
+import socket
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,6 +79,27 @@ def text_of(folder: Path, name: str, uid: int, limit: int) -> str:
             return _content(file, limit, start).decode("utf-8", "replace")
     except (OSError, ValueError):
         return ""
+
+
+def dial(folder: Path, inner: str, name: str) -> socket.socket:
+    """Connected to the socket `folder/inner/name`, found under the same precautions. Raises OSError where nobody
+    listens, or its queue is full."""
+    with (
+        _Descriptor(os.open(folder.parent, os.O_PATH | os.O_DIRECTORY)) as root,
+        _Descriptor(_open(folder.name, root, os.O_DIRECTORY)) as own,
+        _Descriptor(_open(inner, own, os.O_DIRECTORY)) as place,
+        _Descriptor(_open(name, place, 0)) as file,
+    ):
+        if not stat.S_ISSOCK(os.fstat(file).st_mode):
+            raise ConnectionRefusedError(f"{name} is no socket")
+        dialled = socket.socket(socket.AF_UNIX)
+        try:
+            dialled.setblocking(False)
+            dialled.connect(f"/proc/self/fd/{file}")
+        except BaseException:
+            dialled.close()
+            raise
+        return dialled
 
 
 def names(folder: Path, limit: int) -> list[str]:

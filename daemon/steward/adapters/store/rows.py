@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, true, update
 
@@ -117,19 +116,19 @@ def record_outcomes(connection: Connection, errors: Mapping[Key, str], at: float
             connection.execute(change, found)
 
 
-def failures(connection: Connection, *, since: float) -> dict[str, str]:
+def failures(connection: Connection, *, since: float, until: float) -> dict[str, str]:
     """key -> error of the keys whose newest outcome is one: of thousands of outcomes few are failures."""
-    table, is_young = journal_table, journal_table.c.outcome_at >= since
+    table, is_young = journal_table, journal_table.c.outcome_at.between(since, until)
     ever = select(table.c.key).where(is_young, table.c.error != "")
     newest = select(func.max(table.c.seq)).where(is_young, table.c.key.in_(ever)).group_by(table.c.key)
     query = select(table.c.key, table.c.error).where(table.c.seq.in_(newest), table.c.error != "")
     return dict(connection.execute(query).all())
 
 
-def keys_done(connection: Connection, kind: str, *, since: float) -> frozenset[str]:
+def keys_done(connection: Connection, kind: str, *, since: float, until: float) -> frozenset[str]:
     """Keys of a kind whose newest outcome was success."""
     table = journal_table
-    query = select(table.c.key, table.c.error).where(table.c.outcome_at >= since, table.c.kind == kind)
+    query = select(table.c.key, table.c.error).where(table.c.outcome_at.between(since, until), table.c.kind == kind)
     last = dict(connection.execute(query.order_by(table.c.seq)).all())
     return frozenset(key for key, error in last.items() if not error)
 
@@ -157,10 +156,14 @@ def events(connection: Connection, *, after: int, limit: int, node: str, job: in
     return found if after else found[::-1]
 
 
-def prune(connection: Connection, *, before: float) -> None:
-    """The oldest rows of journal and events that are older than `before`, a bounded number of them."""
+def prune(connection: Connection, *, before: float, now: float) -> None:
+    """The oldest rows of journal and events, up to the last that is older than `before`, a bounded number at a time.
+
+    They lie in the order in which they were written: what was stamped by a clock that was ahead goes with what came
+    after it.
+    """
     for table, at in ((events_table, events_table.c.at), (journal_table, journal_table.c.asked_at)):
-        oldest = connection.execute(select(table.c.seq, at).order_by(table.c.seq).limit(_PRUNE_ROWS))
-        old = [seq for seq, _ in takewhile(lambda row: row[1] < before, oldest)]
+        oldest = connection.execute(select(table.c.seq, at).where(at <= now).order_by(table.c.seq).limit(_PRUNE_ROWS))
+        old = [seq for seq, stamp in oldest if stamp < before]
         if old:
             connection.execute(delete(table).where(table.c.seq <= old[-1]))

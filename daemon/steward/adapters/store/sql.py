@@ -27,6 +27,7 @@ from steward.policy.job.ledger import Line, changed_lines, key_of
 from steward.ports import LedgerQuery, Permanent, Retryable
 
 _FAILURES_S = 3600.0
+"""Outcomes count for so long. One that lies further ahead than that is of a clock that was wrong."""
 _KEEP_S = 30 * 86400.0
 _KEEP_LEDGER_S = 400 * 86400.0
 _PRUNE_EVERY_S = 600.0
@@ -79,11 +80,13 @@ class SqlStore:
 
     def failures(self) -> Mapping[str, str]:
         with self._transaction() as connection:
-            return rows.failures(connection, since=self._now() - _FAILURES_S)
+            now = self._now()
+            return rows.failures(connection, since=now - _FAILURES_S, until=now + _FAILURES_S)
 
     def done(self, kind: str) -> frozenset[str]:
         with self._transaction() as connection:
-            return rows.keys_done(connection, kind, since=self._now() - _FAILURES_S)
+            now = self._now()
+            return rows.keys_done(connection, kind, since=now - _FAILURES_S, until=now + _FAILURES_S)
 
     def ledger(self, wanted: LedgerQuery) -> list[Line]:
         with self._transaction() as connection:
@@ -108,16 +111,16 @@ class SqlStore:
     def first_use(self, key: str, until: float) -> bool:
         with self._writing, self._transaction(writes=True) as connection:
             now = self._now()
-            if now >= self._prune_used_at:
+            if _is_due(self._prune_used_at, now):
                 self._prune_used_at = now + _PRUNE_EVERY_S
                 rows.prune_used(connection, now=now)
             return rows.first_use(connection, key, until=until, now=now)
 
     def _prune(self, connection: Connection, now: float) -> None:
         """Now and then a bounded number of old rows, so that no commit is slow for it."""
-        if now >= self._prune_at:
+        if _is_due(self._prune_at, now):
             self._prune_at = now + _PRUNE_EVERY_S
-            rows.prune(connection, before=now - self._keep_s)
+            rows.prune(connection, before=now - self._keep_s, now=now)
             prune(connection, before=now - self._keep_ledger_s)
 
     @contextmanager
@@ -133,6 +136,11 @@ class SqlStore:
             raise Permanent(f"database {_shown(self._engine)}: {error.orig}") from error
         except SQLAlchemyError as error:
             raise Retryable(f"database {_shown(self._engine)}: {error}") from error
+
+
+def _is_due(prune_at: float, now: float) -> bool:
+    """Also when the clock was set back since that was noted."""
+    return now >= prune_at or now < prune_at - _PRUNE_EVERY_S
 
 
 def _shown(engine: Engine) -> str:
