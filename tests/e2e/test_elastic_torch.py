@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from steward.job.elastic_link import unled_port
 from steward.testbed.local_setup import free_ports
 from tests.e2e.elastic_processes import (
     EXAMPLE,
@@ -92,15 +93,16 @@ def last_step_of(lines: list[Line], generation: int) -> int:
 
 @pytest.mark.timeout(600)
 def test_without_a_coordinator_the_bases_nodes_train_by_themselves(runs: list[ElasticRun], tmp_path: Path) -> None:
-    """Also where the second node comes later: the first one's store has the coordinator's port by then."""
+    """Also where the second node comes later: it calls a coordinator in vain, and not the first one's store."""
     out = tmp_path / "out"
     run = ElasticRun(tmp_path, [str(EXAMPLE), str(out), "--steps", "5"])
     runs.append(run)
     run.coordinator.terminate()
     run.coordinator.wait()
 
+    port = unled_port("7", int(run.env["STEWARD_ELASTIC_ADDRESS"].rpartition(":")[2]))
     run.agent("n1", "base")
-    run.wait("the first node goes alone", lambda: listens(int(run.env["STEWARD_ELASTIC_ADDRESS"].rpartition(":")[2])))
+    run.wait("the first node goes alone", lambda: listens(port))
     run.agent("n2", "base")
 
     assert run.ends(200) == [0, 0], run.logs()

@@ -4,6 +4,7 @@ The link fails open: while no coordinator answers, nobody is asked for anything 
 base that was not told of a coordinator trains on the nodes of its own job.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -59,13 +60,19 @@ def own_address(env: Mapping[str, str]) -> str:
 
 
 def _coordinator(env: Mapping[str, str]) -> tuple[str, int]:
-    """Its host and port. Where nobody told of one: the same for all nodes of the base's job, the host that `srun` was
-    started on (the batch host, which is the job's first node)."""
+    """Its host and port. Where nobody told of one: port 0 of the host that `srun` was started on (the batch host, which
+    is the job's first node)."""
     host, _, port = env.get("STEWARD_ELASTIC_ADDRESS", "").rpartition(":")
     if port:
         return host.strip("[]"), int(port)
-    number = zlib.crc32(env["STEWARD_ELASTIC_RUN"].encode())
-    return env.get("SLURM_LAUNCH_NODE_IPADDR") or "127.0.0.1", _UNLED_PORTS[number % len(_UNLED_PORTS)]
+    return env.get("SLURM_LAUNCH_NODE_IPADDR") or "127.0.0.1", 0
+
+
+def unled_port(run: str, led: int) -> int:
+    """Where a base's nodes train without a coordinator: the same for all of them, and not the port `led` that was told
+    as the coordinator's. Nodes that still look for it there would be taken for ranks of the training."""
+    port = _UNLED_PORTS[zlib.crc32(f"{run} {led}".encode()) % len(_UNLED_PORTS)]
+    return port + (port == led)
 
 
 def _is_base(env: Mapping[str, str]) -> bool:
@@ -101,6 +108,7 @@ class Link:
         self.words = list[Line]()
         self._closed = threading.Event()
         self._socket: socket.socket | None = None
+        self._barred: socket.socket | None = None
         self._heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._heard.bind(str(self.folder / WORDS))
         self._heard.setblocking(False)
@@ -181,13 +189,18 @@ class Link:
         self._closed.set()
         with self.changed:
             self._drop()
+        if self._barred is not None:
+            self._barred.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _alone(self) -> Line:
-        """The base's job by itself, at the place where the coordinator would be: its port is free."""
+        """The base's job by itself. Its first node bars the coordinator's port: none comes late, for the others."""
         self._closed.set()
         rank, world = (int(os.environ.get(name, "0")) for name in ("SLURM_NODEID", "SLURM_NNODES"))
-        host, port = self.address
+        host, led = self.address
+        if led and not rank and self._barred is None:
+            self._barred = _barred_port(led)
+        port = unled_port(self.run, led)
         return {"generation": 1, "rank": rank, "world": max(world, 1), "members": [], "address": host, "port": port}
 
     # The thread's part
@@ -294,6 +307,14 @@ class Link:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+
+def _barred_port(port: int) -> socket.socket:
+    """Bound and silent: nobody else listens at this port of the host, and who dials it is refused."""
+    bar = socket.socket()
+    with contextlib.suppress(OSError):  # another program has it, or a coordinator that answers nobody
+        bar.bind(("", port))
+    return bar
 
 
 def _own_folder(env: Mapping[str, str]) -> str | None:
