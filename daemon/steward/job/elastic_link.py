@@ -97,7 +97,7 @@ class Link:
             "first": env.get("SLURM_NODEID", "0") == "0",
         }
         self.address = _coordinator(env)
-        self.has_coordinator = bool(env.get("STEWARD_ELASTIC_ADDRESS"))
+        self.is_alone = not env.get("STEWARD_ELASTIC_ADDRESS")
         self.changed = threading.Condition()
         self.generation, self.members = 0, list[str]()
         self.form: Line | None = None
@@ -113,9 +113,8 @@ class Link:
         self._heard.bind(str(self.folder / WORDS))
         self._heard.setblocking(False)
         self._thread = threading.Thread(target=self._keep, name="steward-elastic", daemon=True)
-        if self.has_coordinator:
-            self._thread.start()
-        elif self.hello["first"]:
+        self._thread.start()
+        if self.is_alone and self.hello["first"]:
             text = f"run {self.run} trains on the nodes of its own job only: no agent told it of a coordinator"
             print(f"steward: {text}", file=sys.stderr, flush=True)
 
@@ -127,7 +126,7 @@ class Link:
         A base's node that finds no coordinator for `alone_s`, or knows of none, takes its place in its own job.
         """
         until = time.monotonic() + longest_s
-        alone_at = time.monotonic() + (alone_s if self.has_coordinator else 0.0)
+        alone_at = time.monotonic() + (0.0 if self.is_alone else alone_s)
         with self.changed:
             self.form, self.restart, self.over, self.verdict, self.fail = None, False, "", "", ""
             self.generation, self.words = 0, []
@@ -172,7 +171,7 @@ class Link:
     @property
     def is_led(self) -> bool:
         """A coordinator answers, or the one that answered is expected back. Asked by a signal handler: no lock."""
-        return self.connected or (not self._closed.is_set() and time.monotonic() < self.away_since + AWAY_S)
+        return self.connected or (not self._dials_no_more and time.monotonic() < self.away_since + AWAY_S)
 
     @property
     def is_unwanted(self) -> bool:
@@ -185,6 +184,10 @@ class Link:
         """This node is to leave, and nobody is there to be told: without processes it has nothing to wait for."""
         return self.leaves and not self.connected
 
+    @property
+    def _dials_no_more(self) -> bool:
+        return self.is_alone or self._closed.is_set()
+
     def close(self) -> None:
         self._closed.set()
         with self.changed:
@@ -195,7 +198,7 @@ class Link:
 
     def _alone(self) -> Line:
         """The base's job by itself. Its first node bars the coordinator's port: none comes late, for the others."""
-        self._closed.set()
+        self.is_alone = True
         rank, world = (int(os.environ.get(name, "0")) for name in ("SLURM_NODEID", "SLURM_NNODES"))
         host, led = self.address
         if led and not rank and self._barred is None:
@@ -207,13 +210,22 @@ class Link:
 
     def _keep(self) -> None:
         while not self._closed.is_set():
-            try:
-                self._talk()
-            except (OSError, ValueError) as error:
-                _log.info("the coordinator of run %s does not answer: %s", self.run, error)
+            if not self.is_alone:
+                try:
+                    self._talk()
+                except (OSError, ValueError) as error:
+                    _log.info("the coordinator of run %s does not answer: %s", self.run, error)
+                with self.changed:
+                    self._drop()
+            self._rest()
+
+    def _rest(self) -> None:
+        """Until a coordinator may be dialled again. The training's words are heard meanwhile: when they pile up, who
+        says the next one has to wait."""
+        until = time.monotonic() + AGAIN_S
+        while time.monotonic() < until and not self._closed.wait(_LOOK_S):
             with self.changed:
-                self._drop()
-            self._closed.wait(AGAIN_S)
+                self._hear_words()
 
     def _talk(self) -> None:
         line = socket.create_connection(self.address, timeout=5)
@@ -226,7 +238,7 @@ class Link:
                 if each and each != {"over": ""}:
                     self._send(each)
         buffer, heard_at, beat_at, told = b"", time.monotonic(), 0.0, self.leaves
-        while not self._closed.is_set():
+        while not self._dials_no_more:
             if self.leaves and not told:
                 told = True
                 with self.changed:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steward.job import elastic_link
+from steward.job import elastic, elastic_link
 from steward.job.elastic_link import AWAY_S, Link
 from steward.testbed.wait import wait_until
 from tests.fakes.until import FACT_S
@@ -252,3 +252,26 @@ def test_a_node_that_goes_alone_first_trains_where_those_that_still_look_for_the
 def test_the_port_of_a_base_without_a_coordinator_is_never_the_coordinators() -> None:
     ports = [(led, elastic_link.unled_port("7", led)) for led in (0, *elastic_link._UNLED_PORTS)]
     assert [port for led, port in ports if port == led or not 20_000 <= port <= 32_000] == []
+
+
+@pytest.mark.parametrize("led", [False, True])
+def test_what_a_training_says_is_heard_also_where_no_coordinator_answers(
+    led: bool, link: tuple[Link, Coordinator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody takes the words in, the kernel has who says the next one wait: in each step, and all ranks for it.
+    The coordinator is away, or the base was told of none."""
+    agent, coordinator = link
+    if led:
+        form_a_generation(agent, coordinator)
+        coordinator.close()
+        coordinator.server.close()
+        wait_until("the line is gone", lambda: not agent.connected, FACT_S)
+    else:
+        agent = Link({"STEWARD_ELASTIC_RUN": "7", "SLURM_NODEID": "0"})
+        assert agent.wait("127.0.0.1", 1, 30, 60)
+    monkeypatch.setattr(elastic, "_run", elastic._Run())
+    more = int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text()) + 8
+    for step in range(min(more, elastic_link._MOST_WORDS)):
+        elastic.saved(step)
+    wait_until("all of it is heard", lambda: len(agent.words) == min(more, elastic_link._MOST_WORDS), FACT_S)
+    agent.close()
