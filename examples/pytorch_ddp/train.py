@@ -60,12 +60,14 @@ class Training:
         dist.barrier()
 
     def load(self, folder: Path) -> None:
-        """The newest whole checkpoint, if there is one."""
+        """The newest whole checkpoint that rank 0 sees, if there is one: a shared file system may show other nodes an
+        older picture for a while."""
         model, optimizer = get_state_dict(self.model, self.optimizer)
         state: dict[str, Any] = {"model": model, "optimizer": optimizer, "step": torch.tensor(0)}
-        whole = sorted(folder.glob("step-*"))
-        if whole:
-            dcp.load(state, checkpoint_id=whole[-1])
+        newest = [max(folder.glob("step-*"), default=None)]
+        dist.broadcast_object_list(newest)
+        if newest[0]:
+            dcp.load(state, checkpoint_id=newest[0])
             set_state_dict(
                 self.model, self.optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"]
             )

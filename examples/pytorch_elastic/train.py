@@ -59,7 +59,7 @@ class Training:
     def save(self, folder: Path) -> None:
         """All ranks write their part; the checkpoint gets its name when it is whole."""
         kept = folder / f"step-{self.step:08d}"
-        if not kept.exists():
+        if not of_first(kept.exists()):
             draft = folder / f".step-{self.step:08d}-{elastic.generation()}"
             dcp.save(self.state(), checkpoint_id=draft)
             if dist.get_rank() == 0:
@@ -68,9 +68,9 @@ class Training:
 
     def load(self, folder: Path) -> None:
         """The newest whole checkpoint, if there is one, whatever the number of ranks that wrote it."""
-        if whole := sorted(folder.glob("step-*")):
+        if whole := of_first(max(folder.glob("step-*"), default=None)):
             state = self.state()
-            dcp.load(state, checkpoint_id=whole[-1])
+            dcp.load(state, checkpoint_id=whole)
             set_state_dict(
                 self.model, self.optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"]
             )
@@ -80,6 +80,13 @@ class Training:
         model, optimizer = get_state_dict(self.model, self.optimizer)
         progress = torch.tensor([self.step, self.sampler.consumed_samples])
         return {"model": model, "optimizer": optimizer, "progress": progress}
+
+
+def of_first(seen: Any) -> Any:
+    """What rank 0 saw, on all ranks: a shared file system may show other nodes an older picture for a while."""
+    told = [seen]
+    dist.broadcast_object_list(told)
+    return told[0]
 
 
 def samples(indexes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from steward.job.elastic_link import unled_port
 from steward.testbed.local_setup import free_ports
 from tests.e2e.elastic_processes import (
     EXAMPLE,
@@ -92,15 +93,16 @@ def last_step_of(lines: list[Line], generation: int) -> int:
 
 @pytest.mark.timeout(600)
 def test_without_a_coordinator_the_bases_nodes_train_by_themselves(runs: list[ElasticRun], tmp_path: Path) -> None:
-    """Also where the second node comes later: the first one's store has the coordinator's port by then."""
+    """Also where the second node comes later: it calls a coordinator in vain, and not the first one's store."""
     out = tmp_path / "out"
     run = ElasticRun(tmp_path, [str(EXAMPLE), str(out), "--steps", "5"])
     runs.append(run)
     run.coordinator.terminate()
     run.coordinator.wait()
 
+    port = unled_port("7", int(run.env["STEWARD_ELASTIC_ADDRESS"].rpartition(":")[2]))
     run.agent("n1", "base")
-    run.wait("the first node goes alone", lambda: listens(int(run.env["STEWARD_ELASTIC_ADDRESS"].rpartition(":")[2])))
+    run.wait("the first node goes alone", lambda: listens(port))
     run.agent("n2", "base")
 
     assert run.ends(200) == [0, 0], run.logs()
@@ -126,6 +128,37 @@ def test_a_base_that_was_told_of_no_coordinator_trains_by_itself(runs: list[Elas
         ("begun", 2),
         ("done", 2),
     ]
+
+
+SEES_LATE = """
+import os, runpy
+from pathlib import Path
+if os.environ["RANK"] == "1":
+    look = Path.exists
+    Path.exists = lambda path, **words: not path.name.startswith("step-") and look(path, **words)
+    Path.glob = lambda path, pattern: iter(())
+runpy.run_path({path!r}, run_name="__main__")
+"""
+"""A rank whose node's NFS does not show yet what rank 0 wrote."""
+
+
+@pytest.mark.timeout(300)
+def test_a_rank_that_sees_checkpoints_late_saves_and_loads_with_the_others(
+    runs: list[ElasticRun], tmp_path: Path
+) -> None:
+    run, out = ElasticRun(tmp_path, []), tmp_path / "out"
+    runs.append(run)
+    for steps in ("2", "4"):  # the last one is kept already when the training ends
+        script = [sys.executable, "-c", SEES_LATE.format(path=str(EXAMPLE)), str(out), "--steps", steps]
+        place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}
+        ranks = [run.start([*script, "--keep-every=2"], rank, RANK=rank, **place) for rank in ("0", "1")]
+        try:
+            assert [rank.wait(60) for rank in ranks] == [0, 0], run.logs()
+        finally:
+            for rank in ranks:
+                rank.kill()
+    assert [line["step"] for line in told(out) if line["what"] in ("begun", "done")] == [0, 2, 2, 4]
+    assert sorted(samples_by_step(told(out))) == [1, 2, 3, 4]
 
 
 def listens(port: int) -> bool:

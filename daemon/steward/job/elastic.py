@@ -149,13 +149,13 @@ def _tell_step(step: int | None, consumed: int | None) -> None:
 
 
 def _tell(words: dict[str, Any]) -> None:
-    """One datagram to torchrun's agent on this node. A lost one costs time, never the run."""
+    """One datagram to torchrun's agent on this node. A lost one costs time, never the run: no step waits to be told."""
     words |= {"generation": generation(), "local_rank": os.environ.get("LOCAL_RANK", "0")}
     words |= {"ranks": os.environ.get("LOCAL_WORLD_SIZE", "1"), "at": time.time()}
     try:
         if _run.socket is None:
             _run.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            _run.socket.settimeout(1)
+        _run.socket.settimeout(0 if words["what"] == "step" else 1)
         _run.socket.sendto(json.dumps(words, default=str).encode(), os.path.join(os.environ[FOLDER], WORDS))
     except OSError:
         _run.socket = None

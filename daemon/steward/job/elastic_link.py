@@ -4,6 +4,7 @@ The link fails open: while no coordinator answers, nobody is asked for anything 
 base that was not told of a coordinator trains on the nodes of its own job.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -59,13 +60,19 @@ def own_address(env: Mapping[str, str]) -> str:
 
 
 def _coordinator(env: Mapping[str, str]) -> tuple[str, int]:
-    """Its host and port. Where nobody told of one: the same for all nodes of the base's job, the host that `srun` was
-    started on (the batch host, which is the job's first node)."""
+    """Its host and port. Where nobody told of one: port 0 of the host that `srun` was started on (the batch host, which
+    is the job's first node)."""
     host, _, port = env.get("STEWARD_ELASTIC_ADDRESS", "").rpartition(":")
     if port:
         return host.strip("[]"), int(port)
-    number = zlib.crc32(env["STEWARD_ELASTIC_RUN"].encode())
-    return env.get("SLURM_LAUNCH_NODE_IPADDR") or "127.0.0.1", _UNLED_PORTS[number % len(_UNLED_PORTS)]
+    return env.get("SLURM_LAUNCH_NODE_IPADDR") or "127.0.0.1", 0
+
+
+def unled_port(run: str, led: int) -> int:
+    """Where a base's nodes train without a coordinator: the same for all of them, and not the port `led` that was told
+    as the coordinator's. Nodes that still look for it there would be taken for ranks of the training."""
+    port = _UNLED_PORTS[zlib.crc32(f"{run} {led}".encode()) % len(_UNLED_PORTS)]
+    return port + (port == led)
 
 
 def _is_base(env: Mapping[str, str]) -> bool:
@@ -90,7 +97,7 @@ class Link:
             "first": env.get("SLURM_NODEID", "0") == "0",
         }
         self.address = _coordinator(env)
-        self.has_coordinator = bool(env.get("STEWARD_ELASTIC_ADDRESS"))
+        self.is_alone = not env.get("STEWARD_ELASTIC_ADDRESS")
         self.changed = threading.Condition()
         self.generation, self.members = 0, list[str]()
         self.form: Line | None = None
@@ -101,13 +108,13 @@ class Link:
         self.words = list[Line]()
         self._closed = threading.Event()
         self._socket: socket.socket | None = None
+        self._barred: socket.socket | None = None
         self._heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._heard.bind(str(self.folder / WORDS))
         self._heard.setblocking(False)
         self._thread = threading.Thread(target=self._keep, name="steward-elastic", daemon=True)
-        if self.has_coordinator:
-            self._thread.start()
-        elif self.hello["first"]:
+        self._thread.start()
+        if self.is_alone and self.hello["first"]:
             text = f"run {self.run} trains on the nodes of its own job only: no agent told it of a coordinator"
             print(f"steward: {text}", file=sys.stderr, flush=True)
 
@@ -119,7 +126,7 @@ class Link:
         A base's node that finds no coordinator for `alone_s`, or knows of none, takes its place in its own job.
         """
         until = time.monotonic() + longest_s
-        alone_at = time.monotonic() + (alone_s if self.has_coordinator else 0.0)
+        alone_at = time.monotonic() + (0.0 if self.is_alone else alone_s)
         with self.changed:
             self.form, self.restart, self.over, self.verdict, self.fail = None, False, "", "", ""
             self.generation, self.words = 0, []
@@ -164,7 +171,7 @@ class Link:
     @property
     def is_led(self) -> bool:
         """A coordinator answers, or the one that answered is expected back. Asked by a signal handler: no lock."""
-        return self.connected or (not self._closed.is_set() and time.monotonic() < self.away_since + AWAY_S)
+        return self.connected or (not self._dials_no_more and time.monotonic() < self.away_since + AWAY_S)
 
     @property
     def is_unwanted(self) -> bool:
@@ -177,30 +184,48 @@ class Link:
         """This node is to leave, and nobody is there to be told: without processes it has nothing to wait for."""
         return self.leaves and not self.connected
 
+    @property
+    def _dials_no_more(self) -> bool:
+        return self.is_alone or self._closed.is_set()
+
     def close(self) -> None:
         self._closed.set()
         with self.changed:
             self._drop()
+        if self._barred is not None:
+            self._barred.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _alone(self) -> Line:
-        """The base's job by itself, at the place where the coordinator would be: its port is free."""
-        self._closed.set()
+        """The base's job by itself. Its first node bars the coordinator's port: none comes late, for the others."""
+        self.is_alone = True
         rank, world = (int(os.environ.get(name, "0")) for name in ("SLURM_NODEID", "SLURM_NNODES"))
-        host, port = self.address
+        host, led = self.address
+        if led and not rank and self._barred is None:
+            self._barred = _barred_port(led)
+        port = unled_port(self.run, led)
         return {"generation": 1, "rank": rank, "world": max(world, 1), "members": [], "address": host, "port": port}
 
     # The thread's part
 
     def _keep(self) -> None:
         while not self._closed.is_set():
-            try:
-                self._talk()
-            except (OSError, ValueError) as error:
-                _log.info("the coordinator of run %s does not answer: %s", self.run, error)
+            if not self.is_alone:
+                try:
+                    self._talk()
+                except (OSError, ValueError) as error:
+                    _log.info("the coordinator of run %s does not answer: %s", self.run, error)
+                with self.changed:
+                    self._drop()
+            self._rest()
+
+    def _rest(self) -> None:
+        """Until a coordinator may be dialled again. The training's words are heard meanwhile: when they pile up, who
+        says the next one has to wait."""
+        until = time.monotonic() + AGAIN_S
+        while time.monotonic() < until and not self._closed.wait(_LOOK_S):
             with self.changed:
-                self._drop()
-            self._closed.wait(AGAIN_S)
+                self._hear_words()
 
     def _talk(self) -> None:
         line = socket.create_connection(self.address, timeout=5)
@@ -213,7 +238,7 @@ class Link:
                 if each and each != {"over": ""}:
                     self._send(each)
         buffer, heard_at, beat_at, told = b"", time.monotonic(), 0.0, self.leaves
-        while not self._closed.is_set():
+        while not self._dials_no_more:
             if self.leaves and not told:
                 told = True
                 with self.changed:
@@ -294,6 +319,14 @@ class Link:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+
+def _barred_port(port: int) -> socket.socket:
+    """Bound and silent: nobody else listens at this port of the host, and who dials it is refused."""
+    bar = socket.socket()
+    with contextlib.suppress(OSError):  # another program has it, or a coordinator that answers nobody
+        bar.bind(("", port))
+    return bar
 
 
 def _own_folder(env: Mapping[str, str]) -> str | None:

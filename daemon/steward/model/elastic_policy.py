@@ -57,5 +57,6 @@ class ElasticPolicy(Section):
         default=14_400.0,
         ge=60,
         le=604_800,
-        description="Time limit of replica jobs; a short one lets Slurm fit them into gaps.",
+        description="How long replica jobs may work; a short time lets Slurm fit them into gaps. Their time limit has "
+        "`grace=` and a minute on top.",
     )

@@ -94,6 +94,14 @@ def test_a_loop_that_asks_each_tenth_time_votes_at_the_same_steps_on_all_ranks(t
         assert run("import os, pathlib" + never_asked, **place) == "30 [(10, False), (20, False), (30, False)]\n"
 
 
+def test_a_step_never_waits_for_an_agent_that_does_not_listen(tmp_path: Path) -> None:
+    queued = int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text()) + 1
+    asks = f"import time; elastic.TELL_EVERY_S = 0; [elastic.resize_wanted(step) for step in range({queued})]; "
+    asks += "at = time.monotonic(); elastic.resize_wanted(7); print(time.monotonic() - at < 0.5)"
+    with heard(tmp_path):
+        assert run(asks, STEWARD_ELASTIC_LOCAL=str(tmp_path), STEWARD_ELASTIC_GENERATION="3", RANK="0") == "True\n"
+
+
 def heard(folder: Path) -> socket.socket:
     """What torchrun's agent on the node listens to."""
     agent = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

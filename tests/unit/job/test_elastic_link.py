@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steward.job import elastic_link
+from steward.job import elastic, elastic_link
 from steward.job.elastic_link import AWAY_S, Link
 from steward.testbed.wait import wait_until
 from tests.fakes.until import FACT_S
@@ -201,7 +201,7 @@ def stranger(server: socket.socket, called: threading.Event) -> None:
 
 
 def test_another_program_at_the_coordinators_port_is_no_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The base's first node trains there, as soon as it goes alone: the others have to go alone, too."""
+    """The base's nodes go alone, at a port that is not the stranger's."""
     for name, value in {"LOCAL": "", "GENERATION": ""}.items():
         monkeypatch.setenv(f"STEWARD_ELASTIC_{name}", value)
     monkeypatch.setenv("SLURM_NODEID", "1")
@@ -213,7 +213,65 @@ def test_another_program_at_the_coordinators_port_is_no_coordinator(monkeypatch:
         place = {"STEWARD_ELASTIC_RUN": "7", "STEWARD_ELASTIC_ADDRESS": f"127.0.0.1:{port}"}
         agent = Link(place | {"STEWARD_ELASTIC_NODE": "n2"})
         assert called.wait(FACT_S)
-        assert agent.wait("n2", 7, 30, 2.0) == {**ALONE, "port": port}
+        form = agent.wait("n2", 7, 30, 2.0)
+        assert form == {**ALONE, "port": form and form["port"]}
+        assert form["port"] != port
         assert not agent.connected
         agent.close()
         server.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_node_that_goes_alone_first_trains_where_those_that_still_look_for_the_coordinator_do_not_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What they say to a coordinator would end its training: each server but torch's takes them for ranks."""
+    for name in ("LOCAL", "GENERATION"):
+        monkeypatch.setenv(f"STEWARD_ELASTIC_{name}", "")
+    monkeypatch.setenv("SLURM_NNODES", "2")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    place = {"STEWARD_ELASTIC_RUN": "7", "STEWARD_ELASTIC_ADDRESS": f"127.0.0.1:{port}", "STEWARD_ELASTIC_TOKEN": "w"}
+    agents, forms = list[Link](), list[dict[str, Any]]()
+    for number in ("0", "1"):
+        monkeypatch.setenv("SLURM_NODEID", number)
+        agents.append(Link({**place, "SLURM_NODEID": number}))
+        forms.append(agents[-1].wait("127.0.0.1", 7, 30, 0.3) or {})
+        with socket.socket() as late:
+            late.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with pytest.raises(OSError, match="in use"):
+                late.bind(("", port))
+    assert [form["rank"] for form in forms] == [0, 1]
+    assert forms[0]["port"] == forms[1]["port"] != port
+    for agent in agents:
+        agent.close()
+    with socket.create_server(("", port)):
+        pass
+
+
+def test_the_port_of_a_base_without_a_coordinator_is_never_the_coordinators() -> None:
+    ports = [(led, elastic_link.unled_port("7", led)) for led in (0, *elastic_link._UNLED_PORTS)]
+    assert [port for led, port in ports if port == led or not 20_000 <= port <= 32_000] == []
+
+
+@pytest.mark.parametrize("led", [False, True])
+def test_what_a_training_says_is_heard_also_where_no_coordinator_answers(
+    led: bool, link: tuple[Link, Coordinator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody takes the words in, the kernel has who says the next one wait: in each step, and all ranks for it.
+    The coordinator is away, or the base was told of none."""
+    agent, coordinator = link
+    if led:
+        form_a_generation(agent, coordinator)
+        coordinator.close()
+        coordinator.server.close()
+        wait_until("the line is gone", lambda: not agent.connected, FACT_S)
+    else:
+        agent = Link({"STEWARD_ELASTIC_RUN": "7", "SLURM_NODEID": "0"})
+        assert agent.wait("127.0.0.1", 1, 30, 60)
+    monkeypatch.setattr(elastic, "_run", elastic._Run())
+    more = int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text()) + 8
+    for step in range(min(more, elastic_link._MOST_WORDS)):
+        elastic.saved(step)
+    wait_until("all of it is heard", lambda: len(agent.words) == min(more, elastic_link._MOST_WORDS), FACT_S)
+    agent.close()

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from steward.model.action import CancelReplica, RequeueJob, ResizeRun, SubmitReplica
 from steward.model.elastic import Activity, Cause, Phase
+from steward.model.elastic_policy import ElasticPolicy
 from steward.model.job import JobState
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode
@@ -313,6 +314,27 @@ def test_growth_must_pay_for_its_pause() -> None:
     world.picture = world.picture.change_job(7, time_limit_s=605.0)  # ends in 5 s
     world.go(5)
     assert world.submitted == []
+
+
+def test_a_replica_is_not_told_to_leave_before_what_it_does_has_paid_for_the_pause() -> None:
+    """Slurm tells it so a grace, and up to a minute more, before its time limit, which is the base's end at most."""
+    world = ElasticWorld(policy=ElasticPolicy(), spec="6")
+    ends = (world.now - (world.jobs()[RUN].started or 0.0)) + 660.0
+    world.picture = world.picture.change_job(7, time_limit_s=ends)
+    world.go(5)
+    assert world.submitted == []
+    world.picture = world.picture.change_job(7, time_limit_s=ends + 300.0)
+    world.go(5)
+    assert {(each.minutes, each.grace_s) for each in world.submitted} == {(15, 600)}
+
+
+def test_the_time_limit_of_replicas_is_what_they_may_work_and_their_notice() -> None:
+    world = ElasticWorld(policy=ElasticPolicy(replica_limit_s=600.0), spec="6")
+    world.go(5)
+    assert {each.minutes for each in world.submitted} == {21}
+    without = ElasticWorld(policy=ElasticPolicy(replica_limit_s=600.0), spec="6,grace=60")
+    without.go(5)
+    assert {each.minutes for each in without.submitted} == {12}
 
 
 def test_a_lost_base_host_is_left_to_the_jobs_own_resume() -> None:

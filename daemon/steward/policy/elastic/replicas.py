@@ -22,7 +22,8 @@ UNSEEN_S = 60.0
 """A replica job that was asked for is in Slurm's queue by then, or its submission failed."""
 ORPHAN_S = 60.0
 """A replica job whose base Slurm does not know is ended after so long."""
-_LEAST_S = 60.0
+_EARLY_S = 60.0
+"""Slurm may tell a job so much sooner than asked that its time limit is near."""
 NOT_JOINED = "it did not join in time"
 
 
@@ -192,7 +193,7 @@ def _steps(scene: Scene, free: int) -> Iterator[tuple[int, int]]:
     have = len(scene.base_nodes) + asked
     free -= wanted_by_others(scene) + sum(one.nodes for one in scene.run.replicas if _is_waited_for(one, scene))
     fits = [size for size in scene.rules.spec.sizes if have < size <= min(scene.most, have + max(free, 0))]
-    if not fits or stay_s(scene) < pays_from(scene.run, fits[-1], scene.draft.want.elastic):
+    if not fits or works_s(scene) < pays_from(scene.run, fits[-1], scene.draft.want.elastic):
         return
     for size in fits:
         yield size, size - have
@@ -220,15 +221,25 @@ def wanted_by_others(scene: Scene) -> int:
     return sum(max(job.node_count, 1) for job in waiting if replica_of(job.comment) is None)
 
 
-def stay_s(scene: Scene) -> float:
-    """How long new nodes can stay: the base's own end, a reservation to come, and how long they stayed before."""
+def works_s(scene: Scene) -> float:
+    """How long new nodes take part: until Slurm tells their job, `grace_s` before its time limit, that it ends."""
+    return limit_minutes(scene) * 60.0 - _notice_s(scene)
+
+
+def _notice_s(scene: Scene) -> float:
+    return scene.rules.grace_s + _EARLY_S
+
+
+def limit_minutes(scene: Scene) -> int:
+    """The time limit of new nodes' job: what the site lets them work and the notice before their end, but not beyond
+    the base's own end, nor into a reservation to come."""
     draft, base = scene.draft, scene.base
-    until = [draft.now + draft.want.elastic.replica_limit_s]
+    until = [draft.now + draft.want.elastic.replica_limit_s + _notice_s(scene)]
     if base is not None and base.time_limit_s is not None and base.started is not None:
         until.append(base.started + base.time_limit_s)
     mine = free_nodes(scene)
     until += [each.starts for each in draft.overview.coming if each.nodes & mine]
-    return max(min(until) - draft.now, 0.0)
+    return int(max(min(until) - draft.now, 0.0) // 60)
 
 
 def _submit(scene: Scene, nodes: int, size: int, others: frozenset[NodeName]) -> None:
@@ -238,7 +249,6 @@ def _submit(scene: Scene, nodes: int, size: int, others: frozenset[NodeName]) ->
     if base is None or word is None:
         return
     token = f"r{run.next_token}"
-    minutes = max(int(max(stay_s(scene), _LEAST_S) // 60), 1)
     text = f"{nodes} idle node{'s' * (nodes > 1)} let it grow to {size}"
     action = SubmitReplica(
         key=Key(f"elastic:submit:{run.id}:{run.restart}:{token}"),
@@ -248,7 +258,7 @@ def _submit(scene: Scene, nodes: int, size: int, others: frozenset[NodeName]) ->
         token=token,
         nodes=nodes,
         grace_s=int(scene.rules.grace_s),
-        minutes=minutes,
+        minutes=max(limit_minutes(scene), 1),
         qos=borrowed_qos(base.account) if base.account in in_force(draft) else "",
         exclude=scene.avoided | scene.nodes | others,
     )
