@@ -122,3 +122,19 @@ def test_names_that_no_machine_has_change_nothing_for_the_others(quotas: QuotaSt
         quotas.end(*quotas.jobs)
         sacctmgr(quotas.bed, "delete", "user", "where", "name=u|v'--")
         sacctmgr(quotas.bed, "delete", "account", "where", "name=x|stw-guest-g;$(id)")
+
+
+def test_a_borrower_that_saves_on_its_signal_and_ends_well_comes_back(quotas: QuotaStory) -> None:
+    """It is not done: it was told to make room. Where Slurm makes the room (23.02 and newer) this is Slurm's to say."""
+    lends, borrows = quotas.gpus("lends", 4), quotas.gpus("borrows", 4, percent=100)
+    quotas.wait_in_force(lends, borrows)
+    script = quotas.script("saves.sh", "trap 'exit 0' TERM\nwhile :; do sleep 0.2; done\n")
+    size = ("--gres=gpu:l4:2", "--nodes=1", "--ntasks=1", "--mem=1G", "--output=/dev/null", "--requeue")
+    jobs = [quotas.submit(script, "--account=borrows", *size) for _ in range(4)]
+    for job in jobs:
+        quotas.wait_state(job, "RUNNING", SOON_S)
+    owner = quotas.sleeps("lends", 2)
+    quotas.wait_state(owner, "RUNNING", SOON_S)
+    quotas.wait("all are there still", lambda: {quotas.job(job).state for job in jobs} == {"RUNNING", "PENDING"})
+    quotas.end(owner)
+    quotas.wait("all run", lambda: {quotas.job(job).state for job in jobs} == {"RUNNING"}, SOON_S)

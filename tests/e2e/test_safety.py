@@ -115,3 +115,26 @@ def test_an_ordinary_users_job_is_resumed_too(story: Story) -> None:
     (story.dir / "go").touch()
     assert story.wait_end(job).state == "COMPLETED"
     story.wait_case(victim, "closed", since=hurt_at)
+
+
+def test_a_node_that_a_person_gives_back_in_a_pause_keeps_its_machine(story: Story) -> None:
+    """Its repair waited for a job only. When the pause is over, a person has taken the node back."""
+    go = story.dir / "go"
+    job = story.submit(story.script("waits.sh", f"while [ ! -e {go} ]; do sleep 0.1; done\n"), "-w", "n2")
+    story.wait_state(job, "RUNNING")
+    machine = story.instance("n2")
+    hurt = story.hurt(FaultKind.FAIL_CHECK, "n2", "looks broken")
+    case = story.wait_case("n2", "release", since=hurt)
+    story.bed.run(["steward", "pause", "a person looks at n2"])
+    story.hurt(FaultKind.PASS_CHECK, "n2")
+    story.bed.run(["scontrol", "update", "nodename=n2", "state=resume"])
+    go.touch()
+    story.wait_end(job)
+    story.wait("it is in service", lambda: story.node_state("n2") == "IDLE")
+    story.bed.run(["steward", "resume-actions"])
+    later = story.submit(story.script("later.sh", "exec sleep 600\n"), "-w", "n2")
+    closed = story.wait_case("n2", "closed", since=hurt)
+    assert (closed["id"], "gave the node back" in closed["why"]["text"]) == (case["id"], True)
+    assert story.wait_state(later, "RUNNING").restarts == 0
+    assert story.instance("n2") == machine
+    story.bed.run(["scancel", str(later)])
