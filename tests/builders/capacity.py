@@ -11,11 +11,13 @@ from steward.model.instance import Instance, InstanceState
 from steward.model.memory import Memory
 from steward.model.node import Node, NodeBase, Reason
 from steward.model.observed import AgentView, Freshness, Observed
-from steward.model.setup import SetupReport, SetupState
+from steward.model.setup import Lifecycle, SetupReport, SetupState
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from tests.builders.picture import T0, Picture, n
 from tests.builders.want import a_want, acts, but
+
+SCRIPTS = Lifecycle(source="file:///scripts", on_create="on_create.sh")
 
 
 def a_group(name: str = "workers", target: int = 4, minimum: int = 0, **fields: Any) -> Group:

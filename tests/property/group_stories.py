@@ -20,7 +20,7 @@ from steward.model.setting_types import ProviderKind
 from steward.model.setup import Lifecycle
 from steward.policy.controls import pause, resume_actions
 from steward.policy.orders import carry_out
-from tests.builders.capacity import a_group
+from tests.builders.capacity import SCRIPTS, a_group
 from tests.builders.want import a_want, acts, but
 from tests.fakes.group_world import GroupWorld
 from tests.fakes.head import Head
@@ -44,7 +44,6 @@ QUICK = acts(
     replacements_per_hour=100,
     correlated_min=20,
 )
-SCRIPTS = Lifecycle(source="file:///scripts", on_create="on_create.sh")
 RULES: dict[str, Any] = {
     "minimum_timeout_h": 120.0 / 3600,
     "capacity_backoff_s": (2.0, 5.0),

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import secrets
+import select
 import shutil
 import socket
 import sys
@@ -222,10 +223,13 @@ class Link:
     def _rest(self) -> None:
         """Until a coordinator may be dialled again. The training's words are heard meanwhile: when they pile up, who
         says the next one has to wait."""
+        words = select.poll()
+        words.register(self._heard, select.POLLIN)
         until = time.monotonic() + AGAIN_S
-        while time.monotonic() < until and not self._closed.wait(_LOOK_S):
-            with self.changed:
-                self._hear_words()
+        while (left_s := until - time.monotonic()) > 0 and not self._closed.is_set():
+            if words.poll(left_s * 1000):
+                with self.changed:
+                    self._hear_words()
 
     def _talk(self) -> None:
         line = socket.create_connection(self.address, timeout=5)

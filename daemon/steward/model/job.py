@@ -1,5 +1,6 @@
 """A Slurm job as it was read."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -142,6 +143,12 @@ class Job:
         """Ended and cleaned up."""
         alive = (JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN)
         return self.state not in alive and not self.is_completing
+
+    def made_room(self, told_at: float | None) -> bool:
+        """Whether a job that ended well did so after it was told to make room (Unix s; None: nobody told it, or nobody
+        knows): then it is not done. Slurm tells whole seconds. Not so of heterogeneous jobs, whose parts may have ended
+        before."""
+        return told_at is not None and self.het_job_id is None and (self.ended or 0.0) >= math.floor(told_at)
 
     @property
     def is_pending(self) -> bool:

@@ -29,12 +29,12 @@ class Overview:
         self._free_among: dict[frozenset[NodeName], frozenset[NodeName]] = {}
         self._priorities_of: dict[str, Sequence[int]] = {}
 
-    def noted_of(self, prefix: str) -> list[NodeName]:
-        """Nodes (or what else the prefix is followed by) of which a note `<prefix><node>` was there."""
+    def noted_of(self, prefix: str) -> list[str]:
+        """What follows the prefix in the notes that were there: names of nodes, ids of cases."""
         return self._ground.once(prefix, (self._noted,), lambda: self._find_noted(prefix))
 
-    def _find_noted(self, prefix: str) -> list[NodeName]:
-        return [NodeName(key.removeprefix(prefix)) for key in self._noted if key.startswith(prefix)]
+    def _find_noted(self, prefix: str) -> list[str]:
+        return [key.removeprefix(prefix) for key in self._noted if key.startswith(prefix)]
 
     @cached_property
     def unheard(self) -> Sequence[NodeName]:

@@ -9,12 +9,13 @@ from steward.model.health import Advice, Incarnation
 from steward.model.ids import BootId, CaseId, InstanceId
 from steward.model.instance import Instance, InstanceState
 from steward.model.node import Node, NodeBase
-from steward.model.setup import Lifecycle, SetupState
+from steward.model.setup import SetupState
 from steward.model.slot import Purpose, SlotStep
 from steward.model.why import Why
 from tests.builders.capacity import (
     LOGICAL,
     NODE,
+    SCRIPTS,
     a_slot_at,
     asked,
     nothing_there,
@@ -25,7 +26,6 @@ from tests.builders.capacity import (
 )
 from tests.builders.picture import T0, Picture, n
 
-SCRIPTS = Lifecycle(source="file:///scripts", on_create="on_create.sh")
 ORPHAN = Instance(id=InstanceId("i-9"), node=n("workers-9"), state=InstanceState.RUNNING, token="abcdef012345-9-0")
 
 

@@ -13,19 +13,18 @@ from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
 from steward.model.setting_types import RepairMode
-from steward.model.setup import Lifecycle, SetupState
+from steward.model.setup import SetupState
 from steward.model.slot import Purpose, SlotStep
 from steward.policy.groups.slot_diagram import page
 from steward.policy.groups.slot_facts import QUESTIONS
 from steward.policy.groups.slot_table import TABLE, SlotFact, deadline, facts_of
-from tests.builders.capacity import MARK, NODE, a_slot_at, asked, nothing_there, reported, with_slot
+from tests.builders.capacity import MARK, NODE, SCRIPTS, a_slot_at, asked, nothing_there, reported, with_slot
 from tests.builders.deep import done, with_run
 from tests.builders.picture import T0, Picture, n
 from tests.builders.want import a_want, but
 
 PAGE = Path(__file__).parents[3] / "docs" / "slot.md"
 LEAVE = Purpose.LEAVE
-SCRIPTS = Lifecycle(source="file:///scripts", on_create="on_create.sh")
 LAUNCH_KEY = f"launch:abcdef012345-1-0:{T0 - 10:.3f}"
 LONG_AGO = T0 - 100_000.0
 

@@ -12,11 +12,12 @@ from steward.model.health import Severity
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
-from steward.model.setup import Lifecycle, SetupState
+from steward.model.setup import SetupState
 from steward.model.slot import Hitch, SlotStep
 from tests.builders.capacity import (
     MARK,
     NODE,
+    SCRIPTS,
     a_slot_at,
     asked,
     nothing_there,
@@ -28,7 +29,6 @@ from tests.builders.capacity import (
 from tests.builders.picture import T0, Picture, n
 from tests.builders.want import but
 
-SCRIPTS = Lifecycle(source="file:///scripts", on_create="on_create.sh")
 TOKEN = "abcdef012345-1-0"
 
 

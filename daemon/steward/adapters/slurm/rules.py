@@ -57,15 +57,10 @@ def may_requeue(job: Job, parts: Iterable[Job] = (), *, told_at: float | None = 
     Retryable while it cleans up and does not show what it will be (22.05): its user may have cancelled it."""
     if job.is_pending and not any(part.is_left_over for part in parts):
         raise Stale(f"job {job.id} is pending already ({show(job.reason)})")
-    if job.state is JobState.CANCELLED or (job.state is JobState.COMPLETED and not _made_room(job, told_at)):
+    if job.state is JobState.CANCELLED or (job.state is JobState.COMPLETED and not job.made_room(told_at)):
         raise Stale(f"job {job.id} is {job.state.value}: left alone")
     if job.state is JobState.UNKNOWN:
         raise Retryable(f"job {job.id} still cleans up")
-
-
-def _made_room(job: Job, told_at: float | None) -> bool:
-    """Slurm tells whole seconds."""
-    return told_at is not None and job.het_job_id is None and (job.ended or 0.0) >= math.floor(told_at)
 
 
 def to_nudge(known: Mapping[JobId, Job], nudges: Sequence[NudgeJob]) -> list[tuple[Job, NudgeJob]]:

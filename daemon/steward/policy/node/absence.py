@@ -15,7 +15,7 @@ def note_absences(draft: Draft) -> None:
     away = draft.ground.nodes.having(Trait.AWAY)
     for name in sorted(away):
         _stand(_away_key(name), draft)
-    for name in draft.overview.noted_of(_AWAY):
+    for name in map(NodeName, draft.overview.noted_of(_AWAY)):
         if name in draft.seen.nodes and name not in away:
             del draft.noted[_away_key(name)]
             draft.noted[_back_key(name)] = draft.now

@@ -98,7 +98,7 @@ def _hears(name: NodeName, draft: Draft) -> bool:
 def note_unanswered(draft: Draft) -> None:
     """Keep since when a lost node does not answer: a slurmd may be started anew while its agent is gone for long."""
     unheard = draft.ground.agents.having(Trait.UNHEARD)
-    for name in draft.overview.noted_of(_UNANSWERED):
+    for name in map(NodeName, draft.overview.noted_of(_UNANSWERED)):
         view = draft.seen.agents.get(name)
         if view is not None and (name not in draft.seen.nodes or _is_reached(view, draft)):
             del draft.noted[_unanswered_key(name)]

@@ -4,7 +4,6 @@ Each is remembered from the moment in which it was chosen, so that nobody is ask
 can read why.
 """
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -136,14 +135,12 @@ def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, d
 
 
 def _ended_on_signal(job: Job, eviction: Eviction, draft: Draft) -> bool:
-    """A failure is taken for the signal's. A success only where the signal is known to have come before it, and not for
-    a heterogeneous job, whose parts may have ended before."""
+    """A failure is taken for the signal's, a success only where the signal is known to have come before it."""
     if not job.is_over or job.restarts != eviction.restart or eviction.due is None:
         return False
     if job.state is not JobState.COMPLETED:
         return job.state is JobState.FAILED
-    at = _told_at(job, eviction, draft)
-    return at is not None and job.het_job_id is None and (job.ended or 0.0) >= math.floor(at)
+    return job.made_room(_told_at(job, eviction, draft))
 
 
 def _told_at(job: Job, eviction: Eviction, draft: Draft) -> float | None:
