@@ -15,13 +15,18 @@ _OURS = 0o600
 """The mode of our files: they tell of every user's jobs, and lie in folders that all can enter."""
 
 
-def write_whole(path: Path, text: str, *, mode: int = _OURS, sync: bool = False) -> None:
+def write_whole(
+    path: Path, text: str, *, mode: int = _OURS, sync: bool = False, owner: tuple[int, int] | None = None
+) -> None:
     """Replace the file; with `sync` the new text outlives a power cut from now on. Nothing else is left in its folder,
-    however it ends, and nobody whom `mode` shuts out can read it at any time. Raises OSError."""
+    however it ends, and nobody whom `mode` shuts out can read it at any time. `owner`: user and group, else who
+    calls. Raises OSError."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(new, "w", encoding="utf-8", opener=_made) as file:
             file.write(text)
+            if owner is not None:
+                os.fchown(file.fileno(), *owner)
             os.fchmod(file.fileno(), mode)
             if sync:
                 file.flush()

@@ -5,6 +5,7 @@ installation check the whole file; here a wrong type or an unknown key of our ow
 """
 
 import dataclasses
+import logging
 import tomllib
 import types
 from collections.abc import Mapping
@@ -15,9 +16,11 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from steward.checks import known
 from steward.checks.limits import Limits
 from steward.model.dotted import flat
+from steward.model.former_settings import Contradiction, in_todays_words
 from steward.model.mend import RESTARTABLE
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 class ConfigError(Exception):
@@ -99,6 +102,10 @@ def load(path: Path, env: Mapping[str, str]) -> AgentConfig:
 
 def parse(tables: Mapping[str, Any], *, source: str, env: Mapping[str, str]) -> AgentConfig:
     """As `load`, from tables that were read already."""
+    try:
+        tables = in_todays_words(tables, lambda line: _log.warning("%s: %s", source, line))
+    except Contradiction as error:
+        raise ConfigError(f"{source}: {error}") from None
     ours = {name: tables[name] for name in _fields(AgentConfig) if name in tables}
     if env.get("SLURM_CONF"):
         ours["cluster"] = {"slurm_conf": env["SLURM_CONF"], **_table(ours.get("cluster", {}), f"{source}: cluster")}
