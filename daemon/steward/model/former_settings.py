@@ -7,7 +7,6 @@ from typing import Any
 
 Path = tuple[str, ...]
 
-
 HOW = "`steward config migrate` rewrites the file"
 
 
