@@ -69,7 +69,7 @@ class Admission:
     async def prepare(self, hello: Hello, place: Place) -> None:
         """Find out where the node is. One that speaks from where it is known to be does not wait for a name server:
         where else it is at home is found out beside that."""
-        if self._rule is AddressRule.OFF:
+        if self._rule is AddressRule.OFF or self._origins.is_looked_up(hello.node):
             return
         looking = asyncio.ensure_future(self._origins.look_up(hello.node))
         self._looking.add(looking)

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import lru_cache
 from types import MappingProxyType
 
 from steward.adapters.offload import Threads
@@ -22,6 +23,8 @@ _LOOK_UP_S = 2.0
 _KNOWN_S = 300.0
 _UNKNOWN_S = 30.0
 _INDEX_S = 1.0
+_TEXTS_KEPT = 1 << 15
+"""Addresses, as text, of which it is remembered what they are: to find out is a tenth of an agent's coming."""
 
 Resolve = Callable[[str], frozenset[str]]
 """The addresses of a host's name; it may block. Raises OSError when it has none."""
@@ -43,6 +46,7 @@ def resolve(name: str) -> frozenset[str]:
     return frozenset(plain(str(found[4][0])) for found in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM))
 
 
+@lru_cache(_TEXTS_KEPT)
 def plain(address: str) -> str:
     """An IP address as everybody writes it: no zone, and IPv4 as IPv4. Other text as it is."""
     try:
@@ -77,9 +81,11 @@ class Origins:
 
     async def look_up(self, node: NodeName) -> None:
         """Find the addresses of the node's names, within a few seconds; a name without an answer stays unknown."""
-        now = time.monotonic()
-        stale = [name for name in self._names(node) if self._found.get(name, (None, 0.0))[1] <= now]
-        await asyncio.gather(*(self._look_up(name) for name in stale))
+        await asyncio.gather(*(self._look_up(name) for name in self._stale(node)))
+
+    def is_looked_up(self, node: NodeName) -> bool:
+        """Whether nothing is left to find out now."""
+        return not self._stale(node)
 
     def of(self, node: NodeName, address: str, *, here: bool) -> Origin:
         """Judge a connection that speaks as `node`; `here`: it comes from the head's own host."""
@@ -104,6 +110,10 @@ class Origins:
         if instance == than or machine is None or machine.node != node or machine.state.is_dead:
             return False
         return old is None or old.state.is_dead or old.launched < machine.launched
+
+    def _stale(self, node: NodeName) -> list[str]:
+        now = time.monotonic()
+        return [name for name in self._names(node) if self._found.get(name, (None, 0.0))[1] <= now]
 
     async def _look_up(self, name: str) -> None:
         try:
@@ -142,6 +152,7 @@ class Origins:
         return known is not None and known.is_powered and known.responding and not known.is_down
 
 
+@lru_cache(_TEXTS_KEPT)
 def _is_ip(text: str) -> bool:
     try:
         ipaddress.ip_address(text)

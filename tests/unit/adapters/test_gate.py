@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from steward.adapters.wire.frames import Gone
-from steward.adapters.wire.handshake import Gate
+from steward.adapters.wire.frames import Gone, read_frame
+from steward.adapters.wire.handshake import WAIT_S, Gate
 from tests.fakes.hub_bench import a_hub, hello
 from tests.fakes.until import FACT_S
 
@@ -59,6 +59,88 @@ def test_who_would_have_given_up_before_its_welcome_is_sent_away() -> None:
     asyncio.run(story())
 
 
+def test_addresses_take_turns() -> None:
+    """One that sends many hellos keeps no other waiting for all of them."""
+
+    async def story() -> None:
+        gate, done, came = Gate(at_once=1, patience_s=FACT_S), asyncio.Event(), list[str]()
+
+        async def come(address: str) -> None:
+            async with gate.turn(time.monotonic(), address=address):
+                came.append(address)
+                await done.wait()
+
+        line = [asyncio.create_task(come("10.0.0.6")) for _ in range(5)]
+        line += [asyncio.create_task(come(f"10.0.0.{n}")) for n in (1, 2)]
+        await asyncio.sleep(0)
+        done.set()
+        await asyncio.gather(*line)
+        assert came == ["10.0.0.6", "10.0.0.6", "10.0.0.1", "10.0.0.2", *["10.0.0.6"] * 3]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("in_turn", [False, True], ids=["in line", "as its turn comes"])
+def test_who_gives_up_leaves_his_place_to_the_next(in_turn: bool) -> None:
+    async def story() -> None:
+        gate, done = Gate(at_once=1, patience_s=FACT_S), asyncio.Event()
+
+        async def come(until: asyncio.Event | None = None) -> bool:
+            async with gate.turn(time.monotonic(), address="10.0.0.1"):
+                if until is not None:
+                    await until.wait()
+            return True
+
+        first, second, third = (asyncio.create_task(come(until)) for until in (done, None, None))
+        await asyncio.sleep(0)
+        if in_turn:
+            done.set()
+            await asyncio.wait([first])  # the second has its place by now, and does not know yet
+        second.cancel()
+        done.set()
+        async with asyncio.timeout(FACT_S):
+            assert await first
+            assert await third
+            assert await come()
+        assert second.cancelled() or second.done()
+        assert gate.hasty == 0
+
+    asyncio.run(story())
+
+
+def test_who_waits_for_longer_is_let_in_later() -> None:
+    async def story() -> None:
+        since = time.monotonic() - 10.0
+        async with Gate().turn(since, waits_s=WAIT_S):
+            pass
+        with pytest.raises(Gone, match="it will come again"):
+            async with Gate().turn(since):
+                pass
+        with pytest.raises(Gone, match="it will come again"):
+            async with Gate().turn(time.monotonic() - WAIT_S + 1.0, waits_s=WAIT_S):
+                pass
+
+    asyncio.run(story())
+
+
+def test_the_hasty_in_line_are_counted() -> None:
+    async def story() -> None:
+        gate, done = Gate(at_once=1, patience_s=FACT_S), asyncio.Event()
+
+        async def come(waits_s: float) -> None:
+            async with gate.turn(time.monotonic(), waits_s=waits_s):
+                await done.wait()
+
+        line = [asyncio.create_task(come(waits_s)) for waits_s in (0.0, 0.0, 1000.0, 0.0)]
+        await asyncio.sleep(0)
+        assert gate.hasty == 2
+        done.set()
+        await asyncio.gather(*line)
+        assert gate.hasty == 0
+
+    asyncio.run(story())
+
+
 def test_peers_that_say_nothing_keep_no_agent_out() -> None:
     async def story() -> None:
         async with a_hub() as bench:
@@ -66,6 +148,20 @@ def test_peers_that_say_nothing_keep_no_agent_out() -> None:
             async with asyncio.timeout(FACT_S):
                 await bench.connect(hello())
             for _, writer in silent:
+                writer.close()
+
+    asyncio.run(story())
+
+
+def test_where_many_come_each_is_asked_to_wait() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            comers = [await asyncio.open_connection("127.0.0.1", bench.port) for _ in range(40)]
+            async with asyncio.timeout(FACT_S):
+                asked = [(await read_frame(reader)).get("wait") for reader, _ in comers]
+            assert asked[0] is None
+            assert asked[-1] == WAIT_S
+            for _, writer in comers:
                 writer.close()
 
     asyncio.run(story())
