@@ -69,13 +69,15 @@ class Admission:
     async def prepare(self, hello: Hello, place: Place) -> None:
         """Find out where the node is. One that speaks from where it is known to be does not wait for a name server:
         where else it is at home is found out beside that."""
-        if self._rule is AddressRule.OFF or self._origins.is_looked_up(hello.node):
+        if self._rule is AddressRule.OFF:
+            return
+        if place.is_here or self._origins.is_at_home(hello.node, place.address):
+            self._origins.look_up_later(hello.node)
             return
         looking = asyncio.ensure_future(self._origins.look_up(hello.node))
         self._looking.add(looking)
         looking.add_done_callback(self._looking.discard)
-        if not (place.is_here or self._origins.is_at_home(hello.node, place.address)):
-            await looking
+        await looking
 
     def judge(self, hello: Hello, place: Place, alive: AgentView | None, now: float) -> Claim:
         """`alive`: who has the name and is heard in time. Raises Refused, which is told."""

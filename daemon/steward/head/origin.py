@@ -20,6 +20,8 @@ from steward.model.node import Node
 from steward.ports import Retryable
 
 _LOOK_UP_S = 2.0
+_AT_ONCE, _LATER_AT_ONCE = 8, 4
+"""Names that are asked for at once, and how many of these at most are such as nobody waits for."""
 _KNOWN_S = 300.0
 _UNKNOWN_S = 30.0
 _INDEX_S = 1.0
@@ -61,12 +63,14 @@ class Origins:
 
     def __init__(self, resolve: Resolve = resolve) -> None:
         self._resolve = resolve
-        self._threads = Threads(8)
+        self._threads = Threads(_AT_ONCE)
         self._nodes: Mapping[NodeName, Node] = MappingProxyType({})
         self._instances: Mapping[InstanceId, Instance] = MappingProxyType({})
         self._machines: Mapping[NodeName, list[Instance]] = MappingProxyType({})
         self._found: dict[str, tuple[frozenset[str], float]] = {}
         """Addresses by name, and until when they are believed (monotonic)."""
+        self._later: dict[str, None] = {}
+        self._asking: set[asyncio.Task[None]] = set()
         self._owners: Mapping[str, set[NodeName]] = MappingProxyType({})
         self._owners_at = float("-inf")
 
@@ -83,9 +87,13 @@ class Origins:
         """Find the addresses of the node's names, within a few seconds; a name without an answer stays unknown."""
         await asyncio.gather(*(self._look_up(name) for name in self._stale(node)))
 
-    def is_looked_up(self, node: NodeName) -> bool:
-        """Whether nothing is left to find out now."""
-        return not self._stale(node)
+    def look_up_later(self, node: NodeName) -> None:
+        """The same, as there is time: thousands of names are asked for one after the other."""
+        self._later.update(dict.fromkeys(self._stale(node)))
+        while len(self._asking) < min(_LATER_AT_ONCE, len(self._later)):
+            asking = asyncio.get_running_loop().create_task(self._ask_later())
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
 
     def of(self, node: NodeName, address: str, *, here: bool) -> Origin:
         """Judge a connection that speaks as `node`; `here`: it comes from the head's own host."""
@@ -112,8 +120,17 @@ class Origins:
         return old is None or old.state.is_dead or old.launched < machine.launched
 
     def _stale(self, node: NodeName) -> list[str]:
-        now = time.monotonic()
-        return [name for name in self._names(node) if self._found.get(name, (None, 0.0))[1] <= now]
+        return [name for name in self._names(node) if self._is_stale(name)]
+
+    def _is_stale(self, name: str) -> bool:
+        return self._found.get(name, (None, 0.0))[1] <= time.monotonic()
+
+    async def _ask_later(self) -> None:
+        while self._later:
+            name = next(iter(self._later))
+            del self._later[name]
+            if self._is_stale(name):
+                await self._look_up(name)
 
     async def _look_up(self, name: str) -> None:
         try:

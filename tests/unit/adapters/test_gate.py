@@ -7,6 +7,7 @@ import pytest
 
 from steward.adapters.wire.frames import Gone, read_frame
 from steward.adapters.wire.handshake import WAIT_S, Gate
+from steward.head import hub
 from tests.fakes.hub_bench import a_hub, hello
 from tests.fakes.until import FACT_S
 
@@ -162,6 +163,30 @@ def test_where_many_come_each_is_asked_to_wait() -> None:
             assert asked[0] is None
             assert asked[-1] == WAIT_S
             for _, writer in comers:
+                writer.close()
+
+    asyncio.run(story())
+
+
+def test_while_too_many_hasty_ones_are_in_line_only_a_crowd_of_one_address_makes_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All others would have given up before their turn."""
+    monkeypatch.setattr(hub, "_MAX_FREELY", 0)
+
+    async def story() -> None:
+        async with a_hub() as bench:
+            with pytest.raises(Gone):
+                await bench.connect(hello())
+            monkeypatch.setattr(hub, "_MAX_FREELY", 300)
+            silent = [await asyncio.open_connection("127.0.0.1", bench.port) for _ in range(2)]
+            for reader, _ in silent:
+                await read_frame(reader)
+            monkeypatch.setattr(hub, "_MAX_FREELY", 0)
+            async with asyncio.timeout(FACT_S):
+                await bench.connect(hello(), at="127.0.0.2")
+            assert await silent[1][0].read() == b""
+            for _, writer in silent:
                 writer.close()
 
     asyncio.run(story())
