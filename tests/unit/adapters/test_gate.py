@@ -9,7 +9,7 @@ from steward.adapters.wire.frames import Gone, read_frame
 from steward.adapters.wire.handshake import WAIT_S, Gate
 from steward.head import hub
 from tests.fakes.hub_bench import a_hub, hello
-from tests.fakes.until import FACT_S
+from tests.fakes.until import FACT_S, comes_true
 
 
 def test_so_many_are_at_it_at_once_and_the_others_wait() -> None:
@@ -45,6 +45,57 @@ def test_who_has_proved_himself_does_not_stand_in_line_again() -> None:
         async with asyncio.timeout(FACT_S), gate.turn():
             done.set()
         await asyncio.gather(*line)
+
+    asyncio.run(story())
+
+
+def test_nobody_is_let_in_while_many_that_proved_themselves_wait() -> None:
+    """A welcome may cost more than a proof: else ever more would wait for theirs, until all give up."""
+
+    async def story() -> None:
+        gate, leave = Gate(at_once=2, patience_s=FACT_S), asyncio.Semaphore(0)
+        entered = list[str]()
+
+        async def come(name: str, since: float | None) -> None:
+            async with gate.turn(since):
+                entered.append(name)
+                await leave.acquire()
+
+        proved = [asyncio.create_task(come(f"proved {n}", None)) for n in range(4)]
+        await asyncio.sleep(0)
+        newcomer = asyncio.create_task(come("newcomer", time.monotonic()))
+        await asyncio.sleep(0)
+        assert entered == ["proved 0", "proved 1"]
+        leave.release()
+        await comes_true("there is room", lambda: len(entered) == 4)
+        assert set(entered[2:]) == {"proved 2", "newcomer"}
+        proved[3].cancel()
+        for _ in range(5):
+            leave.release()
+        await asyncio.gather(*proved[:3], newcomer)
+
+    asyncio.run(story())
+
+
+def test_who_gives_up_while_it_is_due_for_its_welcome_holds_up_nobody() -> None:
+    async def story() -> None:
+        gate, done = Gate(at_once=1, patience_s=FACT_S), asyncio.Event()
+
+        async def come(since: float | None, until: asyncio.Event | None = None) -> None:
+            async with gate.turn(since):
+                if until is not None:
+                    await until.wait()
+
+        first, due = (asyncio.create_task(come(None, done)) for _ in range(2))
+        await asyncio.sleep(0)
+        newcomer = asyncio.create_task(come(time.monotonic()))
+        await asyncio.sleep(0)
+        assert not newcomer.done()
+        due.cancel()
+        async with asyncio.timeout(FACT_S):
+            await newcomer
+        done.set()
+        await first
 
     asyncio.run(story())
 

@@ -76,12 +76,14 @@ class Gate:
     """The entrance to the costly part of the head's handshakes: `at_once` agents are let in, the others wait. Addresses
     take turns, so that one which sends many does not keep the others waiting. An agent whose turn comes later than
     `patience_s` after it connected is sent away, because it would have given up before its welcome. One that has proved
-    itself does not stand in that line again: there are as many places for these alone. Otherwise all work would be
-    wasted when thousands come at once."""
+    itself does not stand in that line again: there are as many places for these alone, and nobody else is let in while
+    as many wait for one. Otherwise all work would be wasted when thousands come at once."""
 
     def __init__(self, at_once: int = 16, patience_s: float = HANDSHAKE_TIMEOUT_S - _ALSO_S) -> None:
-        self._free = at_once
+        self._at_once = self._free = at_once
         self._proved = asyncio.Semaphore(at_once)
+        self._due = 0
+        """How many have proved themselves and wait for a place."""
         self._patience_s = patience_s
         self._lines: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self.hasty = 0
@@ -92,8 +94,11 @@ class Gate:
         """`since` is when it connected (monotonic), `waits_s` how long it said that it waits; None: it has proved
         itself, and is let in. Raises Gone."""
         if since is None:
-            async with self._proved:
+            await self._take_proved()
+            try:
                 yield
+            finally:
+                self._proved.release()
             return
         is_hasty = waits_s <= HANDSHAKE_TIMEOUT_S
         self.hasty += is_hasty
@@ -109,8 +114,16 @@ class Gate:
         finally:
             self._give_place()
 
+    async def _take_proved(self) -> None:
+        self._due += 1
+        try:
+            await self._proved.acquire()
+        finally:
+            self._due -= 1
+            self._let_in()
+
     async def _take_place(self, address: str) -> None:
-        if self._free:
+        if self._has_place():
             self._free -= 1
             return
         place = asyncio.get_running_loop().create_future()
@@ -132,16 +145,22 @@ class Gate:
             self._lines.pop(address, None)
 
     def _give_place(self) -> None:
-        """To the first that still waits of the address that had no turn for longest."""
-        while self._lines:
+        self._free += 1
+        self._let_in()
+
+    def _let_in(self) -> None:
+        """The first that still waits of the address that had no turn for longest."""
+        while self._lines and self._has_place():
             address, line = self._lines.popitem(last=False)
             place = line.popleft()
             if line:
                 self._lines[address] = line
             if not place.done():
+                self._free -= 1
                 place.set_result(None)
-                return
-        self._free += 1
+
+    def _has_place(self) -> bool:
+        return self._free > 0 and self._due < self._at_once
 
 
 async def greet_agent(
