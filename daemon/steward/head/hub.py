@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from steward.adapters.wire.elastic_messages import resize_frame, submit_frame
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.adapters.wire.handshake import WAIT_S, Gate, Hello, Terms, accept_agent
+from steward.adapters.wire.handshake import SHORT_HELLO, WAIT_S, Gate, Hello, Terms, accept_agent
 from steward.adapters.wire.job_messages import facts_frame
 from steward.adapters.wire.messages import answer_frame, check_now_frame, let_go_frame
 from steward.adapters.wire.order_messages import LookOrder, look_frame, mend_frame
@@ -44,9 +44,10 @@ _MAX_LINKS = 20_000
 _MAX_GREETING = 12_000
 """More than there are agents: who is sent away comes again, which costs both sides more than to let it wait."""
 _MAX_FREELY = 300
-"""When so many wait, an address may have few among them: each may hold 64 KiB of our memory before it is proved. Of
-agents that do not wait when they are asked to (older ones) one processor greets as many in a second: there are no
-places beyond these, because those give up, and all work on them was in vain."""
+"""So many may hold 64 KiB of our memory each before they are proved. When as many wait, an address may have few of the
+places beyond these, and who has one may say little (`SHORT_HELLO`). Of agents that do not wait when they are asked to
+(older ones) one processor greets as many in a second: there are no places beyond these, because those give up, and all
+work on them was in vain."""
 _CROWD = 32
 """With more of them each is asked to wait for longer than agents do by themselves."""
 _BACKLOG = 2_000
@@ -235,6 +236,8 @@ class Hub:
         if len(self._links) >= _MAX_LINKS or not self._greeting.enter(link, place.address, is_full=is_late):
             link.close("too many connections")
             return
+        if len(self._greeting) > _MAX_FREELY:
+            link.most_unproved = SHORT_HELLO
         try:
             seals, hello, terms = await accept_agent(
                 reader,

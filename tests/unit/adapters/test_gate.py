@@ -6,7 +6,7 @@ import time
 import pytest
 
 from steward.adapters.wire.frames import Gone, read_frame
-from steward.adapters.wire.handshake import WAIT_S, Gate
+from steward.adapters.wire.handshake import SHORT_HELLO, WAIT_S, Gate
 from steward.head import hub
 from tests.fakes.hub_bench import a_hub, hello
 from tests.fakes.until import FACT_S, comes_true
@@ -238,6 +238,24 @@ def test_while_too_many_hasty_ones_are_in_line_only_a_crowd_of_one_address_makes
                 await bench.connect(hello(), at="127.0.0.2")
             assert await silent[1][0].read() == b""
             for _, writer in silent:
+                writer.close()
+
+    asyncio.run(story())
+
+
+def test_beyond_the_free_places_nobody_unproved_may_say_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "_MAX_FREELY", 1)
+
+    async def story() -> None:
+        async with a_hub() as bench:
+            comers = [await asyncio.open_connection("127.0.0.1", bench.port) for _ in range(2)]
+            for reader, writer in comers:
+                await read_frame(reader)
+                writer.write((60000).to_bytes(4, "big") + b" " * SHORT_HELLO)
+            async with asyncio.timeout(FACT_S):
+                assert await comers[1][0].read() == b""
+            assert not comers[0][0].at_eof()
+            for _, writer in comers:
                 writer.close()
 
     asyncio.run(story())

@@ -9,11 +9,21 @@ import pytest
 
 from steward.adapters.wire import handshake
 from steward.adapters.wire.frames import MAX_FRAME, Frame, Gone, Malformed, pack, read_frame, unpack
-from steward.adapters.wire.handshake import Gate, Hello, Terms, accept_agent, greet_agent, greet_head
+from steward.adapters.wire.handshake import (
+    SHORT_HELLO,
+    WAIT_S,
+    Gate,
+    Hello,
+    Terms,
+    accept_agent,
+    greet_agent,
+    greet_head,
+)
 from steward.adapters.wire.messages import MAX_OPTED, opted_list
 from steward.adapters.wire.seal import Beats, Role, digest
 from steward.model.ask import OptedIn
-from steward.model.ids import JobId, NodeName
+from steward.model.health import Incarnation
+from steward.model.ids import BootId, InstanceId, JobId, NodeName
 from steward.model.resume_mode import MAX_TEXT as MAX_MODE
 from steward.model.resume_mode import ResumeMode
 from steward.ports import Permanent, Retryable
@@ -104,6 +114,33 @@ def test_the_longest_words_of_a_full_book_all_reach_the_head_the_newest_with_the
                 told += opted_list(frame)
             assert told == book[::-1]
             assert frame == {"t": "report"}
+
+    run(story())
+
+
+def test_who_is_asked_to_wait_says_little_at_first_and_the_rest_when_it_is_welcomed() -> None:
+    book = [
+        OptedIn(job=JobId(2**32 - 1 - n), uid=2**32 - 1, mode=LONGEST, restart=10**6, at=1e9 + n / 3) for n in range(20)
+    ]
+    who = Incarnation(instance=InstanceId("i" * 128), boot=BootId("b" * 128))
+    hello = Hello(node=NodeName("n" * 64), incarnation=who, version="v" * 32, opted=tuple(book))
+
+    async def story() -> None:
+        munged = FakeMunged()
+        async with stream_pair() as ((reader, writer), agent):
+            greeting = asyncio.ensure_future(greet_head(*agent, sealer(munged), hello))
+            writer.write(pack({"t": "challenge", "nonce": "b" * 32, "wait": WAIT_S}))
+            frame = await read_frame(reader)
+            assert len(pack({**frame, "cred": "c" * 700})) < SHORT_HELLO
+            told = list(opted_list(frame))
+            assert told == book[::-1][: len(told)]
+            welcome: Frame = {"t": "welcome", "interval": 1.0, "late_after": 3.0, "now": 0.0}
+            proof = digest(welcome, Role.HEAD, frame["nonce"])
+            writer.write(pack({**welcome, "cred": await sealer(munged).credential(proof)}))
+            await greeting
+            while len(told) < len(book):
+                told += opted_list(await read_frame(reader))
+            assert told == book[::-1]
 
     run(story())
 

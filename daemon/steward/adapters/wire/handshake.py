@@ -25,6 +25,8 @@ PROTOCOL = 1
 HANDSHAKE_TIMEOUT_S = 5.0
 WAIT_S = 20.0
 """So long an agent waits for its welcome where the head asks it to: one that goes and comes again costs both more."""
+SHORT_HELLO = 4096
+"""An agent that is asked to wait says no more than these bytes before it is welcomed."""
 _SLOT_S = 0.25
 _REFUSED = "refused"
 _BEATS = "blake2b"
@@ -35,6 +37,7 @@ _ALSO_S = 2.0
 _MAX_WARNING = 250
 _OPTED_BYTES = MAX_FRAME - 8192
 """Bytes of a frame that jobs may take; the rest is for the agent's identity and the seal."""
+_OPTED_BYTES_SHORT = SHORT_HELLO - 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,11 +230,11 @@ async def greet_head(
     """The agent's side. Jobs that the hello has no room for follow on it. Raises as `greet_agent` does."""
     tune(writer)
     nonce = secrets.token_hex(16)
-    newest, *older = _portions(hello.opted)
     async with _InTime() as limit:
         challenge = await _expect(reader, "challenge")
         head_nonce, waits_s = _nonce(challenge), _waits(challenge, "wait")
         limit.last(waits_s)
+        newest, *older = _portions(hello.opted, _OPTED_BYTES_SHORT if "wait" in challenge else _OPTED_BYTES)
         frame = _hello_frame(replace(hello, opted=newest), nonce)
         if "wait" in challenge:
             frame["waits"] = waits_s
@@ -254,10 +257,9 @@ async def greet_head(
     return channel, terms
 
 
-def _portions(jobs: Iterable[OptedIn]) -> list[tuple[OptedIn, ...]]:
-    """Each what one frame holds, the newest first; at least one, which may be empty."""
+def _portions(jobs: Iterable[OptedIn], room: int) -> list[tuple[OptedIn, ...]]:
+    """Each what one frame holds, the first `room` bytes, the newest first; at least one, which may be empty."""
     portions: list[tuple[OptedIn, ...]] = [()]
-    room = _OPTED_BYTES
     for one in sorted(jobs, key=lambda one: one.at, reverse=True):
         size = len(pack(opted_record(one)))
         if size > room:
