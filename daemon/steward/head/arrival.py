@@ -71,11 +71,13 @@ class Admission:
         where else it is at home is found out beside that."""
         if self._rule is AddressRule.OFF:
             return
+        if place.is_here or self._origins.is_at_home(hello.node, place.address):
+            self._origins.look_up_later(hello.node)
+            return
         looking = asyncio.ensure_future(self._origins.look_up(hello.node))
         self._looking.add(looking)
         looking.add_done_callback(self._looking.discard)
-        if not (place.is_here or self._origins.is_at_home(hello.node, place.address)):
-            await looking
+        await looking
 
     def judge(self, hello: Hello, place: Place, alive: AgentView | None, now: float) -> Claim:
         """`alive`: who has the name and is heard in time. Raises Refused, which is told."""

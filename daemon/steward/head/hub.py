@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from steward.adapters.wire.elastic_messages import resize_frame, submit_frame
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.adapters.wire.handshake import Gate, Hello, Terms, accept_agent
+from steward.adapters.wire.handshake import SHORT_HELLO, WAIT_S, Gate, Hello, Terms, accept_agent
 from steward.adapters.wire.job_messages import facts_frame
 from steward.adapters.wire.messages import answer_frame, check_now_frame, let_go_frame
 from steward.adapters.wire.order_messages import LookOrder, look_frame, mend_frame
@@ -41,9 +41,15 @@ _NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 _BEATS_PER_S = 250
 """Measured 66 us a beat, most of them the kernel's and asyncio's: 1.7 % of a core (tests/bench/heartbeats.py)."""
 _MAX_LINKS = 20_000
-_MAX_GREETING = 300
-"""As many as one processor greets in a second: who waits for longer gives up, and all work on it was in vain. With
-1,000 of them none of 6,000 agents that came at once was ever greeted (tests/bench/reconnect.py)."""
+_MAX_GREETING = 12_000
+"""More than there are agents: who is sent away comes again, which costs both sides more than to let it wait."""
+_MAX_FREELY = 300
+"""So many may hold 64 KiB of our memory each before they are proved. When as many wait, an address may have few of the
+places beyond these, and who has one may say little (`SHORT_HELLO`). Of agents that do not wait when they are asked to
+(older ones) one processor greets as many in a second: there are no places beyond these, because those give up, and all
+work on them was in vain."""
+_CROWD = 32
+"""With more of them each is asked to wait for longer than agents do by themselves."""
 _BACKLOG = 2_000
 
 
@@ -91,7 +97,7 @@ class Hub:
             questions=self._questions,
         )
         self._links: dict[NodeName, Link] = {}
-        self._greeting: Greeting[Link] = Greeting(most=_MAX_GREETING)
+        self._greeting: Greeting[Link] = Greeting(most=_MAX_GREETING, freely=_MAX_FREELY)
         self._watch = Watch(roster=self._roster, clock=clock, ring=ring, links=self._links, examine=examine)
         self._gate = Gate()
         self._server: asyncio.Server | None = None
@@ -226,18 +232,22 @@ class Hub:
 
     async def _greet(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         place = place_of(writer)
-        if len(self._links) >= _MAX_LINKS or not self._greeting.enter(link, place.address):
+        is_late = self._gate.hasty >= _MAX_FREELY
+        if len(self._links) >= _MAX_LINKS or not self._greeting.enter(link, place.address, is_full=is_late):
             link.close("too many connections")
             return
+        if len(self._greeting) > _MAX_FREELY:
+            link.most_unproved = SHORT_HELLO
         try:
-            terms = self._terms()
-            seals, hello = await accept_agent(
+            seals, hello, terms = await accept_agent(
                 reader,
                 writer,
                 self._sealer,
-                terms,
+                self._terms,
                 first=lambda hello: self._admission.prepare(hello, place),
                 gate=self._gate,
+                address=place.address,
+                wait_s=WAIT_S if len(self._greeting) > _CROWD else 0.0,
             )
             self._admit(link, hello, terms, place)
             link.adopt(self, seals)
@@ -305,33 +315,59 @@ L = TypeVar("L", bound=Closable)
 
 
 class Greeting(Generic[L]):
-    """At most `most` at once. Where they are that many, a newcomer is refused, which costs next to nothing; but where
-    an address has two more than his, the newest of that one makes room."""
+    """At most `most` at once, and from `freely` on few of one address. A newcomer without a place is refused, which
+    costs next to nothing; but where an address has two more than his, the newest of that one makes room."""
 
-    def __init__(self, *, most: int) -> None:
-        self._most = most
+    def __init__(self, *, most: int, freely: int | None = None, few: int = 16) -> None:
+        self._most, self._freely, self._few = most, most if freely is None else freely, few
         self._hosts: dict[L, str] = {}
+        self._of: dict[str, dict[L, None]] = {}
+        self._sizes: Counter[int] = Counter()
+        """How many addresses have so many."""
+
+    def __len__(self) -> int:
+        return len(self._hosts)
 
     @property
     def links(self) -> tuple[L, ...]:
         return tuple(self._hosts)
 
-    def enter(self, link: L, host: str) -> bool:
-        """Whether it may stay."""
-        if len(self._hosts) >= self._most and not self._make_room(host):
+    def enter(self, link: L, host: str, *, is_full: bool = False) -> bool:
+        """Whether it may stay. `is_full`: there are to be no more than are there now."""
+        if (is_full or not self._has_place(host)) and not self._make_room(host):
             return False
         self._hosts[link] = host
+        its = self._of.setdefault(host, {})
+        its[link] = None
+        self._resized(len(its) - 1, len(its))
         return True
 
     def leave(self, link: L) -> None:
-        self._hosts.pop(link, None)
+        host = self._hosts.pop(link, None)
+        if host is None:
+            return
+        its = self._of[host]
+        del its[link]
+        self._resized(len(its) + 1, len(its))
+        if not its:
+            del self._of[host]
+
+    def _resized(self, before: int, after: int) -> None:
+        self._sizes[after] += 1
+        self._sizes[before] -= 1
+        if self._sizes[before] <= 0:
+            del self._sizes[before]
+        self._sizes.pop(0, None)
+
+    def _has_place(self, host: str) -> bool:
+        return len(self) < self._freely or (len(self) < self._most and len(self._of.get(host, ())) < self._few)
 
     def _make_room(self, host: str) -> bool:
-        counts = Counter(self._hosts.values())
-        crowd, size = counts.most_common(1)[0]
-        if counts[host] + 1 >= size:
+        size = max(self._sizes, default=0)
+        if len(self._of.get(host, ())) + 1 >= size:
             return False
-        newest = next(link for link, its in reversed(self._hosts.items()) if its == crowd)
+        crowd = next(its for its in self._of.values() if len(its) == size)
+        newest = next(reversed(crowd))
         self.leave(newest)
         newest.close("too many connections from its address")
         return True

@@ -129,6 +129,8 @@ class Link(asyncio.StreamReaderProtocol):
         self.skew_s: float | None = None
         """The agent's clock minus ours at its last heartbeat."""
         self.is_open = True
+        self.most_unproved = _MAX_UNPROVED
+        """Bytes that are taken of it before it is adopted."""
         # Kept by `Watch`
         self.interval_s = self.late_after_s = self.gone_after_s = self.told = 0.0
         self.is_late = self.is_watched = False
@@ -162,7 +164,7 @@ class Link(asyncio.StreamReaderProtocol):
             self._answer_beat(*beat)
             return
         self._buffer += data
-        if len(self._buffer) > (_MAX_BUFFER if self._owner is not None else _MAX_UNPROVED):
+        if len(self._buffer) > (_MAX_BUFFER if self._owner is not None else self.most_unproved):
             self.close("it sends faster than any agent does")
             return
         if self._owner is not None:

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import lru_cache
 from types import MappingProxyType
 
 from steward.adapters.offload import Threads
@@ -19,9 +20,13 @@ from steward.model.node import Node
 from steward.ports import Retryable
 
 _LOOK_UP_S = 2.0
+_AT_ONCE, _LATER_AT_ONCE = 8, 4
+"""Names that are asked for at once, and how many of these at most are such as nobody waits for."""
 _KNOWN_S = 300.0
 _UNKNOWN_S = 30.0
 _INDEX_S = 1.0
+_TEXTS_KEPT = 1 << 15
+"""Addresses, as text, of which it is remembered what they are: to find out is a tenth of an agent's coming."""
 
 Resolve = Callable[[str], frozenset[str]]
 """The addresses of a host's name; it may block. Raises OSError when it has none."""
@@ -43,6 +48,7 @@ def resolve(name: str) -> frozenset[str]:
     return frozenset(plain(str(found[4][0])) for found in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM))
 
 
+@lru_cache(_TEXTS_KEPT)
 def plain(address: str) -> str:
     """An IP address as everybody writes it: no zone, and IPv4 as IPv4. Other text as it is."""
     try:
@@ -57,12 +63,14 @@ class Origins:
 
     def __init__(self, resolve: Resolve = resolve) -> None:
         self._resolve = resolve
-        self._threads = Threads(8)
+        self._threads = Threads(_AT_ONCE)
         self._nodes: Mapping[NodeName, Node] = MappingProxyType({})
         self._instances: Mapping[InstanceId, Instance] = MappingProxyType({})
         self._machines: Mapping[NodeName, list[Instance]] = MappingProxyType({})
         self._found: dict[str, tuple[frozenset[str], float]] = {}
         """Addresses by name, and until when they are believed (monotonic)."""
+        self._later: dict[str, None] = {}
+        self._asking: set[asyncio.Task[None]] = set()
         self._owners: Mapping[str, set[NodeName]] = MappingProxyType({})
         self._owners_at = float("-inf")
 
@@ -77,9 +85,15 @@ class Origins:
 
     async def look_up(self, node: NodeName) -> None:
         """Find the addresses of the node's names, within a few seconds; a name without an answer stays unknown."""
-        now = time.monotonic()
-        stale = [name for name in self._names(node) if self._found.get(name, (None, 0.0))[1] <= now]
-        await asyncio.gather(*(self._look_up(name) for name in stale))
+        await asyncio.gather(*(self._look_up(name) for name in self._stale(node)))
+
+    def look_up_later(self, node: NodeName) -> None:
+        """The same, as there is time: thousands of names are asked for one after the other."""
+        self._later.update(dict.fromkeys(self._stale(node)))
+        while len(self._asking) < min(_LATER_AT_ONCE, len(self._later)):
+            asking = asyncio.get_running_loop().create_task(self._ask_later())
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
 
     def of(self, node: NodeName, address: str, *, here: bool) -> Origin:
         """Judge a connection that speaks as `node`; `here`: it comes from the head's own host."""
@@ -104,6 +118,19 @@ class Origins:
         if instance == than or machine is None or machine.node != node or machine.state.is_dead:
             return False
         return old is None or old.state.is_dead or old.launched < machine.launched
+
+    def _stale(self, node: NodeName) -> list[str]:
+        return [name for name in self._names(node) if self._is_stale(name)]
+
+    def _is_stale(self, name: str) -> bool:
+        return self._found.get(name, (None, 0.0))[1] <= time.monotonic()
+
+    async def _ask_later(self) -> None:
+        while self._later:
+            name = next(iter(self._later))
+            del self._later[name]
+            if self._is_stale(name):
+                await self._look_up(name)
 
     async def _look_up(self, name: str) -> None:
         try:
@@ -142,6 +169,7 @@ class Origins:
         return known is not None and known.is_powered and known.responding and not known.is_down
 
 
+@lru_cache(_TEXTS_KEPT)
 def _is_ip(text: str) -> bool:
     try:
         ipaddress.ip_address(text)

@@ -5,10 +5,11 @@ import time
 
 import pytest
 
-from steward.adapters.wire.frames import Gone
-from steward.adapters.wire.handshake import Gate
+from steward.adapters.wire.frames import Gone, read_frame
+from steward.adapters.wire.handshake import SHORT_HELLO, WAIT_S, Gate
+from steward.head import hub
 from tests.fakes.hub_bench import a_hub, hello
-from tests.fakes.until import FACT_S
+from tests.fakes.until import FACT_S, comes_true
 
 
 def test_so_many_are_at_it_at_once_and_the_others_wait() -> None:
@@ -48,6 +49,57 @@ def test_who_has_proved_himself_does_not_stand_in_line_again() -> None:
     asyncio.run(story())
 
 
+def test_nobody_is_let_in_while_many_that_proved_themselves_wait() -> None:
+    """A welcome may cost more than a proof: else ever more would wait for theirs, until all give up."""
+
+    async def story() -> None:
+        gate, leave = Gate(at_once=2, patience_s=FACT_S), asyncio.Semaphore(0)
+        entered = list[str]()
+
+        async def come(name: str, since: float | None) -> None:
+            async with gate.turn(since):
+                entered.append(name)
+                await leave.acquire()
+
+        proved = [asyncio.create_task(come(f"proved {n}", None)) for n in range(4)]
+        await asyncio.sleep(0)
+        newcomer = asyncio.create_task(come("newcomer", time.monotonic()))
+        await asyncio.sleep(0)
+        assert entered == ["proved 0", "proved 1"]
+        leave.release()
+        await comes_true("there is room", lambda: len(entered) == 4)
+        assert set(entered[2:]) == {"proved 2", "newcomer"}
+        proved[3].cancel()
+        for _ in range(5):
+            leave.release()
+        await asyncio.gather(*proved[:3], newcomer)
+
+    asyncio.run(story())
+
+
+def test_who_gives_up_while_it_is_due_for_its_welcome_holds_up_nobody() -> None:
+    async def story() -> None:
+        gate, done = Gate(at_once=1, patience_s=FACT_S), asyncio.Event()
+
+        async def come(since: float | None, until: asyncio.Event | None = None) -> None:
+            async with gate.turn(since):
+                if until is not None:
+                    await until.wait()
+
+        first, due = (asyncio.create_task(come(None, done)) for _ in range(2))
+        await asyncio.sleep(0)
+        newcomer = asyncio.create_task(come(time.monotonic()))
+        await asyncio.sleep(0)
+        assert not newcomer.done()
+        due.cancel()
+        async with asyncio.timeout(FACT_S):
+            await newcomer
+        done.set()
+        await first
+
+    asyncio.run(story())
+
+
 def test_who_would_have_given_up_before_its_welcome_is_sent_away() -> None:
     async def story() -> None:
         with pytest.raises(Gone, match="it will come again"):
@@ -59,6 +111,88 @@ def test_who_would_have_given_up_before_its_welcome_is_sent_away() -> None:
     asyncio.run(story())
 
 
+def test_addresses_take_turns() -> None:
+    """One that sends many hellos keeps no other waiting for all of them."""
+
+    async def story() -> None:
+        gate, done, came = Gate(at_once=1, patience_s=FACT_S), asyncio.Event(), list[str]()
+
+        async def come(address: str) -> None:
+            async with gate.turn(time.monotonic(), address=address):
+                came.append(address)
+                await done.wait()
+
+        line = [asyncio.create_task(come("10.0.0.6")) for _ in range(5)]
+        line += [asyncio.create_task(come(f"10.0.0.{n}")) for n in (1, 2)]
+        await asyncio.sleep(0)
+        done.set()
+        await asyncio.gather(*line)
+        assert came == ["10.0.0.6", "10.0.0.6", "10.0.0.1", "10.0.0.2", *["10.0.0.6"] * 3]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("in_turn", [False, True], ids=["in line", "as its turn comes"])
+def test_who_gives_up_leaves_his_place_to_the_next(in_turn: bool) -> None:
+    async def story() -> None:
+        gate, done = Gate(at_once=1, patience_s=FACT_S), asyncio.Event()
+
+        async def come(until: asyncio.Event | None = None) -> bool:
+            async with gate.turn(time.monotonic(), address="10.0.0.1"):
+                if until is not None:
+                    await until.wait()
+            return True
+
+        first, second, third = (asyncio.create_task(come(until)) for until in (done, None, None))
+        await asyncio.sleep(0)
+        if in_turn:
+            done.set()
+            await asyncio.wait([first])  # the second has its place by now, and does not know yet
+        second.cancel()
+        done.set()
+        async with asyncio.timeout(FACT_S):
+            assert await first
+            assert await third
+            assert await come()
+        assert second.cancelled() or second.done()
+        assert gate.hasty == 0
+
+    asyncio.run(story())
+
+
+def test_who_waits_for_longer_is_let_in_later() -> None:
+    async def story() -> None:
+        since = time.monotonic() - 10.0
+        async with Gate().turn(since, waits_s=WAIT_S):
+            pass
+        with pytest.raises(Gone, match="it will come again"):
+            async with Gate().turn(since):
+                pass
+        with pytest.raises(Gone, match="it will come again"):
+            async with Gate().turn(time.monotonic() - WAIT_S + 1.0, waits_s=WAIT_S):
+                pass
+
+    asyncio.run(story())
+
+
+def test_the_hasty_in_line_are_counted() -> None:
+    async def story() -> None:
+        gate, done = Gate(at_once=1, patience_s=FACT_S), asyncio.Event()
+
+        async def come(waits_s: float) -> None:
+            async with gate.turn(time.monotonic(), waits_s=waits_s):
+                await done.wait()
+
+        line = [asyncio.create_task(come(waits_s)) for waits_s in (0.0, 0.0, 1000.0, 0.0)]
+        await asyncio.sleep(0)
+        assert gate.hasty == 2
+        done.set()
+        await asyncio.gather(*line)
+        assert gate.hasty == 0
+
+    asyncio.run(story())
+
+
 def test_peers_that_say_nothing_keep_no_agent_out() -> None:
     async def story() -> None:
         async with a_hub() as bench:
@@ -66,6 +200,62 @@ def test_peers_that_say_nothing_keep_no_agent_out() -> None:
             async with asyncio.timeout(FACT_S):
                 await bench.connect(hello())
             for _, writer in silent:
+                writer.close()
+
+    asyncio.run(story())
+
+
+def test_where_many_come_each_is_asked_to_wait() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            comers = [await asyncio.open_connection("127.0.0.1", bench.port) for _ in range(40)]
+            async with asyncio.timeout(FACT_S):
+                asked = [(await read_frame(reader)).get("wait") for reader, _ in comers]
+            assert asked[0] is None
+            assert asked[-1] == WAIT_S
+            for _, writer in comers:
+                writer.close()
+
+    asyncio.run(story())
+
+
+def test_while_too_many_hasty_ones_are_in_line_only_a_crowd_of_one_address_makes_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All others would have given up before their turn."""
+    monkeypatch.setattr(hub, "_MAX_FREELY", 0)
+
+    async def story() -> None:
+        async with a_hub() as bench:
+            with pytest.raises(Gone):
+                await bench.connect(hello())
+            monkeypatch.setattr(hub, "_MAX_FREELY", 300)
+            silent = [await asyncio.open_connection("127.0.0.1", bench.port) for _ in range(2)]
+            for reader, _ in silent:
+                await read_frame(reader)
+            monkeypatch.setattr(hub, "_MAX_FREELY", 0)
+            async with asyncio.timeout(FACT_S):
+                await bench.connect(hello(), at="127.0.0.2")
+            assert await silent[1][0].read() == b""
+            for _, writer in silent:
+                writer.close()
+
+    asyncio.run(story())
+
+
+def test_beyond_the_free_places_nobody_unproved_may_say_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "_MAX_FREELY", 1)
+
+    async def story() -> None:
+        async with a_hub() as bench:
+            comers = [await asyncio.open_connection("127.0.0.1", bench.port) for _ in range(2)]
+            for reader, writer in comers:
+                await read_frame(reader)
+                writer.write((60000).to_bytes(4, "big") + b" " * SHORT_HELLO)
+            async with asyncio.timeout(FACT_S):
+                assert await comers[1][0].read() == b""
+            assert not comers[0][0].at_eof()
+            for _, writer in comers:
                 writer.close()
 
     asyncio.run(story())

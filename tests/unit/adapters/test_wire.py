@@ -1,22 +1,34 @@
 """Frames, seals and the handshake, over real streams."""
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
+from steward.adapters.wire import handshake
 from steward.adapters.wire.frames import MAX_FRAME, Frame, Gone, Malformed, pack, read_frame, unpack
-from steward.adapters.wire.handshake import Hello, Terms, greet_agent, greet_head
+from steward.adapters.wire.handshake import (
+    SHORT_HELLO,
+    WAIT_S,
+    Gate,
+    Hello,
+    Terms,
+    accept_agent,
+    greet_agent,
+    greet_head,
+)
 from steward.adapters.wire.messages import MAX_OPTED, opted_list
-from steward.adapters.wire.seal import Role, digest
+from steward.adapters.wire.seal import Beats, Role, digest
 from steward.model.ask import OptedIn
-from steward.model.ids import JobId, NodeName
+from steward.model.health import Incarnation
+from steward.model.ids import BootId, InstanceId, JobId, NodeName
 from steward.model.resume_mode import MAX_TEXT as MAX_MODE
 from steward.model.resume_mode import ResumeMode
 from steward.ports import Permanent, Retryable
 from tests.fakes.munge import FakeMunged
-from tests.fakes.until import FACT_S
+from tests.fakes.until import FACT_S, comes_true
 from tests.fakes.wires import HELLO, TERMS, WHO, sealer, stream_pair, wire
 
 
@@ -106,6 +118,33 @@ def test_the_longest_words_of_a_full_book_all_reach_the_head_the_newest_with_the
     run(story())
 
 
+def test_who_is_asked_to_wait_says_little_at_first_and_the_rest_when_it_is_welcomed() -> None:
+    book = [
+        OptedIn(job=JobId(2**32 - 1 - n), uid=2**32 - 1, mode=LONGEST, restart=10**6, at=1e9 + n / 3) for n in range(20)
+    ]
+    who = Incarnation(instance=InstanceId("i" * 128), boot=BootId("b" * 128))
+    hello = Hello(node=NodeName("n" * 64), incarnation=who, version="v" * 32, opted=tuple(book))
+
+    async def story() -> None:
+        munged = FakeMunged()
+        async with stream_pair() as ((reader, writer), agent):
+            greeting = asyncio.ensure_future(greet_head(*agent, sealer(munged), hello))
+            writer.write(pack({"t": "challenge", "nonce": "b" * 32, "wait": WAIT_S}))
+            frame = await read_frame(reader)
+            assert len(pack({**frame, "cred": "c" * 700})) < SHORT_HELLO
+            told = list(opted_list(frame))
+            assert told == book[::-1][: len(told)]
+            welcome: Frame = {"t": "welcome", "interval": 1.0, "late_after": 3.0, "now": 0.0}
+            proof = digest(welcome, Role.HEAD, frame["nonce"])
+            writer.write(pack({**welcome, "cred": await sealer(munged).credential(proof)}))
+            await greeting
+            while len(told) < len(book):
+                told += opted_list(await read_frame(reader))
+            assert told == book[::-1]
+
+    run(story())
+
+
 def test_sealed_frames_arrive_in_order_in_both_directions() -> None:
     async def story() -> None:
         async with wire() as ends:
@@ -183,6 +222,141 @@ def test_a_hello_for_another_connection_is_refused() -> None:
             writer.write(pack({**frame, "cred": cred}))
             with pytest.raises(Permanent, match="something else"):
                 await greeting
+
+    run(story())
+
+
+def test_the_key_comes_in_the_welcomes_own_proof_for_this_agent_alone() -> None:
+    async def story() -> None:
+        munged = FakeMunged()
+        async with stream_pair() as (head, (reader, writer)):
+            greeting = asyncio.ensure_future(greet_agent(*head, sealer(munged), TERMS))
+            welcome = await _welcome_of(reader, writer, munged, joint=True)
+            await greeting
+            assert "key" not in welcome
+            assert munged.readers[welcome["cred"]] == 0
+            _, carried = munged.made[welcome["cred"]]
+            assert carried[:32] == digest(welcome, Role.HEAD, "a" * 32)
+            assert len(carried) == 64
+
+    run(story())
+
+
+def test_an_agent_of_before_gets_its_key_beside_the_proof() -> None:
+    async def story() -> None:
+        munged = FakeMunged()
+        async with stream_pair() as (head, (reader, writer)):
+            greeting = asyncio.ensure_future(greet_agent(*head, sealer(munged), TERMS))
+            welcome = await _welcome_of(reader, writer, munged)
+            await greeting
+            assert munged.made[welcome["cred"]] == (0, digest(welcome, Role.HEAD, "a" * 32))
+            assert munged.readers[welcome["key"]] == 0
+            assert len(munged.made[welcome["key"]][1]) == 32
+
+    run(story())
+
+
+async def _welcome_of(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, munged: FakeMunged, **more: Any
+) -> Frame:
+    """What the head answers to a hello with `more`."""
+    nonce = (await read_frame(reader))["nonce"]
+    who = {"v": 1, "node": "n1", "instance": "i-1", "boot": "b-1", "version": "1.0", "beats": "blake2b"}
+    frame = {"t": "hello", "nonce": "a" * 32, **who, **more}
+    writer.write(pack({**frame, "cred": await sealer(munged).credential(digest(frame, Role.AGENT, nonce))}))
+    return await read_frame(reader)
+
+
+@pytest.mark.parametrize("beside", [True, False], ids=["beside the proof", "in the proof"])
+def test_a_head_of_before_and_one_of_now_are_understood(beside: bool) -> None:
+    key = b"k" * 32
+
+    async def story() -> None:
+        munged = FakeMunged()
+        async with stream_pair() as ((reader, writer), agent):
+            greeting = asyncio.ensure_future(greet_head(*agent, sealer(munged), HELLO))
+            writer.write(pack({"t": "challenge", "nonce": "b" * 32}))
+            hello = await read_frame(reader)
+            assert "waits" not in hello
+            welcome: Frame = {"t": "welcome", "interval": 1.0, "late_after": 3.0, "now": 0.0}
+            if beside:
+                welcome["key"] = await sealer(munged).credential(key, 0)
+            proof = digest(welcome, Role.HEAD, hello["nonce"])
+            writer.write(pack({**welcome, "cred": await sealer(munged).credential(proof if beside else proof + key)}))
+            channel, _ = await greeting
+            await channel.beat(sent=1.0)
+            Beats(key, Role.HEAD).check((await read_frame(reader))["seal"], b"1.0")
+
+    run(story())
+
+
+@pytest.mark.parametrize("more", [b"k", b"k" * 31, b"k" * 33, b"k" * 1000])
+def test_a_key_of_another_length_is_refused(more: bytes) -> None:
+    async def story() -> None:
+        munged = FakeMunged()
+        async with stream_pair() as ((reader, writer), agent):
+            greeting = asyncio.ensure_future(greet_head(*agent, sealer(munged), HELLO))
+            writer.write(pack({"t": "challenge", "nonce": "b" * 32}))
+            welcome: Frame = {"t": "welcome", "interval": 1.0, "late_after": 3.0, "now": 0.0}
+            proof = digest(welcome, Role.HEAD, (await read_frame(reader))["nonce"])
+            writer.write(pack({**welcome, "cred": await sealer(munged).credential(proof + more)}))
+            with pytest.raises(Malformed, match="a key of"):
+                await greeting
+
+    run(story())
+
+
+@pytest.mark.parametrize(("asked", "waits"), [(20.0, 20.0), (1e9, 20.0), (-1.0, 0.1), (0.2, 0.2)])
+def test_an_agent_waits_as_long_as_the_head_asks_within_bounds(
+    asked: float, waits: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handshake, "HANDSHAKE_TIMEOUT_S", 0.1)
+
+    async def story() -> None:
+        async with stream_pair() as ((reader, writer), agent):
+            greeting = asyncio.ensure_future(greet_head(*agent, sealer(FakeMunged()), HELLO))
+            writer.write(pack({"t": "challenge", "nonce": "b" * 32, "wait": asked}))
+            assert (await read_frame(reader))["waits"] == waits
+            if waits < 1.0:
+                with pytest.raises(Gone, match=f"no handshake within {waits:g} s"):
+                    await greeting
+            else:
+                await asyncio.sleep(0.3)
+                assert not greeting.done()
+                greeting.cancel()
+
+    run(story())
+
+
+def test_a_head_waits_no_longer_than_it_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the hello says."""
+    monkeypatch.setattr(handshake, "HANDSHAKE_TIMEOUT_S", 0.1)
+
+    async def story() -> None:
+        gate, munged = Gate(at_once=1), FakeMunged()
+        async with stream_pair() as (head, (reader, writer)), gate.turn(time.monotonic()):
+            accepted = asyncio.ensure_future(accept_agent(*head, sealer(munged), lambda: TERMS, gate=gate, wait_s=0.3))
+            assert (await read_frame(reader))["wait"] == 0.3
+            writer.write(pack({"t": "hello", "nonce": "a" * 32, "waits": 1e9}))
+            with pytest.raises(Gone, match=r"no handshake within 0\.3 s"):
+                await accepted
+        assert gate.hasty == 0
+
+    run(story())
+
+
+def test_who_hung_up_before_its_turn_costs_munged_nothing() -> None:
+    async def story() -> None:
+        gate, munged = Gate(at_once=1), FakeMunged(up=False)
+        async with stream_pair() as (head, (reader, writer)):
+            async with gate.turn(time.monotonic()):
+                accepted = asyncio.ensure_future(accept_agent(*head, sealer(munged), lambda: TERMS, gate=gate))
+                await read_frame(reader)
+                writer.write(pack({"t": "hello", "nonce": "a" * 32}))
+                writer.close()
+                await comes_true("the head knows", head[0].at_eof)
+            with pytest.raises(Gone, match="hung up before its turn"):
+                await accepted
 
     run(story())
 

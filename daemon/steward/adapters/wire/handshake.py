@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import secrets
 import time
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,14 +23,21 @@ from steward.ports import Permanent, PortError
 
 PROTOCOL = 1
 HANDSHAKE_TIMEOUT_S = 5.0
+WAIT_S = 20.0
+"""So long an agent waits for its welcome where the head asks it to: one that goes and comes again costs both more."""
+SHORT_HELLO = 4096
+"""An agent that is asked to wait says no more than these bytes before it is welcomed."""
 _SLOT_S = 0.25
 _REFUSED = "refused"
 _BEATS = "blake2b"
 """How heartbeats are sealed where both sides can; the hello and the welcome that say so are proved."""
 _KEY_BYTES = 32
+_ALSO_S = 2.0
+"""Before it gives up, an agent that has its turn needs so long at most to be welcomed."""
 _MAX_WARNING = 250
 _OPTED_BYTES = MAX_FRAME - 8192
 """Bytes of a frame that jobs may take; the rest is for the agent's identity and the seal."""
+_OPTED_BYTES_SHORT = SHORT_HELLO - 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,30 +76,101 @@ def until_beat(wait_s: float, head_now: float) -> float:
 
 
 class Gate:
-    """The entrance to the costly part of the head's handshakes: `at_once` agents are let in, the others wait in turn.
-    An agent whose turn comes later than `patience_s` after it connected is sent away, because it would have given up
-    before its welcome. One that has proved itself does not stand in that line again: there are as many places for these
-    alone. Otherwise all work would be wasted when thousands come at once."""
+    """The entrance to the costly part of the head's handshakes: `at_once` agents are let in, the others wait. Addresses
+    take turns, so that one which sends many does not keep the others waiting. An agent whose turn comes later than
+    `patience_s` after it connected is sent away, because it would have given up before its welcome. One that has proved
+    itself does not stand in that line again: there are as many places for these alone, and nobody else is let in while
+    as many wait for one. Otherwise all work would be wasted when thousands come at once."""
 
-    def __init__(self, at_once: int = 16, patience_s: float = 3.0) -> None:
-        self._free, self._proved = asyncio.Semaphore(at_once), asyncio.Semaphore(at_once)
+    def __init__(self, at_once: int = 16, patience_s: float = HANDSHAKE_TIMEOUT_S - _ALSO_S) -> None:
+        self._at_once = self._free = at_once
+        self._proved = asyncio.Semaphore(at_once)
+        self._due = 0
+        """How many have proved themselves and wait for a place."""
         self._patience_s = patience_s
+        self._lines: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self.hasty = 0
+        """How many in line do not wait for longer than agents do by themselves."""
 
     @contextlib.asynccontextmanager
-    async def turn(self, since: float | None = None) -> AsyncIterator[None]:
-        """`since` is when it connected (monotonic); None: it has proved itself, and is let in. Raises Gone."""
-        async with self._proved if since is None else self._free:
-            waited = 0.0 if since is None else time.monotonic() - since
-            if waited > self._patience_s:
+    async def turn(self, since: float | None = None, *, address: str = "", waits_s: float = 0.0) -> AsyncIterator[None]:
+        """`since` is when it connected (monotonic), `waits_s` how long it said that it waits; None: it has proved
+        itself, and is let in. Raises Gone."""
+        if since is None:
+            await self._take_proved()
+            try:
+                yield
+            finally:
+                self._proved.release()
+            return
+        is_hasty = waits_s <= HANDSHAKE_TIMEOUT_S
+        self.hasty += is_hasty
+        try:
+            await self._take_place(address)
+        finally:
+            self.hasty -= is_hasty
+        try:
+            waited = time.monotonic() - since
+            if waited > max(self._patience_s, waits_s - _ALSO_S):
                 raise Gone(f"many connect at once, its turn came after {waited:.1f} s: it will come again")
             yield
+        finally:
+            self._give_place()
+
+    async def _take_proved(self) -> None:
+        self._due += 1
+        try:
+            await self._proved.acquire()
+        finally:
+            self._due -= 1
+            self._let_in()
+
+    async def _take_place(self, address: str) -> None:
+        if self._has_place():
+            self._free -= 1
+            return
+        place = asyncio.get_running_loop().create_future()
+        self._lines.setdefault(address, deque()).append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self._give_place()
+            else:
+                self._leave_line(address, place)
+            raise
+
+    def _leave_line(self, address: str, place: "asyncio.Future[None]") -> None:
+        line = self._lines.get(address, deque())
+        with contextlib.suppress(ValueError):  # its turn came
+            line.remove(place)
+        if not line:
+            self._lines.pop(address, None)
+
+    def _give_place(self) -> None:
+        self._free += 1
+        self._let_in()
+
+    def _let_in(self) -> None:
+        """The first that still waits of the address that had no turn for longest."""
+        while self._lines and self._has_place():
+            address, line = self._lines.popitem(last=False)
+            place = line.popleft()
+            if line:
+                self._lines[address] = line
+            if not place.done():
+                self._free -= 1
+                place.set_result(None)
+
+    def _has_place(self) -> bool:
+        return self._free > 0 and self._due < self._at_once
 
 
 async def greet_agent(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, terms: Terms
 ) -> tuple[Channel, Hello]:
     """The head's side, for a head that keeps the streams. Raises as `accept_agent` does."""
-    seals, hello = await accept_agent(reader, writer, sealer, terms)
+    seals, hello, _ = await accept_agent(reader, writer, sealer, lambda: terms)
     return Channel(reader, writer, seals, late_after_s=terms.late_after_s), hello
 
 
@@ -103,29 +182,46 @@ async def accept_agent(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     sealer: Sealer,
-    terms: Terms,
+    terms_now: Callable[[], Terms],
     *,
     first: Callable[[Hello], Awaitable[None]] = _nothing,
     gate: Gate | None = None,
-) -> tuple[Seals, Hello]:
+    address: str = "",
+    wait_s: float = 0.0,
+) -> tuple[Seals, Hello, Terms]:
     """The head's side; `first` comes before the welcome of an agent that proved itself. Nobody who has not said his
-    hello takes a place at the `gate`. Raises Permanent for a peer
-    that is no agent of ours, Gone or Retryable otherwise; the caller closes the writer then."""
+    hello takes a place at the `gate`. With `wait_s` the agent at `address` is asked to wait so long for its welcome.
+    Raises Permanent for a peer that is no agent of ours, Gone or Retryable otherwise; the caller closes the writer
+    then."""
     tune(writer)
     nonce, since = secrets.token_hex(16), time.monotonic()
-    async with _InTime():
-        await _send(writer, {"t": "challenge", "nonce": nonce})
+    async with _InTime() as limit:
+        await _send(writer, {"t": "challenge", "nonce": nonce, **({"wait": wait_s} if wait_s else {})})
         frame = await _expect(reader, "hello")
-        agent_nonce = _nonce(frame)
-        async with gate.turn(since) if gate is not None else contextlib.nullcontext():
+        agent_nonce, waits_s = _nonce(frame), min(_waits(frame, "waits"), max(wait_s, HANDSHAKE_TIMEOUT_S))
+        limit.last(waits_s)
+        async with gate.turn(since, address=address, waits_s=waits_s) if gate is not None else contextlib.nullcontext():
+            if reader.at_eof():
+                raise Gone("it hung up before its turn came")
             reader_uid = await _verified_or_told(writer, sealer, frame, nonce, agent_nonce)
         hello = _hello_of(frame)
         await first(hello)
         async with gate.turn() if gate is not None else contextlib.nullcontext():
             key = secrets.token_bytes(_KEY_BYTES) if frame.get("beats") == _BEATS else b""
-            welcome = {**_terms_frame(terms), **({"key": await sealer.credential(key, reader_uid)} if key else {})}
-            await _send(writer, await _proved(sealer, welcome, Role.HEAD, agent_nonce))
-    return Seals(sealer, Role.HEAD, head_nonce=nonce, agent_nonce=agent_nonce, key=key), hello
+            terms = terms_now()
+            await _send(writer, await _welcome(sealer, terms, agent_nonce, key, reader_uid, frame.get("joint") is True))
+    return Seals(sealer, Role.HEAD, head_nonce=nonce, agent_nonce=agent_nonce, key=key), hello, terms
+
+
+async def _welcome(sealer: Sealer, terms: Terms, nonce: str, key: bytes, reader: int, joint: bool) -> Frame:
+    """The key is for `reader` alone: in the frame's own credential behind the digest (`joint`), which spares both sides
+    a visit to munged, or beside it for an agent that does not know that."""
+    frame = _terms_frame(terms)
+    if key and joint:
+        return {**frame, "cred": await sealer.credential(digest(frame, Role.HEAD, nonce) + key, reader)}
+    if key:
+        frame["key"] = await sealer.credential(key, reader)
+    return await _proved(sealer, frame, Role.HEAD, nonce)
 
 
 async def greet_head(
@@ -134,19 +230,26 @@ async def greet_head(
     """The agent's side. Jobs that the hello has no room for follow on it. Raises as `greet_agent` does."""
     tune(writer)
     nonce = secrets.token_hex(16)
-    newest, *older = _portions(hello.opted)
-    async with _InTime():
-        head_nonce = _nonce(await _expect(reader, "challenge"))
+    async with _InTime() as limit:
+        challenge = await _expect(reader, "challenge")
+        head_nonce, waits_s = _nonce(challenge), _waits(challenge, "wait")
+        limit.last(waits_s)
+        newest, *older = _portions(hello.opted, _OPTED_BYTES_SHORT if "wait" in challenge else _OPTED_BYTES)
         frame = _hello_frame(replace(hello, opted=newest), nonce)
+        if "wait" in challenge:
+            frame["waits"] = waits_s
         await _send(writer, await _proved(sealer, frame, Role.AGENT, head_nonce))
         frame = await read_frame(reader)
         if frame["t"] not in ("welcome", _REFUSED):
             raise _out_of_turn(frame, "welcome")
-        await sealer.verify(frame.get("cred"), digest(frame, Role.HEAD, nonce))
+        key = await sealer.verify_more(frame.get("cred"), digest(frame, Role.HEAD, nonce))
         if frame["t"] == _REFUSED:
             raise Permanent("our hello is refused there, and the head's log says why")
         terms = _terms_of(frame)
-        key = (await sealer.carried(text(frame, "key", 4096)))[1] if "key" in frame else b""
+        if len(key) not in (0, _KEY_BYTES):
+            raise Malformed(f"a key of {len(key)} bytes")
+        if "key" in frame:
+            key = (await sealer.carried(text(frame, "key", 4096)))[1]
         seals = Seals(sealer, Role.AGENT, head_nonce=head_nonce, agent_nonce=nonce, key=key)
         channel = Channel(reader, writer, seals, late_after_s=terms.late_after_s)
         for opted in older:
@@ -154,10 +257,9 @@ async def greet_head(
     return channel, terms
 
 
-def _portions(jobs: Iterable[OptedIn]) -> list[tuple[OptedIn, ...]]:
-    """Each what one frame holds, the newest first; at least one, which may be empty."""
+def _portions(jobs: Iterable[OptedIn], room: int) -> list[tuple[OptedIn, ...]]:
+    """Each what one frame holds, the first `room` bytes, the newest first; at least one, which may be empty."""
     portions: list[tuple[OptedIn, ...]] = [()]
-    room = _OPTED_BYTES
     for one in sorted(jobs, key=lambda one: one.at, reverse=True):
         size = len(pack(opted_record(one)))
         if size > room:
@@ -172,16 +274,25 @@ class _InTime:
     """The handshake's time limit, told as Gone."""
 
     def __init__(self) -> None:
-        self._limit = asyncio.timeout(HANDSHAKE_TIMEOUT_S)
+        self._began = asyncio.get_running_loop().time()
+        self._limit_s = HANDSHAKE_TIMEOUT_S
+        self._limit = asyncio.timeout_at(self._began + self._limit_s)
 
-    async def __aenter__(self) -> None:
+    def last(self, seconds: float) -> None:
+        """It may take so long in all."""
+        if seconds != self._limit_s:
+            self._limit_s = seconds
+            self._limit.reschedule(self._began + seconds)
+
+    async def __aenter__(self) -> "_InTime":
         await self._limit.__aenter__()
+        return self
 
     async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
         try:
             await self._limit.__aexit__(kind, error, trace)
         except TimeoutError:
-            raise Gone(f"no handshake within {HANDSHAKE_TIMEOUT_S:g} s") from None
+            raise Gone(f"no handshake within {self._limit_s:g} s") from None
 
 
 async def _send(writer: asyncio.StreamWriter, frame: Frame) -> None:
@@ -227,6 +338,11 @@ def _nonce(frame: Frame) -> str:
     return nonce
 
 
+def _waits(frame: Frame, key: str) -> float:
+    """How long the agent waits for its welcome in all: as long as ever, where the peer says nothing of it."""
+    return max(min(number(frame, key), WAIT_S), HANDSHAKE_TIMEOUT_S) if key in frame else HANDSHAKE_TIMEOUT_S
+
+
 def _hello_frame(hello: Hello, nonce: str) -> Frame:
     return {
         "t": "hello",
@@ -237,6 +353,7 @@ def _hello_frame(hello: Hello, nonce: str) -> Frame:
         "version": hello.version,
         "beats": _BEATS,
         "pongs": hello.pongs,
+        "joint": True,
         "nonce": nonce,
         "opted": [opted_record(one) for one in hello.opted],
     }

@@ -62,6 +62,15 @@ class Sealer:
             raise Permanent("a credential that was made for something else")
         return uid
 
+    async def verify_more(self, credential: object, payload: bytes) -> bytes:
+        """What a trusted user put into `credential` behind `payload`: nothing, or a key. Raises as `verify` does."""
+        if not isinstance(credential, str):
+            raise Permanent("a frame without a credential")
+        _, carried = await self.carried(credential)
+        if not carried.startswith(payload):
+            raise Permanent("a credential that was made for something else")
+        return carried[len(payload) :]
+
     async def carried(self, credential: str) -> tuple[int, bytes]:
         """A trusted user, and what he put into it. Raises as `verify` does."""
         uid, carried = await self._threads.call(
