@@ -1,5 +1,7 @@
 """Where Steward itself makes room: whoever gives way lets the waiting job start, and nobody goes in vain."""
 
+from collections.abc import Set
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,15 +33,15 @@ def test_those_who_give_way_let_the_job_start(
     site, _ = done(waits(site, 99, "b", gpus * nodes, node_count=nodes, reason=reason))
     going = {id for id, memory in site.memory.quota_jobs.items() if memory.yielding}
 
-    def start_without(gone: set[int]) -> bool:
+    def start_without(gone: Set[int]) -> bool:
         free = [4 - sum(size for id, (size, _) in each.items() if id not in gone) for each in held]
         return sum(each >= gpus for each in free) >= nodes
 
     borrowed = {id for each in held for id, (_, end) in each.items() if end == "b"}
     assert going <= borrowed
     if going:
-        assert start_without(set(going))
-        assert not any(start_without(set(going) - {id}) for id in going)
+        assert start_without(going)
+        assert not any(start_without(going - {id}) for id in going)
     elif reason == "Resources" or 12 - sum(size for each in held for size, _ in each.values()) < gpus * nodes:
         assert start_without(set()) or not start_without(borrowed)
     _, actions = done(site)
