@@ -94,8 +94,8 @@ class Decider:
         (team, all that a unit asks for), where none of its options fits."""
         self._requests: dict[JobId, tuple[str, int]] = {}
         """(team, all that a unit asks for): equal for units that differ in nothing that counts."""
-        self._without_place: set[Wish | None] = set()
-        """Nobody could give way for these."""
+        self._without_place: set[tuple[str, Wish | None]] = set()
+        """Nobody could give way for such a request of the team."""
         self._in_vain: set[tuple[tuple[str, int], int]] = set()
         self._beyond: dict[tuple[str, int], list[dict[Resource, int]]] = {}
         self._lacking: dict[tuple[str, int], Mapping[Resource, int]] = {}
@@ -196,9 +196,9 @@ class Decider:
         places, ranks = self._room.places, self._ranks()
         short = self._ledger.shortage(unit.team, asked) or self._ledger.counted(unit.team, asked)
         has_nodes = self._ledger.has_nodes(asked) and (places is None or wish is None or places.has(wish))
-        found = None if wish in self._without_place else pick.take_back(self._room, unit.team, asked, wish)
+        found = None if (unit.team, wish) in self._without_place else pick.take_back(self._room, unit.team, asked, wish)
         if wish is not None and not found:
-            self._without_place.add(wish)
+            self._without_place.add((unit.team, wish))
         self._yield(found or (), unit, Reclaimed.RECLAIM, short, ranks, has_nodes=has_nodes)
 
     def _borrowers(self, rest: Sequence[Unit]) -> None:

@@ -14,6 +14,10 @@ from steward.policy.quota.ledger import Ledger
 from steward.policy.quota.places import Places, Wish
 from steward.policy.quota.requests import Amounts, Unit
 
+_LOOKED_AT = 8
+"""So many nodes are weighed anew before one is cleared: with each that is, the share of a team changes."""
+_Harm = tuple[int, tuple[float, float], int, bool, float, float]
+
 
 class Room:
     """The running units of each team and the ledger that they stand in; those taken are out of both.
@@ -28,6 +32,9 @@ class Room:
         self.ledger, self._running = ledger, running
         self._make_places = places
         self._places: Places | None = None
+        self.ways: dict[tuple[str, Wish], tuple[dict[NodeName, list[Unit]], list[tuple[_Harm, NodeName]]]] = {}
+        """For requests of a team: the borrowers on each node, and the nodes that can be cleared, a heap; what changed
+        since is looked at when a node is taken from it."""
         self._excess: dict[str, list[Unit]] = {}
         self._lowest = {team: min((u.weight for u in units), default=0) for team, units in running.items()}
         self.gone: set[JobId] = set()
@@ -100,8 +107,7 @@ def take_back(room: Room, team: str, wanted: Amounts, wish: Wish | None = None) 
 def _make_place(room: Room, places: Places, team: str, wanted: Amounts, wish: Wish) -> list[Unit] | None:
     """Node by node, the one with the least harm first, until the job has its nodes; then the quotas' part. None: nobody
     who may be taken would let it start."""
-    counted = room.ledger.counted(team, wanted)
-    taken = _clear_nodes(room, places, counted, wish, list(_borrowed(room, team, counted)))
+    taken = _clear_nodes(room, places, team, wanted, wish)
     more = None
     if places.has(wish):
         more = _make_room(room, team, wanted, lambda short: _borrowed(room, team, short))
@@ -115,28 +121,32 @@ def _make_place(room: Room, places: Places, team: str, wanted: Amounts, wish: Wi
     return [unit for unit in (*taken, *more) if unit.id in room.gone]
 
 
-def _clear_nodes(room: Room, places: Places, counted: Amounts, wish: Wish, borrowed: Iterable[Unit]) -> list[Unit]:
+def _clear_nodes(room: Room, places: Places, team: str, wanted: Amounts, wish: Wish) -> list[Unit]:
     """Those taken for it, until the job has its nodes or no node can be cleared any more."""
-    on: dict[NodeName, list[Unit]] = {}
-    for unit in borrowed:
-        for node in {node for job in unit.jobs for node in job.nodes & wish.nodes}:
-            on.setdefault(node, []).append(unit)
-    ways = [
-        (_harm(room, way, places.now), node) for node in on if (way := _clear(room, places, counted, wish, node, on))
-    ]
-    heapq.heapify(ways)
+    counted = room.ledger.counted(team, wanted)
+    if (known := room.ways.get((team, wish))) is None:
+        on: dict[NodeName, list[Unit]] = {}
+        for unit in _borrowed(room, team, counted):
+            for node in {node for job in unit.jobs for node in job.nodes & wish.nodes}:
+                on.setdefault(node, []).append(unit)
+        found = ((_clear(room, places, counted, wish, node, on), node) for node in on)
+        known = room.ways[team, wish] = on, [(_harm(room, way, places.now), node) for way, node in found if way]
+        heapq.heapify(known[1])
+    on, ways = known
     taken: list[Unit] = []
-    while ways and not places.has(wish):
-        _, node = heapq.heappop(ways)
-        if not (way := _clear(room, places, counted, wish, node, on)):
+    while not places.has(wish):
+        first = [heapq.heappop(ways)[1] for _ in range(min(len(ways), _LOOKED_AT))]
+        now = ((_clear(room, places, counted, wish, node, on), node) for node in first)
+        again = sorted((_harm(room, way, places.now), node, way) for way, node in now if way)
+        if not again:
+            if not ways:
+                break
             continue
-        now = _harm(room, way, places.now), node  # of a team that gave something the next job comes later
-        if ways and now > ways[0]:
-            heapq.heappush(ways, now)
-            continue
-        for unit in way:
+        for harm, node, _ in again[1:]:
+            heapq.heappush(ways, (harm, node))
+        for unit in again[0][2]:
             room.take(unit)
-        taken += way
+        taken += again[0][2]
     return taken
 
 
@@ -165,9 +175,6 @@ def _gives(room: Room, unit: Unit, lacking: Iterable[Resource]) -> bool:
     """It has something of what is lacking, and its team still borrows that."""
     needs, account = room.ledger.counted(unit.team, unit.options[0]), room.ledger.accounts[unit.team]
     return any(needs.get(name) and account.borrowed(name) for name in lacking)
-
-
-_Harm = tuple[int, tuple[float, float], int, bool, float, float]
 
 
 def _harm(room: Room, units: Sequence[Unit], now: float) -> _Harm:

@@ -5,6 +5,7 @@ Only where Steward itself makes room. Slurm, where it does that, looks at nodes 
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from heapq import nsmallest
 
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
@@ -33,10 +34,15 @@ class Places:
         self._wishes: dict[tuple[int, int, str, frozenset[NodeName]], Wish | None] = {}
         self._whole = {name: flavors.of_node(name) for name in sorted(flavors.usable)}
         self._free = {name: dict(has) for name, has in self._whole.items()}
+        self._changed: list[NodeName] = []
+        """Each node that something came to or left, in order."""
+        self._rooms: dict[Wish, tuple[int, dict[NodeName, int]]] = {}
+        """Up to which of these changes it was looked at, and the nodes that have room for it."""
         gone = frozenset(going)
         for job in draft.seen.jobs.values():
             if job.nodes and holds_nodes(job) and (job.het_job_id or job.id) not in gone:
                 self._hold(job.nodes, self._requests.used((job,)), 1)
+        self._changed.clear()
 
     def wish(self, unit: Unit, asked: Amounts, size: int = 0) -> Wish | None:
         """The nodes that a waiting unit needs for what it asks for. None: nodes do not tell whether it starts. So it is
@@ -61,12 +67,20 @@ class Places:
         return wish if sum(_holds(self._whole[n], each) for n in nodes) >= count else None
 
     def has(self, wish: Wish) -> bool:
-        return len(self.free_for(wish)) >= wish.count
+        return len(self._room_for(wish)) >= wish.count
 
-    def free_for(self, wish: Wish) -> list[NodeName]:
-        """The nodes on which it has room, those first on which the least is left."""
-        found = [name for name in wish.nodes if _holds(self._free[name], wish.each)]
-        return sorted(found, key=lambda n: (sum(self._free[n].get(name, 0) for name in wish.each), n))
+    def _room_for(self, wish: Wish) -> Mapping[NodeName, int]:
+        """The nodes on which it has room, and how much is free there. Only nodes that changed are looked at again."""
+        at, found = self._rooms.get(wish, (0, {}))
+        if wish not in self._rooms or at < len(self._changed):
+            for name in wish.nodes if wish not in self._rooms else wish.nodes.intersection(self._changed[at:]):
+                free = self._free[name]
+                if _holds(free, wish.each):
+                    found[name] = sum(free.get(what, 0) for what in wish.each)
+                else:
+                    found.pop(name, None)
+            self._rooms[wish] = len(self._changed), found
+        return found
 
     def lacks(self, wish: Wish, node: NodeName) -> frozenset[Resource]:
         """What is too little on this node for its part of the job."""
@@ -75,8 +89,11 @@ class Places:
 
     def take(self, wish: Wish) -> None:
         """It starts where Slurm would start it: on the fullest nodes that have room. Where it has none it waits."""
-        found = self.free_for(wish)
-        for name in found[: wish.count] if len(found) >= wish.count else ():
+        found = self._room_for(wish)
+        if len(found) < wish.count:
+            return
+        for name in nsmallest(wish.count, found, key=lambda each: (found[each], each)):
+            self._changed.append(name)
             for what, amount in wish.each.items():
                 self._free[name][what] = self._free[name].get(what, 0) - amount
 
@@ -89,6 +106,7 @@ class Places:
         for name, part in self._parts(nodes, amounts):
             free = self._free.get(name)
             if free is not None:
+                self._changed.append(name)
                 for what, amount in part.items():
                     free[what] = free.get(what, 0) - amount * times
 
