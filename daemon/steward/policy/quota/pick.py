@@ -7,6 +7,7 @@ who are next leave none there, they are chosen node by node, with the least harm
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from steward.model.ids import JobId, NodeName
 from steward.model.quota import Resource
@@ -32,12 +33,27 @@ class Room:
         self.ledger, self._running = ledger, running
         self._make_places = places
         self._places: Places | None = None
+        self._hopeless: dict[Wish, bool] = {}
+        self._on: dict[NodeName, list[Unit]] | None = None
         self.ways: dict[tuple[str, Wish], tuple[dict[NodeName, list[Unit]], list[tuple[_Harm, NodeName]]]] = {}
         """For requests of a team: the borrowers on each node, and the nodes that can be cleared, a heap; what changed
         since is looked at when a node is taken from it."""
         self._excess: dict[str, list[Unit]] = {}
         self._lowest = {team: min((u.weight for u in units), default=0) for team, units in running.items()}
         self.gone: set[JobId] = set()
+
+    def is_hopeless(self, places: Places, wish: Wish) -> bool:
+        """Not even all that anybody borrowed would make room for it: asked once for each request."""
+        if wish not in self._hopeless:
+            if self._on is None:
+                self._on = {}
+                for unit in chain.from_iterable(map(self.excess, self._running)):
+                    for node in {node for job in unit.jobs for node in job.nodes}:
+                        self._on.setdefault(node, []).append(unit)
+            here = {node: [u for u in self._on.get(node, ()) if u.id not in self.gone] for node in wish.nodes}
+            can = sum(places.would_have(wish, node, units) for node, units in here.items())
+            self._hopeless[wish] = can < wish.count
+        return self._hopeless[wish]
 
     def excess(self, team: str) -> list[Unit]:
         """Jobs beyond the team's quota, who goes first first. Its quota covers its guaranteed jobs, then those of the
@@ -96,8 +112,10 @@ def _goes_first(unit: Unit) -> tuple[int, bool, float, int, int]:
 def take_back(room: Room, team: str, wanted: Amounts, wish: Wish | None = None) -> list[Unit] | None:
     """For a job that its team's quota covers: from the team with the highest share on what is lacking, again and
     again. `wish`: the nodes that it needs."""
-    found = _make_room(room, team, wanted, lambda short: _borrowed(room, team, short))
     places = room.places
+    if wish is not None and places is not None and not places.has(wish) and room.is_hopeless(places, wish):
+        return None
+    found = _make_room(room, team, wanted, lambda short: _borrowed(room, team, short))
     if found is None or wish is None or places is None or places.has(wish):
         return found
     _put_all_back(room, found)

@@ -87,6 +87,14 @@ class Places:
         free = self._free[node]
         return frozenset(name for name, amount in wish.each.items() if free.get(name, 0) < amount)
 
+    def would_have(self, wish: Wish, node: NodeName, without: Iterable[Unit]) -> bool:
+        """Whether the node had room for its part at most, if these left it and all that they have were there."""
+        free = dict(self._free[node])
+        for unit in without:
+            for what, amount in unit.options[0].items():
+                free[what] = free.get(what, 0) + amount
+        return _holds(free, wish.each)
+
     def take(self, wish: Wish) -> None:
         """It starts where Slurm would start it: on the fullest nodes that have room. Where it has none it waits."""
         found = self._room_for(wish)
