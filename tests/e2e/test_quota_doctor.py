@@ -9,6 +9,7 @@ import pytest
 from steward.adapters.process import Failed
 from steward.testbed.accounting import sacctmgr
 from steward.testbed.faults import FaultKind
+from tests.e2e.changed_conf import changed_conf
 from tests.e2e.quota_bed import SOON_S, TYPE, QuotaStory
 
 
@@ -101,6 +102,16 @@ def test_a_qos_of_the_sites_own_is_named_with_the_command_after_which_nobody_pas
     with pytest.raises(Failed, match=r"(?i)qos"):
         quotas.sleeps("tried", 1, "--qos=normal")
     quotas.wait_state(quotas.sleeps("tried", 2), "RUNNING", SOON_S)
+
+
+@pytest.mark.parametrize("words", ["AllowQos=normal", "DenyQos=stw-tried-g"])
+def test_a_partition_that_refuses_a_teams_qos_is_named_with_the_line_to_change(quotas: QuotaStory, words: str) -> None:
+    quotas.wait_in_force(quotas.gpus("tried", 2))
+    with changed_conf(quotas.bed, lambda conf: conf.replace("PartitionName=main ", f"PartitionName=main {words} ")):
+        warned = texts(told(quotas)[1], "warn")
+        assert "partition main refuses QOS stw-tried-g" in warned
+        assert "slurm.conf: PartitionName=main ... " in warned
+    assert "partition main" not in texts(told(quotas)[1], "warn")
 
 
 def test_a_qos_with_our_name_that_is_not_ours_and_an_account_that_is_missing_are_told(quotas: QuotaStory) -> None:

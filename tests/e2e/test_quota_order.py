@@ -92,3 +92,16 @@ def priority(quotas: QuotaStory, team: str) -> int:
     """Of what the team borrowed: the lowest gives way first."""
     argv = ["sacctmgr", "-nP", "show", "qos", f"stw-{team}-b", "format=Priority"]
     return int(quotas.bed.run(argv).text)
+
+
+def test_a_whole_machine_comes_back_though_the_newest_borrowers_are_on_two(quotas: QuotaStory) -> None:
+    """Of the first machine a part is in use by its owner: what is taken back there would start nobody."""
+    quotas.wait_in_force(quotas.gpus("owner", 6), quotas.gpus("guest", 2, percent=500))
+    at_once(quotas, "guest")
+    own, older, newer, newest = (
+        begun(quotas, quotas.sleeps("guest", 2, f"--nodelist={node}")) for node in ("n1", "n2", "n1", "n2")
+    )
+    mine = quotas.sleeps("owner", 4)
+    quotas.wait_state(mine, "RUNNING", SOON_S)
+    assert {quotas.job(job).state for job in (own, newer)} == {"RUNNING"}
+    quotas.wait("the others wait", lambda: {quotas.job(job).state for job in (older, newest)} == {"PENDING"}, SOON_S)

@@ -137,7 +137,9 @@ def _look(teams: Mapping[str, bool]) -> tuple[Site, SlurmAccounting, Collection[
         config = SlurmConfig(conf=cluster.slurm_conf, timeout_s=cluster.command_timeout_s).config()
         nodes = slurm.nodes().values()
         gres = {node.gres for node in nodes}
-        return Site(picture=port.picture(), config=config, gres=gres, teams=tuple(teams)), port, nodes
+        doors = slurm.partitions().values()
+        site = Site(picture=port.picture(), config=config, gres=gres, teams=tuple(teams), partitions=doors)
+        return site, port, nodes
     except PortError as error:
         raise click.ClickException(f"Slurm cannot be asked here: {error}") from error
 

@@ -25,14 +25,29 @@ class PartitionState(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """Names that a partition takes (AllowQos, AllowAccounts; none: all of them) or refuses (DenyQos, DenyAccounts), in
+    lower case. Slurm looks at the second only where it has none of the first."""
+
+    allow: frozenset[str] = frozenset()
+    deny: frozenset[str] = frozenset()
+
+    def refuses(self, name: str) -> bool:
+        return name.lower() not in self.allow if self.allow else name.lower() in self.deny
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
     """A partition as Slurm has it now. `loaded` is when slurmctld last began anew (Unix s; 0: not known): it then takes
-    the state from its configuration again, whatever had been set."""
+    the state from its configuration again, whatever had been set. `qos` and `accounts` are whose jobs it takes; None:
+    not known."""
 
     name: str
     state: PartitionState
     nodes: frozenset[NodeName] = frozenset()
     loaded: float = 0.0
+    qos: Admission | None = None
+    accounts: Admission | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

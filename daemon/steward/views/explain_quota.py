@@ -44,11 +44,23 @@ def has_quota(job: Job | None, draft: Draft) -> bool:
 def lines_of(job: Job, turn: Turn, draft: Draft) -> list[str]:
     """The same with the turn that many jobs are explained by."""
     if turn.teams.get(job.account) is None:
-        return [f"Account {job.account or 'none'} has no quota: the job uses what no team owns, and never gives way."]
+        return [_without_quota(job)]
     id = job.het_job_id or job.id
     memory = draft.quota.jobs.get(id)
     now = _running(job, turn, draft) if holds_nodes(job) else _waiting(job, turn, draft)
     return [*now, *(_past(memory, draft) if memory else [])]
+
+
+def _without_quota(job: Job) -> str:
+    """No limit of ours holds such a job, so that it may have what a team owns."""
+    name = job.account or "none"
+    text = f"Account {name} has no quota: Steward does not limit the job, and nobody can make it give way"
+    if not job.account:
+        return f"{text}. For a team's share name its account: sbatch -A TEAM."
+    return (
+        f"{text}; it may use what teams own. For a team's share: sbatch -A TEAM. An admin limits the account "
+        f"with a quota, or with: sacctmgr modify account where name={name} set grptres=gres/gpu=N."
+    )
 
 
 def _running(job: Job, turn: Turn, draft: Draft) -> list[str]:

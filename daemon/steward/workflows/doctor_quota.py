@@ -7,8 +7,10 @@ slurm.conf that is to be added.
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from steward.model.accounting import QOS_MARK, Accounting
+from steward.model.partition import Admission, Partition
 from steward.model.team_name import borrowed_qos, guaranteed_qos
 from steward.policy.quota.limits import remedy_for, users_apart
 from steward.workflows.doctor import Health, Line, bad, ok, warn
@@ -26,12 +28,14 @@ _BACKFILL = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """`config` as `scontrol show config` prints it; `gres` of every node; `teams` that have a quota."""
+    """`config` as `scontrol show config` prints it; `gres` of every node; `teams` that have a quota. `partitions`: None
+    where they are not known."""
 
     picture: Accounting
     config: Mapping[str, str]
     gres: Collection[str] = ()
     teams: Collection[str] = field(default_factory=tuple)
+    partitions: Collection[Partition] | None = None
 
     @property
     def gpu_types(self) -> list[str]:
@@ -204,6 +208,7 @@ def _team(site: Site, team: str) -> list[Line]:
         text = f"{len(users)} of its users have a list of QOS of their own, without those of the team: "
         found.append(warn(topic, text + ",".join(users)[:200], remedy_for(users, team)))
     found += _way_around(picture, team)
+    found += _doors(site, team)
     strangers = sorted(a.account for a in picture.associations if not a.user and _has_theirs(a.qos, team, a.account))
     if strangers and not _is_below(picture, strangers, team):
         text = f"accounts that are not of the team may use its QOS: {', '.join(strangers)[:200]}"
@@ -221,6 +226,51 @@ def _way_around(picture: Accounting, team: str) -> Iterator[Line]:
             "of the team, and only Steward takes it back"
         )
         yield warn(f"team {team}", text, f"sacctmgr modify account where name={team} set qos-={names}")
+
+
+def _doors(site: Site, team: str) -> Iterator[Line]:
+    """Partitions that refuse the team's jobs for their QOS or account. Those that take other accounts only are not
+    meant for the team, where another one is."""
+    topic, closed = f"team {team}", list[Partition]()
+    if site.partitions is None:
+        yield warn(topic, "not known which QOS and accounts the partitions take", "scontrol show partitions")
+    for each in sorted(site.partitions or (), key=attrgetter("name")):
+        if each.qos is None or each.accounts is None:
+            text = f"not known which QOS and accounts partition {each.name} takes"
+            yield warn(topic, text, f"scontrol show partition {each.name}: AllowQos, AllowAccounts")
+        elif _refuses_account(site.picture, each.accounts, team):
+            closed.append(each)
+        elif refused := [name for name in _qos_of(site.picture, team) if each.qos.refuses(name)]:
+            line = _changed("Qos", each.qos, refused)
+            text = f"partition {each.name} refuses QOS {', '.join(refused)}: the team's jobs there do not start"
+            yield warn(topic, text, f"slurm.conf: PartitionName={each.name} ... {line}; scontrol reconfigure")
+    if closed and len(closed) == len(site.partitions or ()):
+        for each in closed:
+            line = _changed("Accounts", each.accounts or Admission(), [team])
+            text = f"partition {each.name} refuses account {team}, and no other takes it: its jobs do not start"
+            yield warn(topic, text, f"slurm.conf: PartitionName={each.name} ... {line}; scontrol reconfigure")
+
+
+def _qos_of(picture: Accounting, team: str) -> list[str]:
+    """Those of ours that the team has; before its quota is in force those that it may get."""
+    names = [guaranteed_qos(team), borrowed_qos(team)]
+    return [name for name in names if name in picture.qos] or names
+
+
+def _refuses_account(picture: Accounting, accounts: Admission, team: str) -> bool:
+    """Newer Slurms take the accounts below one that is allowed as well."""
+    if not accounts.refuses(team):
+        return False
+    above = (name for name in accounts.allow if _is_below(picture, [team], name))
+    return next(above, None) is None
+
+
+def _changed(kind: str, has: Admission, names: Collection[str]) -> str:
+    """The words of the partition's line with which it takes these names."""
+    if has.allow:
+        return f"Allow{kind}={','.join([*sorted(has.allow), *names])}"
+    rest = sorted(has.deny - {name.lower() for name in names})
+    return f"Deny{kind}={','.join(rest)}" if rest else f"(without Deny{kind})"
 
 
 def _has_theirs(qos: Collection[str], team: str, account: str) -> bool:

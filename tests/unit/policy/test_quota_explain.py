@@ -26,8 +26,13 @@ def test_a_site_without_quotas_says_nothing_of_them() -> None:
     assert said(runs(teams(), 1, "a", 4), 1) == ""
 
 
-def test_an_account_without_a_quota_uses_what_no_team_owns() -> None:
-    assert "Account other has no quota: the job uses what no team owns" in said(waits(site(), 1, "other", 1), 1)
+def test_an_account_without_a_quota_is_held_by_nothing_and_its_user_reads_what_to_do() -> None:
+    text = said(waits(site(), 1, "other", 1), 1)
+    assert "Account other has no quota: Steward does not limit the job" in text
+    assert "it may use what teams own" in text
+    assert "sbatch -A TEAM" in text
+    assert "sacctmgr modify account where name=other set grptres=gres/gpu=N" in text
+    assert "Account none has no quota" in said(waits(site(), 1, "", 1), 1)
 
 
 def test_a_job_that_never_fits_reads_the_largest_that_would() -> None:

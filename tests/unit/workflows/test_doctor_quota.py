@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.accounting import QOS_MARK, Account, Accounting, Association, Capabilities, Qos
+from steward.model.partition import Admission, Partition, PartitionState
 from steward.ports import Permanent
 from steward.workflows.doctor import Health, Line
 from steward.workflows.doctor_quota import Site, conf_lines, lines, missing
@@ -48,7 +49,18 @@ def site(can: Capabilities = NEW, gres: tuple[str, ...] = ("gpu:l4:4",), /, **co
         can=can,
         **a_team(),  # type: ignore[arg-type]
     )
-    return Site(picture=picture, config=changed, gres=gres, teams=("red",))
+    return Site(picture=picture, config=changed, gres=gres, teams=("red",), partitions=(a_partition("main"),))
+
+
+ANY = Admission()
+
+
+def a_partition(name: str, qos: Admission | None = ANY, accounts: Admission | None = ANY) -> Partition:
+    return Partition(name=name, state=PartitionState.UP, qos=qos, accounts=accounts)
+
+
+def behind(*partitions: Partition) -> Site:
+    return replace(site(), partitions=partitions)
 
 
 def said(of: Site, health: Health) -> list[str]:
@@ -220,3 +232,41 @@ def test_setup_makes_what_a_team_lacks_once_and_prints_it_as_an_admin_would_type
     assert port.accounts["blue"].organization == "blue"
     assert port.teams["blue"].qos == {"normal", "stw-blue-g"}
     assert needed(replace(before, picture=port.picture()), ["red"]).is_done
+
+
+@pytest.mark.parametrize(
+    ("qos", "refused", "line"),
+    [
+        (Admission(allow=frozenset({"normal"})), "stw-red-g, stw-red-b", "AllowQos=normal,stw-red-g,stw-red-b"),
+        (Admission(allow=frozenset({"normal", "stw-red-g"})), "stw-red-b", "AllowQos=normal,stw-red-g,stw-red-b"),
+        (Admission(deny=frozenset({"old", "stw-red-b"})), "stw-red-b", "DenyQos=old"),
+        (Admission(deny=frozenset({"stw-red-b"})), "stw-red-b", "(without DenyQos)"),
+    ],
+)
+def test_a_partition_that_refuses_the_teams_qos_is_named_with_the_line_to_change(
+    qos: Admission, refused: str, line: str
+) -> None:
+    looked = behind(a_partition("main"), a_partition("gpu", qos))
+    assert said(looked, Health.WARN) == [f"partition gpu refuses QOS {refused}: the team's jobs there do not start"]
+    assert f"slurm.conf: PartitionName=gpu ... {line}; scontrol reconfigure" in remedies(looked)
+
+
+def test_a_partition_of_other_accounts_is_not_the_teams_unless_there_is_no_other() -> None:
+    blue = Admission(allow=frozenset({"blue"}))
+    closed = a_partition("blue", Admission(allow=frozenset({"normal"})), blue)
+    assert said(behind(a_partition("main"), closed), Health.WARN) == []
+    assert said(behind(closed), Health.WARN) == [
+        "partition blue refuses account red, and no other takes it: its jobs do not start"
+    ]
+    assert "PartitionName=blue ... AllowAccounts=blue,red;" in remedies(behind(closed))
+    above = a_partition("main", accounts=Admission(allow=frozenset({"root"})))
+    assert said(behind(above), Health.WARN) == []
+
+
+def test_what_is_not_known_of_partitions_is_not_called_good() -> None:
+    assert said(behind(a_partition("main", qos=None)), Health.WARN) == [
+        "not known which QOS and accounts partition main takes"
+    ]
+    assert said(replace(site(), partitions=None), Health.WARN) == [
+        "not known which QOS and accounts the partitions take"
+    ]

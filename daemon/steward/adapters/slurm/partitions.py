@@ -13,7 +13,7 @@ from steward.adapters.slurm.words import expand, first_words
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.node import Node
-from steward.model.partition import Partition, PartitionState
+from steward.model.partition import Admission, Partition, PartitionState
 from steward.ports import Permanent, PortError, Retryable
 
 _STATES = {state.value: state for state in PartitionState}
@@ -47,7 +47,28 @@ def _partition(line: str, loaded: float) -> Partition:
     except KeyError as error:
         raise Retryable(f"cannot read one of Slurm's partitions: no {error} in {show(line)!r}") from error
     known = _STATES.get(state, PartitionState.UNKNOWN)
-    return Partition(name=name, state=known, nodes=expand(nodes), loaded=loaded)
+    return Partition(
+        name=name,
+        state=known,
+        nodes=expand(nodes),
+        loaded=loaded,
+        qos=_admission(words, "Qos"),
+        accounts=_admission(words, "Accounts"),
+    )
+
+
+def _admission(words: Mapping[str, str], kind: str) -> Admission | None:
+    """Slurm prints one of the two keys. None: it printed neither."""
+    allow, deny = words.get(f"Allow{kind}"), words.get(f"Deny{kind}")
+    if not allow and not deny:
+        return None
+    return Admission(allow=_names(allow), deny=_names(deny))
+
+
+def _names(text: str | None) -> frozenset[str]:
+    """`ALL` and `(null)` are no names."""
+    words = (text or "").lower().split(",")
+    return frozenset() if "all" in words else frozenset(word for word in words if word and word != "(null)")
 
 
 def max_minutes(answer: str) -> int | None:

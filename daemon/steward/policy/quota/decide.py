@@ -11,7 +11,11 @@ from steward.model.ids import JobId
 from steward.model.quota import PreemptTeamTasks, Reclaimed, Resource
 from steward.policy.quota import pick
 from steward.policy.quota.pick import Room
+from steward.policy.quota.places import Wish
 from steward.policy.quota.requests import Amounts, Unit
+
+_FOR_NODES = frozenset({"Resources", "Priority"})
+"""Slurm's reasons of jobs that wait for nodes."""
 
 
 class Standing(Enum):
@@ -90,6 +94,8 @@ class Decider:
         (team, all that a unit asks for), where none of its options fits."""
         self._requests: dict[JobId, tuple[str, int]] = {}
         """(team, all that a unit asks for): equal for units that differ in nothing that counts."""
+        self._without_place: set[tuple[str, Wish | None]] = set()
+        """Nobody could give way for such a request of the team."""
         self._in_vain: set[tuple[tuple[str, int], int]] = set()
         self._beyond: dict[tuple[str, int], list[dict[Resource, int]]] = {}
         self._lacking: dict[tuple[str, int], Mapping[Resource, int]] = {}
@@ -160,9 +166,12 @@ class Decider:
                 continue
             size, asked = self._size(unit, amounts, lambda a: ledger.is_entitled(unit.team, a))
             while granted < unit.count and ledger.is_entitled(unit.team, asked):
-                if not self._fits(unit, asked) and not unit.apart:
-                    self._reclaim(unit, asked)
+                wish = self._wish(unit, asked, size)
+                if not unit.apart and not (self._fits(unit, asked) and self._has_place(unit, wish)):
+                    self._reclaim(unit, asked, wish)
                 self._take(unit, asked)
+                if wish is not None and self._room.places is not None:
+                    self._room.places.take(wish)
                 granted += 1
             if granted:
                 self._rule(unit, Standing.OWN, amounts=asked, granted=granted, nodes=size)
@@ -170,13 +179,27 @@ class Decider:
             self._blocked.add(part)
         return False
 
-    def _reclaim(self, unit: Unit, asked: Amounts) -> None:
+    def _wish(self, unit: Unit, asked: Amounts, size: int) -> Wish | None:
+        """The nodes that it needs, where we have to look at nodes."""
+        places = self._room.places
+        return places.wish(unit, asked, size) if places is not None else None
+
+    def _has_place(self, unit: Unit, wish: Wish | None) -> bool:
+        """Nodes are looked at only for one that Slurm says waits for them: what has just come may start at once."""
+        if wish is None or self._room.places is None or unit.jobs[0].reason not in _FOR_NODES:
+            return True
+        return self._room.places.has(wish)
+
+    def _reclaim(self, unit: Unit, asked: Amounts, wish: Wish | None) -> None:
         """Take back what others borrowed. Where nobody can give way it is nodes that are lacking: the unit waits for
         them."""
-        short, ranks = self._ledger.shortage(unit.team, asked), self._ranks()
-        has_nodes = self._ledger.has_nodes(asked)
-        found = pick.take_back(self._room, unit.team, asked) or ()
-        self._yield(found, unit, Reclaimed.RECLAIM, short, ranks, has_nodes=has_nodes)
+        places, ranks = self._room.places, self._ranks()
+        short = self._ledger.shortage(unit.team, asked) or self._ledger.counted(unit.team, asked)
+        has_nodes = self._ledger.has_nodes(asked) and (places is None or wish is None or places.has(wish))
+        found = None if (unit.team, wish) in self._without_place else pick.take_back(self._room, unit.team, asked, wish)
+        if wish is not None and not found:
+            self._without_place.add((unit.team, wish))
+        self._yield(found or (), unit, Reclaimed.RECLAIM, short, ranks, has_nodes=has_nodes)
 
     def _borrowers(self, rest: Sequence[Unit]) -> None:
         """Team by team in the order of shares, each with its next job."""

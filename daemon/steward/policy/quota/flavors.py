@@ -120,6 +120,12 @@ class Flavors:
                 most[what] = max(amount, most.get(what, 0))
         return sums, {kind: frozenset(found) for kind, found in words.items()}, most
 
+    def of_node(self, name: NodeName) -> Mapping[Resource, int]:
+        """What one node of a known machine type has."""
+        node, kind = self._draft.seen.nodes[name], self.type_of[name]
+        found = self._of_node(kind, node.gres, node.cpus, node.memory_mb)
+        return {resource(kind, unit): amount for unit, amount in found.items()}
+
     def _of_node(self, kind: str, gres: str, cpus: int, memory_mb: int) -> dict[str, int]:
         found = {CPU: cpus, MEM: memory_mb, GPU: 0}
         for each in gpus_of(gres):

@@ -184,6 +184,10 @@ class Ledger:
             return 0.0, 0.0
         return worst / account.weight if account.weight else _WITHOUT_WEIGHT, worst
 
+    def decisive(self, amounts: Amounts) -> int:
+        """So many accelerators, or CPUs of machines without any."""
+        return sum(amount for name, amount in amounts.items() if name in self._decides)
+
     def borrows(self, team: str, names: Iterable[Resource]) -> bool:
         """Some of these resources."""
         return any(self.accounts[team].borrowed(name) for name in names)

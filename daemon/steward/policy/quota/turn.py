@@ -12,6 +12,7 @@ from steward.policy.quota.fill_in import owned
 from steward.policy.quota.flavors import Flavors
 from steward.policy.quota.ledger import Account, Ledger
 from steward.policy.quota.pick import Room
+from steward.policy.quota.places import Places
 from steward.policy.quota.present import Held, Present, present
 from steward.policy.quota.requests import Requests, Unit, is_ready
 
@@ -65,7 +66,8 @@ def take_turn(draft: Draft) -> Turn | None:
     ledger = _ledger(draft, quotas, flavors, idle_sharing=scheduler.idle_sharing)
     jobs = present(draft, requests, teams, lambda job, team: _is_ready(job, team, draft))
     going = _enter(jobs, ledger, draft)
-    room = Room(ledger, _staying(jobs.running, going))
+    places = None if picture.can.preempts else lambda: Places(draft, flavors, requests, going)
+    room = Room(ledger, _staying(jobs.running, going), places)
     decider = Decider(room, _rules(draft, quotas, fair_share=scheduler.fair_share))
     kept = [unit for unit in jobs.waiting if _is_kept(unit.id, draft)]
     decider.decide([unit for unit in jobs.waiting if unit not in kept] if kept else jobs.waiting, kept)

@@ -1,0 +1,39 @@
+"""Which QOS and accounts a partition takes, as `scontrol show partitions` prints it: the same text in every Slurm."""
+
+import pytest
+
+from steward.adapters.slurm.partitions import partitions
+from steward.model.partition import Admission
+
+LINE = (
+    "PartitionName=main AllowGroups=ALL {} AllocNodes=ALL Default=YES QoS=N/A DefaultTime=NONE MaxTime=UNLIMITED "
+    "Nodes=n[1-2] State=UP TotalCPUs=8 TotalNodes=2"
+)
+ANY = Admission()
+
+
+@pytest.mark.parametrize(
+    ("words", "qos", "accounts"),
+    [
+        ("AllowAccounts=ALL AllowQos=ALL", ANY, ANY),
+        ("AllowAccounts=ALL AllowQos=normal,High", Admission(allow=frozenset({"normal", "high"})), ANY),
+        ("DenyAccounts=old AllowQos=ALL", ANY, Admission(deny=frozenset({"old"}))),
+        (
+            "AllowAccounts=red,blue DenyQos=low",
+            Admission(deny=frozenset({"low"})),
+            Admission(allow=frozenset({"red", "blue"})),
+        ),
+        ("AllowAccounts=ALL", None, ANY),
+        ("", None, None),
+    ],
+)
+def test_admission(words: str, qos: Admission | None, accounts: Admission | None) -> None:
+    found = partitions(LINE.format(words), 0.0)["main"]
+    assert (found.qos, found.accounts) == (qos, accounts)
+
+
+def test_an_allowed_list_is_all_that_counts() -> None:
+    assert ANY.refuses("a") is False
+    assert Admission(allow=frozenset({"b"}), deny=frozenset({"b"})).refuses("B") is False
+    assert Admission(allow=frozenset({"b"})).refuses("a") is True
+    assert Admission(deny=frozenset({"a"})).refuses("A") is True
