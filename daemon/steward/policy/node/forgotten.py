@@ -58,7 +58,7 @@ def marked_since(case: Case) -> float | None:
 
 
 def note_marks(draft: Draft) -> None:
-    """Which nodes bear the marks of their cases while nothing may be done: who gives one back then is believed after."""
+    """Which nodes bear their marks while nothing may be done: a person who gives one back then is believed after."""
     for case in [each for each in draft.cases.values() if each.is_open]:
         node = draft.seen.nodes.get(case.node)
         if node is not None and node.mark is not None and node.mark.id == case.id:
