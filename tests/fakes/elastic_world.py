@@ -197,7 +197,7 @@ class ElasticWorld:
                 self.picture = self.picture.change_job(job.id, flags=frozenset())
         waiting = [job for job in self.jobs().values() if job.is_pending]
         for job in sorted(waiting, key=lambda each: (bool(each.comment), each.id)):
-            idle = sorted(self._idle() - job.excluded)
+            idle = max((sorted(self._idle_in(part) - job.excluded) for part in job.partitions), key=len)
             if job.id in self.starting or len(idle) >= job.node_count:
                 since, nodes = self.starting.setdefault(job.id, (self.now, frozenset(idle[: job.node_count])))
                 if not job.comment and self.now < since + self.starts_s:
@@ -210,6 +210,9 @@ class ElasticWorld:
         taken = {node for job in self._busy() for node in job.nodes}
         taken |= {node for _, nodes in self.starting.values() for node in nodes}
         return set(self.picture.seen.nodes) - taken - self.dead
+
+    def _idle_in(self, part: str) -> set[NodeName]:
+        return {name for name in self._idle() if part in self.picture.seen.nodes[name].partitions}
 
     def _busy(self) -> list[Job]:
         return [job for job in self.jobs().values() if job.is_active or job.is_completing]

@@ -115,7 +115,8 @@ class Briefing:
         except (PortError, OSError) as error:
             log.warning("no folder job=%d why=%r", line.job, str(error))
             return {}
-        progress, stacks = self._folders.progress(line.job), self._folders.stacks(line.job)
+        progress = self._folders.progress(line.job, line.uid)
+        stacks = self._folders.stacks(line.job, line.uid)
         return {"progress_file": str(progress), "stacks_file": str(stacks)}
 
     def _make(self, line: OptedLine) -> None:

@@ -100,7 +100,7 @@ class Elastic:
         head: Head,
         bases: Bases,
         start: Start,
-        folder: Callable[[JobId], Path],
+        folder: Callable[[JobId, int], Path],
         path: Path,
         threads: Callable[[], Threads],
         look_every_s: float = LOOK_EVERY_S,
@@ -327,7 +327,7 @@ class Elastic:
         return not is_anothers and len(others) < MAX_RUNS and Counter(others)[opted.uid] < MAX_OF_USER
 
     def _know(self, opted: OptedIn, port: int, token: str) -> _Run:
-        folder = self._folder(opted.job) / "elastic"
+        folder = self._folder(opted.job, opted.uid) / "elastic"
         place = Place(run=opted.job, uid=opted.uid, folder=folder, port=port, token=token)
         line = ElasticLine(place, lambda word: self._hear_word(run, word), self._dials.of(opted.uid))
         run = self._runs[opted.job] = _Run(opted=opted, place=place, line=line)

@@ -1,16 +1,20 @@
-"""The folder that an opted-in job has on a node while it runs there: `<agent.job_dir>/<job id>/`, its user's (0700).
+"""The folder that an opted-in job has on a node while it runs there: `<agent.job_dir>/<job id>-<uid>/`, its user's
+(0700).
 
 Its tasks write `progress` into it (how far they are) and `stacks` (where they are, when they are asked by a signal);
-both are named to them by STEWARD_PROGRESS_FILE and STEWARD_STACKS_FILE. What lies in it is hostile.
+both are named to them by STEWARD_PROGRESS_FILE and STEWARD_STACKS_FILE. What lies in it is hostile, and so is what its
+user mounts over it. The user's number is in its name: a user may call any job his, also one that is to come, and must
+not have its folder before its owner has. An agent before this one named it by the job alone.
 """
 
 import logging
 import os
-import stat
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from threading import Lock
 
+from steward.adapters.node.job_look import owner_of
 from steward.adapters.own_folder import make_own, remove_tree
 from steward.model.ids import JobId
 
@@ -18,6 +22,7 @@ log = logging.getLogger(__name__)
 
 PROGRESS = "progress"
 STACKS = "stacks"
+_NAME = re.compile(r"([0-9]+)(?:-([0-9]+))?", re.ASCII)
 
 
 class JobFolders:
@@ -26,27 +31,31 @@ class JobFolders:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._making = Lock()
+        self._old = {job for job, uid, _ in self._names() if uid is None}
+        """Jobs that began under an agent that named folders by the job alone: their tasks know that name."""
 
     @property
     def root(self) -> Path:
         return self._root
 
-    def folder(self, job: JobId) -> Path:
-        return self._root / str(job)
+    def folder(self, job: JobId, uid: int) -> Path:
+        return self._root / (str(job) if job in self._old else f"{job}-{uid}")
 
-    def progress(self, job: JobId) -> Path:
-        return self.folder(job) / PROGRESS
+    def progress(self, job: JobId, uid: int) -> Path:
+        return self.folder(job, uid) / PROGRESS
 
-    def stacks(self, job: JobId) -> Path:
-        return self.folder(job) / STACKS
+    def stacks(self, job: JobId, uid: int) -> Path:
+        return self.folder(job, uid) / STACKS
 
     def make(self, job: JobId, uid: int) -> Path:
-        """The job's folder, made if it is not there. One of another user (of a former job of that number) is removed
-        before. Steps that begin together ask in threads of their own. Raises OSError."""
+        """The job's folder, made if it is not there. Steps that begin together ask in threads of their own. Raises
+        OSError."""
         make_own(self._root, 0o755)
-        folder = self.folder(job)
         with self._making:
-            if not _is_of(folder, uid):
+            if job in self._old and not _is_of(self.folder(job, uid), uid):
+                self._old.discard(job)  # of a former job of that number, or of somebody who called it his
+            folder = self.folder(job, uid)
+            if not (_is_of(folder, uid) or _is_mounted(folder)):
                 remove_tree(folder)
                 folder.mkdir(mode=0o700)
                 if uid != os.geteuid():
@@ -55,10 +64,15 @@ class JobFolders:
 
     def remove(self, job: JobId) -> None:
         """Gone afterwards, or the log says why not. Follows no symbolic link."""
-        try:
-            remove_tree(self.folder(job))
-        except OSError as error:
-            log.warning("the folder of a job stays job=%d why=%r", job, str(error))
+        for folder in [self._root / name for one, _, name in self._names() if one == job]:
+            try:
+                if _is_mounted(folder):
+                    raise PermissionError("its user has mounted something over it")
+                remove_tree(folder)
+            except OSError as error:
+                log.warning("the folder of a job stays job=%d why=%r", job, str(error))
+        if all(one != job for one, uid, _ in self._names() if uid is None):
+            self._old.discard(job)
 
     def keep_only(self, jobs: Collection[JobId]) -> None:
         """Remove those of all other jobs."""
@@ -67,30 +81,37 @@ class JobFolders:
 
     def all(self) -> frozenset[JobId]:
         """Jobs that have a folder here."""
-        try:
-            names = os.listdir(self._root)
-        except FileNotFoundError:
-            return frozenset()
-        return frozenset(JobId(int(name)) for name in names if _is_job(name))
+        return frozenset(job for job, _, _ in self._names())
 
     def of_user(self, uid: int) -> frozenset[JobId]:
-        """Those of `all` that are that user's."""
+        """Those of `all` that are that user's, by their names: a user may have hundreds."""
+        return frozenset(job for job, of, _ in self._names() if of == uid)
+
+    def _names(self) -> Iterator[tuple[JobId, int | None, str]]:
+        """(job, uid, name of its folder); no uid: the name is an old one."""
         try:
-            with os.scandir(self._root) as entries:
-                return frozenset(JobId(int(one.name)) for one in entries if _is_job(one.name) and _is_of(one, uid))
-        except FileNotFoundError:
-            return frozenset()
+            names = os.listdir(self._root)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for name in names:
+            if found := _NAME.fullmatch(name):
+                yield JobId(int(found[1])), int(found[2]) if found[2] else None, name
 
 
-def _is_job(name: str) -> bool:
-    return name.isascii() and name.isdigit()
-
-
-def _is_of(folder: "os.PathLike[str]", uid: int) -> bool:
-    """One look each: a user may have hundreds. What cannot be looked at is nobody's: a user may mount a file system
-    over his folder that does not let even root in."""
+def _is_of(folder: Path, uid: int) -> bool:
+    """A real folder of that user; what is mounted over it is not asked."""
     try:
-        seen = os.lstat(folder)
+        return owner_of(folder) == uid
     except OSError:
         return False
-    return stat.S_ISDIR(seen.st_mode) and seen.st_uid == uid
+
+
+def _is_mounted(folder: Path) -> bool:
+    """A user can mount over his own folder alone."""
+    try:
+        owner_of(folder)
+    except PermissionError:
+        return True
+    except OSError:
+        pass
+    return False

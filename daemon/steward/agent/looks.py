@@ -94,7 +94,7 @@ class JobEyes:
         self._look = look
 
     def told(self, opted: OptedIn, before: Stamp | None) -> Look:
-        return job_look.look(self._folders.folder(opted.job), PROGRESS, opted.uid, before)
+        return job_look.look(self._folders.folder(opted.job, opted.uid), PROGRESS, opted.uid, before)
 
     def has_room(self) -> bool:
         return job_look.has_room(self._folders.root)

@@ -100,7 +100,7 @@ class Stacks:
 
     def _own_stacks(self, opted: OptedIn) -> str:
         """The stacks that the tasks wrote themselves: the end of each file."""
-        folder = self._folders.folder(opted.job)
+        folder = self._folders.folder(opted.job, opted.uid)
         names = [name for name in job_look.names(folder, 1024) if name == STACKS or name.startswith(f"{STACKS}.")]
         texts = ((name, job_look.text_of(folder, name, opted.uid, _MAX_FILE)) for name in names[:_MAX_FILES])
         return "\n".join(f"{name}:\n{text}" for name, text in texts if text)

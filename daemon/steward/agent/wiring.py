@@ -89,7 +89,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel, munge=told)
     after = AfterMend(forget=kernel.forget, start_anew=senses.start_anew)
     mending = _mending(config, name, who, link, clock, nvml=nvml, after=after)
-    jobs = _jobs(config, name, link, opted, clock, nvml)
+    jobs = _jobs(config, name, link, opted, clock, nvml, folders)
     agent = Agent(
         link=link,
         desk=desk,
@@ -178,9 +178,11 @@ def _mending(
     return Mending(state, incarnation=who, head=link, mender=mender, after=after, threads=Threads(1), clock=clock)
 
 
-def _jobs(config: AgentConfig, node: NodeName, link: Link, opted: OptedBook, clock: Clock, nvml: Nvml) -> JobWatch:
+def _jobs(
+    config: AgentConfig, node: NodeName, link: Link, opted: OptedBook, clock: Clock, nvml: Nvml, folders: JobFolders
+) -> JobWatch:
     probes = LocalProbes(skew_s=lambda: link.skew_s, proc=config.agent.proc_dir, sys=config.agent.sys_dir, nvml=nvml)
-    eyes = JobEyes(JobFolders(config.agent.job_dir), probes.look)
+    eyes = JobEyes(folders, probes.look)
     return JobWatch(node=node, opted=opted, eyes=eyes, head=link, clock=clock, threads=lambda: Threads(1))
 
 

@@ -1,9 +1,12 @@
 """Keep the memory bounded: what nobody will ask about any more is forgotten."""
 
+import re
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import TypeVar
 
 from steward.model.case import Case
+from steward.model.ids import JobId, Key
 from steward.model.remedy import Mishap, Remedy
 from steward.policy.draft import Draft
 from steward.policy.kept import Kept
@@ -16,6 +19,9 @@ WISHES_KEPT = 20_000
 TOKENS_KEPT_S = 8 * 3600.0
 """A client token is valid for 8 hours."""
 
+_ONCE_FOR_JOB = re.compile(r"(?:limit|extend|quota:signal):(\d+):|signal:.*:(\d+)")
+"""Keys of what a job gets once, a signal or a longer limit: it would get that again if the wish were forgotten."""
+
 DEEDS_KEPT_S = 28 * 86400.0
 HARDWARE_KEPT = 5000
 """Pieces of hardware whose past is remembered."""
@@ -26,7 +32,8 @@ Deed = TypeVar("Deed", Remedy, Mishap)
 
 def prune(draft: Draft) -> None:
     """Closed cases after 7 days or beyond 1000, finished operations after 7 days, client tokens after 8 hours, ended
-    jobs, incidents, wishes and notes (but what stands) after a day."""
+    jobs, incidents, wishes and notes (but what stands) after a day; what a job got once is known as long as it is
+    there."""
     _prune_cases(draft)
     now = draft.now
     operations, jobs, incidents = draft.operations.items(), draft.jobs.items(), draft.incidents.items()
@@ -37,8 +44,8 @@ def prune(draft: Draft) -> None:
     _prune_resets(draft)
     _keep_lately(draft.remedies, now)
     _keep_lately(draft.mishaps, now)
-    _keep_newest(draft.asked, now)
-    _keep_newest(draft.noted, now)
+    _keep_newest(draft.asked, now, lambda key: _stands(key, draft))
+    _keep_newest(draft.noted, now, lambda note: False)
     _prune_history(now - max(WEEK_S, draft.want.repair.node_repairs_window_s), draft)
 
 
@@ -79,8 +86,18 @@ def _closed_at(case: Case) -> float:
     return case.closed if case.closed is not None else case.entered
 
 
-def _keep_newest(times: Kept[K, float], now: float) -> None:
+def _stands(key: Key, draft: Draft) -> bool:
+    """Whether a job got this once and is still there, as far as is known."""
+    found = _ONCE_FOR_JOB.match(key)
+    if found is None:
+        return False
+    job = draft.seen.jobs.get(JobId(int(found[1] or found[2])))
+    return not job.is_over if job is not None else not draft.slurm_is_fresh
+
+
+def _keep_newest(times: Kept[K, float], now: float, stands: Callable[[K], bool]) -> None:
+    """Those of a day, of too many the newest; and before all others those that stand."""
     if now >= min(times.values(), default=now) + DAY_S:
-        times.drop([key for key, at in times.items() if now >= at + DAY_S])
+        times.drop([key for key, at in times.items() if now >= at + DAY_S and not stands(key)])
     if len(times) > WISHES_KEPT:
-        times.drop(sorted(times, key=lambda key: times[key])[:-WISHES_KEPT])
+        times.drop(sorted(times, key=lambda key: (stands(key), times[key]))[:-WISHES_KEPT])

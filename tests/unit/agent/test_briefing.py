@@ -67,8 +67,8 @@ def words(head: Head, folder: Path, opted: OptedLine, *, warning: str = "") -> M
 def test_a_first_run_is_told_of_its_files_and_the_head_is_not_asked(tmp_path: Path) -> None:
     head = Head()
     assert words(head, tmp_path, line()) == {
-        "progress_file": str(tmp_path / "7" / "progress"),
-        "stacks_file": str(tmp_path / "7" / "stacks"),
+        "progress_file": str(tmp_path / f"7-{os.geteuid()}" / "progress"),
+        "stacks_file": str(tmp_path / f"7-{os.geteuid()}" / "stacks"),
         "resume_count": "0",
     }
     assert head.asked == []
@@ -121,9 +121,9 @@ def test_a_folder_that_cannot_be_made_holds_up_nothing(tmp_path: Path) -> None:
 
 def test_more_folders_than_jobs_fit_on_a_node_are_not_made(tmp_path: Path) -> None:
     for job in range(100, 100 + MAX_FOLDERS):
-        (tmp_path / str(job)).mkdir()
+        (tmp_path / f"{job}-{os.geteuid()}").mkdir()
     assert words(Head(), tmp_path, line()) == {"resume_count": "0"}
-    os.chown(tmp_path / "100", 65534, -1)  # another user's are not counted
+    (tmp_path / f"100-{os.geteuid()}").rename(tmp_path / "100-65534")  # another user's are not counted
     assert "progress_file" in words(Head(), tmp_path, line())
 
 

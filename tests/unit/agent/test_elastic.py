@@ -62,7 +62,7 @@ class Bench:
             head=self.head,
             bases=self,
             start=self,
-            folder=lambda job: self.folder / str(job),
+            folder=lambda job, _: self.folder / str(job),
             path=self.folder / "elastic.json",
             threads=lambda: Threads(4),
             look_every_s=0.0,

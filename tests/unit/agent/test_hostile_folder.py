@@ -1,11 +1,9 @@
 """A user's worst in the folder of his job, and in folders that ought to be root's: root does nothing for him."""
 
 import asyncio
-import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,6 +16,7 @@ from steward.agent.job_folder import PROGRESS, STACKS, JobFolders
 from steward.model.ids import JobId
 from steward.model.resume_mode import ResumeMode
 from tests.fakes.agent_parts import FakeHead
+from tests.fakes.hung_mount import HungMount, can_mount
 from tests.fakes.until import FACT_S
 
 JOB, USER = JobId(7), 65534
@@ -58,8 +57,8 @@ def test_a_folder_that_its_user_put_a_link_in_the_place_of_is_neither_read_nor_g
     folders: JobFolders, secret: Path
 ) -> None:
     folders.make(JobId(8), USER)
-    folders.folder(JOB).symlink_to(secret.parent)
-    assert job_look.look(folders.folder(JOB), secret.name, os.geteuid(), None).told is None
+    folders.folder(JOB, USER).symlink_to(secret.parent)
+    assert job_look.look(folders.folder(JOB, USER), secret.name, os.geteuid(), None).told is None
     made = folders.make(JOB, USER)
     assert not made.is_symlink()
     assert (made.stat().st_uid, secret.parent.stat().st_uid) == (USER, os.geteuid())
@@ -124,20 +123,18 @@ def test_a_removal_takes_a_link_and_not_what_it_points_to(tmp_path: Path) -> Non
     assert (real / "file").exists()
 
 
-def test_a_users_mount_over_his_folder_keeps_nobody_else_from_his_own(
-    folders: JobFolders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As FUSE: who did not mount it may not even look at it."""
-    mount, lstat = folders.make(JOB, USER), os.lstat
-
-    def refusing(path: "os.PathLike[str]", **more: Any) -> os.stat_result:
-        if os.fspath(path) == str(mount):
-            raise PermissionError(errno.EACCES, "Permission denied", str(mount))
-        return lstat(path, **more)
-
-    monkeypatch.setattr(os, "lstat", refusing)
-    others = Briefing(folders, Past(FakeHead()), Threads(1), folder_s=FACT_S)
-    line = OptedLine(job=JobId(8), uid=os.geteuid(), mode=ResumeMode.parse("1"), restart=0)
-    assert "progress_file" in asyncio.run(others.words(line))
-    assert folders.of_user(os.geteuid()) == {8}
-    assert folders.of_user(USER) == frozenset()
+@pytest.mark.skipif(not can_mount(), reason="needs root and /dev/fuse")
+def test_a_mount_that_hangs_over_a_users_folder_holds_up_nobody(tmp_path: Path) -> None:
+    """Also not its own user, who is told of his folder, and loses it once he has let go of it."""
+    folders = JobFolders(tmp_path / "jobs")
+    with HungMount(folders.make(JOB, USER)):
+        briefing = Briefing(folders, Past(FakeHead()), Threads(1), folder_s=FACT_S)
+        for job, uid in ((JOB, USER), (JobId(8), USER), (JobId(8), os.geteuid()), (JOB, os.geteuid())):
+            line = OptedLine(job=job, uid=uid, mode=ResumeMode.parse("1"), restart=0)
+            assert "progress_file" in asyncio.run(briefing.words(line)), (job, uid)
+        assert folders.of_user(USER) == {JOB, 8}
+        assert job_look.look(folders.folder(JOB, USER), PROGRESS, USER, None).told is None
+        folders.keep_only(())
+        assert folders.all() == {JOB}
+    folders.keep_only(())
+    assert folders.all() == frozenset()

@@ -229,12 +229,11 @@ def test_folders_are_counted_for_each_user_alone(tmp_path: Path) -> None:
     assert folders.of_user(os.geteuid()) == {1}
 
 
-def test_only_folders_of_jobs_are_counted_and_no_link_is_followed(tmp_path: Path) -> None:
+def test_only_folders_of_jobs_are_counted(tmp_path: Path) -> None:
     folders = JobFolders(tmp_path / "jobs")
     assert folders.of_user(os.geteuid()) == frozenset()
     folders.make(JobId(1), os.geteuid())
-    folders.folder(JobId(2)).symlink_to(tmp_path)
-    folders.folder(JobId(3)).write_text("")
-    for name in ("x", "\N{ARABIC-INDIC DIGIT FOUR}", "-5"):
+    for name in ("x", "\N{ARABIC-INDIC DIGIT FOUR}", "-5", "5-", f"5-{os.geteuid()}-1", f"5-{os.geteuid()}\n"):
         (folders.root / name).mkdir()
     assert folders.of_user(os.geteuid()) == {1}
+    assert folders.all() == {1}

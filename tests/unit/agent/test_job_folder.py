@@ -13,17 +13,20 @@ JOB = JobId(7)
 def test_a_job_gets_a_folder_of_its_own_that_only_its_user_may_enter(tmp_path: Path) -> None:
     folders = JobFolders(tmp_path / "jobs")
     folder = folders.make(JOB, os.geteuid())
-    assert folder == tmp_path / "jobs" / "7"
+    assert folder == tmp_path / "jobs" / f"7-{os.geteuid()}"
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert (folders.progress(JOB), folders.stacks(JOB)) == (folder / "progress", folder / "stacks")
+    assert (folders.progress(JOB, os.geteuid()), folders.stacks(JOB, os.geteuid())) == (
+        folder / "progress",
+        folder / "stacks",
+    )
 
 
 def test_made_again_it_keeps_what_is_in_it(tmp_path: Path) -> None:
     folders = JobFolders(tmp_path)
     folders.make(JOB, os.geteuid())
-    folders.progress(JOB).write_text("12")
+    folders.progress(JOB, os.geteuid()).write_text("12")
     folders.make(JOB, os.geteuid())
-    assert folders.progress(JOB).read_text() == "12"
+    assert folders.progress(JOB, os.geteuid()).read_text() == "12"
 
 
 def test_two_steps_that_begin_together_get_the_same_folder(tmp_path: Path) -> None:
@@ -32,16 +35,43 @@ def test_two_steps_that_begin_together_get_the_same_folder(tmp_path: Path) -> No
         for job in map(JobId, range(1, 21)):
             made = set(threads.map(folders.make, [job] * 4, [65534] * 4))
             assert {folder.stat().st_uid for folder in made} == {65534}
-            assert made == {folders.folder(job)}
+            assert made == {folders.folder(job, 65534)}
 
 
-def test_one_of_another_users_former_job_is_emptied_and_changes_hands(tmp_path: Path) -> None:
+def test_who_calls_a_job_that_is_to_come_his_does_not_get_its_folder(tmp_path: Path) -> None:
     folders = JobFolders(tmp_path)
-    folders.make(JOB, 65534)
-    folders.progress(JOB).write_text("12")
-    folder = folders.make(JOB, os.geteuid())
-    assert folder.stat().st_uid == os.geteuid()
-    assert not folders.progress(JOB).exists()
+    his = folders.make(JOB, 65534)
+    own = folders.make(JOB, os.geteuid())
+    assert own != his
+    assert [each.stat().st_uid for each in (his, own)] == [65534, os.geteuid()]
+    folders.remove(JOB)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_an_agent_left_half_made_is_made_anew(tmp_path: Path) -> None:
+    folders = JobFolders(tmp_path)
+    (tmp_path / "7-65534").mkdir()
+    assert folders.make(JOB, 65534).stat().st_uid == 65534
+
+
+def test_a_job_that_began_under_an_older_agent_keeps_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir(mode=0o700)
+    (tmp_path / "7" / "progress").write_text("12")
+    folders = JobFolders(tmp_path)
+    assert folders.make(JOB, os.geteuid()) == folders.folder(JOB, os.geteuid()) == tmp_path / "7"
+    assert folders.progress(JOB, os.geteuid()).read_text() == "12"
+    folders.remove(JOB)
+    assert folders.folder(JOB, os.geteuid()) == tmp_path / f"7-{os.geteuid()}"
+
+
+def test_another_users_folder_of_an_older_agent_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    os.chown(tmp_path / "7", 65534, -1)
+    folders = JobFolders(tmp_path)
+    made = folders.make(JOB, os.geteuid())
+    assert made == folders.folder(JOB, os.geteuid()) == tmp_path / f"7-{os.geteuid()}"
+    folders.keep_only(())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_removal_follows_no_link(tmp_path: Path) -> None:
@@ -50,7 +80,7 @@ def test_a_removal_follows_no_link(tmp_path: Path) -> None:
     (precious / "file").write_text("mine")
     folders = JobFolders(tmp_path / "jobs")
     (folders.make(JOB, os.geteuid()) / "link").symlink_to(precious)
-    folders.folder(JobId(8)).symlink_to(precious)
+    folders.folder(JobId(8), 1).symlink_to(precious)
     folders.keep_only(())
     assert folders.all() == frozenset()
     assert (precious / "file").read_text() == "mine"

@@ -52,7 +52,7 @@ class Bench:
 
     def start(self, code: str) -> "subprocess.Popen[str]":
         """A task of the job, as soon as it is at work."""
-        env = {**os.environ, "STEWARD_STACKS_FILE": str(self.folders.stacks(J7))}
+        env = {**os.environ, "STEWARD_STACKS_FILE": str(self.folders.stacks(J7, os.geteuid()))}
         child = subprocess.Popen([sys.executable, "-P", "-c", code], env=env, stdout=subprocess.PIPE, text=True)
         self.children.append(child)
         assert child.stdout is not None
@@ -65,7 +65,7 @@ class Bench:
 
     def written(self) -> None:
         def files() -> Iterator[Path]:
-            return self.folders.folder(J7).glob("stacks*")
+            return self.folders.folder(J7, os.geteuid()).glob("stacks*")
 
         until("a task has written", lambda: any("in <module>" in file.read_text() for file in files()))
 
@@ -142,5 +142,5 @@ def test_nobodys_arguments_are_told(bench: Bench) -> None:
 def test_a_file_that_a_user_has_linked_elsewhere_is_not_told(bench: Bench) -> None:
     bench.opt_in("1")
     (bench.folder / "shadow").write_text("root:hash")
-    (bench.folders.folder(J7) / "stacks.1").symlink_to(bench.folder / "shadow")
+    (bench.folders.folder(J7, os.geteuid()) / "stacks.1").symlink_to(bench.folder / "shadow")
     assert "root:hash" not in bench.collect("")

@@ -193,6 +193,27 @@ def test_of_more_versions_in_use_than_are_kept_the_others_only_report_and_that_i
     assert touched(failing(picture, "n1", "n20")) == []
 
 
+def test_nor_do_they_act_where_the_site_wants_no_trials_for_nobody_could_disarm_them() -> None:
+    picture = on_each_its_own(a_site(rules=but(RULES, canary_node_count=0))).then(60)
+    known = [name for name in picture.seen.nodes if f"{CHECK}@of-{name}" in picture.memory.trials]
+    other = next(name for name in picture.seen.nodes if name not in known)
+    assert touched(failing(picture, known[0], other)) == [known[0]]
+    disarmed = replace(picture, memory=arm_check(picture.memory, CHECK, "root", armed=False))
+    assert touched(failing(disarmed, known[0], other)) == []
+    told = [event.text for event in on_each_its_own(a_site(rules=but(RULES, canary_node_count=0))).plan().events]
+    assert told == [f"check {CHECK} has 8 versions in use: others only report"]
+
+
+def test_without_trials_a_version_that_takes_the_place_of_an_old_one_acts_a_moment_later() -> None:
+    picture = a_site(rules=but(RULES, canary_node_count=0))
+    for number in range(9):
+        picture = failing(versions(picture, f"v{number}"), "n1") if number == 8 else versions(picture, f"v{number}")
+        wake_at = picture.plan().wake_at
+        picture = picture.then(1)
+    assert wake_at is not None
+    assert touched(picture) == ["n1"]
+
+
 def test_a_version_in_use_by_all_gets_its_trial_when_the_many_are_gone() -> None:
     picture = versions(on_each_its_own(a_site()).then(60), "v1").then(60)
     assert state(picture) is TrialState.RUNNING

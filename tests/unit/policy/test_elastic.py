@@ -407,3 +407,12 @@ def test_idle_nodes_that_a_waiting_job_keeps_away_from_are_none_for_it() -> None
     world.queue(1, excluded=frozenset({n("n5"), n("n6")}))
     world.go(12)
     assert world.ordered[-1].members < frozenset(map(n, ("n1", "n2", "n3", "n4")))
+
+
+def test_idle_nodes_of_two_partitions_are_not_enough_for_a_job_that_has_its_nodes_in_one() -> None:
+    world = ElasticWorld(spec="4")  # n5 and n6 are idle
+    world.go(40)
+    world.picture = world.picture.node("n6", partitions=frozenset({"other"}))
+    world.queue(2, partition="main,other")
+    world.go(12)
+    assert len(world.ordered[-1].members) == 3

@@ -236,6 +236,37 @@ def test_nor_is_it_left_to_a_person_who_gave_it_back_after_it_had_waited_for_mor
     assert case_of(read(given.then(2), began=0.0).then()).step is Step.CLOSED
 
 
+def taken_out(severity: Severity = Severity.DEGRADED) -> Picture:
+    """The drain of n2 was asked for just before a pause began, and was seen only in it."""
+    picture = read(a_cluster().failing("n2", severity, check="gpu").then(), began=0.0)
+    assert case_of(picture).step is Step.DRAIN
+    return replace(picture, memory=pause(picture.memory)).marked("n2").then(1).wait(60.0).then(1)
+
+
+@pytest.mark.parametrize("severity", [Severity.DEGRADED, Severity.FATAL])
+def test_a_node_that_a_person_gives_back_in_the_pause_that_its_drain_began_in_stays_in_service(
+    severity: Severity,
+) -> None:
+    picture = freed_in_pause(taken_out(severity), job=77)
+    assert harm(picture) == []
+    closed = read(picture.then(2), began=0.0).then()
+    assert not case_of(closed).is_open
+    assert harm(closed) == []
+
+
+def test_one_whose_drain_was_never_carried_out_is_drained_after_the_pause() -> None:
+    picture = read(a_cluster().failing("n2", Severity.DEGRADED, check="gpu").then(), began=0.0)
+    assert len(harm(freed_in_pause(picture))) == 1
+
+
+def test_nor_did_a_person_give_it_back_where_a_controller_without_its_state_came_in_the_pause() -> None:
+    picture = read(a_cluster().failing("n2", Severity.DEGRADED, check="gpu").then(), began=0.0)
+    picture = replace(picture, memory=pause(picture.memory)).marked("n2").then(1)
+    picture = read(in_service(picture).then(2), began=1.0).then(600)
+    picture = replace(picture, memory=resume_actions(picture.memory, picture.now)).then(1)
+    assert len(harm(picture.see(partitions_at=picture.now))) == 1
+
+
 def returned() -> Picture:
     """The case of n2 ended well five seconds ago."""
     picture = waiting()

@@ -56,6 +56,8 @@ def test_steps_that_only_the_lost_node_told_of_so_far_are_waited_for_all_the_sam
 def test_it_is_given_once_and_stays_the_same_limit() -> None:
     picture = retried().then(100)
     assert extensions(picture) == []
+    shorter = picture.then(2 * 86400.0).change_job(time_limit_s=1800.0)
+    assert extensions(shorter.then(60.0)) == [], "somebody set another limit, days later"
     lost_in_a_crash = replace(picture, memory=replace(picture.memory, asked={}))
     assert extensions(lost_in_a_crash) == [3660.0]
     assert extensions(lost_in_a_crash.change_job(time_limit_s=3660.0)) == []

@@ -54,6 +54,8 @@ def test_without_slurms_preemption_the_newest_is_signalled_and_put_back_after_it
     ]
     picture, actions = done(picture.after(30))
     assert actions == []
+    asked = picture.then(2 * 86400.0).then(60.0).memory.asked
+    assert any(key.startswith("quota:signal:3:") for key in asked), "while it is there"
     picture, actions = done(picture.after(31))
     assert [each.job for each in actions if isinstance(each, RequeueJob)] == [3]
     picture = picture.requeued(3, qos="stw-a-b", eligible=picture.now + 120)

@@ -10,6 +10,7 @@ from steward.model.ask import Answer, AskKind
 from steward.model.ids import AskId, JobId
 from steward.model.job import JobState
 from steward.model.job_report import Lean, Progress
+from steward.model.observed import Freshness
 from steward.model.resume import Decision, JobMemory
 from steward.model.resume_mode import ResumeMode
 from steward.model.resume_policy import ResumeDefault, ResumePolicy
@@ -237,6 +238,25 @@ def test_a_signal_is_sent_again_only_where_the_job_surely_got_none(error: str, s
     told = limited("1,timeout=1").after(180.0)
     (signal,) = wishes(told, SignalJob)
     assert len(wishes(told.then().see(failures={signal.key: error}).then(10.0), SignalJob)) == signals
+
+
+@pytest.mark.parametrize("read", [Freshness.FRESH, Freshness.OLD])
+def test_a_job_that_slurm_lets_run_days_beyond_its_time_limit_is_not_told_again(read: Freshness) -> None:
+    told = limited("1,timeout=1").after(180.0)
+    (signal,) = wishes(told, SignalJob)
+    days = told.then(1.0).then(2 * 86400.0)
+    started = days.see(jobs={}, slurm=Freshness.OLD).then(1.0) if read is Freshness.OLD else days
+    later = started.see(jobs=told.seen.jobs, slurm=Freshness.FRESH).then(60.0)
+    assert wishes(later, SignalJob) == []
+    assert signal.key in later.memory.asked
+
+
+def test_what_a_job_was_told_is_forgotten_a_day_after_and_when_it_is_over() -> None:
+    told = limited("1,timeout=1").after(180.0)
+    (signal,) = wishes(told, SignalJob)
+    over = told.then(1.0).change_job(state=JobState.COMPLETED)
+    assert signal.key in over.then(3600.0).memory.asked
+    assert signal.key not in over.then(2 * 86400.0).then(1.0).memory.asked
 
 
 def test_a_job_that_ends_at_its_time_limit_gets_no_signal() -> None:

@@ -1,14 +1,15 @@
 """Slots beside repairs, and instances beside slots."""
 
 from dataclasses import replace
+from typing import Any
 
-from steward.model.action import CheckNow, LaunchInstance, SetUpNode, TerminateInstance
+from steward.model.action import CheckNow, ForgetNode, LaunchInstance, SetUpNode, TerminateInstance
 from steward.model.case import Case, Step, Trigger
 from steward.model.group import ClusterStatus, Goal, GroupStatus
 from steward.model.health import Advice, Incarnation
 from steward.model.ids import BootId, CaseId, InstanceId
 from steward.model.instance import Instance, InstanceState
-from steward.model.node import Node, NodeBase
+from steward.model.node import Node, NodeBase, Reason
 from steward.model.setup import SetupState
 from steward.model.slot import Purpose, SlotStep
 from steward.model.why import Why
@@ -166,6 +167,42 @@ def test_a_machine_that_comes_after_its_cluster_ended_is_ended_after_a_minute_an
     assert terminated(came) == []
     assert terminated(came.then(1)) == ["i-7"]
     assert "instance.orphan" in kinds(came.then(1))
+
+
+def forgotten(picture: Picture) -> list[str]:
+    return [action.node for action in picture.plan().actions if isinstance(action, ForgetNode)]
+
+
+def left_in_slurm(**shown: Any) -> Picture:
+    """The late machine registered itself before it was ended, a minute ago."""
+    came = late(ended_cluster().then(1800)).then(60)
+    fields = {"base": NodeBase.IDLE, "flags": frozenset({"DYNAMIC_NORM"}), "slurmd_started": came.now - 30, **shown}
+    there = came.see(nodes={n(NODE): Node(name=n(NODE), **fields)})
+    assert terminated(there) == ["i-7"]
+    ends = there.then(1)
+    assert forgotten(ends) == []
+    gone = ends.see(instances={}).then(58)
+    assert forgotten(gone) == []
+    return gone.then(1)
+
+
+def test_slurm_forgets_the_dynamic_node_of_a_machine_that_came_late_and_was_ended() -> None:
+    left = left_in_slurm()
+    assert forgotten(left) == [NODE]
+    done = left.then(1).see(nodes={}).then(60)
+    assert f"record:{NODE}" not in done.then(1).memory.noted
+
+
+def test_not_so_a_node_of_slurm_conf_or_one_that_is_used_or_that_came_since() -> None:
+    assert forgotten(left_in_slurm(flags=frozenset())) == []
+    left = left_in_slurm()
+    assert forgotten(left.node(NODE, base=NodeBase.ALLOCATED)) == []
+    assert forgotten(left.node(NODE, slurmd_started=left.now)) == []
+    drained = frozenset({"DYNAMIC_NORM", "DRAIN"})
+    assert forgotten(left.node(NODE, reason=Reason(text="mine"), flags=drained)) == []
+    assert forgotten(left.see(instances=late(left).seen.instances)) == []
+    paused = replace(left, memory=replace(left.memory, paused=True))
+    assert forgotten(paused) == []
 
 
 def test_such_a_machine_is_let_be_once_another_clusters_slot_or_a_job_has_it() -> None:

@@ -12,6 +12,7 @@ from steward.model.health import Severity
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
+from steward.model.observed import Freshness
 from steward.model.setup import SetupState
 from steward.model.slot import Hitch, SlotStep
 from tests.builders.capacity import (
@@ -59,9 +60,13 @@ def known_to_slurm(**fields: Any) -> Picture:
     )
 
 
-def refused(error: str, tries: int = 0, hitch: Hitch = Hitch.NONE) -> Picture:
+def refusing(error: str, tries: int = 0, hitch: Hitch = Hitch.NONE) -> Picture:
     fields = {"step": SlotStep.LAUNCH, "launched": T0 - 10, "tries": tries, "hitch": hitch}
-    return asked(waiting(**fields), f"launch:{TOKEN}:{T0 - 10:.3f}", error).then()
+    return asked(waiting(**fields), f"launch:{TOKEN}:{T0 - 10:.3f}", error)
+
+
+def refused(error: str, tries: int = 0, hitch: Hitch = Hitch.NONE) -> Picture:
+    return refusing(error, tries, hitch).then()
 
 
 def scripted(step: SlotStep = SlotStep.SETUP, **rules: Any) -> Picture:
@@ -174,6 +179,25 @@ def test_each_kind_of_refusal_has_its_own_patience(error: str, hitch: Hitch, wai
             error,
             wait,
         )
+
+
+def test_a_launch_whose_fault_is_said_to_pass_and_never_does_is_taken_for_refused_and_that_is_told_once() -> None:
+    error = "machines launch: no such image"
+    eleven = refused(error, 10, Hitch.OTHER)
+    assert (slot(eleven, NODE).hitch, slot(eleven, NODE).tries) == (Hitch.OTHER, 11)
+    events = refusing(error, 11, Hitch.OTHER).plan().events
+    told = [event.text for event in events if event.kind == "slot.refused"]
+    assert told == [f"{NODE}: 12 launches in a row failed, the last one: {error}; that is taken for a refusal"]
+    twelve = refused(error, 11, Hitch.OTHER)
+    assert (slot(twelve, NODE).hitch, slot(twelve, NODE).tries) == (Hitch.REFUSED, 12)
+    assert slot(twelve, NODE).next_try == T0 + 300.0, "it is asked for again all the same"
+    again = refused(error, 12, Hitch.REFUSED)
+    assert (slot(again, NODE).hitch, slot(again, NODE).tries) == (Hitch.REFUSED, 13)
+
+
+def test_not_so_while_the_provider_does_not_answer_at_all() -> None:
+    silent = refusing("no answer", 40, Hitch.OTHER).see(provider=Freshness.OLD)
+    assert slot(silent.then(), NODE).hitch is not Hitch.REFUSED
 
 
 def test_a_refused_launch_is_asked_for_again_with_the_same_token_when_its_time_has_come() -> None:

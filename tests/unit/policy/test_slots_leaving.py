@@ -81,6 +81,9 @@ def test_opted_in_jobs_get_their_signal_and_the_grace_before_the_end() -> None:
     assert (the(SignalJob, on_it).job, the(SignalJob, on_it).signal) == (7, "USR1")
     assert DownNode not in planned(out)
     assert SignalJob not in planned(out)  # once
+    days = leaving(checkpoint_signal="USR1", checkpoint_grace_s=4 * 86400.0).job(7, on=(NODE,)).opted_in(7)
+    waits = drained(days.node(NODE, base=NodeBase.ALLOCATED).then(1)).node(NODE, base=NodeBase.ALLOCATED)
+    assert SignalJob not in planned(waits.then(2 * 86400.0).then(60.0))
     assert DownNode in planned(out.after(60.0))
 
 

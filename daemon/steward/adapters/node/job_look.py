@@ -81,6 +81,16 @@ def text_of(folder: Path, name: str, uid: int, limit: int) -> str:
         return ""
 
 
+def owner_of(folder: Path) -> int:
+    """The uid of a real folder, without a question to what its user may have mounted over it. Raises PermissionError
+    where something is, OSError for what is no folder."""
+    with (
+        _Descriptor(os.open(folder.parent, os.O_PATH | os.O_DIRECTORY)) as root,
+        _Descriptor(_open(folder.name, root, os.O_DIRECTORY)) as place,
+    ):
+        return os.fstat(place).st_uid
+
+
 def dial(folder: Path, inner: str, name: str) -> socket.socket:
     """Connected to the socket `folder/inner/name`, found under the same precautions. Raises OSError where nobody
     listens, or its queue is full."""

@@ -12,6 +12,7 @@ from steward.policy.case.steps import entered, wish_for
 from steward.policy.case.table import TABLE, Fact, facts_of
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_table import TIMED
+from steward.policy.node.forgotten import note_marks
 from steward.policy.node.gone import gone
 from steward.policy.node.lemons import note_failure
 from steward.policy.node.suspicion import fault_of
@@ -54,6 +55,7 @@ def note_look(draft: Draft) -> None:
 def move_cases(draft: Draft) -> None:
     """Move every open case by the facts, oldest first, and ask for what its step needs."""
     if not draft.may_touch_nodes:
+        note_marks(draft)
         return
     for case in sorted(draft.cases.values(), key=lambda c: (c.opened, c.id)):
         if case.is_open:

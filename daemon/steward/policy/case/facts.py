@@ -15,7 +15,7 @@ from steward.policy.node.approval import awaits_yes
 from steward.policy.node.breaker import admit
 from steward.policy.node.budget import must_wait
 from steward.policy.node.correlate import AGENTS, covers, in_incident
-from steward.policy.node.forgotten import has_forgotten, note_gone
+from steward.policy.node.forgotten import has_forgotten, marked_since, note_gone
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import is_light, is_used_up, quarantine
 from steward.policy.node.new_machine import has_passed, is_in_service, may_take_jobs, was_checked
@@ -27,8 +27,8 @@ from steward.policy.node.verdict import NOTHING, Standing, blocks_return, comman
 IN_SERVICE = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 
 
-MARKED = (Step.RELEASE, Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.HELD)
-"""Steps in which the node bears our mark."""
+MARKED = (Step.DRAIN, Step.RELEASE, Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.HELD)
+"""Steps in which the node bears our mark; in the first of them once it was seen there."""
 
 
 def noted(scene: Scene) -> Scene:
@@ -98,7 +98,7 @@ def is_unmarked(scene: Scene) -> bool:
     nothing is done to it."""
     node = scene.node
     in_service = node.base in IN_SERVICE and not node.is_drain and node.mark is None
-    return in_service and scene.case.marked is not None and node.is_powered
+    return in_service and marked_since(scene.case) is not None and node.is_powered
 
 
 def is_unsigned(scene: Scene) -> bool:
@@ -285,7 +285,7 @@ def _back(scene: Scene) -> bool:
 
 def _late(scene: Scene) -> bool:
     """Jobs on a node that was given back run with a person's leave."""
-    return scene.is_late and not (scene.case.step is Step.RELEASE and is_unmarked(scene))
+    return scene.is_late and not (scene.case.step in (Step.DRAIN, Step.RELEASE) and is_unmarked(scene))
 
 
 QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {

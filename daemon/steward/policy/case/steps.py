@@ -116,7 +116,9 @@ _ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
 def wish_for(scene: Scene) -> None:
     """Ask for what the case needs in its present step; where the node is without our mark, for the mark at most."""
     if scene.case.step in MARKED and is_unmarked(scene):
-        if is_forgotten(scene):
+        if is_forgotten(scene) and scene.case.step is Step.DRAIN:
+            _take_out(scene)
+        elif is_forgotten(scene):
             _sign_again(scene, "Slurm's controller restarted and has lost our mark")
         return
     if scene.case.step in _ON_THE_WAY and is_unsigned(scene):

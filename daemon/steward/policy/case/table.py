@@ -49,6 +49,7 @@ _TABLE: dict[tuple[Step, Fact], Step] = {
     (Step.SUSPECT, Fact.LATE): Step.CLOSED,
     (Step.DRAIN, Fact.COMMANDED): Step.CLOSED,
     (Step.DRAIN, Fact.TAKEN): Step.CLOSED,
+    (Step.DRAIN, Fact.FREED): Step.CLOSED,
     (Step.DRAIN, Fact.WORSE): Step.DRAIN,
     (Step.DRAIN, Fact.OUT): Step.RELEASE,
     (Step.DRAIN, Fact.LATE): Step.HELD,

@@ -158,11 +158,17 @@ def _rivals(run: ElasticRun, base: Job | None, jobs: dict[str, Job], draft: Draf
         if draft.now < since + RIVAL_S:
             draft.wake(since + RIVAL_S)
             continue
-        there = (draft.overview.idle_of(job.partition) | coming) - job.excluded
-        lacks = max(job.node_count, 1) - max(len(there), given) - needed
+        # all its nodes are in one partition: what is idle in the others is none for it
+        there = max(len(_there(part, coming, draft) - job.excluded) for part in job.partitions)
+        lacks = max(job.node_count, 1) - max(there, given) - needed
         if 0 < lacks <= mine - needed:
             needed += lacks
     return needed
+
+
+def _there(part: str, coming: frozenset[NodeName], draft: Draft) -> frozenset[NodeName]:
+    """The nodes of a partition that are idle, or will be in a moment."""
+    return draft.overview.idle_of(part) | (coming & draft.overview.nodes_of(part))
 
 
 def _given(run: ElasticRun, held: int, draft: Draft) -> int:

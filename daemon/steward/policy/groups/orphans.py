@@ -3,12 +3,13 @@ told about."""
 
 from collections.abc import Mapping
 
-from steward.model.action import TerminateInstance
+from steward.model.action import ForgetNode, TerminateInstance
 from steward.model.case import Step
 from steward.model.events import Level
 from steward.model.group import Cluster
 from steward.model.ids import CaseId, InstanceId, Key, NodeName
 from steward.model.instance import Instance, InstanceState
+from steward.model.node import Node
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
@@ -21,6 +22,10 @@ ENDED = "ended:"
 machines may come as long as it is kept."""
 
 
+_RECORD = "record:"
+"""How the note begins that a machine without a slot was ended last under this node's name."""
+
+
 def settle_orphans(draft: Draft) -> None:
     """End instances that carry a token of this cluster's slots and belong to none, and those that came after their
     cluster, or the slot for whose repair they were made, was gone; say once what is somebody else's."""
@@ -30,6 +35,8 @@ def settle_orphans(draft: Draft) -> None:
         _settle_strays(draft.cluster, draft)
     for id in draft.overview.noted_of(ENDED):
         _settle_rest(id, draft)
+    for name in draft.overview.noted_of(_RECORD):
+        _forget(NodeName(name), draft)
 
 
 def _settle_strays(cluster: Cluster, draft: Draft) -> None:
@@ -86,6 +93,32 @@ def _is_used(instance: Instance, draft: Draft) -> bool:
 def _settle(instance: Instance, draft: Draft) -> None:
     if _stands(f"orphan:{instance.id}", draft) and draft.may_provision:
         _end(instance, "orphan", f"instance {instance.id} was made for a slot that is gone", draft)
+        draft.noted[f"{_RECORD}{instance.node}"] = draft.now
+
+
+def _forget(name: NodeName, draft: Draft) -> None:
+    """Delete what such a machine left in Slurm, where it registered itself: jobs would be sent there."""
+    note, node = f"{_RECORD}{name}", draft.seen.nodes.get(name)
+    ended = draft.noted.get(note, draft.now)
+    if name in draft.slots or name in draft.want.slots:
+        draft.noted.pop(note, None)
+        return
+    listed = draft.seen.listed_at if draft.seen.listed_at is not None else draft.now
+    if draft.instances_of(name) or listed < ended + SEEN_FOR_S or not draft.slurm_is_fresh:
+        draft.wake(ended + SEEN_FOR_S)
+        return
+    if node is None:
+        draft.noted.pop(note, None)
+    elif draft.may_provision and _is_left(node, ended, draft):
+        why = Why(rule="orphan.forget", text=f"the instance of {name} is gone", evidence=("it has no slot",))
+        draft.wish(ForgetNode(key=Key(f"forget:orphan:{name}"), why=why, node=name), draft.want.repair.retry_s)
+
+
+def _is_left(node: Node, ended: float, draft: Draft) -> bool:
+    """Whether nothing came under this name since, and nobody uses it."""
+    view = draft.seen.agents.get(node.name)
+    is_silent = (view is None or not view.is_heard) and (node.slurmd_started or 0.0) <= ended
+    return node.is_dynamic and is_silent and not node.is_busy and not node.is_foreign
 
 
 def settle_late(draft: Draft) -> None:

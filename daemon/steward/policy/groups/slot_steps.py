@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from steward.model.capacity_policy import CapacityPolicy
+from steward.model.events import Level
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
@@ -15,6 +16,9 @@ from steward.policy.groups.slot_save import backup_error, patience
 from steward.policy.groups.slot_scene import SlotScene
 from steward.policy.groups.slot_table import SlotFact
 from steward.policy.node.verdict import blocks_return
+
+PASSING_TRIES = 12
+"""So many launches in a row may fail for a fault that is said to pass: with the usual back-off, for 50 minutes."""
 
 
 def entered(scene: SlotScene, fact: SlotFact, step: SlotStep) -> SlotRecord:
@@ -109,7 +113,24 @@ def _launched(record: SlotRecord, scene: SlotScene) -> SlotRecord:
 
 def _refused(record: SlotRecord, scene: SlotScene) -> SlotRecord:
     error = scene.draft.seen.failures[scene.launch_key]
-    return failed(record, hitch_of(error), error, scene)
+    hitch = hitch_of(error)
+    if hitch is Hitch.OTHER and _passes_never(record, scene):
+        return _taken_for_refused(record, error, scene)
+    return failed(record, hitch, error, scene)
+
+
+def _passes_never(record: SlotRecord, scene: SlotScene) -> bool:
+    """Whether a provider that answers otherwise has called one launch after the other a passing fault."""
+    is_row = record.hitch in (Hitch.OTHER, Hitch.REFUSED)
+    return is_row and record.tries + 1 >= PASSING_TRIES and scene.draft.provider_is_fresh
+
+
+def _taken_for_refused(record: SlotRecord, error: str, scene: SlotScene) -> SlotRecord:
+    tries = record.tries + 1
+    text = f"{record.node}: {tries} launches in a row failed, the last one: {error}; that is taken for a refusal"
+    once = f"refused:{record.token}"
+    scene.draft.tell("slot.refused", text, once=once, level=Level.WARNING, node=record.node, group=record.group)
+    return failed(replace(record, hitch=Hitch.REFUSED), Hitch.REFUSED, error, scene)
 
 
 def _lost(record: SlotRecord, scene: SlotScene) -> SlotRecord:

@@ -11,13 +11,9 @@ from steward.model.events import Level
 from steward.model.health import Trial, TrialState
 from steward.model.ids import NodeName
 from steward.policy.draft import Draft
-from steward.policy.node.trust import SITE, trial_key
+from steward.policy.node.trust import KEPT, KEPT_IN_ALL, SITE, trial_key
 from steward.policy.traits import Versions
 
-KEPT = 8
-"""Versions of one check that are remembered: an old one that comes back needs no trial."""
-KEPT_IN_ALL = 1000
-"""Versions of all checks: a node may tell of as many as it likes."""
 _FORGOTTEN_FIRST = (TrialState.RUNNING, TrialState.ARMED, TrialState.REFUSED)
 
 
@@ -74,6 +70,7 @@ def _begin(results: _Results, draft: Draft) -> Trial:
     before = _before(results.check, draft)
     trial = Trial(check=results.check, version=results.version, since=draft.now)
     if not draft.want.health.canary_node_count:
+        draft.wake(draft.now + 1.0)  # it may not have been listened to before there was room for it
         return replace(trial, state=TrialState.ARMED, text="armed without a trial (health.canary_node_count = 0)")
     rules = draft.want.health
     what = "is new" if before is None else "was changed"
@@ -163,5 +160,5 @@ def _age(trial: Trial) -> tuple[float, str]:
 
 def _tell_full(check: str, draft: Draft) -> None:
     what = f"check {check} has {KEPT} versions" if check else f"the site's checks have {KEPT_IN_ALL} versions"
-    then = "others only report, without a trial" if draft.want.health.canary_node_count else "others cannot be disarmed"
+    then = "others only report" + (", without a trial" if draft.want.health.canary_node_count else "")
     draft.tell("check.trial", f"{what} in use: {then}", once=f"trials:full:{check}", level=Level.WARNING)

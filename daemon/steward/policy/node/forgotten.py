@@ -39,7 +39,8 @@ def has_forgotten(case: Case, draft: Draft) -> bool | None:
     """Whether Slurm has forgotten our drain: the node is in service without our mark. None: it is not known yet; False
     where nobody asked."""
     began = _began(draft)
-    if case.marked is None or not began:
+    marked = marked_since(case)
+    if marked is None or not began:
         return False
     if not _gone_since(case, draft) <= draft.seen.partitions_at <= draft.now:
         draft.wake(draft.now + _WHOLE_S)
@@ -48,7 +49,20 @@ def has_forgotten(case: Case, draft: Draft) -> bool | None:
         return False
     if case.marking.on_disk:
         return _lost_its_state(case, began, draft)
-    return bool(case.marking.under) or began > case.marked - _WHOLE_S
+    return bool(case.marking.under) or began > marked - _WHOLE_S
+
+
+def marked_since(case: Case) -> float | None:
+    """When the node was out, or else when our mark was first seen on it; None: it never was."""
+    return case.marked if case.marked is not None else case.marking.shown
+
+
+def note_marks(draft: Draft) -> None:
+    """Which nodes bear their marks while nothing may be done: a person who gives one back then is believed after."""
+    for case in [each for each in draft.cases.values() if each.is_open]:
+        node = draft.seen.nodes.get(case.node)
+        if node is not None and node.mark is not None and node.mark.id == case.id:
+            note_mark(case, draft)
 
 
 def note_mark(case: Case, draft: Draft) -> Case:

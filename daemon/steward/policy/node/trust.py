@@ -1,5 +1,6 @@
 """A check that may change and has not shown yet that it is sane is listened to, and acts on nothing."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -9,6 +10,10 @@ from steward.model.observed import AgentView, Observed
 
 SITE = "site."
 """The prefix of checks that may change."""
+KEPT = 8
+"""Versions of one check that are remembered: an old one that comes back needs no trial."""
+KEPT_IN_ALL = 1000
+"""Versions of all checks: a node may tell of as many as it likes."""
 
 
 def trial_key(check: str, version: str) -> str:
@@ -17,30 +22,43 @@ def trial_key(check: str, version: str) -> str:
 
 def hushed(seen: Observed, finding: Iterable[NodeName], trials: Mapping[str, Trial], *, canaries: bool) -> Observed:
     """The picture in which what such checks find bad is INFO, which is only told. `finding`: nodes whose agents tell of
-    something are among these; `canaries`: a version without a trial is not trusted."""
+    something are among these; `canaries`: a version without a trial is not trusted. Nor is one that there is no room
+    for: nobody could disarm it."""
+    trust = _Trust(trials, canaries)
     quiet = {
-        node: replace(view, findings=tuple(_hush(f, view, trials, canaries) for f in view.findings))
+        node: replace(view, findings=tuple(trust.hush(f, view) for f in view.findings))
         for node, view in ((name, seen.agents[name]) for name in finding)
-        if view.findings and any(_is_unproved(f, view, trials, canaries) for f in view.findings)
+        if view.findings and any(trust.is_unproved(f, view) for f in view.findings)
     }
     return replace(seen, agents={**seen.agents, **quiet}) if quiet else seen
 
 
-def _is_unproved(finding: Finding, view: AgentView, trials: Mapping[str, Trial], canaries: bool) -> bool:
-    return finding.severity is not Severity.INFO and not _is_trusted(finding.check, view, trials, canaries)
+class _Trust:
+    def __init__(self, trials: Mapping[str, Trial], canaries: bool) -> None:
+        self._trials, self._canaries = trials, canaries
+        self._full: frozenset[str] | None = None
 
+    def hush(self, finding: Finding, view: AgentView) -> Finding:
+        return replace(finding, severity=Severity.INFO) if self.is_unproved(finding, view) else finding
 
-def _hush(finding: Finding, view: AgentView, trials: Mapping[str, Trial], canaries: bool) -> Finding:
-    return replace(finding, severity=Severity.INFO) if _is_unproved(finding, view, trials, canaries) else finding
+    def is_unproved(self, finding: Finding, view: AgentView) -> bool:
+        return finding.severity is not Severity.INFO and not self._is_trusted(finding.check, view)
 
+    def _is_trusted(self, check: str, view: AgentView) -> bool:
+        """Whether the check is one of ours, or one whose version on this node is armed. A site's check without a known
+        version (its file could not be read) is not trusted."""
+        if not check.startswith(SITE):
+            return True
+        version = view.versions.get(check)
+        if version is None:
+            return not self._canaries
+        trial = self._trials.get(trial_key(check, version))
+        if trial is None:
+            return not self._canaries and self._has_room(check)
+        return trial.state is TrialState.ARMED
 
-def _is_trusted(check: str, view: AgentView, trials: Mapping[str, Trial], canaries: bool) -> bool:
-    """Whether the check is one of ours, or one whose version on this node is armed. A site's check without a known
-    version (its file could not be read) is not trusted."""
-    if not check.startswith(SITE):
-        return True
-    version = view.versions.get(check)
-    if version is None:
-        return not canaries
-    trial = trials.get(trial_key(check, version))
-    return not canaries if trial is None else trial.state is TrialState.ARMED
+    def _has_room(self, check: str) -> bool:
+        if self._full is None:
+            counts = Counter(one.check for one in self._trials.values())
+            self._full = frozenset(name for name, count in counts.items() if count >= KEPT)
+        return len(self._trials) < KEPT_IN_ALL and check not in self._full
