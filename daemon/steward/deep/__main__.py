@@ -12,7 +12,7 @@ from steward.adapters.process import run
 from steward.deep.budget import Budget
 from steward.deep.fabric import Tools
 from steward.deep.meeting import Meeting
-from steward.deep.pace import Pace
+from steward.deep.pair import Pace
 from steward.deep.rank import PairLimits, Seat, check_pairs, usual_streams
 from steward.deep.stress import StressLimits, check_node
 from steward.deep.tell import Here, Teller

@@ -12,7 +12,7 @@ from typing import Any
 
 from steward.deep.budget import Budget
 from steward.deep.lines import Lines, NoPeer, is_proof, nonce, proof
-from steward.deep.pair_server import listen
+from steward.deep.pair import listen
 
 CANDIDATES = 16
 LOW, HIGH = 20_000, 30_000

@@ -16,9 +16,7 @@ from steward.deep.coordinator import Coordinator, new_token
 from steward.deep.fabric import Tools
 from steward.deep.lines import Lines, NoPeer
 from steward.deep.meeting import Meeting
-from steward.deep.pace import Pace
-from steward.deep.pair_server import PairServer
-from steward.deep.tcp import CONNECT_S, Numbers, Peer, connect, measure_pair
+from steward.deep.pair import CONNECT_S, Numbers, Pace, PairServer, Peer, connect, measure_pair
 from steward.deep.tell import Here, Teller
 from steward.model.ids import NodeName
 
