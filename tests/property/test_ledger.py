@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 
 from steward.model.job import JobState
 from steward.model.ledger import Ending, Run, Sums
-from steward.views.timeline import timeline
+from steward.views.report import timeline
 from tests.fakes.head import Head
 from tests.property.stories import Blow, a_head, blow, opted_in, stories, tell
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from steward.model.ids import JobId, NodeName
 from steward.model.ledger import Ending, Phase, Run, Segment, Sums
 from steward.views.report import Window as ReportWindow
-from steward.views.report import by_month, job_ledgers, month_window
-from steward.views.timeline import clipped, timeline, unknown
+from steward.views.report import by_month, clipped, job_ledgers, month_window, timeline, unknown
 
 FIRST = Run(
     job=JobId(7),

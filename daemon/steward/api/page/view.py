@@ -19,7 +19,7 @@ from steward.model.node_names import fold
 from steward.model.resume import JobMemory
 from steward.model.words import REPORT_ONLY
 from steward.views.node_verdict import NodeVerdict, Word
-from steward.views.timeline import timeline
+from steward.views.report import timeline
 from steward.workflows.snapshot import Snapshot
 
 SIGNS: Mapping[str, str] = MappingProxyType(
