@@ -17,10 +17,10 @@ from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.api.auth import Gatekeeper
 from steward.api.metrics import Metrics
-from steward.api.news import News
 from steward.api.operations import handlers
 from steward.api.server import build
 from steward.api.source import Source
+from steward.api.turns import News
 from steward.model.desired import Desired
 from steward.model.settings.parse import parse
 from steward.policy.plan import plan

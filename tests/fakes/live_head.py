@@ -11,10 +11,10 @@ import uvicorn
 
 from steward.api.auth import Gatekeeper
 from steward.api.metrics import Metrics
-from steward.api.news import News
 from steward.api.operations import handlers
 from steward.api.server import build
 from steward.api.source import Source
+from steward.api.turns import News
 from steward.model.capacity_policy import CapacityPolicy
 from steward.model.desired import Desired
 from steward.model.memory import Memory

@@ -27,17 +27,15 @@ from steward.api.checks import (
 )
 from steward.api.elastic_pages import change_run, runs_view
 from steward.api.events import EventChoice, channels_view, choose_events, test_channels
-from steward.api.examination import Examination
 from steward.api.explain_pages import explain_routes, job_number
 from steward.api.hosts import OwnHosts, own_names, path_of
 from steward.api.late import Endpoint
-from steward.api.news import News
 from steward.api.page import page_routes
 from steward.api.quota_pages import quota_routes
 from steward.api.report_pages import report_routes
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
-from steward.api.turns import Turns
+from steward.api.turns import Examination, News, Turns
 from steward.api.views import approve, cases_view, jobs_view, nodes_view, plan_view, status_view
 from steward.model.events import Event
 from steward.model.ids import NodeName

@@ -1,7 +1,8 @@
-"""How many pages are made at once: who asks for many leaves time for the cycle, for agents and for orders."""
+"""Readers who wait: for a costly page in its turn, for the one examination that runs now, for the end of a cycle."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from starlette.concurrency import run_in_threadpool
@@ -9,6 +10,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+
+from steward.workflows.doctor import Line
+from steward.workflows.snapshot import Snapshot
 
 
 class Turns:
@@ -52,3 +56,51 @@ class Turns:
 
 def _later() -> HTTPException:
     return HTTPException(503, "too many requests for such pages now: try again later")
+
+
+_FRESH_S = 5.0
+
+
+class Examination:
+    """One at a time, in a thread; those who ask meanwhile or within `fresh_s` seconds after it get the same lines."""
+
+    def __init__(self, examine: Callable[[], Sequence[Line]], *, fresh_s: float = _FRESH_S) -> None:
+        self._examine, self._fresh_s = examine, fresh_s
+        self._turn = asyncio.Lock()
+        self._lines: Sequence[Line] = ()
+        self._fresh_until = 0.0
+
+    async def lines(self) -> Sequence[Line]:
+        loop = asyncio.get_running_loop()
+        async with self._turn:
+            if loop.time() >= self._fresh_until:
+                self._lines = await run_in_threadpool(self._examine)
+                self._fresh_until = loop.time() + self._fresh_s
+            return self._lines
+
+
+class News:
+    """Tells waiting readers that a cycle ended. Waited for in the loop, told from the cycle's thread."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._event = asyncio.Event()
+        self.waiters = 0
+
+    def came(self, _snapshot: Snapshot) -> None:
+        if self._loop is not None and self.waiters:
+            self._loop.call_soon_threadsafe(self._wake)
+
+    async def wait(self, timeout_s: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.waiters += 1
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await self._event.wait()
+        finally:
+            self.waiters -= 1
+
+    def _wake(self) -> None:
+        self._event.set()
+        self._event = asyncio.Event()

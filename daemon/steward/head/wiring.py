@@ -25,10 +25,10 @@ from steward.api.auth import Gatekeeper
 from steward.api.late import LateEndpoint
 from steward.api.limits import call_limits
 from steward.api.metrics import Metrics
-from steward.api.news import News
 from steward.api.operations import handlers
 from steward.api.server import build
 from steward.api.source import CheckBook, Source
+from steward.api.turns import News
 from steward.api.users import UserPages, build_users
 from steward.head import choose
 from steward.head.doctor import CapacityPlace, Doctor

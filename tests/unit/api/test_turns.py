@@ -1,5 +1,7 @@
-"""However many ask for costly pages, few are made at once, and orders and cheap pages do not wait for them."""
+"""However many ask for costly pages, few are made at once, and orders and cheap pages do not wait for them. `steward
+doctor`, which costs Slurm's commands and a look at the provider, is not done over and over."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,7 +15,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from steward.api.turns import Turns
+from steward.api.turns import Examination, Turns
+from steward.workflows.doctor import Line, ok
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.serving import serving
 from tests.fakes.until import FACT_S, until
@@ -86,3 +89,40 @@ def test_a_head_answers_orders_while_many_ask_for_its_plan(api: ApiBench) -> Non
 
 def _status(url: str) -> int:
     return requests.get(url, timeout=FACT_S).status_code
+
+
+class Looks:
+    """An examination that counts, and how many ran at once."""
+
+    def __init__(self) -> None:
+        self.count = self.at_once = 0
+        self._lock = threading.Lock()
+
+    def __call__(self) -> list[Line]:
+        self.at_once += not self._lock.acquire(blocking=False)
+        self.count += 1
+        threading.Event().wait(0.05)
+        self._lock.release()
+        return [ok("look", str(self.count))]
+
+
+def test_those_who_ask_together_share_one_look() -> None:
+    looks = Looks()
+
+    async def story() -> None:
+        examination = Examination(looks)
+        told = await asyncio.gather(*(examination.lines() for _ in range(20)))
+        assert {line.text for lines in told for line in lines} == {"1"}
+
+    asyncio.run(story())
+    assert (looks.count, looks.at_once) == (1, 0)
+
+
+def test_who_asks_later_gets_a_new_one() -> None:
+    looks = Looks()
+
+    async def story() -> None:
+        examination = Examination(looks, fresh_s=0.0)
+        assert [(await examination.lines())[0].text for _ in range(3)] == ["1", "2", "3"]
+
+    asyncio.run(story())

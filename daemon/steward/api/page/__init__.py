@@ -14,11 +14,10 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from steward.api.explain_pages import job_of, known_node
-from steward.api.news import News
 from steward.api.page.view import FILTERS, page_view
 from steward.api.shapes import event_shape
 from steward.api.source import Source
-from steward.api.turns import Turns
+from steward.api.turns import News, Turns
 from steward.api.views import plan_view
 from steward.model.text import printable
 from steward.ports import Retryable
