@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steward.api.json11.errors import ApiError
 from steward.api.json11.service import SERVED, is_read
-from steward.api.operations.names import event_id
+from steward.api.operations.sight import event_id
 from steward.model.group import Cluster, ClusterStatus, Goal, GroupStatus
 from steward.model.order import RefusalKind
 from steward.model.slot import Hitch, Purpose, SlotStep

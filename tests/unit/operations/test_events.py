@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from steward.api.operations.names import node_id
+from steward.api.operations.sight import node_id
 from steward.model.events import Level
 from steward.model.group import Goal
 from steward.model.ids import InstanceId

@@ -5,11 +5,9 @@ from types import MappingProxyType
 
 from steward.api.operations.batches import AddBatch, Batches, Health
 from steward.api.operations.cluster import Clusters, Software
-from steward.api.operations.events import Events
+from steward.api.operations.events import Events, Scalings
 from steward.api.operations.nodes import Nodes
-from steward.api.operations.quotas import Quotas
-from steward.api.operations.scalings import Scalings
-from steward.api.operations.schedulers import Schedulers
+from steward.api.operations.quotas import Quotas, Schedulers
 from steward.api.operations.sight import Handler
 from steward.api.operations.tags import Tags
 from steward.api.source import Source

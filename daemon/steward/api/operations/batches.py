@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from steward.api.json11.errors import ApiError, invalid
-from steward.api.operations.names import node_id
-from steward.api.operations.sight import Json, Members, Sight, carried, sight_of
+from steward.api.operations.sight import Json, Members, Sight, carried, node_id, sight_of
 from steward.api.source import Source
 from steward.model.access import Caller
 from steward.model.arn import arn_of

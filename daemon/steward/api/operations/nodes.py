@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 
 from steward.api.json11.errors import invalid, not_found
 from steward.api.operations.group_shape import lifecycle_of
-from steward.api.operations.names import node_id
 from steward.api.operations.paging import Key, between, page
-from steward.api.operations.sight import Json, Members, Sight, sight_of
+from steward.api.operations.sight import Json, Members, Sight, node_id, sight_of
 from steward.api.source import Source
 from steward.model.access import Caller
 from steward.model.case import Case, Step
