@@ -18,13 +18,12 @@ from starlette.routing import Route
 
 from steward.api.audit import Audit
 from steward.api.auth import Gatekeeper
-from steward.api.identify import Door
+from steward.api.identify import Door, Sigv4
 from steward.api.json11.route import Json11
 from steward.api.json11.service import Service, load
 from steward.api.late import Endpoint
 from steward.api.limits import Limits, Rate, Replays
 from steward.api.operations.sight import Handler
-from steward.api.sigv4 import Sigv4
 from steward.client import Client
 from steward.model.access import AccessKey
 from steward.model.events import Event

@@ -10,9 +10,8 @@ from botocore.credentials import Credentials
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from steward.api.identify import Received, Sigv4
 from steward.api.json11.errors import ApiError
-from steward.api.received import Received
-from steward.api.sigv4 import Sigv4
 from tests.fakes.aws_bench import KEY, REGION
 
 PLAIN = "ABCXYZabcxyz0189"

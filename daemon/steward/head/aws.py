@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping
 
 from steward.api.audit import Audit
 from steward.api.auth import Gatekeeper
-from steward.api.identify import Door
+from steward.api.identify import Door, KeyOf, Sigv4
 from steward.api.json11.route import Json11
 from steward.api.json11.service import load
 from steward.api.limits import Replays, call_limits
 from steward.api.operations.sight import Handler
-from steward.api.sigv4 import KeyOf, Sigv4
 from steward.model.events import Event
 from steward.model.settings.sections import ApiSettings
 from steward.ports import Clock, Permanent

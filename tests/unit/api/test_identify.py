@@ -10,9 +10,8 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from steward.api.identify import Received, Sigv4, signature
 from steward.api.json11.errors import ApiError, Code
-from steward.api.received import Received
-from steward.api.sigv4 import Sigv4, signature
 from steward.model.access import AccessKey
 from tests.fakes.aws_bench import KEY, READER, REGION, signed
 
