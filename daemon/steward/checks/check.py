@@ -123,6 +123,25 @@ def failed(text: str, severity: Severity, advice: Advice, *, scope: Scope = Scop
     return Verdict(outcome=Outcome.FAILED, severity=severity, advice=advice, text=text, scope=scope, hardware=hardware)
 
 
+# Events that say more when they come again.
+
+GAP_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat:
+    """The `times`-th event of this kind about the same thing within `within_s` seconds says more than the first.
+
+    Lines closer than `gap_s` to the last one that counted are the same event.
+    """
+
+    times: int
+    within_s: float
+    severity: Severity
+    advice: Advice
+    gap_s: float = GAP_S
+
+
 # Whether a check is run, only reported, or drains: the site's word for it or its family, else its own default.
 
 WORDS = ("off", "report", "drain")

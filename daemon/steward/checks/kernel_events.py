@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from steward.checks.check import Verdict, failed, passed
+from steward.checks.check import GAP_S, Repeat, Verdict, failed, passed
 from steward.checks.kernel_log import Sign
-from steward.checks.repeat import GAP_S, Repeat
 from steward.checks.xid import LINK_LOST
 from steward.model.health import Finding, Severity
 

@@ -5,8 +5,7 @@ Most Xids are a job's own fault and never act. A code that is in no list is repo
 
 from dataclasses import dataclass
 
-from steward.checks.check import Verdict, failed, passed
-from steward.checks.repeat import Repeat
+from steward.checks.check import Repeat, Verdict, failed, passed
 from steward.model.health import Advice, Severity
 
 _FATAL, _DEGRADED, _SUSPECT = Severity.FATAL, Severity.DEGRADED, Severity.SUSPECT

@@ -5,7 +5,7 @@ import pytest
 from steward.checks.check import Verdict
 from steward.checks.kernel_events import MAX_EVENTS, OLD_S, QUIET_S, Kept, related, remember
 from steward.checks.kernel_log import judge
-from steward.checks.kernel_log.signature import Sign
+from steward.checks.kernel_log.signatures import Sign
 from steward.model.health import Advice, Finding, Outcome, Severity
 from tests.unit.checks.kernel_corpus import CHANGED, XID
 

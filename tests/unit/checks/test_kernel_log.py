@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steward.checks.kernel_log import FAMILY, MAX_LINE, SIGNATURES, THRESHOLDS, judge, with_limits
-from steward.checks.kernel_log.signature import Sign
+from steward.checks.kernel_log.signatures import Sign
 from steward.checks.xid import APPLICATION, FABRIC, HARDWARE, NOISE, PORT, STALLED
 from steward.model.health import Advice, Outcome, Scope, Severity
 from tests.unit.checks.kernel_corpus import BAD, FORGED, REPORTED, SHARED, SILENT, XID

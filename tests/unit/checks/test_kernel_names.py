@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from steward.checks.kernel_log import MAX_LINE, judge
-from steward.checks.kernel_log.signature import Sign
+from steward.checks.kernel_log.signatures import Sign
 from steward.model.health import Severity
 from tests.unit.checks.kernel_corpus import BAD, REPORTED, SHARED, XID
 from tests.unit.checks.kernel_names import FIRST, STRANGE, WITHIN, task_shown

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from steward.checks.check import Threshold
 from steward.checks.kernel_log import signatures
-from steward.checks.kernel_log.signature import Sign, Signature
+from steward.checks.kernel_log.signatures import Sign, Signature
 from steward.model.text import printable
 
 __all__ = ["FAMILY", "SIGNATURES", "THRESHOLDS", "Sign", "Signature", "judge", "with_limits"]
