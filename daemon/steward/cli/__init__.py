@@ -1,5 +1,92 @@
-"""`steward`: what people type."""
+"""`steward`: what people type. Its parts are imported when somebody calls them: `steward status` waits for no test
+bed."""
 
-from steward.cli.main import main
+import difflib
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
 
-__all__ = ["main"]
+import click
+
+from steward import __version__
+from steward.cli.context import context_for
+
+
+class LateGroup(click.Group):
+    """A group whose commands stand in `late` as name -> "module:attribute"; only a list with their help imports all."""
+
+    late: Mapping[str, str] = MappingProxyType({})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self.late})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.late:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = self.late[cmd_name].partition(":")
+        command = getattr(import_module(module), attribute)
+        return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A word that is no command is answered with the one that was probably meant; click knows no late ones."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if not close or "Did you mean" in error.message:
+                raise
+            raise click.UsageError(f"{error.message.rstrip('.')}. Did you mean {close[0]!r}?", ctx) from error
+
+
+_NO_HEAD = ("config", "init", "testbed", "demo")
+
+
+class _Steward(LateGroup):
+    late = MappingProxyType(
+        {
+            "approve": "steward.cli.order:approve",
+            "breaker": "steward.cli.breaker:breaker",
+            "cases": "steward.cli.look:cases",
+            "check": "steward.cli.check:check",
+            "checks": "steward.cli.checks:checks",
+            "cluster": "steward.cli.cluster:cluster",
+            "config": "steward.cli.config:config",
+            "demo": "steward.demo.command:demo",
+            "doctor": "steward.cli.look:doctor",
+            "elastic": "steward.cli.elastic:elastic",
+            "events": "steward.cli.look:events",
+            "explain": "steward.cli.look:explain",
+            "group": "steward.cli.group:group",
+            "init": "steward.cli.init:init",
+            "install": "steward.cli.install:install",
+            "jobs": "steward.cli.jobs:jobs",
+            "lemons": "steward.cli.health:lemons",
+            "node": "steward.cli.node:node",
+            "nodes": "steward.cli.look:nodes",
+            "notify": "steward.cli.notify:notify",
+            "pause": "steward.cli.order:pause",
+            "plan": "steward.cli.look:plan",
+            "quota": "steward.cli.quota:quota",
+            "report": "steward.cli.report:report",
+            "resume-actions": "steward.cli.order:resume_actions",
+            "status": "steward.cli.look:status",
+            "testbed": "steward.testbed.cli:testbed",
+            "top": "steward.cli.top:top",
+            "uninstall": "steward.cli.install:uninstall",
+        }
+    )
+
+
+@click.group(cls=_Steward, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+@click.option("--url", default=None, help="Where the head is (else STEWARD_URL, else head.http of the settings).")
+@click.option("--config", "file", type=click.Path(path_type=Path), default=None, help="Settings file.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def main(context: click.Context, url: str | None, file: Path | None, as_json: bool) -> None:
+    """Find, take out and replace faulty Slurm nodes; bring jobs back after a fault."""
+    if context.invoked_subcommand not in _NO_HEAD:
+        context.obj = context_for(url, file, as_json)

@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from steward.cli import LateGroup
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.group import NO_WAIT, YES
-from steward.cli.late import LateGroup
 from steward.cli.look import explain as explain_job
 from steward.cli.show import line, table, when
 from steward.client import Client, Json

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from steward.cli import main
 from steward.cli.cluster import cluster
 from steward.cli.group import group
-from steward.cli.main import main
 from steward.cli.node import node
 from steward.model.group import Goal, GroupStatus, Role
 from steward.model.memory import Memory

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from steward.cli.main import main
+from steward.cli import main
 
 
 @pytest.mark.parametrize("words", [("--config", "FILE", "config", "check"), ("config", "check", "--config", "FILE")])

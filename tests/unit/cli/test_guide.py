@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from steward.cli.main import main
+from steward.cli import main
 from steward.model.settings.parse import parse
 from tests.builders.api_cluster import nothing
 from tests.fakes.operations import operations_on

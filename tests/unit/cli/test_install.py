@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from steward.cli.main import main
+from steward.cli import main
 
 SETTINGS = '[agent]\nhead = "head1:6861"\n'
 _SSH = """#!/bin/sh

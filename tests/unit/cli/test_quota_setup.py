@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from steward.cli.main import main
+from steward.cli import main
 
 RECORDED = Path(__file__).parents[2] / "recordings" / "22.05.8" / "nodes.stdout"
 CONFIG = """ClusterName             = hpc

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from steward.cli.main import main
+from steward.cli import main
 
 CANARY = "CANARY-do-not-show-1"
 

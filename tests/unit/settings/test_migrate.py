@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from steward.adapters.settings_file import desired, load, migrated, rewrite
 from steward.agent.config import ConfigError
 from steward.agent.config import load as load_agent
-from steward.cli.main import main
+from steward.cli import main
 from steward.model.former_settings import FORMER, Former
 from steward.model.settings import Settings, SettingsError, parse
 from steward.model.settings.errors import section_of
