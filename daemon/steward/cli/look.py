@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from steward.cli.ages import age
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.context import JSON, Context, age, one_line_errors, print_json, wants_json
 from steward.cli.show import ago, line, span, styled, table, when
 from steward.client import Client, HeadError, NotThere
 from steward.model.events import LEVELS, EventFilter
