@@ -1,0 +1,108 @@
+"""Commands about repairs: pause, resume and approve them, the breakers that withhold them, the hardware that needs them
+again and again. Those that change something need root, SlurmUser or a name in `api.admins`."""
+
+from typing import Any
+
+import click
+
+from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.show import line, table, when
+
+
+@click.command()
+@click.argument("why", required=False, default="")
+@JSON
+@click.pass_obj
+@one_line_errors
+def pause(context: Context, why: str, as_json: bool) -> None:
+    """Take no action on nodes until `resume-actions`.
+
+    Jobs are still resumed. Survives restarts of the head.
+    """
+    _done(context, as_json, context.client().pause(why), "Paused. `steward plan --dry-run` shows what is held back.")
+
+
+@click.command("resume-actions")
+@JSON
+@click.pass_obj
+@one_line_errors
+def resume_actions(context: Context, as_json: bool) -> None:
+    """Act again after `pause`, and reset tripped breakers."""
+    _done(context, as_json, context.client().resume_actions(), "Actions are resumed; breakers are reset.")
+
+
+@click.command()
+@click.argument("cases", nargs=-1, required=True, metavar="CASE|NODE...")
+@JSON
+@click.pass_obj
+@one_line_errors
+def approve(context: Context, cases: tuple[str, ...], as_json: bool) -> None:
+    """Approve repairs that wait for a person. By case or node: `steward approve c17`, `steward approve n[2-4]`."""
+    named = ",".join(cases)
+    text = f"Approved: {named}. Each repair begins in its turn; `steward cases` shows them."
+    _done(context, as_json, context.client().approve(named), text)
+
+
+def _done(context: Context, as_json: bool, answer: dict[str, object], text: str) -> None:
+    if wants_json(context, as_json):
+        print_json(answer)
+    else:
+        line(text)
+
+
+@click.group()
+def breaker() -> None:
+    """Breakers that keep Steward from taking out too much."""
+
+
+@breaker.command("list")
+@JSON
+@click.pass_obj
+@one_line_errors
+def list_(context: Context, as_json: bool) -> None:
+    """Tripped breakers and why. Also when a first repair is let through."""
+    found = context.client().breakers()
+    if wants_json(context, as_json):
+        print_json(found)
+        return
+    rows = [(one["scope"], when(one["tripped"]), one["trial"] or when(one["next_try"]), one["text"]) for one in found]
+    table(("SCOPE", "TRIPPED", "FIRST REPAIR", "WHY"), rows, empty="No breaker is tripped.")
+
+
+@breaker.command()
+@click.argument("scope", required=False, default="")
+@JSON
+@click.pass_obj
+@one_line_errors
+def reset(context: Context, scope: str, as_json: bool) -> None:
+    """Close one breaker, or all of them. SCOPE: all, group:NAME, check:ID or bringup:GROUP."""
+    answer = context.client().reset_breakers(scope)
+    if wants_json(context, as_json):
+        print_json(answer)
+    else:
+        line(f"Breaker {scope} is reset." if scope else "All breakers are reset.")
+
+
+_SHOWN = 20
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="Every piece with a score, not only the worst of the cluster.")
+@JSON
+@click.pass_obj
+@one_line_errors
+def lemons(context: Context, everything: bool, as_json: bool) -> None:
+    """Hardware that fails again and again. Also how each score comes about (28 days, halved every 14)."""
+    found = context.client().lemons()
+    if wants_json(context, as_json):
+        print_json(found)
+        return
+    shown = found if everything else [one for one in found if one["is_top"] or one["is_candidate"]][:_SHOWN]
+    table(("SCORE", "", "NODE", "HARDWARE", "WHY"), [_row(one) for one in shown], empty="No hardware has a score.")
+    if len(found) > len(shown):
+        line(f"{len(found) - len(shown)} more have a score; --all shows them.")
+
+
+def _row(lemon: dict[str, Any]) -> tuple[str, ...]:
+    mark = "quarantine?" if lemon["is_candidate"] else ""
+    return f"{lemon['score']:.1f}", mark, lemon["node"], lemon["piece"], lemon["arithmetic"]
