@@ -1,11 +1,127 @@
-"""Orders about checks."""
+"""`steward check`: deep checks of nodes that no job uses, and which checks of the site may take nodes out."""
+
+from typing import Any
 
 import click
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
 
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
-from steward.cli.deep import deep, show
-from steward.cli.deep import list_ as list_deep
+from steward.cli.progress import Sight, follow
 from steward.cli.show import line, table, when
+from steward.client import Client, HeadError
+from steward.model.deep import DeepKind, DeepResult
+
+Json = dict[str, Any]
+_MOST_WORDS = 400
+_COLUMNS = ("NODE", "CHECK", "STATE", "RESULT", "WHY")
+_KINDS = click.Choice([kind.value for kind in DeepKind])
+
+
+@click.command()
+@click.argument("nodes", nargs=-1, required=True, metavar="NODES...")
+@click.option("--kind", "kinds", multiple=True, type=_KINDS, help="Only this kind of deep check; may be repeated.")
+@click.option("--wait", is_flag=True, help="Show progress until it is over; exit status 1 when a node failed.")
+@JSON
+@click.pass_obj
+@one_line_errors
+def deep(context: Context, nodes: tuple[str, ...], kinds: tuple[str, ...], wait: bool, as_json: bool) -> None:
+    """Load and measure NODES (n1 or n[1-8]) while no job uses them. Running jobs go on, waiting ones come first."""
+    client = context.client()
+    answer = client.check_deep(_folded(nodes), kinds)
+    if wait:
+        _follow(client, answer["runs"], as_json=wants_json(context, as_json))
+    if wants_json(context, as_json):
+        print_json([one for one in client.deeps() if _is_of(one, answer["runs"])] if wait else answer)
+    elif not wait:
+        line(f"Asked for deep check {', '.join(answer['runs'])}: `steward check show ID` shows how far it is.")
+    if wait and any(_results(client, answer["runs"], DeepResult.FAILED)):
+        raise click.exceptions.Exit(1)
+
+
+@click.command("list")
+@JSON
+@click.pass_obj
+@one_line_errors
+def list_(context: Context, as_json: bool) -> None:
+    """Deep checks that run now, and recent ones."""
+    found = context.client().deeps()
+    if wants_json(context, as_json):
+        print_json(found)
+        return
+    rows = [
+        (one["id"], one["cause"], one["who"], one["state"], when(one["asked"]), _count(one), ", ".join(one["kinds"]))
+        for one in found
+    ]
+    columns = ("CHECK", "CAUSE", "WHO", "STATE", "ASKED", "NODES", "KINDS")
+    table(columns, rows, empty="No deep check is remembered: `steward check deep NODES` asks for one.")
+
+
+@click.command()
+@click.argument("id")
+@JSON
+@click.pass_obj
+@one_line_errors
+def show(context: Context, id: str, as_json: bool) -> None:
+    """One deep check: results, evidence and all measures."""
+    found = context.client().deep(id)
+    if wants_json(context, as_json):
+        print_json(found)
+        return
+    line(f"deep check {found['id']} ({', '.join(found['kinds'])}): {found['state']}, {found['cause']}, {found['who']}")
+    table(_COLUMNS, _rows(found), empty="")
+    measures = [
+        (one["node"], one["check"], one["partner"] or "", one["outcome"], _value(one), one["text"])
+        for one in found["measures"]
+    ]
+    line("")
+    table(("NODE", "MEASURE", "WITH", "OUTCOME", "VALUE", "TEXT"), measures, empty="Nothing was measured yet.")
+
+
+def _folded(words: tuple[str, ...]) -> str:
+    """As one host list. Raises HeadError for what is none, or is longer than the head takes."""
+    try:
+        nodes = str(NodeSet(",".join(words), resolver=RESOLVER_NOGROUP))
+    except NodeSetParseError as error:
+        raise HeadError(f"{' '.join(words)}: not a list of nodes ({error}); write for example n1 or n[1-8]") from error
+    if len(nodes) > _MOST_WORDS:
+        raise HeadError(f"a host list of {len(nodes)} characters is too long (at most {_MOST_WORDS}): ask in parts")
+    return nodes
+
+
+def _is_of(found: Json, runs: list[str]) -> bool:
+    """Whether `found` is one of the runs, or a part of one that waits for its turn."""
+    return found["id"].split("-")[0] in runs
+
+
+def _follow(client: Client, runs: list[str], *, as_json: bool) -> None:
+    def look() -> Sight:
+        mine = [one for one in client.deeps() if _is_of(one, runs)]
+        rows = sorted((row for one in mine for row in _rows(one)), key=lambda row: (len(row[0]), row[0]))
+        return Sight(rows=[] if as_json else rows, is_over=all(one["state"] == "done" for one in mine))
+
+    follow(look, _COLUMNS)
+
+
+def _rows(found: Json) -> list[tuple[str, ...]]:
+    return [
+        (name, found["id"], node["progress"] or found["state"], node["result"] or "", node["why"])
+        for name, node in found["nodes"].items()
+    ]
+
+
+def _results(client: Client, runs: list[str], wanted: DeepResult) -> list[bool]:
+    mine = [one for one in client.deeps() if _is_of(one, runs)]
+    return [node["result"] == wanted.value for one in mine for node in one["nodes"].values()]
+
+
+def _count(found: Json) -> str:
+    results = [node["result"] for node in found["nodes"].values() if node["result"]]
+    told = ", ".join(f"{results.count(word)} {word}" for word in sorted(set(results)))
+    return f"{len(found['nodes'])}{f' ({told})' if told else ''}"
+
+
+def _value(measure: Json) -> str:
+    return "" if measure["value"] is None else f"{measure['value']:.4g} {measure['unit']}"
 
 
 @click.group()
@@ -55,5 +171,5 @@ def _arm(context: Context, name: str, as_json: bool, *, armed: bool) -> None:
         line(f"{name} may take nodes out." if armed else f"{name} only reports.")
 
 
-for command in (deep, list_deep, show):
+for command in (deep, list_, show):
     check.add_command(command)

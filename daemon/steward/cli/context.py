@@ -168,6 +168,8 @@ def _text(tables: dict[str, Any], section: str, key: str, default: str = "") -> 
     return found
 
 
+# Lengths of time as people give them: `30m`, `12h`, `7d`, `4w`.
+
 DAY_S = 86_400.0
 _UNITS = {"m": 60.0, "h": 3600.0, "d": DAY_S, "w": 7 * DAY_S}
 
