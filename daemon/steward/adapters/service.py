@@ -1,4 +1,11 @@
-"""Without a service manager: nobody to notify."""
+"""What a daemon has of its machine without a service manager: nobody to notify, the system's clock, and log lines for
+people and tools on stderr: time, level, who it is about as key=value, then the sentence. One line, always."""
+
+import logging
+import re
+import sys
+import time
+from typing import Any
 
 
 class NoNotifier:
@@ -12,3 +19,55 @@ class NoNotifier:
 
     def stopping(self) -> None:
         return
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_FIRST = ("node", "case", "job")
+_BARE = re.compile(r"^[\w.:/@%+,\[\]-]+$")
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """The fields that were given as `extra`: node, case and job come first, and values of None are left out."""
+    given = {key: value for key, value in vars(record).items() if key not in _STANDARD and value is not None}
+    first = {key: given.pop(key) for key in _FIRST if key in given}
+    return {**first, **given}
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    return text if _BARE.match(text) else '"' + escaped(text).replace('"', '\\"') + '"'
+
+
+def escaped(text: str) -> str:
+    """Without line breaks and other control characters: a node's text must not forge a line of ours."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+class KeyValueFormatter(logging.Formatter):
+    """`2026-11-21T10:36:01.123+0100 info node=n1 case=c-7 drained`; a traceback follows on lines of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        local = time.localtime(record.created)
+        stamp = f"{time.strftime('%Y-%m-%dT%H:%M:%S', local)}.{int(record.msecs):03d}{time.strftime('%z', local)}"
+        about = "".join(f"{key}={_quoted(value)} " for key, value in fields_of(record).items())
+        line = f"{stamp} {record.levelname.lower()} {about}{escaped(record.getMessage())}"
+        return line if record.exc_info is None else f"{line}\n{self.formatException(record.exc_info)}"
+
+
+def log_to_stderr(level: int) -> None:
+    """All logs of this process as key=value lines on stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(KeyValueFormatter())
+    log_to(handler, level)
+
+
+def log_to(handler: logging.Handler, level: int) -> None:
+    """All logs of this process to `handler` and nowhere else."""
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)

@@ -5,7 +5,7 @@ import time
 
 from systemd import daemon, journal
 
-from steward.adapters.logs import escaped, fields_of
+from steward.adapters.service import escaped, fields_of
 
 _EVERY_S = 0.5
 

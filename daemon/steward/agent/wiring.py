@@ -6,7 +6,6 @@ import random
 from functools import partial
 
 from steward import __version__
-from steward.adapters.clock import SystemClock
 from steward.adapters.munge import Munge, ToldMunge
 from steward.adapters.node.agentsock import ShimSocket
 from steward.adapters.node.elastic_start import ElasticStarter, address_towards
@@ -19,7 +18,7 @@ from steward.adapters.node.setup_dir import Here, Starter
 from steward.adapters.node.shim_files import write_defaults, write_warning
 from steward.adapters.node.stepds import Stepds
 from steward.adapters.offload import Threads
-from steward.adapters.service import NoNotifier
+from steward.adapters.service import NoNotifier, SystemClock
 from steward.adapters.wire.frames import Channel, dial
 from steward.adapters.wire.handshake import Hello, Terms, greet_head
 from steward.adapters.wire.seal import Sealer

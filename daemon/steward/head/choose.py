@@ -11,14 +11,13 @@ from types import MappingProxyType
 from pydantic import SecretStr
 
 from steward.adapters.keys_file import KeysFile
-from steward.adapters.logs import log_to, log_to_stderr
 from steward.adapters.notify.command import Command as CommandMessenger
 from steward.adapters.notify.mail import Mail, Smtp
 from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.power import PowerProvider
 from steward.adapters.providers.static import StaticProvider
-from steward.adapters.service import NoNotifier
+from steward.adapters.service import NoNotifier, log_to, log_to_stderr
 from steward.adapters.slurm.power import PowerSwitch
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore

@@ -8,9 +8,9 @@ from importlib import import_module
 from starlette.applications import Starlette
 
 from steward import __version__
-from steward.adapters.clock import SystemClock
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
+from steward.adapters.service import SystemClock
 from steward.adapters.settings_file import desired, limits_of
 from steward.adapters.site_commands import SiteCommands
 from steward.adapters.slurm.accounting import SlurmAccounting

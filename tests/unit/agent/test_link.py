@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from steward.adapters.clock import SystemClock
 from steward.adapters.offload import Threads
+from steward.adapters.service import SystemClock
 from steward.adapters.wire.frames import Channel, Frame, Gone, Malformed, dial
 from steward.adapters.wire.handshake import Terms, greet_agent, greet_head
 from steward.agent.link import LAST_BACKOFF_S, Link, backoff_s

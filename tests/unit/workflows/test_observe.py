@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from steward.adapters.clock import SystemClock
+from steward.adapters.service import SystemClock
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState
 from steward.model.job import JobState

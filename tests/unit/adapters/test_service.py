@@ -3,7 +3,7 @@
 import logging
 import sys
 
-from steward.adapters.logs import KeyValueFormatter
+from steward.adapters.service import KeyValueFormatter
 
 
 def line(message: str, **extra: object) -> str:
