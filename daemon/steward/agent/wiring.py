@@ -7,7 +7,7 @@ from functools import partial
 
 from steward import __version__
 from steward.adapters.munge import Munge, ToldMunge
-from steward.adapters.node.agentsock import ShimSocket
+from steward.adapters.node.agentsock import ShimSocket, write_defaults, write_warning
 from steward.adapters.node.elastic_start import ElasticStarter, address_towards
 from steward.adapters.node.identity import Hardware, incarnation, node_name
 from steward.adapters.node.jobs_here import JobsHere
@@ -15,7 +15,6 @@ from steward.adapters.node.mender import Mender
 from steward.adapters.node.nvml import Nvml
 from steward.adapters.node.probe import LocalProbes
 from steward.adapters.node.setup_dir import Here, Starter
-from steward.adapters.node.shim_files import write_defaults, write_warning
 from steward.adapters.node.stepds import Stepds
 from steward.adapters.offload import Threads
 from steward.adapters.service import NoNotifier, SystemClock

@@ -1,18 +1,22 @@
-"""The agent's unix socket: one request a connection, from a shim whose user the kernel names."""
+"""The agent's unix socket: one request a connection, from a shim whose user the kernel names. And the head's words on
+the site, in files beside the socket, where the shim of this machine reads them: the defaults for jobs without the
+option, and the warning for whoever submits a job with it."""
 
 import asyncio
 import contextlib
 import logging
 import os
+import re
 import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from steward.adapters.socket_path import make_free
 from steward.adapters.wire.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
+from steward.model.resume_mode import SiteDefault
 from steward.ports import Permanent
 
 _MAX_USERS = 1024
@@ -178,3 +182,47 @@ def _listen(path: Path) -> socket.socket:
         sock.close()
         raise
     return sock
+
+
+DEFAULTS = "defaults"
+WARNING = "warning"
+_PLAIN = re.compile(r"[!-~]*\Z")
+
+
+def write_defaults(folder: Path, defaults: Iterable[SiteDefault]) -> None:
+    """The file is either the old one or the new one; without defaults there is none. What cannot be written is told in
+    the log: jobs then start without the site's default."""
+    text = "".join(f"{line}\n" for line in map(_default_line, defaults) if line)
+    _keep(folder / DEFAULTS, text)
+
+
+def write_warning(folder: Path, warning: str) -> None:
+    """Write the one sentence that sbatch shows; an empty one clears it. A failure to write goes to the log."""
+    _keep(folder / WARNING, f"{warning}\n" if warning else "")
+
+
+def _keep(file: Path, text: str) -> None:
+    try:
+        if text:
+            _replace(file, text)
+        else:
+            file.unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("file for the shim not written file=%s why=%r", file, str(error))
+
+
+def _default_line(one: SiteDefault) -> str:
+    """Empty for one that no job can fit: Slurm's names have no blanks."""
+    words = {"partition": one.partition, "account": one.account, "qos": one.qos, "mode": one.mode.text}
+    if not all(_PLAIN.match(word) for word in words.values()):
+        log.warning("site's default left out why='a name with blanks or other characters than ASCII' is=%r", words)
+        return ""
+    return " ".join(f"{key}={word}" for key, word in words.items() if word)
+
+
+def _replace(file: Path, text: str) -> None:
+    new = file.with_name(f".{file.name}.{os.getpid()}")
+    file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    new.write_text(text, encoding="ascii", errors="replace")
+    new.chmod(0o644)
+    new.replace(file)
