@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from steward.adapters.node.shared_looks import SharedLooks
+from steward.adapters.node.probe import SharedLooks
 from steward.adapters.service import SystemClock
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.messages import report_of

@@ -6,7 +6,7 @@ import math
 import zlib
 from dataclasses import replace
 
-from steward.adapters.node.shared_looks import KEEP_S
+from steward.adapters.node.probe import KEEP_S
 from steward.adapters.offload import Threads
 from steward.agent.check_memory import CheckMemory
 from steward.checks.check import Check, Facts, Verdict, unknown

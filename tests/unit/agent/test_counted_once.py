@@ -5,7 +5,7 @@ import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable
 
-from steward.adapters.node.shared_looks import KEEP_S
+from steward.adapters.node.probe import KEEP_S
 from steward.agent.track import Track
 from steward.checks.check import Check, Facts, Verdict, failed, passed
 from steward.checks.past import Notes, Past
