@@ -9,9 +9,9 @@ from steward.adapters.providers.local import LocalProvider
 from steward.model.ids import NodeName
 from steward.testbed.bed import Backend, Bed
 from steward.testbed.docker_engine import engine
+from steward.testbed.docker_faults import machines
 from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.docker_setup import load
-from steward.testbed.docker_symptoms import machines
 from steward.testbed.layout import Layout
 
 _TIMEOUT_S = 30.0

@@ -14,9 +14,9 @@ from steward.model.instance import InstanceState
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedSpec
 from steward.testbed.docker_engine import containers, engine, remove_all
+from steward.testbed.docker_faults import machines
 from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.docker_setup import load, provider_settings
-from steward.testbed.docker_symptoms import machines
 from steward.testbed.faults import FaultKind, fault
 from steward.testbed.reset import reset
 from steward.testbed.wait import wait_until

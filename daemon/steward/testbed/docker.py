@@ -14,10 +14,9 @@ from steward.ports import PortError
 from steward.testbed import accounting, docker_setup, slurm_versions
 from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Say
 from steward.testbed.docker_engine import engine, remove_all
-from steward.testbed.docker_faults import DockerFaults
+from steward.testbed.docker_faults import DockerFaults, faults_in_force, is_active, machines, names_of, power
 from steward.testbed.docker_files import HTTP_PORT, MOUNT, Plan
 from steward.testbed.docker_layout import DockerLayout
-from steward.testbed.docker_symptoms import faults_in_force, is_active, machines, names_of, power
 from steward.testbed.faults import SHAPES, Fault, FaultKind
 from steward.testbed.ready import await_ready, call_silent_nodes, node_states
 from steward.testbed.wait import NotInTime, wait_until
