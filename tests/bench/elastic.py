@@ -25,8 +25,7 @@ from steward.demo.progress import Happening, last
 from steward.testbed import beds
 from steward.testbed.bed import Bed, BedSpec
 from steward.testbed.beds import stoppable, take_down
-from steward.testbed.ready import ask_head
-from steward.testbed.wait import wait_until
+from steward.testbed.wait import ask_head, wait_until
 from tests.bench.summary import percentile
 
 GOAL_S = 0.5

@@ -18,8 +18,7 @@ from rich.console import Console
 
 from steward.demo.elastic import ElasticScript, ElasticTraining
 from steward.testbed.bed import Bed, BedSpec
-from steward.testbed.ready import ask_head
-from steward.testbed.wait import wait_until
+from steward.testbed.wait import ask_head, wait_until
 from tests.bench.recovery import new_dir, with_bed
 
 LIMIT_S = 90.0

@@ -26,8 +26,7 @@ from steward.model.ids import NodeName
 from steward.testbed.bed import Bed, BedSpec
 from steward.testbed.layout import Layout
 from steward.testbed.local_setup import find_program, load, slurm_env
-from steward.testbed.ready import ask_head
-from steward.testbed.wait import wait_until, wait_until_empty
+from steward.testbed.wait import ask_head, wait_until, wait_until_empty
 from tests.bench.reconnect import crowd
 from tests.bench.recovery import new_dir, with_bed
 

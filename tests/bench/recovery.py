@@ -21,9 +21,8 @@ from rich.console import Console
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedSpec
 from steward.testbed.beds import stoppable, take_down
-from steward.testbed.ready import open_cases
 from steward.testbed.reset import reset
-from steward.testbed.wait import NotInTime, wait_until_empty
+from steward.testbed.wait import NotInTime, open_cases, wait_until_empty
 from tests.bench import expedited, way
 from tests.bench.scenarios import SCENARIOS, Scenario, plain_requeue
 from tests.bench.summary import Sample, as_json, as_table, expedited_line, ratio_line, summarize

@@ -11,8 +11,7 @@ from typing import Any
 
 from steward.testbed.bed import Bed, BedError
 from steward.testbed.faults import FaultKind, fault
-from steward.testbed.ready import ask_head
-from steward.testbed.wait import wait_until
+from steward.testbed.wait import ask_head, wait_until
 
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "PREEMPTED"}
 

@@ -7,9 +7,8 @@ import pytest
 from steward.testbed import beds
 from steward.testbed.bed import Bed, BedError, Power
 from steward.testbed.faults import FaultKind, fault
-from steward.testbed.ready import node_states
 from steward.testbed.reset import reset
-from steward.testbed.wait import wait_until
+from steward.testbed.wait import node_states, wait_until
 
 
 @pytest.fixture

@@ -20,8 +20,7 @@ from steward.model.ids import NodeName
 from steward.policy.elastic.picture import Stretch, picture
 from steward.testbed.bed import Bed, BedError
 from steward.testbed.faults import FaultKind, fault
-from steward.testbed.ready import ask_head
-from steward.testbed.wait import wait_until
+from steward.testbed.wait import ask_head, wait_until
 
 _SOURCES = Path(__file__).resolve().parents[3] / "examples" / "plain_elastic"
 ELASTIC_NODES = 4

@@ -8,8 +8,7 @@ from steward.demo.measure import CaseTimes, Made
 from steward.demo.progress import Happening
 from steward.demo.screen import Now, Screen, box_states
 from steward.testbed.bed import Bed
-from steward.testbed.ready import ask_head
-from steward.testbed.wait import wait_until
+from steward.testbed.wait import ask_head, wait_until
 
 T = TypeVar("T")
 _LOOK_EVERY_S = 0.25

@@ -18,8 +18,7 @@ from steward.testbed.docker_faults import DockerFaults, faults_in_force, is_acti
 from steward.testbed.docker_files import HTTP_PORT, MOUNT, Plan
 from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.faults import SHAPES, Fault, FaultKind
-from steward.testbed.ready import await_ready, call_silent_nodes, node_states
-from steward.testbed.wait import NotInTime, wait_until
+from steward.testbed.wait import NotInTime, await_ready, call_silent_nodes, node_states, wait_until
 
 _TIMED_OUT = 124
 _GRACE_S = 10.0

@@ -27,8 +27,8 @@ from steward.testbed.layout import Layout
 from steward.testbed.local_controller import Controller, services_of
 from steward.testbed.local_faults import LocalFaults
 from steward.testbed.local_setup import Manifest, slurm_env, steward_env
-from steward.testbed.ready import await_ready, call_silent_nodes, node_states
 from steward.testbed.slurm_conf import LOOPBACK
+from steward.testbed.wait import await_ready, call_silent_nodes, node_states
 
 
 class LocalBed:

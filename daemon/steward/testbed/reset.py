@@ -2,8 +2,7 @@
 
 from steward.adapters.process import Failed
 from steward.testbed.bed import Bed
-from steward.testbed.ready import accused, ask_head, await_ready, node_states, open_cases
-from steward.testbed.wait import wait_until, wait_until_empty
+from steward.testbed.wait import accused, ask_head, await_ready, node_states, open_cases, wait_until, wait_until_empty
 
 _FAULTS_S = 30.0
 _JOBS_S = 60.0
