@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from steward.demo.elastic import ELASTIC_NODES, ElasticScript, ElasticTraining, changes_of
-from steward.demo.progress import Happening, last
+from steward.demo.measure import Happening, last
 from steward.testbed import beds
 from steward.testbed.bed import Bed, BedSpec
 from steward.testbed.beds import stoppable, take_down

@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from steward.demo.measure import FaultStory
-from steward.demo.screen import Screen
 from steward.demo.story import Script, play
+from steward.demo.watch import Screen
 from steward.testbed.bed import Backend
 from steward.testbed.faults import FaultKind
 from tests.e2e.story import Story

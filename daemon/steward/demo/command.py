@@ -13,8 +13,8 @@ from rich.console import Console
 
 from steward.demo.elastic import ELASTIC_NODES, ElasticScript, elastic_json, play_elastic, tell_elastic
 from steward.demo.measure import Result, as_json, as_table
-from steward.demo.screen import Screen
 from steward.demo.story import NODES, Script, play
+from steward.demo.watch import Screen
 from steward.ports import PortError
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedError, BedSpec

@@ -12,9 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from steward.demo.progress import Happening, ProgressLog, last
-from steward.demo.screen import Screen
-from steward.demo.watch import Watch
+from steward.demo.measure import Happening, ProgressLog, last
+from steward.demo.watch import Screen, Watch
 from steward.job.elastic_sampler import sample_at
 from steward.model.ids import NodeName
 from steward.policy.elastic.picture import Stretch, picture

@@ -5,10 +5,19 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from steward.demo.measure import CaseTimes, FaultStory, Figures, Made, Result, figures, recovery
-from steward.demo.progress import Happening, ProgressLog, last
-from steward.demo.screen import Screen
-from steward.demo.watch import Watch
+from steward.demo.measure import (
+    CaseTimes,
+    FaultStory,
+    Figures,
+    Happening,
+    Made,
+    ProgressLog,
+    Result,
+    figures,
+    last,
+    recovery,
+)
+from steward.demo.watch import Screen, Watch
 from steward.model.ids import JobId, NodeName
 from steward.testbed.bed import Bed, BedError
 from steward.testbed.faults import FaultKind, fault

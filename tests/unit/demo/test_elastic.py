@@ -1,7 +1,7 @@
 """What the elastic demo reads from the training's log, and the picture of a run."""
 
 from steward.demo.elastic import changes_of, is_exact, stretches_of
-from steward.demo.progress import Happening
+from steward.demo.measure import Happening
 from steward.job.elastic_sampler import sample_at
 from steward.policy.elastic.picture import Stretch, picture
 
