@@ -15,8 +15,8 @@ from steward.model.instance import Instance, InstanceState
 from steward.model.job import Job
 from steward.model.memory import Memory
 from steward.model.observed import Freshness, Observed
-from steward.model.outcome import was_not_tried
 from steward.model.plan import Plan, stops_last
+from steward.model.port_error import was_not_tried
 from steward.policy.case.book import CaseBook
 from steward.policy.deep.book import DeepBook
 from steward.policy.elastic.book import ElasticBook

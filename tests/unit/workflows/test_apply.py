@@ -27,7 +27,7 @@ from steward.model.instance import Slot
 from steward.model.job import Job, JobState
 from steward.model.mark import Mark
 from steward.model.observed import Observed
-from steward.model.outcome import was_not_tried
+from steward.model.port_error import was_not_tried
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from steward.model.witness import Address, Witness

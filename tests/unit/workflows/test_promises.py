@@ -4,7 +4,7 @@ import pytest
 
 from steward.model.ask import Answer
 from steward.model.ids import Key
-from steward.model.outcome import is_refusal
+from steward.model.port_error import is_refusal
 from steward.ports import Permanent, Retryable, Stale
 from steward.workflows.apply import Promises
 from tests.unit.workflows.test_apply import N1, Bench, answer, down, requeue

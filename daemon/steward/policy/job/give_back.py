@@ -8,7 +8,7 @@ from dataclasses import replace
 from steward.model.action import ExtendLimit
 from steward.model.ids import Key
 from steward.model.job import Job
-from steward.model.outcome import is_refusal
+from steward.model.port_error import is_refusal
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft

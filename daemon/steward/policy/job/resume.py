@@ -7,7 +7,7 @@ from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job, JobState, other_parts
 from steward.model.node_names import fold
-from steward.model.outcome import is_refusal
+from steward.model.port_error import is_refusal
 from steward.model.resume import Decision, JobMemory, TakenOut
 from steward.model.why import Why
 from steward.policy.draft import Draft

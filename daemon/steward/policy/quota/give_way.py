@@ -11,7 +11,7 @@ from steward.model.accounting import Accounting
 from steward.model.action import CancelJob, RequeueJob, SignalJob
 from steward.model.ids import JobId, Key
 from steward.model.job import Job, JobState
-from steward.model.outcome import is_refusal
+from steward.model.port_error import is_refusal
 from steward.model.quota import Eviction, QuotaJob, Reclaimed
 from steward.model.team_name import borrowed_qos, team_of_qos
 from steward.model.why import Why
