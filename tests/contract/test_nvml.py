@@ -12,10 +12,9 @@ from steward.checks import gpu
 from steward.checks.check import Check, Facts
 from steward.checks.limits import Limits
 from steward.checks.past import Past, Reading
-from steward.model.gpu import Gpu
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
-from steward.model.probe import QueryGpus, Raw
+from steward.model.probe import Gpu, QueryGpus, Raw
 from tests.fakes.nvml import DEVICES, FakeGpus
 
 DRIVER = Path("driver/nvidia/gpus")

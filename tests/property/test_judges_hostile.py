@@ -11,13 +11,13 @@ from steward.checks import CHECKS
 from steward.checks.check import Check, Facts, Verdict
 from steward.checks.limits import Limits, MountsLimits
 from steward.checks.past import Past, Reading
-from steward.model.gpu import Gpu
 from steward.model.ids import NodeName
 from steward.model.probe import (
     AskMunge,
     Disk,
     DiskUsage,
     FindProcess,
+    Gpu,
     HeadClock,
     KernelClock,
     ListProcesses,

@@ -10,7 +10,7 @@ import pytest
 
 from steward.adapters.node.nvml import Conversation, Nvml
 from steward.adapters.process import Failed, run
-from steward.model.gpu import Gpu, GpuProcess
+from steward.model.probe import Gpu, GpuProcess
 from tests.fakes.nvml import DEVICES, FakeGpus
 from tests.fakes.until import FACT_S, until
 

@@ -11,9 +11,9 @@ from steward.adapters.node.nvml import with_missing
 from steward.adapters.node.probe import KEEP_S, LocalProbes, SharedLooks
 from steward.checks import CHECKS
 from steward.checks.check import Check
-from steward.model.gpu import Gpu
 from steward.model.probe import (
     DiskUsage,
+    Gpu,
     HeadClock,
     ListProcesses,
     Probe,

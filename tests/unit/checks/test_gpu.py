@@ -10,9 +10,8 @@ from steward.checks.check import Check, Verdict
 from steward.checks.gpu import links, look, memory, upkeep
 from steward.checks.limits import Limits
 from steward.checks.past import Past
-from steward.model.gpu import GpuProcess
 from steward.model.health import Advice, Outcome, Severity
-from steward.model.probe import Raw
+from steward.model.probe import GpuProcess, Raw
 from tests.builders.gpus import process, recorded, seen, with_fault
 
 H200, V100 = recorded("h200"), recorded("v100")

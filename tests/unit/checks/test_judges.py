@@ -8,10 +8,9 @@ from steward.checks import CHECKS, clock, disk, gpu, memory, mounts, services
 from steward.checks.check import Check, Facts, Verdict
 from steward.checks.limits import DiskLimits, GpuLimits, Limits, MountsLimits
 from steward.checks.past import Past
-from steward.model.gpu import Gpu
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.ids import NodeName
-from steward.model.probe import Disk, DiskUsage, Raw, RunProgram
+from steward.model.probe import Disk, DiskUsage, Gpu, Raw, RunProgram
 
 FACTS = Facts(node=NodeName("n1"), limits=Limits(), slurm_conf="/etc/slurm/slurm.conf")
 GB = 1 << 30

@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from steward.adapters.process import Child, Failed, begin, end, show
-from steward.model.gpu import Gpu, GpuProcess
-from steward.model.probe import Raw
+from steward.model.probe import Gpu, GpuProcess, Raw
 
 _END_S = 0.2
 _CHUNK = 65536

@@ -32,7 +32,7 @@ _READ_AS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 
 
 def fields(handle: Any) -> dict[str, Any]:
-    """The fields that this GPU has, by the names of model/gpu.Gpu. Raises NVMLError of a GPU that is gone."""
+    """The fields that this GPU has, by the names of model/probe.Gpu. Raises NVMLError of a GPU that is gone."""
     values = _values(handle, [*_FIELDS, *_RETIRED])
     record: dict[str, Any] = {name: values[field, 0] for field, name in _FIELDS.items() if (field, 0) in values}
     retired = [values[field, 0] for field in _RETIRED if (field, 0) in values]
@@ -66,7 +66,7 @@ _PARTS: tuple[Callable[[Any], Record], ...]
 
 
 def gpus(*, with_inforom: bool) -> list[Record]:
-    """A record for each GPU, with the names of model/gpu.Gpu. Raises NVMLError when NVML itself does not answer."""
+    """A record for each GPU, with the names of model/probe.Gpu. Raises NVMLError when NVML itself does not answer."""
     return [_gpu(index, with_inforom) for index in range(pynvml.nvmlDeviceGetCount())]
 
 

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from steward.checks.check import Check, Facts, Threshold, Verdict, failed, passed, skipped
 from steward.checks.gpu.look import answering, counters, each, judge_each, nvml_check
 from steward.checks.past import Past
-from steward.model.gpu import Gpu
 from steward.model.health import Advice, Severity
-from steward.model.probe import FindProcess, Probe, Raw, ReadTree
+from steward.model.probe import FindProcess, Gpu, Probe, Raw, ReadTree
 
 REPLAYS = Threshold(
     name="gpu.pcie.replay.per_hour", default=100, unit="replays", text="More PCIe replays of one GPU within an hour."

@@ -7,9 +7,8 @@ from itertools import takewhile
 
 from steward.checks.check import Check, Facts, Judge, Threshold, Verdict, failed, passed, skipped, unknown
 from steward.checks.past import Notes, Past
-from steward.model.gpu import Gpu
 from steward.model.health import Advice, Severity
-from steward.model.probe import QueryGpus, Raw
+from steward.model.probe import Gpu, QueryGpus, Raw
 
 ANSWERS_S = Threshold(
     name="gpu.smi_hang.timeout_s",

@@ -3,9 +3,8 @@
 from steward.checks.check import Check, Facts, Threshold, Verdict, failed, passed, skipped
 from steward.checks.gpu.look import ANSWERS_S, answering, each, judge_each, nothing_to_judge, nvml_check, probes
 from steward.checks.past import Past
-from steward.model.gpu import Gpu
 from steward.model.health import Advice, Severity
-from steward.model.probe import ListProcesses, Probe, Process, Raw
+from steward.model.probe import Gpu, ListProcesses, Probe, Process, Raw
 
 SRAM = Threshold(
     name="gpu.ecc.sram_ue.lifetime",

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from steward.checks.check import Check, Facts, Judge, Threshold, Verdict, failed, passed
 from steward.checks.gpu.look import answering, counters, each, judge_each, nvml_check
 from steward.checks.past import Past
-from steward.model.gpu import Gpu
 from steward.model.health import Advice, Severity
-from steward.model.probe import Raw
+from steward.model.probe import Gpu, Raw
 
 MARGIN = Threshold(
     name="gpu.temp.margin_c", default=0, unit="C", text="Bad from so few degrees below the slowdown.", high=100
