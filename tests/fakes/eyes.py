@@ -9,8 +9,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.memory import Memory
 from steward.model.node import Node
-from steward.model.observed import Freshness, Observed
-from steward.model.subject import Subject
+from steward.model.observed import Freshness, Observed, Subject
 from steward.ports import Retryable, SlurmPort
 from steward.workflows.attention import Known, attention, jobs_by_node
 from steward.workflows.book import Pace

@@ -1,10 +1,11 @@
-"""One frozen picture of the world, taken at the start of a cycle."""
+"""One frozen picture of the world, taken at the start of a cycle; which nodes and jobs a look, an action or a change is
+about, and when they were read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from steward.model.accounting import Accounting
 from steward.model.ask import Ask, OptedIn
@@ -20,8 +21,35 @@ from steward.model.node import Node
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
 from steward.model.setup import SetupReport
-from steward.model.subject import ReadTimes
 from steward.model.witness import PeerWord, WitnessSeen
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The nodes and jobs that a look, an action or a change is about."""
+
+    nodes: frozenset[NodeName] = frozenset()
+    jobs: frozenset[JobId] = frozenset()
+
+    def __or__(self, other: "Subject") -> "Subject":
+        return Subject(nodes=self.nodes | other.nodes, jobs=self.jobs | other.jobs)
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes or self.jobs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTimes(Generic[K]):
+    """When records of one kind were read (Unix s): all of them at `swept`, those of `looked` once more since."""
+
+    swept: float
+    looked: Mapping[K, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    def at(self, key: K) -> float:
+        """When this one was read last; for one that is not there, when that was seen."""
+        return self.looked.get(key, self.swept)
 
 
 class Freshness(Enum):

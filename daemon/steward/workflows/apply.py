@@ -16,9 +16,8 @@ from typing import Any
 from steward.model.action import Action, AnswerAsk, CommentJob, LaunchInstance
 from steward.model.ask import Answer
 from steward.model.ids import JobId, Key, NodeName
-from steward.model.observed import Observed
+from steward.model.observed import Observed, Subject
 from steward.model.port_error import ERROR, NOT_TRIED, REFUSED, RETRY, STALE, recorded
-from steward.model.subject import Subject
 from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 from steward.workflows.effects import Batch, Breaks, Door, Lane, Ports, row_of, take_effect
 from steward.workflows.journal import Journal

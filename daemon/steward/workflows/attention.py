@@ -14,11 +14,10 @@ from steward.model.elastic import ElasticRun, Phase
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.memory import Memory
-from steward.model.observed import AgentView
+from steward.model.observed import AgentView, Subject
 from steward.model.quota import Wrote
 from steward.model.resume import JobMemory
 from steward.model.slot import SlotStep
-from steward.model.subject import Subject
 from steward.model.team_name import PREFIX
 from steward.policy.groundwork import Index
 from steward.policy.job.leaving import is_looked_into

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from steward.model.subject import ReadTimes
+from steward.model.observed import ReadTimes
 from steward.ports import Clock
 from steward.workflows.pool import Look, Workers
 

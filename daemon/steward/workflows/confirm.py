@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from steward.model.action import Action
-from steward.model.observed import Freshness, Observed
+from steward.model.observed import Freshness, Observed, Subject
 from steward.model.plan import Plan
-from steward.model.subject import Subject
 from steward.workflows.subject import kind_of, subject_of, told_of
 
 log = logging.getLogger(__name__)

@@ -59,8 +59,7 @@ from steward.model.action import (
 )
 from steward.model.ids import JobId, NodeName
 from steward.model.mark import Mark
-from steward.model.observed import Observed
-from steward.model.subject import Subject
+from steward.model.observed import Observed, Subject
 from steward.ports import AgentPort, Permanent, ProviderPort, SitePort, SlurmPort, Stale, WitnessPort
 
 T = TypeVar("T")

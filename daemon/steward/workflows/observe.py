@@ -15,10 +15,9 @@ from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
 from steward.model.memory import Memory
-from steward.model.observed import AgentView, Freshness, Observed
+from steward.model.observed import AgentView, Freshness, Observed, Subject
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
-from steward.model.subject import Subject
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
 from steward.workflows.attention import Known, attention, jobs_by_node
 from steward.workflows.bell import Bell

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.node import Node
-from steward.model.observed import Freshness
-from steward.model.subject import Subject
+from steward.model.observed import Freshness, Subject
 from steward.ports import Clock, SlurmPort
 from steward.workflows.attention import Attention
 from steward.workflows.book import Book, Errand, Pace, Wanted

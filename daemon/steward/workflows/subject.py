@@ -6,8 +6,7 @@ from typing import Any
 from steward.model.action import Action
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
-from steward.model.observed import Observed
-from steward.model.subject import Subject
+from steward.model.observed import Observed, Subject
 from steward.workflows.effects import Scene, row_of
 
 _NAMED = ("node", "job", "run", "instance", "partition", "open")

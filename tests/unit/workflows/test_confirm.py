@@ -8,9 +8,8 @@ from steward.model.ids import Key, NodeName
 from steward.model.mark import Mark
 from steward.model.memory import Memory
 from steward.model.node import Node, NodeBase
-from steward.model.observed import Freshness, Observed
+from steward.model.observed import Freshness, Observed, Subject
 from steward.model.plan import Plan
-from steward.model.subject import Subject
 from steward.model.why import Why
 from steward.workflows.confirm import ROUNDS, Confirmed, decide
 

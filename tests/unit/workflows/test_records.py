@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.node import Node
-from steward.model.observed import Freshness
-from steward.model.subject import Subject
+from steward.model.observed import Freshness, Subject
 from steward.ports import Retryable
 from steward.workflows.attention import Attention
 from steward.workflows.book import Pace, cost_of
