@@ -7,7 +7,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
 
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.progress import Sight, follow
-from steward.cli.show import line, table, when
+from steward.cli.show import line, print_done, table, when
 from steward.client import Client, HeadError
 from steward.model.deep import DeepKind, DeepResult
 
@@ -165,10 +165,7 @@ def disarm(context: Context, name: str, as_json: bool) -> None:
 
 def _arm(context: Context, name: str, as_json: bool, *, armed: bool) -> None:
     answer = context.client().arm_check(name, armed=armed)
-    if wants_json(context, as_json):
-        print_json(answer)
-    else:
-        line(f"{name} may take nodes out." if armed else f"{name} only reports.")
+    print_done(context, as_json, answer, f"{name} may take nodes out." if armed else f"{name} only reports.")
 
 
 for command in (deep, list_, show):

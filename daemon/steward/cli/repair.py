@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
-from steward.cli.show import line, table, when
+from steward.cli.show import line, print_done, table, when
 
 
 @click.command()
@@ -19,7 +19,9 @@ def pause(context: Context, why: str, as_json: bool) -> None:
 
     Jobs are still resumed. Survives restarts of the head.
     """
-    _done(context, as_json, context.client().pause(why), "Paused. `steward plan --dry-run` shows what is held back.")
+    print_done(
+        context, as_json, context.client().pause(why), "Paused. `steward plan --dry-run` shows what is held back."
+    )
 
 
 @click.command("resume-actions")
@@ -28,7 +30,7 @@ def pause(context: Context, why: str, as_json: bool) -> None:
 @one_line_errors
 def resume_actions(context: Context, as_json: bool) -> None:
     """Act again after `pause`, and reset tripped breakers."""
-    _done(context, as_json, context.client().resume_actions(), "Actions are resumed; breakers are reset.")
+    print_done(context, as_json, context.client().resume_actions(), "Actions are resumed; breakers are reset.")
 
 
 @click.command()
@@ -40,14 +42,7 @@ def approve(context: Context, cases: tuple[str, ...], as_json: bool) -> None:
     """Approve repairs that wait for a person. By case or node: `steward approve c17`, `steward approve n[2-4]`."""
     named = ",".join(cases)
     text = f"Approved: {named}. Each repair begins in its turn; `steward cases` shows them."
-    _done(context, as_json, context.client().approve(named), text)
-
-
-def _done(context: Context, as_json: bool, answer: dict[str, object], text: str) -> None:
-    if wants_json(context, as_json):
-        print_json(answer)
-    else:
-        line(text)
+    print_done(context, as_json, context.client().approve(named), text)
 
 
 @click.group()
@@ -77,10 +72,7 @@ def list_(context: Context, as_json: bool) -> None:
 def reset(context: Context, scope: str, as_json: bool) -> None:
     """Close one breaker, or all of them. SCOPE: all, group:NAME, check:ID or bringup:GROUP."""
     answer = context.client().reset_breakers(scope)
-    if wants_json(context, as_json):
-        print_json(answer)
-    else:
-        line(f"Breaker {scope} is reset." if scope else "All breakers are reset.")
+    print_done(context, as_json, answer, f"Breaker {scope} is reset." if scope else "All breakers are reset.")
 
 
 _SHOWN = 20

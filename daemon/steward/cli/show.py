@@ -4,10 +4,13 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
+
+from steward.cli.context import Context, print_json, wants_json
 
 _PIPED_WIDTH = 100_000
 _WORD = 24
@@ -128,3 +131,11 @@ def ago(at: float | None) -> str:
 def span(start: float | None, end: float | None) -> str:
     """Seconds between, for people."""
     return "-" if start is None or end is None else f"{max(end - start, 0.0):.1f} s"
+
+
+def print_done(context: Context, as_json: bool, answer: Any, text: str) -> None:
+    """What came of an order: the head's answer where JSON is wanted, else one line."""
+    if wants_json(context, as_json):
+        print_json(answer)
+    else:
+        line(text)

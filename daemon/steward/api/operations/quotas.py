@@ -58,7 +58,8 @@ class Quotas:
         }
 
     def list_quotas(self, _caller: Caller, members: Members) -> Json:
-        found = [quota for quota in snapshot_of(self._source).memory.quotas.values() if self._is_asked(quota, members)]
+        quotas = snapshot_of(self._source).memory.quotas.values()
+        found = [quota for quota in quotas if is_asked(quota, self._source, members)]
         keyed = [(self._key(quota, members.get("SortBy", "CreationTime")), self._summary(quota)) for quota in found]
         shown, token = page(keyed, members, scope="compute quotas", descending=True)
         return {"ComputeQuotaSummaries": shown, "NextToken": token}
@@ -102,14 +103,6 @@ class Quotas:
             "LastModifiedTime": quota.modified,
         }
 
-    def _is_asked(self, quota: ComputeQuota, members: Members) -> bool:
-        return (
-            members.get("NameContains", "") in quota.name
-            and members.get("Status", quota.status.value) == quota.status.value
-            and is_here(self._source, members)
-            and between(quota.created, members, "CreatedAfter", "CreatedBefore")
-        )
-
     def _key(self, quota: ComputeQuota, by: str) -> Key:
         """All quotas are of one cluster."""
         first = {"Name": quota.name, "Status": quota.status.value, "CreationTime": quota.created}.get(by, "")
@@ -121,9 +114,14 @@ def cluster_arns(source: Source) -> tuple[str, ...]:
     return slurm_cluster_arns(snapshot_of(source).memory.cluster, source.want.capacity)
 
 
-def is_here(source: Source, members: Members) -> bool:
-    """The caller means this cluster, or did not say which."""
-    return "ClusterArn" not in members or members["ClusterArn"] in cluster_arns(source)
+def is_asked(one: ComputeQuota | SchedulerConfig, source: Source, members: Members) -> bool:
+    """Whether a list with these filters has it."""
+    return (
+        members.get("NameContains", "") in one.name
+        and members.get("Status", one.status.value) == one.status.value
+        and ("ClusterArn" not in members or members["ClusterArn"] in cluster_arns(source))
+        and between(one.created, members, "CreatedAfter", "CreatedBefore")
+    )
 
 
 def user_shape(who: str) -> Json | None:
@@ -169,7 +167,7 @@ class Schedulers:
 
     def list_schedulers(self, _caller: Caller, members: Members) -> Json:
         config = snapshot_of(self._source).memory.scheduler
-        found = [config] if config is not None and self._is_asked(config, members) else []
+        found = [config] if config is not None and is_asked(config, self._source, members) else []
         keyed = [((each.created, each.id), self._summary(each)) for each in found]
         shown, token = page(keyed, members, scope="scheduler configurations", descending=True)
         return {"ClusterSchedulerConfigSummaries": shown, "NextToken": token}
@@ -208,11 +206,3 @@ class Schedulers:
             "Status": config.status.value,
             "ClusterArn": cluster_arns(self._source)[0],
         }
-
-    def _is_asked(self, config: SchedulerConfig, members: Members) -> bool:
-        return (
-            members.get("NameContains", "") in config.name
-            and members.get("Status", config.status.value) == config.status.value
-            and is_here(self._source, members)
-            and between(config.created, members, "CreatedAfter", "CreatedBefore")
-        )
