@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from steward.model.action import Action
 from steward.model.capacity_policy import CapacityPolicy
 from steward.model.group import Cluster, ClusterStatus, Goal, Group, GroupStatus, Role
 from steward.model.health import Incarnation
@@ -108,3 +109,15 @@ def asked(picture: Picture, key: str, error: str = "", ago_s: float = 5.0) -> Pi
 def reported(picture: Picture, token: str, state: SetupState, **fields: Any) -> Picture:
     """The agent tells how the scripts stand."""
     return picture.agent(NODE, setup=SetupReport(token=token, state=state, **fields))
+
+
+def planned(picture: Picture) -> list[type[Action]]:
+    """The kinds of its actions, in order."""
+    return [type(action) for action in picture.plan().actions]
+
+
+def the(kind: type[Action], picture: Picture) -> Any:
+    """The one action of that kind."""
+    found = [action for action in picture.plan().actions if isinstance(action, kind)]
+    assert len(found) == 1, picture.plan().actions
+    return found[0]

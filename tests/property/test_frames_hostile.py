@@ -192,11 +192,11 @@ def read(name: str, frame: Any) -> object:
     return READERS[name](frame, *(GIVEN[word] for word in more))
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in pairs:
         yield (*path, key)
-        yield from _places(inner, (*path, key))
+        yield from places_of(inner, (*path, key))
 
 
 @st.composite
@@ -204,7 +204,7 @@ def hurt(draw: st.DrawFn, good: Any) -> Any:
     """A good frame with something else, or nothing, in up to three places of it."""
     frame = copy.deepcopy(good)
     for _ in range(draw(st.integers(1, 3))):
-        places = list(_places(frame))
+        places = list(places_of(frame))
         *path, last = draw(st.sampled_from(places)) if places else ("more",)
         target = frame
         for step in path:

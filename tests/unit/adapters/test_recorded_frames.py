@@ -50,7 +50,7 @@ from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.model.setup import Lifecycle, SetupReport, SetupState
 from steward.model.why import Why
 from steward.model.witness import Witness
-from tests.property.test_frames_hostile import SAMPLES, read
+from tests.property.test_frames_hostile import SAMPLES, places_of, read
 
 RECORDED = Path(__file__).parents[2] / "recordings" / "wire"
 N1, N2, N3, J7, KEY = NodeName("n1"), NodeName("n2"), NodeName("n3"), JobId(7), Key("k")
@@ -253,7 +253,7 @@ def _recorded(frame: Frame) -> str:
 def _refusals(name: str) -> dict[str, str]:
     """What is said of the sample without each of its fields, and with an object in its place."""
     said = {}
-    for path in _places(SAMPLES[name]):
+    for path in places_of(SAMPLES[name]):
         for how in ("absent", "object"):
             frame = copy.deepcopy(SAMPLES[name])
             *above, last = path
@@ -274,13 +274,6 @@ def _said(name: str, frame: Frame) -> str:
     except Malformed as error:
         return str(error)
     return ""
-
-
-def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, inner in pairs:
-        yield (*path, key)
-        yield from _places(inner, (*path, key))
 
 
 MESSAGES = dict(_messages())

@@ -42,6 +42,14 @@ class Agent:
         self.say({"wait": True, "address": node, "port": 7})
 
 
+async def both_join(port: int) -> list[Agent]:
+    """The agents of the base's two nodes, n1 and n2."""
+    agents = [await Agent.call(port), await Agent.call(port)]
+    for agent, node in zip(agents, ("n1", "n2"), strict=True):
+        await agent.join(node)
+    return agents
+
+
 def coordinated(
     folder: Path,
     story: Callable[[int, Coordinator], Awaitable[None]],
@@ -68,9 +76,7 @@ def coordinated(
 
 def test_the_runs_agents_form_and_the_relay_is_told(tmp_path: Path) -> None:
     async def story(port: int, _: Coordinator) -> None:
-        agents = [await Agent.call(port), await Agent.call(port)]
-        for agent, node in zip(agents, ("n1", "n2"), strict=True):
-            await agent.join(node)
+        agents = await both_join(port)
         relay = Agent(*await asyncio.open_unix_connection(str(tmp_path / "relay.sock")))
 
         forms = [await agent.hear("form") for agent in agents]
@@ -118,9 +124,7 @@ def test_who_is_not_of_the_run_gets_no_answer_and_the_run_goes_on(tmp_path: Path
 
 def test_a_second_agent_of_a_node_is_refused_while_the_first_ones_line_lives(tmp_path: Path) -> None:
     async def story(port: int, coordinator: Coordinator) -> None:
-        agents = [await Agent.call(port), await Agent.call(port)]
-        for agent, node in zip(agents, ("n1", "n2"), strict=True):
-            await agent.join(node)
+        agents = await both_join(port)
         await agents[1].hear("form")
 
         second = await Agent.call(port)
@@ -136,9 +140,7 @@ def test_a_second_agent_of_a_node_is_refused_while_the_first_ones_line_lives(tmp
 
 def test_an_agent_whose_line_broke_takes_its_own_place_again(tmp_path: Path) -> None:
     async def story(port: int, coordinator: Coordinator) -> None:
-        agents = [await Agent.call(port), await Agent.call(port)]
-        for agent, node in zip(agents, ("n1", "n2"), strict=True):
-            await agent.join(node)
+        agents = await both_join(port)
         await agents[1].hear("form")
         mine = {"token": "word", "node": "n2", "role": "base", "agent": str(id(agents[1]))}
 
@@ -157,9 +159,7 @@ def test_the_bases_own_agent_takes_the_place_of_a_replicas_on_the_same_node(tmp_
         await guest.join("n2", role="replica")
         await guest.hear("beat")
 
-        agents = [await Agent.call(port), await Agent.call(port)]
-        for agent, node in zip(agents, ("n1", "n2"), strict=True):
-            await agent.join(node)
+        agents = await both_join(port)
 
         assert (await agents[1].hear("form"))["members"] == ["n1", "n2"]
 
@@ -199,9 +199,7 @@ def test_a_coordinator_that_ends_with_its_base_sends_replicas_away(tmp_path: Pat
 
 def test_a_broken_line_of_an_agent_ends_that_agents_line_only(tmp_path: Path) -> None:
     async def story(port: int, coordinator: Coordinator) -> None:
-        agents = [await Agent.call(port), await Agent.call(port)]
-        for agent, node in zip(agents, ("n1", "n2"), strict=True):
-            await agent.join(node)
+        agents = await both_join(port)
         await agents[0].hear("form")
 
         agents[1].say({"what": "saved", "generation": "many"})

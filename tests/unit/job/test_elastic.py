@@ -1,28 +1,14 @@
 """What a training loop asks and tells in an elastic run: agreed, harmless outside one, the standard library only."""
 
 import json
-import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
-SCRIPT = """
-import sys
-from steward.job import elastic
-{body}
-assert not [name for name in sys.modules if name.startswith("steward.") and not name.startswith("steward.job")]
-assert not [name for name in ("pydantic", "click", "torch") if name in sys.modules]
-"""
+from tests.fakes.training import printed_by
 
 
 def run(body: str, **env: str) -> str:
-    """In a process of its own, as a training script is; what it printed."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("STEWARD_")} | env
-    argv = [sys.executable, "-P", "-c", SCRIPT.format(body=body)]
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return printed_by(f"from steward.job import elastic\n{body}", ("pydantic", "click", "torch"), **env)
 
 
 def test_outside_an_elastic_run_nobody_is_asked_to_save_and_nobody_waits() -> None:

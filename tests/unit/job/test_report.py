@@ -1,29 +1,15 @@
 """What a training script tells of itself: little, whole, and never at its own cost."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-SCRIPT = """
-import sys, time
-from steward import job
-{body}
-assert not [name for name in sys.modules if name.startswith("steward.") and not name.startswith("steward.job")]
-assert not [name for name in ("pydantic", "click", "requests") if name in sys.modules]
-"""
+from tests.fakes.training import printed_by
 
 
 def run(body: str, **env: str) -> str:
-    """In a process of its own, as a training script is; what it printed."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("STEWARD_")} | env
-    argv = [sys.executable, "-P", "-c", SCRIPT.format(body=body)]
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return printed_by(f"from steward import job\n{body}", ("pydantic", "click", "requests"), **env)
 
 
 def test_outside_steward_every_call_does_nothing(tmp_path: Path) -> None:

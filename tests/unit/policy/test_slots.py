@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from steward.model.action import Action, CheckNow, DownNode, DrainNode, LaunchInstance, ReturnNode, SetUpNode
+from steward.model.action import CheckNow, DownNode, DrainNode, LaunchInstance, ReturnNode, SetUpNode
 from steward.model.capacity_policy import Pool
 from steward.model.group import Role, Version
 from steward.model.health import Severity
@@ -22,8 +22,10 @@ from tests.builders.capacity import (
     a_slot_at,
     asked,
     nothing_there,
+    planned,
     reported,
     slot,
+    the,
     with_group,
     with_slot,
 )
@@ -35,16 +37,6 @@ TOKEN = "abcdef012345-1-0"
 
 def waiting(**fields: Any) -> Picture:
     return with_slot(nothing_there(a_slot_at(SlotStep.WAITING)), instance=None, **fields)
-
-
-def planned(picture: Picture) -> list[type[Action]]:
-    return [type(action) for action in picture.plan().actions]
-
-
-def the(kind: type[Action], picture: Picture) -> Any:
-    found = [action for action in picture.plan().actions if isinstance(action, kind)]
-    assert len(found) == 1, picture.plan().actions
-    return found[0]
 
 
 def pooled(picture: Picture, *, fixed: bool = False) -> Picture:

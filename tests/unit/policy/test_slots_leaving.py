@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from steward.model.action import (
-    Action,
     BackUpNode,
     DownNode,
     DrainNode,
@@ -22,7 +21,7 @@ from steward.model.instance import Instance, InstanceState
 from steward.model.node import NodeBase
 from steward.model.resume_mode import ResumeMode
 from steward.model.slot import Purpose, SlotStep
-from tests.builders.capacity import NODE, a_slot_at, asked, nothing_there, slot, with_group, with_slot
+from tests.builders.capacity import NODE, a_slot_at, asked, nothing_there, planned, slot, the, with_group, with_slot
 from tests.builders.picture import T0, Picture, n
 from tests.builders.want import but
 
@@ -39,16 +38,6 @@ def leaving(step: SlotStep = SlotStep.SERVING, purpose: Purpose = Purpose.LEAVE,
 
 def drained(picture: Picture) -> Picture:
     return picture.drained(NODE, LEAVES).node(NODE, flags=frozenset({"DRAIN", "DYNAMIC_NORM"}))
-
-
-def planned(picture: Picture) -> list[type[Action]]:
-    return [type(action) for action in picture.plan().actions]
-
-
-def the(kind: type[Action], picture: Picture) -> Any:
-    found = [action for action in picture.plan().actions if isinstance(action, kind)]
-    assert len(found) == 1, picture.plan().actions
-    return found[0]
 
 
 def test_a_node_leaves_at_once_without_a_deadline_but_takes_no_new_job_before() -> None:
