@@ -161,34 +161,31 @@ class SiteOfWorld:
 
 
 @dataclass(slots=True, kw_only=True)
-class StoreWithPoints:
-    """The real store, with a head that can die before and after each write, and a disk that can refuse."""
+class PassingStore:
+    """A store that passes everything on."""
 
     inner: StorePort
-    trouble: Trouble
-    told: list[Event] = field(default_factory=list)
 
     def load(self) -> Memory:
         return self.inner.load()
 
     def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
-        self._write(lambda: self.inner.commit(memory, intents, events))
-        self.told += events
-
-    def ledger(self, wanted: LedgerQuery) -> list[Line]:
-        return self.inner.ledger(wanted)
+        self.inner.commit(memory, intents, events)
 
     def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
-        self._write(lambda: self.inner.record_outcomes(errors, at))
+        self.inner.record_outcomes(errors, at)
 
     def failures(self) -> Mapping[str, str]:
         return self.inner.failures()
+
+    def ledger(self, wanted: LedgerQuery) -> list[Line]:
+        return self.inner.ledger(wanted)
 
     def done(self, kind: str) -> frozenset[str]:
         return self.inner.done(kind)
 
     def add_events(self, events: Sequence[Event]) -> None:
-        self._write(lambda: self.inner.add_events(events))
+        self.inner.add_events(events)
 
     def events(self, *, after: int = 0, limit: int = 500, node: str = "", job: int = 0) -> list[tuple[int, Event]]:
         return self.inner.events(after=after, limit=limit, node=node, job=job)
@@ -197,10 +194,31 @@ class StoreWithPoints:
         return self.inner.channel(name)
 
     def keep_channel(self, name: str, state: ChannelState) -> None:
-        self._write(lambda: self.inner.keep_channel(name, state))
+        self.inner.keep_channel(name, state)
 
     def first_use(self, key: str, until: float) -> bool:
         return self.inner.first_use(key, until)
+
+
+@dataclass(slots=True, kw_only=True)
+class StoreWithPoints(PassingStore):
+    """The real store, with a head that can die before and after each write, and a disk that can refuse."""
+
+    trouble: Trouble
+    told: list[Event] = field(default_factory=list)
+
+    def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
+        self._write(lambda: self.inner.commit(memory, intents, events))
+        self.told += events
+
+    def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
+        self._write(lambda: self.inner.record_outcomes(errors, at))
+
+    def add_events(self, events: Sequence[Event]) -> None:
+        self._write(lambda: self.inner.add_events(events))
+
+    def keep_channel(self, name: str, state: ChannelState) -> None:
+        self._write(lambda: self.inner.keep_channel(name, state))
 
     def _write(self, do: Callable[[], None]) -> None:
         self.trouble.point(Point.BEFORE_WRITE)

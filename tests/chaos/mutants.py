@@ -10,61 +10,22 @@ from steward.model.events import Event
 from steward.model.ids import CaseId, Key
 from steward.model.mark import Mark
 from steward.model.memory import Memory
-from steward.model.notify import ChannelState
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
-from steward.policy.job.ledger import Line
 from steward.policy.plan import plan
-from steward.ports import LedgerQuery, StorePort
+from steward.ports import StorePort
 from tests.chaos.bench import Bench
+from tests.chaos.head_ports import PassingStore
 from tests.chaos.slurm_port import WHY
 
 Change = Callable[[Plan, Observed], Plan]
 
 
-@dataclass
-class _Store:
-    """Passes everything on."""
-
-    inner: StorePort
-    late: list[tuple[Memory, Sequence[Action], Sequence[Event]]] = field(default_factory=list)
-
-    def load(self) -> Memory:
-        return self.inner.load()
-
-    def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
-        self.inner.commit(memory, intents, events)
-
-    def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
-        self.inner.record_outcomes(errors, at)
-
-    def failures(self) -> Mapping[str, str]:
-        return self.inner.failures()
-
-    def ledger(self, wanted: LedgerQuery) -> list[Line]:
-        return self.inner.ledger(wanted)
-
-    def done(self, kind: str) -> frozenset[str]:
-        return self.inner.done(kind)
-
-    def add_events(self, events: Sequence[Event]) -> None:
-        self.inner.add_events(events)
-
-    def events(self, *, after: int = 0, limit: int = 500, node: str = "", job: int = 0) -> list[tuple[int, Event]]:
-        return self.inner.events(after=after, limit=limit, node=node, job=job)
-
-    def channel(self, name: str) -> ChannelState | None:
-        return self.inner.channel(name)
-
-    def keep_channel(self, name: str, state: ChannelState) -> None:
-        self.inner.keep_channel(name, state)
-
-    def first_use(self, key: str, until: float) -> bool:
-        return self.inner.first_use(key, until)
-
-
-class LateStore(_Store):
+@dataclass(slots=True, kw_only=True)
+class LateStore(PassingStore):
     """Commits only when what it was about has been done."""
+
+    late: list[tuple[Memory, Sequence[Action], Sequence[Event]]] = field(default_factory=list)
 
     def commit(self, memory: Memory, intents: Sequence[Action], events: Sequence[Event]) -> None:
         self._flush()
@@ -79,7 +40,7 @@ class LateStore(_Store):
             self.inner.commit(*self.late.pop(0))
 
 
-class ForgetfulStore(_Store):
+class ForgetfulStore(PassingStore):
     """A head that starts knows nothing of the one before."""
 
     def load(self) -> Memory:
@@ -98,11 +59,11 @@ def _with_store(make: Callable[[StorePort], StorePort]) -> Callable[[Bench], Ben
 
 
 def acts_before_it_commits(bench: Bench) -> Bench:
-    return _with_store(lambda store: LateStore(store))(bench)
+    return _with_store(lambda store: LateStore(inner=store))(bench)
 
 
 def forgets_its_memory(bench: Bench) -> Bench:
-    return _with_store(lambda store: ForgetfulStore(store))(bench)
+    return _with_store(lambda store: ForgetfulStore(inner=store))(bench)
 
 
 def launches_without_a_token(bench: Bench) -> Bench:

@@ -14,12 +14,12 @@ from steward.model.job import Job, JobState
 from steward.testbed.bed import Bed
 from steward.testbed.faults import FaultKind, fault
 from steward.testbed.wait import wait_until
+from tests.contract.slurm_worlds import WorldOfJobs
 from tests.fakes.accounting import FakeAccounting
 from tests.fakes.slurm_cluster import FakeCluster
-from tests.fakes.until import FACT_S
 
 
-class AccountingWorld(Protocol):
+class AccountingWorld(WorldOfJobs, Protocol):
     """Two nodes of 4 GPUs of type l4 each; no account but root and everybody's."""
 
     port: AccountingPort
@@ -38,24 +38,9 @@ class AccountingWorld(Protocol):
 
     def requeue(self, job: JobId) -> None: ...
 
-    def job(self, job: JobId) -> Job: ...
-
     def kill_slurmdbd(self) -> None: ...
 
     def start_slurmdbd(self) -> None: ...
-
-    def step(self) -> None:
-        """Let a little time pass."""
-
-    def wait(self, sentence: str, holds: Callable[[], bool], deadline_s: float = FACT_S) -> None:
-        end = time.monotonic() + deadline_s
-        while not holds():
-            assert time.monotonic() < end, f"not within {deadline_s:g} s: {sentence}"
-            self.step()
-
-    def running(self, job: JobId) -> Job:
-        self.wait(f"job {job} runs", lambda: self.job(job).is_active)
-        return self.job(job)
 
     def picture(self) -> Accounting:
         found = self.port.picture()

@@ -40,7 +40,26 @@ def nudge(
     world.port.nudge([a_nudge(job, exclude, restart=run, release=release, delay_s=delay_s)])
 
 
-class SlurmWorld(Protocol):
+class WorldOfJobs(Protocol):
+    """Jobs, fake or real, and time that passes."""
+
+    def step(self) -> None:
+        """Let a little time pass."""
+
+    def job(self, job: JobId) -> Job: ...
+
+    def wait(self, sentence: str, holds: Callable[[], bool], deadline_s: float = FACT_S) -> None:
+        end = time.monotonic() + deadline_s
+        while not holds():
+            assert time.monotonic() < end, f"not within {deadline_s:g} s: {sentence}"
+            self.step()
+
+    def running(self, job: JobId) -> Job:
+        self.wait(f"job {job} runs", lambda: self.job(job).is_active)
+        return self.job(job)
+
+
+class SlurmWorld(WorldOfJobs, Protocol):
     """Nodes n1, n2 and n3, idle; a job asks for one whole node."""
 
     port: SlurmPort
@@ -102,24 +121,11 @@ class SlurmWorld(Protocol):
 
     def mend(self) -> None: ...
 
-    def step(self) -> None:
-        """Let a little time pass."""
-
     def job(self, job: JobId) -> Job:
         return self.port.jobs()[job]
 
     def node(self, name: str) -> Node:
         return self.port.nodes()[NodeName(name)]
-
-    def wait(self, sentence: str, holds: Callable[[], bool], deadline_s: float = FACT_S) -> None:
-        end = time.monotonic() + deadline_s
-        while not holds():
-            assert time.monotonic() < end, f"not within {deadline_s:g} s: {sentence}"
-            self.step()
-
-    def running(self, job: JobId) -> Job:
-        self.wait(f"job {job} runs", lambda: self.job(job).is_active)
-        return self.job(job)
 
     def pending(self, job: JobId) -> Job:
         self.wait(f"job {job} is pending", lambda: self.job(job).is_pending and not self.job(job).is_completing)

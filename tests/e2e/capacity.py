@@ -1,10 +1,7 @@
 """Words for tests of capacity: groups made and changed by real AWS clients, looked at through Slurm as users do."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from steward.testbed.bed import BedError
 from steward.testbed.faults import FaultKind
-from tests.e2e.groups_bed import CLIENT_S, HEAD_S, Access
+from tests.e2e.groups_bed import HEAD_S, Access
 from tests.e2e.story import Story
 
 CLUSTER = "ml"
@@ -39,13 +36,8 @@ class Capacity(Story):
         return self.access.client()
 
     def aws(self, *words: str) -> Any:
-        """`aws sagemaker ...`: its answer. Raises BedError with what it said when it fails."""
-        env = {"PATH": os.environ["PATH"], "HOME": str(self.dir), **self.access.env}
-        argv = [str(Path(sys.executable).with_name("aws")), "sagemaker", *words, "--output", "json"]
-        done = subprocess.run(argv, env=env, capture_output=True, timeout=CLIENT_S * 2, check=False)
-        if done.returncode != 0:
-            raise BedError(done.stderr.decode().strip())
-        return json.loads(done.stdout or b"null")
+        """Raises BedError with what it said when it fails."""
+        return self.access.aws(self.dir, *words)
 
     def cluster_file(self, **workers: Any) -> Path:
         """The JSON file of a cluster of a controller and one group."""

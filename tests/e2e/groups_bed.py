@@ -1,9 +1,13 @@
 """A bed whose nodes come with groups: access keys for AWS clients, settings changed on the way, all of it cleared."""
 
 import json
+import os
 import secrets
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -50,6 +54,15 @@ class Access:
             aws_secret_access_key=self.secret,
             config=Config(connect_timeout=5, read_timeout=CLIENT_S, retries={"total_max_attempts": 1}),
         )
+
+    def aws(self, home: Path, *words: str) -> Any:
+        """`aws sagemaker ...`: its answer. Raises BedError with what it said when it fails."""
+        env = {"PATH": os.environ["PATH"], "HOME": str(home), **self.env}
+        argv = [str(Path(sys.executable).with_name("aws")), "sagemaker", *words, "--output", "json"]
+        done = subprocess.run(argv, env=env, capture_output=True, timeout=CLIENT_S * 3, check=False)
+        if done.returncode != 0:
+            raise BedError(done.stderr.decode().strip())
+        return json.loads(done.stdout or b"null")
 
 
 def give_access(bed: Bed) -> Access:

@@ -1,14 +1,10 @@
 """A cluster whose teams have quotas: two machines of four GPUs each, accounts, and AWS clients for the head."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import BotoCoreError
@@ -16,7 +12,7 @@ from botocore.exceptions import BotoCoreError
 from steward.testbed.accounting import sacctmgr
 from steward.testbed.bed import BedError
 from tests.e2e.elastic_runs import python_of
-from tests.e2e.groups_bed import CLIENT_S, Access
+from tests.e2e.groups_bed import Access
 from tests.e2e.story import Story
 
 TYPE = "ml.g6.12xlarge"
@@ -52,13 +48,8 @@ class QuotaStory(Story):
         return self.access.client()
 
     def aws(self, *words: str) -> Any:
-        """`aws sagemaker ...`: its answer. Raises BedError with what it said when it fails."""
-        env = {"PATH": os.environ["PATH"], "HOME": str(self.dir), **self.access.env}
-        argv = [str(Path(sys.executable).with_name("aws")), "sagemaker", *words, "--output", "json"]
-        done = subprocess.run(argv, env=env, capture_output=True, timeout=CLIENT_S * 3, check=False)
-        if done.returncode != 0:
-            raise BedError(done.stderr.decode().strip())
-        return json.loads(done.stdout or b"null")
+        """Raises BedError with what it said when it fails."""
+        return self.access.aws(self.dir, *words)
 
     @property
     def looks_s(self) -> float:
