@@ -129,7 +129,7 @@ _MEND = f"! tc qdisc show dev {_DEVICE} | grep -Eq 'netem|tbf' || tc qdisc del d
 
 
 class DockerFaults:
-    """Makes faults; docker_symptoms tells which are in force."""
+    """Makes faults; `faults_in_force` tells which there are."""
 
     def __init__(self, layout: DockerLayout, plan: Plan) -> None:
         self._layout = layout
