@@ -18,6 +18,7 @@ from steward.adapters.slurm.trial import TrialSlurm
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.show import line, table
 from steward.model.node import Node, NodeBase
+from steward.model.partition import Partition
 from steward.model.quota import Strategy
 from steward.model.settings import SettingsError
 from steward.model.settings.sections import ClusterSettings
@@ -137,11 +138,18 @@ def _look(teams: Mapping[str, bool]) -> tuple[Site, SlurmAccounting, Collection[
         config = SlurmConfig(conf=cluster.slurm_conf, timeout_s=cluster.command_timeout_s).config()
         nodes = slurm.nodes().values()
         gres = {node.gres for node in nodes}
-        doors = slurm.partitions().values()
-        site = Site(picture=port.picture(), config=config, gres=gres, teams=tuple(teams), partitions=doors)
-        return site, port, nodes
+        picture, doors = port.picture(), _doors(slurm)
+        return Site(picture=picture, config=config, gres=gres, teams=tuple(teams), partitions=doors), port, nodes
     except PortError as error:
         raise click.ClickException(f"Slurm cannot be asked here: {error}") from error
+
+
+def _doors(slurm: CommandLineSlurm) -> Collection[Partition] | None:
+    """The partitions; None where they cannot be read, which keeps nobody from the rest."""
+    try:
+        return slurm.partitions().values()
+    except PortError:
+        return None
 
 
 def _tell(wanted: Setup, site: Site, *, apply_it: bool) -> None:

@@ -8,7 +8,8 @@ from click.testing import CliRunner, Result
 from steward.cli import main
 
 RECORDED = Path(__file__).parents[2] / "recordings" / "22.05.8" / "nodes.stdout"
-CONFIG = """ClusterName             = hpc
+CONFIG = """BOOT_TIME               = 2026-11-01T10:00:00
+ClusterName             = hpc
 AccountingStorageType   = accounting_storage/slurmdbd
 AccountingStorageEnforce = {enforce}
 AccountingStorageTRES   = cpu,mem,energy,node,billing,fs/disk,vmem,pages,gres/gpu
@@ -20,6 +21,7 @@ SCONTROL = """#!/bin/sh
 case "$*" in
     *--version*) echo 'slurm 22.05.8' ;;
     *config*) cat {folder}/config ;;
+    *partitions*) echo 'PartitionName=all AllowAccounts=ALL AllowQos=ALL Nodes=n[1-3] State=UP' ;;
     *assoc_mgr*) printf 'Current Association Manager state\\nQOS Records\\n' ;;
 esac
 """
