@@ -40,12 +40,14 @@ class Marking:
 
     `shown` is since when the mark stands there, `gone` since when it does not any more. `under` are the last
     controllers that showed it, each by when it began. `on_disk`: it stood so long that slurmctld has written it.
+    `again` is when it was seen there once more after the case had ended with its node back in service.
     """
 
     shown: float | None = None
     gone: float | None = None
     under: tuple[int, ...] = ()
     on_disk: bool = False
+    again: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

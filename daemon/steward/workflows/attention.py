@@ -21,7 +21,7 @@ from steward.model.slot import SlotStep
 from steward.model.team_name import PREFIX
 from steward.policy.groundwork import Index
 from steward.policy.job.leaving import is_looked_into
-from steward.policy.node.forgotten import may_be_forgotten
+from steward.policy.node.forgotten import shows_again
 
 _RESTING = (SlotStep.SERVING, SlotStep.WAITING)
 """Slots of which nothing is expected."""
@@ -235,7 +235,7 @@ def _only_we_take_back(writes: Mapping[str, Wrote]) -> bool:
 def has_marked(memory: Memory, now: float) -> bool:
     """Whether it matters if slurmctld began anew, which is read with the partitions."""
     return any(
-        case.marked is not None if case.is_open else may_be_forgotten(case, now) for case in memory.cases.values()
+        case.marked is not None if case.is_open else shows_again(case, now) for case in memory.cases.values()
     )
 
 

@@ -346,11 +346,16 @@ def test_a_reboot_that_a_person_asked_slurm_for_is_let_be(flag: str) -> None:
     assert seen_and_read(taken_out_later(10.0, flag), began=2.0) == ([], [])
 
 
-def test_partitions_are_read_as_long_as_a_return_may_be_forgotten() -> None:
+def test_partitions_are_read_while_a_mark_stands_there_again_and_slurm_may_have_forgotten_the_return() -> None:
     assert has_marked(waiting().memory, waiting().now)
-    picture = returned()
-    assert has_marked(picture.memory, picture.now)
-    assert not has_marked(picture.memory, picture.now + 721.0)
+    shown = returned().then(1)
+    assert has_marked(shown.memory, shown.now)
+    assert not has_marked(shown.memory, shown.now + 721.0)
+
+
+def test_nobody_asks_after_slurms_controller_for_a_node_that_serves_again() -> None:
+    served = in_service(returned()).then(2)
+    assert not has_marked(served.memory, served.now)
 
 
 @pytest.mark.parametrize("otherwise", [{"returned": None}, {"stand_in": NodeName("s1")}])

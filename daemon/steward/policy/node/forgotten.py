@@ -141,8 +141,14 @@ def bears_old_mark(node: Node, draft: Draft) -> bool:
     return case is not None and not may_be_forgotten(case, draft.now)
 
 
+def shows_again(case: Case, now: float) -> bool:
+    """Whether the mark was seen on its node after it was given back, so early that it matters if slurmctld began
+    anew since."""
+    return case.marking.again is not None and may_be_forgotten(case, now)
+
+
 def may_be_forgotten(case: Case, now: float) -> bool:
-    """Whether it matters if slurmctld began anew since the case ended with its node back in service."""
+    """Whether slurmctld may have forgotten that the case ended with its node back in service."""
     return _ended_well(case) and now <= (case.returned or 0.0) + _BEGINS_S + _SHOWS_S
 
 
@@ -156,7 +162,9 @@ def _forgot_return(case: Case, draft: Draft) -> bool | None:
     """Whether slurmctld began anew after the node was given back, and just now. None: it is not known yet."""
     if case.returned is None or not may_be_forgotten(case, draft.now):
         return False
-    shown = min(draft.first_seen(f"again:{case.id}"), draft.now)
+    if case.marking.again is None:
+        case = _keep(case, replace(case.marking, again=draft.now), draft)
+    shown = min(case.marking.again or draft.now, draft.now)
     if not shown <= draft.seen.partitions_at <= draft.now:
         draft.wake(draft.now + _WHOLE_S)
         return None
