@@ -7,13 +7,12 @@ from typing import Any, Protocol
 
 from steward.adapters.wire.codec import number, text
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.job_messages import facts_of
+from steward.adapters.wire.job_messages import StacksOrder, facts_of, stacks_of
 from steward.adapters.wire.messages import LetGoOrder, answer_of, let_go_of
 from steward.adapters.wire.order_messages import LookOrder, MendOrder, look_of, mend_of
-from steward.adapters.wire.stacks_messages import StacksOrder, stacks_of
 from steward.agent.desk import Desk
 from steward.agent.link import Link
-from steward.agent.together import together
+from steward.agent.tasks import together
 from steward.model.ids import JobId
 from steward.model.job_report import ResumeFacts
 from steward.ports import Notifier

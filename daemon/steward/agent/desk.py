@@ -11,8 +11,7 @@ from steward.adapters.wire.job_messages import ask_frame
 from steward.adapters.wire.messages import opted_frame, withdraw_frame
 from steward.adapters.wire.shimline import OK, AskLine, ExitLine, LogLine, OptedLine, answer_line, ok_line
 from steward.agent.exits import Exits
-from steward.agent.opted import TELL_EVERY_S, OptedBook, OptedNews, Output
-from steward.agent.owners import JobsLook, Owners
+from steward.agent.opted import TELL_EVERY_S, JobsLook, OptedBook, OptedNews, Output, Owners
 from steward.model.ask import MAX_SIGNS, Answer, Ask, AskKind, OptedIn
 from steward.model.health import Incarnation
 from steward.model.ids import AskId, JobId, NodeName

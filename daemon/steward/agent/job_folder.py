@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from threading import Lock
 
+from steward.adapters.files import make_own, remove_tree
 from steward.adapters.node.job_look import owner_of
-from steward.adapters.own_folder import make_own, remove_tree
 from steward.model.ids import JobId
 
 log = logging.getLogger(__name__)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
-from steward.adapters.node.job_activity import Used
 from steward.adapters.node.job_look import Look, Stamp, Told
+from steward.adapters.node.job_processes import Used
 from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_JOBS, progress_frame
 from steward.agent.opted import OptedBook
-from steward.agent.together import together
+from steward.agent.tasks import together
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from steward.adapters.wire.frames import BEAT, Channel, Frame, Gone, Malformed
 from steward.adapters.wire.handshake import Terms, until_beat
-from steward.agent.together import together
+from steward.agent.tasks import together
 from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)

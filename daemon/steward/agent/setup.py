@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from steward.adapters.node.setup_dir import Here, SetupDir, SetupJob, last_run, prune
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.setup_messages import CHUNK, LogChunk, SetUpOrder, SetUpParts, setup_frame, setup_log_frame
+from steward.adapters.wire.order_messages import CHUNK, LogChunk, SetUpOrder, SetUpParts, setup_frame, setup_log_frame
 from steward.model.setup import SetupReport, SetupState
 from steward.ports import Clock, PortError
 

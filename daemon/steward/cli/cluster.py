@@ -11,10 +11,9 @@ from typing import Any
 
 import click
 
-from steward.cli.capacity import find_cluster, need_cluster, specification
+from steward.cli.capacity import Sight, find_cluster, follow, need_cluster, specification
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.group import COLUMNS, NO_WAIT, YES, follow_groups, row
-from steward.cli.progress import Sight, follow
 from steward.cli.show import line
 from steward.client import Client, Json
 

@@ -4,9 +4,8 @@ from collections.abc import Collection, Mapping
 
 import click
 
-from steward.cli.capacity import find_cluster, need_cluster, need_group, specification
+from steward.cli.capacity import Sight, find_cluster, follow, need_cluster, need_group, specification
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
-from steward.cli.progress import Sight, follow
 from steward.cli.show import line, table
 from steward.client import Client, Json
 

@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 
 import click
 
-from steward.cli.capacity import all_nodes, find_cluster, named, need_cluster
+from steward.cli.capacity import Sight, all_nodes, find_cluster, follow, named, need_cluster
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.group import NO_WAIT, YES
-from steward.cli.progress import Sight, follow
 from steward.cli.show import line, table, when
 from steward.client import Client, HeadError, Json
 from steward.model.node_names import fold

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from steward.cli.context import DAY_S, JSON, Context, age, one_line_errors, print_json, wants_json
-from steward.cli.elastic import size_table
+from steward.cli.jobs import size_table
 from steward.cli.show import line, table, when
 from steward.cli.timeline_svg import timeline_svg
 from steward.model.node_names import fold

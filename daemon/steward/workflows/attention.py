@@ -234,9 +234,7 @@ def _only_we_take_back(writes: Mapping[str, Wrote]) -> bool:
 
 def has_marked(memory: Memory, now: float) -> bool:
     """Whether it matters if slurmctld began anew, which is read with the partitions."""
-    return any(
-        case.marked is not None if case.is_open else shows_again(case, now) for case in memory.cases.values()
-    )
+    return any(case.marked is not None if case.is_open else shows_again(case, now) for case in memory.cases.values())
 
 
 def is_reserving(memory: Memory, now: float) -> bool:

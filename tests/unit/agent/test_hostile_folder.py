@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from steward.adapters.files import make_own, remove_tree
 from steward.adapters.node import job_look
 from steward.adapters.offload import Threads
-from steward.adapters.own_folder import make_own, remove_tree
 from steward.adapters.wire.shimline import OptedLine
 from steward.agent.briefing import Briefing, Past
 from steward.agent.job_folder import PROGRESS, STACKS, JobFolders

@@ -18,18 +18,16 @@ from steward.model.instance import Slot
 from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
 from steward.policy.case.facts import MARKED, is_forgotten, is_lost, is_unmarked, is_unsigned, own_fatal
-from steward.policy.case.notes import old_instance, stale_instances
-from steward.policy.case.scene import HARD, Scene, waits_for_jobs
+from steward.policy.case.scene import HARD, Scene, old_instance, stale_instances, waits_for_jobs
 from steward.policy.case.spares import free_spare, needs_spare
 from steward.policy.case.table import Fact
 from steward.policy.deep.start import Start, ask_start, why_failed
 from steward.policy.draft import Draft
 from steward.policy.groups.setup import ask_setup
-from steward.policy.node.approval import ask_for_yes, awaits_yes
-from steward.policy.node.budget import must_wait
+from steward.policy.node.bring_up import LAUNCH_AGAIN_S, ask_checks
+from steward.policy.node.budget import ask_for_yes, awaits_yes, must_wait
 from steward.policy.node.forgotten import note_mark
 from steward.policy.node.ladder import first_rung, higher, is_light, next_rung, note_remedy, quarantine
-from steward.policy.node.new_machine import LAUNCH_AGAIN_S, ask_checks
 from steward.policy.node.verdict import ask_mend, command
 
 _ON_THE_WAY = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)

@@ -1,15 +1,23 @@
-"""On the head's order: what the tasks of a job are doing, told to the head as one text."""
+"""The head's orders about a job on this node: end the slurmstepds of its lost run that have no task left and keep
+the node COMPLETING; and tell what its tasks are doing, as one text.
+
+What killed slurmstepds left behind is put out of the way when a step of that number begins again.
+"""
 
 import asyncio
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Protocol
 
-from steward.adapters.node import job_activity, job_look, job_stacks
+from steward.adapters.node import job_look, job_processes
+from steward.adapters.node.stepds import Stepd
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.stacks_messages import MAX_BUNDLE, StacksOrder, bundle_frames
+from steward.adapters.wire.job_messages import MAX_BUNDLE, StacksOrder, bundle_frames
+from steward.adapters.wire.messages import LetGoOrder
 from steward.agent.job_folder import STACKS, JobFolders
 from steward.agent.opted import OptedBook
 from steward.model.ask import OptedIn
@@ -18,9 +26,79 @@ from steward.ports import PortError
 
 log = logging.getLogger(__name__)
 
+_LET_GO_S = 10.0
+_ROOM_THREADS = 4
+
+
+class Stepds(Protocol):
+    def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
+        """Kill those of `job` that began before `before` (Unix s, our clock) and have no task; which they were."""
+
+    def set_aside(self, job: JobId, step: int, uid: int, until: float) -> tuple[Path, ...]:
+        """Rename what a killed one of this step left behind, and the next one stumbles over; what it was. Nothing after
+        `until` (monotonic s): then the step has begun."""
+
+
+class LettingGo:
+    """Carries out one order at a time for a job; the head repeats itself while the node is COMPLETING."""
+
+    def __init__(
+        self, stepds: Stepds, *, opted: OptedBook, skew_s: Callable[[], float | None], threads: Threads
+    ) -> None:
+        self._stepds = stepds
+        self._opted = opted
+        self._skew_s = skew_s
+        self._threads = threads
+        self._room = Threads(_ROOM_THREADS)
+        self._tasks: dict[JobId, asyncio.Task[None]] = {}
+
+    def obey(self, order: LetGoOrder) -> None:
+        """Begin, unless the order is of no use here: then say why."""
+        skew, known = self._skew_s(), self._opted.of(order.job)
+        if order.job in self._tasks:
+            return
+        if skew is None:
+            log.info("not let go job=%d why='the clocks were not compared yet'", order.job)
+        elif known is not None and known.restart > order.restart:
+            log.warning("not let go job=%d why='restart %d of it began here'", order.job, known.restart)
+        else:
+            work = self._end(order, order.before - skew)
+            self._tasks[order.job] = asyncio.get_running_loop().create_task(work)
+            self._tasks[order.job].add_done_callback(lambda _: self._tasks.pop(order.job, None))
+
+    async def make_room(self, job: JobId, step: int, uid: int, within_s: float) -> None:
+        """Before this step begins, which waits for it. What fails or takes longer leaves the step to Slurm."""
+        work = partial(self._stepds.set_aside, job, step, uid, time.monotonic() + within_s)
+        try:
+            left = await self._room.call(work, name=f"room {job}.{step}", timeout_s=within_s)
+        except (PortError, OSError) as error:
+            log.warning("no room made job=%d step=%d why=%r", job, step, str(error))
+            return
+        for path in left:
+            log.warning("set aside job=%d step=%d path=%s why='a slurmstepd that was killed left it'", job, step, path)
+
+    async def rest(self) -> None:
+        """Until nothing is being done."""
+        await asyncio.gather(*self._tasks.values())
+
+    async def _end(self, order: LetGoOrder, before: float) -> None:
+        try:
+            ended = await self._threads.call(
+                lambda: self._stepds.end_idle(order.job, before), name=f"let go {order.job}", timeout_s=_LET_GO_S
+            )
+        except (PortError, OSError) as error:
+            log.warning("not let go job=%d why=%r", order.job, str(error))
+            return
+        for stepd in ended:
+            pid = stepd.process.pid
+            log.warning(
+                "let go job=%d step=%s pid=%d restart=%d why=%r", order.job, stepd.step, pid, order.restart, order.why
+            )
+
+
 WRITE_S = 2.0
 """For the tasks to write their stacks after the signal."""
-_TIMEOUT_S = 15.0
+_STACKS_S = 15.0
 _MAX_FILES = 64
 _MAX_FILE = 32 << 10
 _MAX_PROCESSES = 256
@@ -75,7 +153,7 @@ class Stacks:
     async def _collect(self, order: StacksOrder, opted: OptedIn) -> None:
         try:
             text = await self._threads.call(
-                lambda: self._look(order, opted), name=f"stacks {order.job}", timeout_s=_TIMEOUT_S
+                lambda: self._look(order, opted), name=f"stacks {order.job}", timeout_s=_STACKS_S
             )
         except (PortError, OSError) as error:
             text = f"the agent of {self._node} could not look: {error}\n"
@@ -91,12 +169,12 @@ class Stacks:
         pids = self._pids(opted)[:_MAX_PROCESSES]
         said = f"no signal was sent: the job names none in stacks={opted.mode.stacks}"
         if order.signal and order.signal == opted.mode.stacks:
-            asked = job_stacks.signal_those_who_expect_it(pids, opted.uid, order.signal)
+            asked = job_processes.signal_those_who_expect_it(pids, opted.uid, order.signal)
             said = f"SIG{order.signal} was sent to the {asked.told} of {asked.of} processes that expect it"
             if asked.told:
                 self._written()
         head = f"job {order.job} on {self._node}: {len(pids)} processes; {said}\n\n"
-        return _clean(head + job_stacks.describe(pids) + "\n\n" + self._own_stacks(opted))[:MAX_BUNDLE]
+        return _clean(head + job_processes.describe(pids) + "\n\n" + self._own_stacks(opted))[:MAX_BUNDLE]
 
     def _own_stacks(self, opted: OptedIn) -> str:
         """The stacks that the tasks wrote themselves: the end of each file."""
@@ -107,7 +185,7 @@ class Stacks:
 
 
 def _pids(opted: OptedIn) -> list[int]:
-    return sorted(pid for pid, _ in job_activity.processes({opted.job: opted.uid}))
+    return sorted(pid for pid, _ in job_processes.processes({opted.job: opted.uid}))
 
 
 def _clean(text: str) -> str:
