@@ -19,6 +19,7 @@ from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_BUNDLE, StacksOrder, bundle_frames
 from steward.adapters.wire.messages import LetGoOrder
 from steward.agent.job_folder import STACKS, JobFolders
+from steward.agent.link import Outbox
 from steward.agent.opted import OptedBook
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
@@ -104,10 +105,6 @@ _MAX_FILE = 32 << 10
 _MAX_PROCESSES = 256
 
 
-class Head(Protocol):
-    def post(self, frame: Frame) -> None: ...
-
-
 class Stacks:
     """One order of a job at a time. A job that did not opt in here is not looked at.
 
@@ -121,7 +118,7 @@ class Stacks:
         node: NodeName,
         opted: OptedBook,
         folders: JobFolders,
-        head: Head,
+        head: Outbox,
         threads: Threads,
         progress: Callable[[], tuple[Frame, ...]],
         written: Callable[[], None] = lambda: time.sleep(WRITE_S),

@@ -33,6 +33,21 @@ class Listener(Protocol):
         """A frame that is no beat. Raises Malformed: then the connection is closed."""
 
 
+class Outbox(Protocol):
+    """Who takes frames for the head."""
+
+    def post(self, frame: Frame) -> None:
+        """Send it if there is a connection. What every new connection begins with is sent then, so nothing is lost."""
+
+
+class Head(Outbox, Protocol):
+    """The connection to the head, as others see it."""
+
+    @property
+    def away_since(self) -> float | None:
+        """Unix seconds since when there is no connection; None while there is one."""
+
+
 class Link:
     """`away_since` and `skew_s` are for others to read; `post` never blocks."""
 

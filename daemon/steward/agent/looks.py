@@ -10,9 +10,9 @@ from steward.adapters.node.job_look import Look, Stamp
 from steward.adapters.node.job_processes import Used
 from steward.adapters.node.jobs_here import Base, JobsHere
 from steward.adapters.offload import PerUser, Threads
-from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.order_messages import LookOrder, looked_frame
 from steward.agent.job_folder import PROGRESS, JobFolders
+from steward.agent.link import Outbox
 from steward.agent.opted import OptedBook, Output
 from steward.checks.job_log import signs_in
 from steward.model.ask import OptedIn
@@ -31,12 +31,8 @@ AT_ONCE = 16
 _PEER_S = 10.0
 
 
-class Head(Protocol):
-    def post(self, frame: Frame) -> None: ...
-
-
 class PeerLook:
-    def __init__(self, look: Callable[[Address], WitnessSeen | None], *, head: Head, threads: Threads) -> None:
+    def __init__(self, look: Callable[[Address], WitnessSeen | None], *, head: Outbox, threads: Threads) -> None:
         """`look` blocks for some seconds."""
         self._look, self._head, self._threads = look, head, threads
         self._tasks: dict[NodeName, asyncio.Task[None]] = {}

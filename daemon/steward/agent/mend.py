@@ -19,6 +19,7 @@ from steward.adapters.files import read_json, write_json
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.order_messages import MendOrder, mended_frame, mended_of
+from steward.agent.link import Outbox
 from steward.model.health import Advice, Incarnation
 from steward.model.mend import MendReport
 from steward.ports import Clock, MungePort, PortError, Retryable
@@ -39,10 +40,6 @@ class Mender(Protocol):
         """Blocks; the names of the GPU. Raises PortError."""
 
 
-class Head(Protocol):
-    def post(self, frame: Frame) -> None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterMend:
     """The consequences of a successful repair for what the agent holds of the node: `forget` the events about a GPU or
@@ -60,7 +57,7 @@ class Mending:
         path: Path,
         *,
         incarnation: Incarnation,
-        head: Head,
+        head: Outbox,
         mender: Mender,
         after: AfterMend,
         threads: Threads,

@@ -10,7 +10,8 @@ from steward.adapters.wire.deep_messages import DeepLine, deep_frame, deep_of
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.shimline import OK, Request
 from steward.adapters.wire.verdict_line import FINE, UNKNOWN, VerdictLine, bad_line
-from steward.agent.desk import Desk, Head
+from steward.agent.desk import Desk
+from steward.agent.link import Head
 from steward.model.deep import MAX_MEASURES, DeepReport, Measure
 from steward.model.health import Finding, Incarnation, Outcome, Scope
 from steward.model.ids import NodeName

@@ -26,9 +26,8 @@ from steward.agent.agent import Agent
 from steward.agent.briefing import Briefing, Past
 from steward.agent.catalogue import SiteCatalogue, built_in
 from steward.agent.config import AgentConfig
-from steward.agent.desk import Desk, Room
+from steward.agent.desk import Desk, Exits, Room
 from steward.agent.elastic import Elastic
-from steward.agent.exits import Exits
 from steward.agent.job_folder import JobFolders
 from steward.agent.job_orders import LettingGo, Stacks
 from steward.agent.job_watch import JobWatch

@@ -7,7 +7,7 @@ import click
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
 
 from steward.cli.capacity import Sight, follow
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.context import JSON, Context, print_json, wants_json, with_context
 from steward.cli.show import line, print_done, table, when
 from steward.client import Client, HeadError
 from steward.model.deep import DeepKind, DeepResult
@@ -23,8 +23,7 @@ _KINDS = click.Choice([kind.value for kind in DeepKind])
 @click.option("--kind", "kinds", multiple=True, type=_KINDS, help="Only this kind of deep check; may be repeated.")
 @click.option("--wait", is_flag=True, help="Show progress until it is over; exit status 1 when a node failed.")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def deep(context: Context, nodes: tuple[str, ...], kinds: tuple[str, ...], wait: bool, as_json: bool) -> None:
     """Load and measure NODES (n1 or n[1-8]) while no job uses them. Running jobs go on, waiting ones come first."""
     client = context.client()
@@ -41,8 +40,7 @@ def deep(context: Context, nodes: tuple[str, ...], kinds: tuple[str, ...], wait:
 
 @click.command("list")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def list_(context: Context, as_json: bool) -> None:
     """Deep checks that run now, and recent ones."""
     found = context.client().deeps()
@@ -60,8 +58,7 @@ def list_(context: Context, as_json: bool) -> None:
 @click.command()
 @click.argument("id")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def show(context: Context, id: str, as_json: bool) -> None:
     """One deep check: results, evidence and all measures."""
     found = context.client().deep(id)
@@ -132,8 +129,7 @@ def check() -> None:
 
 @check.command()
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def trials(context: Context, as_json: bool) -> None:
     """The site's checks on trial. Each version: on trial (it only reports), armed or refused, and why."""
     found = context.client().trials()
@@ -147,8 +143,7 @@ def trials(context: Context, as_json: bool) -> None:
 @check.command()
 @click.argument("name", metavar="CHECK")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def arm(context: Context, name: str, as_json: bool) -> None:
     """Let CHECK take nodes out now, whatever its trial says."""
     _arm(context, name, as_json, armed=True)
@@ -157,8 +152,7 @@ def arm(context: Context, name: str, as_json: bool) -> None:
 @check.command()
 @click.argument("name", metavar="CHECK")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def disarm(context: Context, name: str, as_json: bool) -> None:
     """Let CHECK only report, until it is armed or changed."""
     _arm(context, name, as_json, armed=False)
@@ -183,8 +177,7 @@ _DEFAULT = "default"
 @click.argument("node", required=False, default="")
 @click.option("--failing", is_flag=True, help="Only checks that fail, or whose result is unknown, on some node.")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def checks(context: Context, node: str, failing: bool, as_json: bool) -> None:
     """Every health check, its mode, limits and results. Also what each detects, where mode and limits were set, and its
     cost; results over the cluster, or on NODE."""

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from steward.cli.capacity import Sight, find_cluster, follow, need_cluster, specification
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.context import JSON, Context, print_json, wants_json, with_context
 from steward.cli.group import COLUMNS, NO_WAIT, YES, follow_groups, row
 from steward.cli.show import line
 from steward.client import Client, Json
@@ -131,8 +131,7 @@ def cluster() -> None:
 @YES
 @NO_WAIT
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, no_wait: bool, as_json: bool) -> None:
     """Make the cluster what FILE says. JSON, as for `aws sagemaker create-cluster --cli-input-json`."""
     client, wanted = context.client(), _read(file)
@@ -155,8 +154,7 @@ def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, n
 @YES
 @NO_WAIT
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def delete(context: Context, yes: bool, no_wait: bool, as_json: bool) -> None:
     """Delete the cluster: every machine of every group ends."""
     client = context.client()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 import click
 
@@ -64,6 +64,11 @@ def one_line_errors(command: Callable[P, None]) -> Callable[P, None]:
             raise click.ClickException(str(error)) from error
 
     return guarded
+
+
+def with_context(command: Callable[Concatenate[Context, P], None]) -> Callable[P, None]:
+    """Give a command its context, and make it show its error as one line."""
+    return click.pass_obj(one_line_errors(command))
 
 
 def print_json(document: Any) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 import click
 
 from steward.cli.capacity import Sight, find_cluster, follow, need_cluster, need_group, specification
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.context import JSON, Context, print_json, wants_json, with_context
 from steward.cli.show import line, table
 from steward.client import Client, Json
 
@@ -21,8 +21,7 @@ def group() -> None:
 
 @group.command("list")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def list_groups(context: Context, as_json: bool) -> None:
     """Every group: wanted size, nodes in service, state."""
     cluster = find_cluster(context.client())
@@ -48,8 +47,7 @@ def list_groups(context: Context, as_json: bool) -> None:
 )
 @NO_WAIT
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def scale(context: Context, name: str, count: int, minimum: int | None, no_wait: bool, as_json: bool) -> None:
     """Change the size of a group. A smaller group gives up the nodes whose loss does the least harm."""
     client = context.client()
@@ -65,8 +63,7 @@ def scale(context: Context, name: str, count: int, minimum: int | None, no_wait:
 @YES
 @NO_WAIT
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def delete(context: Context, name: str, yes: bool, no_wait: bool, as_json: bool) -> None:
     """Delete a group and end all of its machines."""
     client = context.client()

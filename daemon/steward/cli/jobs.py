@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json, with_context
 from steward.cli.show import line, span, table, when
 from steward.client import HeadError
 from steward.model.node_names import fold
@@ -59,8 +59,7 @@ def _last_decision(job: dict[str, Any]) -> str:
 @jobs.command()
 @click.argument("job", type=click.IntRange(min=1))
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def history(context: Context, job: int, as_json: bool) -> None:
     """Every run of a job: where, how long, and how it ended. Also of a job that Slurm has forgotten."""
     found = context.client().job_history(job)
@@ -101,8 +100,7 @@ def elastic() -> None:
 
 @elastic.command("list")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def list_runs(context: Context, as_json: bool) -> None:
     """Every run, open ones first."""
     found = context.client().runs()
@@ -115,8 +113,7 @@ def list_runs(context: Context, as_json: bool) -> None:
 @elastic.command()
 @click.argument("run", type=click.IntRange(min=1))
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def show(context: Context, run: int, as_json: bool) -> None:
     """One run: its sizes over time, and what it waits for."""
     found = next((one for one in context.client().runs() if one["run"] == run), None)
@@ -142,8 +139,7 @@ def size_table(events: Sequence[Json]) -> None:
 @elastic.command()
 @click.argument("run", type=click.IntRange(min=1))
 @click.argument("nodes", type=click.IntRange(min=0), metavar="NODES")
-@click.pass_obj
-@one_line_errors
+@with_context
 def resize(context: Context, run: int, nodes: int) -> None:
     """Limit RUN to NODES nodes; 0: any of its sizes."""
     context.client().change_run(run, {"size": str(nodes)})
@@ -153,8 +149,7 @@ def resize(context: Context, run: int, nodes: int) -> None:
 @elastic.command()
 @click.argument("run", type=click.IntRange(min=1))
 @click.option("--off", is_flag=True, help="Let the run grow again.")
-@click.pass_obj
-@one_line_errors
+@with_context
 def pause(context: Context, run: int, off: bool) -> None:
     """Keep RUN from growing. Nodes that others need are still given back."""
     context.client().change_run(run, {"paused": "false" if off else "true"})

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from steward.cli.context import JSON, Context, age, one_line_errors, print_json, wants_json
+from steward.cli.context import JSON, Context, age, print_json, wants_json, with_context
 from steward.cli.show import ago, line, span, styled, table, when
 from steward.client import Client, HeadError, NotThere
 from steward.model.events import LEVELS, EventFilter
@@ -25,8 +25,7 @@ _GROUPS = ("GROUP", "ROLE", "STATUS", "CURRENT", "TARGET", "MIN", "PARTITION", "
 
 @click.command()
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def status(context: Context, as_json: bool) -> None:
     """The cluster at a glance."""
     found = context.client().status()
@@ -94,8 +93,7 @@ def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 @click.command()
 @click.option("--wrong", is_flag=True, help="Only nodes that are not fine.")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def nodes(context: Context, wrong: bool, as_json: bool) -> None:
     """Every node: verdict, evidence, and what comes next."""
     found = context.client().nodes()
@@ -133,8 +131,7 @@ def _agent_word(agent: dict[str, Any] | None) -> str:
 @click.command()
 @JSON
 @click.option("--all", "closed", is_flag=True, help="Show closed repairs, too.")
-@click.pass_obj
-@one_line_errors
+@with_context
 def cases(context: Context, as_json: bool, closed: bool) -> None:
     """Repairs of nodes."""
     found = [case for case in context.client().cases() if closed or case["open"]]
@@ -170,8 +167,7 @@ def cases(context: Context, as_json: bool, closed: bool) -> None:
 @click.option("--since", metavar="AGE", callback=age, default=None, help="Only the last 30m, 12h, 7d.")
 @click.option("--kind", default="", help="Only kinds that begin with this: case., node.lost, breaker.")
 @click.option("--level", type=click.Choice(LEVELS), default="info", show_default=True, help="At least this level.")
-@click.pass_obj
-@one_line_errors
+@with_context
 def events(
     context: Context,
     as_json: bool,
@@ -239,8 +235,7 @@ def _job_id(text: str) -> str:
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="[node|job|group] NAME")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def explain(context: Context, words: tuple[str, ...], as_json: bool) -> None:
     """Why a node, job or group is as it is, and what is next. With every decision and its evidence."""
     *kinds, name = words
@@ -260,8 +255,7 @@ def explain(context: Context, words: tuple[str, ...], as_json: bool) -> None:
 
 @click.command()
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def doctor(context: Context, as_json: bool) -> None:
     """Check Steward and its connections. Exit status 1 when something is bad."""
     found = context.client().doctor()
@@ -277,8 +271,7 @@ def doctor(context: Context, as_json: bool) -> None:
 @click.command()
 @click.option("--dry-run", is_flag=True, help="For scripts: `plan` never changes anything, with or without this.")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def plan(context: Context, dry_run: bool, as_json: bool) -> None:
     """Show what the head would do if nothing held it, and why."""
     found = context.client().plan()

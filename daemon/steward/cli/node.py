@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import click
 
 from steward.cli.capacity import Sight, all_nodes, find_cluster, follow, named, need_cluster
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json, with_context
 from steward.cli.group import NO_WAIT, YES
 from steward.cli.show import line, table, when
 from steward.client import Client, HeadError, Json
@@ -28,8 +28,7 @@ def node() -> None:
 
 @node.command("list")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def list_nodes(context: Context, as_json: bool) -> None:
     """Every node of the groups, also without a machine yet."""
     client = context.client()

@@ -2,7 +2,7 @@
 
 import click
 
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.context import JSON, Context, print_json, wants_json, with_context
 from steward.cli.show import line, table, when
 
 
@@ -13,8 +13,7 @@ def notify() -> None:
 
 @notify.command("list")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def list_(context: Context, as_json: bool) -> None:
     """Every channel, and how its last message went."""
     found = context.client().channels()
@@ -41,8 +40,7 @@ def list_(context: Context, as_json: bool) -> None:
 @notify.command()
 @click.argument("channel", required=False, default="")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def test(context: Context, channel: str, as_json: bool) -> None:
     """Send a test message by one channel, or by all. Exit status 1 when one could not be sent."""
     answer = context.client().test_channels(channel)

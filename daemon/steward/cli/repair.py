@@ -5,15 +5,14 @@ from typing import Any
 
 import click
 
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.context import JSON, Context, print_json, wants_json, with_context
 from steward.cli.show import line, print_done, table, when
 
 
 @click.command()
 @click.argument("why", required=False, default="")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def pause(context: Context, why: str, as_json: bool) -> None:
     """Take no action on nodes until `resume-actions`.
 
@@ -26,8 +25,7 @@ def pause(context: Context, why: str, as_json: bool) -> None:
 
 @click.command("resume-actions")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def resume_actions(context: Context, as_json: bool) -> None:
     """Act again after `pause`, and reset tripped breakers."""
     print_done(context, as_json, context.client().resume_actions(), "Actions are resumed; breakers are reset.")
@@ -36,8 +34,7 @@ def resume_actions(context: Context, as_json: bool) -> None:
 @click.command()
 @click.argument("cases", nargs=-1, required=True, metavar="CASE|NODE...")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def approve(context: Context, cases: tuple[str, ...], as_json: bool) -> None:
     """Approve repairs that wait for a person. By case or node: `steward approve c17`, `steward approve n[2-4]`."""
     named = ",".join(cases)
@@ -52,8 +49,7 @@ def breaker() -> None:
 
 @breaker.command("list")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def list_(context: Context, as_json: bool) -> None:
     """Tripped breakers and why. Also when a first repair is let through."""
     found = context.client().breakers()
@@ -67,8 +63,7 @@ def list_(context: Context, as_json: bool) -> None:
 @breaker.command()
 @click.argument("scope", required=False, default="")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def reset(context: Context, scope: str, as_json: bool) -> None:
     """Close one breaker, or all of them. SCOPE: all, group:NAME, check:ID or bringup:GROUP."""
     answer = context.client().reset_breakers(scope)
@@ -81,8 +76,7 @@ _SHOWN = 20
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Every piece with a score, not only the worst of the cluster.")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def lemons(context: Context, everything: bool, as_json: bool) -> None:
     """Hardware that fails again and again. Also how each score comes about (28 days, halved every 14)."""
     found = context.client().lemons()

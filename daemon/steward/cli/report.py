@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from steward.cli.context import DAY_S, JSON, Context, age, one_line_errors, print_json, wants_json
+from steward.cli.context import DAY_S, JSON, Context, age, print_json, wants_json, with_context
 from steward.cli.jobs import size_table
 from steward.cli.show import line, table, when
 from steward.cli.timeline_svg import timeline_svg
@@ -27,8 +27,7 @@ _UNKNOWN = "?"
 @click.option("--partition", default="", help="Only jobs of this partition.")
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Draw JOB's time.")
 @JSON
-@click.pass_obj
-@one_line_errors
+@with_context
 def report(
     context: Context,
     job: int | None,

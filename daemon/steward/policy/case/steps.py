@@ -134,7 +134,9 @@ def _take_out(scene: Scene) -> None:
         return
     of = DownNode if case.trigger in HARD else DrainNode
     verb = "down" if of is DownNode else "drain"
-    draft.wish(of(key=Key(f"{verb}:{case.id}"), why=case.why, node=case.node, mark=mark_of(case)), _retry(draft))
+    draft.wish(
+        of(key=Key(f"{verb}:{case.id}"), why=case.why, node=case.node, mark=mark_of(case)), draft.want.repair.retry_s
+    )
 
 
 def _sign_again(scene: Scene, text: str) -> None:
@@ -143,7 +145,7 @@ def _sign_again(scene: Scene, text: str) -> None:
     case, draft = scene.case, scene.draft
     why = Why(rule="case.sign", text=f"{case.node}: {text}", evidence=(str(case.why),))
     key = Key(f"sign:{case.id}:{case.launches}:{case.step.value}")
-    if draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), _retry(draft)):
+    if draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), draft.want.repair.retry_s):
         draft.tell("case.sign", str(why), node=case.node, case=case.id)
 
 
@@ -177,7 +179,7 @@ def _replace(scene: Scene) -> None:
     for instance in stale:
         why = Why(rule="case.terminate", text=f"{case.node} gets a new instance", evidence=(str(case.why),))
         key = Key(f"terminate:{case.id}:{instance.id}")
-        draft.wish(TerminateInstance(key=key, why=why, instance=instance.id, node=case.node), _retry(draft))
+        draft.wish(TerminateInstance(key=key, why=why, instance=instance.id, node=case.node), draft.want.repair.retry_s)
     if not stale and not is_unsigned(scene) and not scene.node.is_powering_down:
         _launch(scene)
 
@@ -259,7 +261,7 @@ def _give_back(scene: Scene) -> None:
     mark = scene.node.mark or mark_of(case)
     action = ReturnNode(key=key, why=why, node=case.node, mark=mark, command=order.text if order else case.command)
     if mark.id == case.id:
-        draft.wish(action, _retry(draft))
+        draft.wish(action, draft.want.repair.retry_s)
 
 
 def _prove(scene: Scene) -> None:
@@ -272,7 +274,7 @@ def _prove(scene: Scene) -> None:
         text = f"{case.node} failed its deep check"
         why = Why(rule="case.unfit", text=text, evidence=(why_failed(case.token, draft), str(case.why)))
         key = Key(f"unfit:{case.token}")
-        draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), _retry(draft))
+        draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), draft.want.repair.retry_s)
 
 
 def _send_to_serve(spare: NodeName, scene: Scene) -> None:
@@ -280,7 +282,7 @@ def _send_to_serve(spare: NodeName, scene: Scene) -> None:
     why = Why(rule="spare.serve", text=f"all checks of {spare} passed; it serves for {case.node}")
     key = Key(f"return:{case.id}:{case.launches}")
     if scene.server.mark == SPARE:
-        draft.wish(ReturnNode(key=key, why=why, node=spare, mark=SPARE), _retry(draft))
+        draft.wish(ReturnNode(key=key, why=why, node=spare, mark=SPARE), draft.want.repair.retry_s)
 
 
 _WISHES: dict[Step, Callable[[Scene], None]] = {
@@ -291,7 +293,3 @@ _WISHES: dict[Step, Callable[[Scene], None]] = {
     Step.VERIFY: _verify,
     Step.RETURN: _give_back,
 }
-
-
-def _retry(draft: Draft) -> float:
-    return draft.want.repair.retry_s
