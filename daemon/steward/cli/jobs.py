@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json, with_context
+from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json, with_context, with_json
 from steward.cli.show import line, span, table, when
 from steward.client import HeadError
 from steward.model.node_names import fold
@@ -58,12 +58,11 @@ def _last_decision(job: dict[str, Any]) -> str:
 
 @jobs.command()
 @click.argument("job", type=click.IntRange(min=1))
-@JSON
-@with_context
-def history(context: Context, job: int, as_json: bool) -> None:
+@with_json
+def history(context: Context, job: int) -> None:
     """Every run of a job: where, how long, and how it ended. Also of a job that Slurm has forgotten."""
     found = context.client().job_history(job)
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     rows = [
@@ -99,12 +98,11 @@ def elastic() -> None:
 
 
 @elastic.command("list")
-@JSON
-@with_context
-def list_runs(context: Context, as_json: bool) -> None:
+@with_json
+def list_runs(context: Context) -> None:
     """Every run, open ones first."""
     found = context.client().runs()
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     table(_COLUMNS, [_row(one) for one in found], empty="No elastic runs: `sbatch --elastic=8` starts one.")
@@ -112,14 +110,13 @@ def list_runs(context: Context, as_json: bool) -> None:
 
 @elastic.command()
 @click.argument("run", type=click.IntRange(min=1))
-@JSON
-@with_context
-def show(context: Context, run: int, as_json: bool) -> None:
+@with_json
+def show(context: Context, run: int) -> None:
     """One run: its sizes over time, and what it waits for."""
     found = next((one for one in context.client().runs() if one["run"] == run), None)
     if found is None:
         raise HeadError(f"there is no elastic run {run}: `steward elastic list` shows them")
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     for text in found["lines"]:
