@@ -1,4 +1,4 @@
-"""Messages to people: by mail, by a webhook, by a program of the site's."""
+"""Messages to people: by mail, or by a program of the site's. `webhook.py` is apart: most heads need no HTTP client."""
 
 import json
 import smtplib
@@ -9,12 +9,10 @@ from email.message import EmailMessage
 from email.utils import formatdate
 from pathlib import Path
 
-import requests
-
 from steward.adapters.process import Failed, run
 from steward.model.notify import Message
 from steward.ports import Permanent, PortError, Retryable
-from steward.views.notify import body, document, fields, message_id
+from steward.views.notify import document, fields, message_id
 
 _MAX_OUTPUT = 4096
 
@@ -122,50 +120,3 @@ class Smtp:
     @property
     def _place(self) -> str:
         return f"the mail server at {self.host}:{self.port}"
-
-
-_PASSING = (408, 425, 429)
-_TYPE = "application/json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
-    """`template`, `secret`: see `body`."""
-
-    url: str = field(repr=False)
-    cluster: str
-    template: str = "json"
-    secret: str = field(default="", repr=False)
-    timeout_s: float = 10.0
-
-    def send(self, message: Message) -> None:
-        """Raises Retryable when it may have not arrived, Permanent when the receiver does not want it."""
-        text = body(self.template, message, self.cluster, self.secret)
-        headers = {"Content-Type": _TYPE, "Idempotency-Key": message_id(message, self.cluster)}
-        try:
-            with requests.Session() as session:
-                answer = session.post(
-                    self.url,
-                    data=text.encode(),
-                    headers=headers,
-                    timeout=self.timeout_s,
-                    allow_redirects=False,
-                    stream=True,
-                )
-                status = answer.status_code
-        except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema, requests.exceptions.InvalidSchema):
-            raise Permanent("its URL is not valid: write https://HOST/PATH") from None
-        except requests.exceptions.Timeout:
-            raise Retryable(f"no answer within {self.timeout_s:g} s") from None
-        except requests.exceptions.SSLError:
-            raise Retryable("the receiver's certificate is not trusted here") from None
-        except (requests.exceptions.RequestException, OSError) as error:
-            raise Retryable(f"no connection ({type(error).__name__})") from None
-        _judge(status)
-
-
-def _judge(status: int) -> None:
-    if status >= 500 or status in _PASSING:
-        raise Retryable(f"the receiver answered {status}")
-    if not 200 <= status < 300:
-        raise Permanent(f"the receiver answered {status}")

@@ -233,7 +233,7 @@ def _messenger(one: NotifySettings, cluster: str) -> MessengerPort:
 
 
 def _webhook(one: NotifySettings, cluster: str) -> MessengerPort:
-    from steward.adapters.notify import Webhook  # noqa: PLC0415 - its client takes 6 MiB: only for who has one
+    from steward.adapters.webhook import Webhook  # noqa: PLC0415 - its client takes 6 MiB: only for who has one
 
     return Webhook(
         url=_secret(one.url, one.url_file, f"notify channel {one.name}: url_file"),

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.notify import Command, Mail, Webhook
+from steward.adapters.notify import Command, Mail
+from steward.adapters.webhook import Webhook
 from steward.ports import Permanent, PortError, Retryable
 from tests.builders.notify import a_message, an_event
 from tests.fakes.until import FACT_S
