@@ -134,8 +134,8 @@ e2e-packages:   ## the admins' quickstart on fresh machines, a node dies, upgrad
 
 docs: setup     ## remake the generated pages
 	$(BIN)/steward config doc > docs/config.md
-	$(BIN)/python -m steward.policy.case.diagram > docs/case.md
-	$(BIN)/python -m steward.policy.groups.slot_diagram > docs/slot.md
+	$(BIN)/python -m steward.policy.case.table > docs/case.md
+	$(BIN)/python -m steward.policy.groups.slot_table > docs/slot.md
 
 tested:         ## the README's table of what was tested, from the results of the last `make test-all`
 	@python3 tools/tested.py

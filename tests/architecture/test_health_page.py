@@ -12,7 +12,7 @@ from steward.model.desired import HealthPolicy
 from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.model.settings import parse
 from steward.views.node_verdict import Word
-from steward.views.notify_text import FIELDS, problem_of
+from steward.views.notify import FIELDS, problem_of
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "health.md").read_text()
 

@@ -14,9 +14,8 @@ from steward.adapters.service import SystemClock
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.messages import report_of
 from steward.agent.catalogue import SiteChecks
-from steward.agent.check_memory import CheckMemory
 from steward.agent.senses import Senses
-from steward.agent.track import Track
+from steward.agent.track import CheckMemory, Track
 from steward.checks.check import Check, Facts, Verdict, failed, passed
 from steward.checks.limits import Limits
 from steward.checks.past import Past

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.node.elastic_start import free_port
-from steward.job.elastic_sampler import sample_at
+from steward.job.elastic_batch import sample_at
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE = EXAMPLES / "pytorch_elastic" / "train.py"

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steward.adapters.wire.shimline import AskLine, ExitLine, LogLine, OptedLine
-from steward.agent.desk import Desk
-from steward.agent.exits import Exits
+from steward.agent.desk import Desk, Exits
 from steward.agent.opted import OptedBook
 from steward.model.ask import AskKind, OptedIn
 from steward.model.ids import AskId, JobId, NodeName

@@ -14,8 +14,8 @@ from steward.ports import Retryable, SlurmPort
 from steward.workflows.attention import Known, attention, jobs_by_node
 from steward.workflows.book import Pace
 from steward.workflows.confirm import Confirmed
+from steward.workflows.journal import touched_by
 from steward.workflows.records import Patience, Records
-from steward.workflows.subject import touched_by
 from tests.fakes.world import World
 
 K = TypeVar("K")

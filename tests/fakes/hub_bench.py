@@ -8,8 +8,8 @@ from typing import Any
 
 from steward.adapters.wire.frames import Channel
 from steward.adapters.wire.handshake import Hello, Terms, greet_head
+from steward.adapters.wire.order_messages import LogChunk
 from steward.adapters.wire.seal import Sealer
-from steward.adapters.wire.setup_messages import LogChunk
 from steward.head.hub import Hub
 from steward.head.origin import Origins
 from steward.head.watch import Examine

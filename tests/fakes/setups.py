@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steward.adapters.node.setup_dir import Here, SetupDir, SetupJob, Starter
-from steward.adapters.wire.setup_messages import SetUpOrder
+from steward.adapters.wire.order_messages import SetUpOrder
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.setup import Lifecycle, SetupReport, SetupState

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Self
 
-from steward.adapters.slurm import narrow, partition_lines, rules
+from steward.adapters.slurm import narrow, rules
+from steward.adapters.slurm.include import parse_partitions
 from steward.model.action import NudgeJob
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState, other_parts
@@ -120,7 +121,7 @@ class FakeSlurm(FakeDeepJobs):
         self.divided.set(partition, PartitionState.UP if open else PartitionState.DOWN)
 
     def write_partitions(self, text: str) -> None:
-        lines = partition_lines.parse(text)
+        lines = parse_partitions(text)
         ours = self.divided.ours.keys()
         rules.may_write(lines, ours, self.partitions(), self.nodes())
         rules.may_drop(ours - lines.states.keys(), self.jobs())

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from steward.adapters.slurm import partition_lines
+from steward.adapters.slurm.include import parse_partitions
 from steward.model.ids import NodeName
 from steward.model.node import Node
 from steward.model.partition import Partition, PartitionState
@@ -21,7 +21,7 @@ class FakePartitions:
 
     def shown(self, nodes: Mapping[NodeName, Node]) -> dict[str, Partition]:
         site = {name: frozenset(n for n, node in nodes.items() if name in node.partitions) for name in self.site}
-        lines = partition_lines.parse(self.file)
+        lines = parse_partitions(self.file)
         ours = {
             name: frozenset(n for each in lines.members[name] for n in _members(*lines.sets[each], nodes))
             for name in self.ours
@@ -40,12 +40,12 @@ class FakePartitions:
 
     def write(self, text: str) -> None:
         self.file = text
-        states = partition_lines.parse(text).states
+        states = parse_partitions(text).states
         self.ours = {name: self.ours.get(name, PartitionState(state)) for name, state in states.items()}
 
     def restart(self, now: float) -> None:
         """slurmctld starts anew: states are as the files say."""
-        self.ours = {name: PartitionState(state) for name, state in partition_lines.parse(self.file).states.items()}
+        self.ours = {name: PartitionState(state) for name, state in parse_partitions(self.file).states.items()}
         self.site = dict.fromkeys(self.site, PartitionState.UP)
         self.loaded = now
 

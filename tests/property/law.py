@@ -41,7 +41,7 @@ from steward.model.reservation import Reservation
 from steward.policy.case.book import REPLACING
 from steward.policy.job.options import options
 from steward.policy.plan import plan
-from steward.workflows.subject import subject_of, told_of
+from steward.workflows.journal import subject_of, told_of
 from tests.fakes.world import World
 from tests.property.hang_law import HangLaw
 from tests.property.liveness import Liveness

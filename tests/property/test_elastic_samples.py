@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.job.elastic_plan import batch_plan, scale_config
-from steward.job.elastic_sampler import ElasticSampler, sample_at
+from steward.job.elastic_batch import ElasticSampler, batch_plan, sample_at, scale_config
 
 SIZES = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 4)), max_size=12)  # (ranks, steps at that size)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.adapters.slurm import partition_lines
+from steward.adapters.slurm.include import parse_partitions
 from steward.model.action import SetGate, WritePartitions
 from steward.model.group import Group, GroupStatus
 from steward.model.memory import Memory
@@ -86,7 +86,7 @@ class World:
             assert action.partition != SITE, "never touches what is not ours"
             self.set(action.partition, PartitionState.UP if action.open else PartitionState.DOWN)
             return
-        lines = partition_lines.parse(action.text)
+        lines = parse_partitions(action.text)
         assert not lines.states.keys() & self.site.keys(), "slurmctld would not start with a partition twice"
         self.file = lines.states
         self.ours = {name: self.ours.get(name, PartitionState(state)) for name, state in lines.states.items()}

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steward.adapters.slurm import partition_lines, partitions, records, reservations, versions
+from steward.adapters.slurm import partitions, records, reservations, versions
+from steward.adapters.slurm.include import parse_partitions
 from steward.adapters.slurm.words import expand, node_list
 from steward.model.ids import NodeName
 from steward.ports import PortError, Retryable
@@ -175,7 +176,7 @@ def test_any_text_of_scontrol_is_read_or_refused(text: str) -> None:
         reservations.reservations,
         lambda text: partitions.partitions(text, 1.0),
         partitions.booted,
-        partition_lines.parse,
+        parse_partitions,
         versions.parse,
         expand,
     ):

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from steward.adapters.files import write_whole
 from steward.adapters.settings_path import settings_path
-from steward.adapters.whole_file import write_whole
 from steward.checks import known
 from steward.checks.limits import Limits
 from steward.model.desired import Desired

@@ -7,13 +7,12 @@ from typing import Any, Protocol
 
 from steward.adapters.wire.codec import number, text
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.job_messages import facts_of
+from steward.adapters.wire.job_messages import StacksOrder, facts_of, stacks_of
 from steward.adapters.wire.messages import LetGoOrder, answer_of, let_go_of
 from steward.adapters.wire.order_messages import LookOrder, MendOrder, look_of, mend_of
-from steward.adapters.wire.stacks_messages import StacksOrder, stacks_of
 from steward.agent.desk import Desk
 from steward.agent.link import Link
-from steward.agent.together import together
+from steward.agent.tasks import together
 from steward.model.ids import JobId
 from steward.model.job_report import ResumeFacts
 from steward.ports import Notifier
@@ -25,11 +24,15 @@ _MOST_LEFT_OUT = 100
 """Types of frames that are told of, each once."""
 
 
-class Senses(Protocol):
-    """The checks, as the agent sees them."""
+class Reports(Protocol):
+    """What is said on every new connection of the deep checks, jobs, setup, repair, ... of this boot."""
 
     def frames(self) -> tuple[Frame, ...]:
-        """The last report, if there is one already."""
+        """As they stand now; none where there is nothing to tell."""
+
+
+class Senses(Reports, Protocol):
+    """The checks, as the agent sees them."""
 
     def check_now(self, request: str, budget_s: float) -> None:
         """Begin; the report that answers `request` is posted within `budget_s` seconds."""
@@ -38,39 +41,26 @@ class Senses(Protocol):
         """Watch, until cancelled."""
 
 
-class LettingGo(Protocol):
-    def obey(self, order: LetGoOrder) -> None:
-        """Begin to end what is left of a lost run; never blocks."""
-
-
-class Setups(Protocol):
-    """The node's lifecycle scripts, as the agent sees them."""
-
-    def frames(self) -> tuple[Frame, ...]:
-        """How the last setup of this boot stands, if there was one."""
+class Part(Reports, Protocol):
+    """The node's lifecycle scripts, or the elastic runs whose base's script is here, as the agent sees them."""
 
     def hear(self, frame: Frame) -> None:
-        """A part of an order; never blocks. Raises Malformed."""
+        """An order, or a part of one; never blocks. Raises Malformed."""
 
     async def run(self) -> None:
         """Watch, until cancelled."""
 
 
-class DeepReports(Protocol):
-    """The results of deep checks on the node, as the agent sees them."""
-
-    def frames(self) -> tuple[Frame, ...]:
-        """The frames of the runs of this boot that are kept."""
-
-
-class Mending(Protocol):
+class Mending(Reports, Protocol):
     """The light repairs of this node, as the agent sees them."""
-
-    def frames(self) -> tuple[Frame, ...]:
-        """How the last one of this boot ended, if there was one."""
 
     def obey(self, order: MendOrder) -> None:
         """Begin, or tell again how it ended; never blocks."""
+
+
+class LettingGo(Protocol):
+    def obey(self, order: LetGoOrder) -> None:
+        """Begin to end what is left of a lost run; never blocks."""
 
 
 class Past(Protocol):
@@ -78,29 +68,9 @@ class Past(Protocol):
         """Take the head's facts about a resumed job."""
 
 
-class Jobs(Protocol):
-    """How far the jobs on the node are, as the agent sees it."""
-
-    def frames(self) -> tuple[Frame, ...]:
-        """The frames of all elastic runs that are here."""
-
-
 class Stacks(Protocol):
     def obey(self, order: StacksOrder) -> None:
         """Begin to find out what a job's tasks are doing; never blocks."""
-
-
-class ElasticRuns(Protocol):
-    """The elastic runs whose base's script is here, as the agent sees them."""
-
-    def frames(self) -> tuple[Frame, ...]:
-        """How each of them is."""
-
-    def hear(self, frame: Frame) -> None:
-        """An order for one; never blocks. Raises Malformed."""
-
-    async def run(self) -> None:
-        """Watch, until cancelled."""
 
 
 class PeerLook(Protocol):
@@ -119,13 +89,13 @@ class Agent:
         past: Past,
         senses: Senses,
         letting_go: LettingGo,
-        jobs: Jobs,
+        jobs: Reports,
         stacks: Stacks,
-        setups: Setups,
-        deep: DeepReports,
+        setups: Part,
+        deep: Reports,
         mending: Mending,
         peers: PeerLook,
-        elastic: ElasticRuns,
+        elastic: Part,
         notifier: Notifier,
     ) -> None:
         self._link = link

@@ -4,13 +4,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Protocol
 
 from steward.adapters.offload import Threads
-from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import facts_wanted_frame
 from steward.adapters.wire.shimline import OptedLine
 from steward.agent.job_folder import JobFolders
+from steward.agent.link import Head
 from steward.model.ids import JobId
 from steward.model.job_report import ResumeFacts
 from steward.ports import PortError
@@ -26,13 +25,6 @@ AWAY_S = 0.25
 TOLD_S = 5.0
 """So long what was told unasked answers a question."""
 MAX_TOLD = 256
-
-
-class Head(Protocol):
-    @property
-    def away_since(self) -> float | None: ...
-
-    def post(self, frame: Frame) -> None: ...
 
 
 class Past:

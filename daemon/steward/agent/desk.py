@@ -3,23 +3,50 @@
 import asyncio
 import itertools
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.job_messages import ask_frame
+from steward.adapters.wire.job_messages import MAX_EXITS, ask_frame, exits_frame
 from steward.adapters.wire.messages import opted_frame, withdraw_frame
 from steward.adapters.wire.shimline import OK, AskLine, ExitLine, LogLine, OptedLine, answer_line, ok_line
-from steward.agent.exits import Exits
-from steward.agent.opted import TELL_EVERY_S, OptedBook, OptedNews, Output
-from steward.agent.owners import JobsLook, Owners
+from steward.agent.link import Head, Outbox
+from steward.agent.opted import TELL_EVERY_S, JobsLook, OptedBook, OptedNews, Output, Owners
 from steward.model.ask import MAX_SIGNS, Answer, Ask, AskKind, OptedIn
 from steward.model.health import Incarnation
 from steward.model.ids import AskId, JobId, NodeName
-from steward.model.job_report import LogSign
+from steward.model.job_report import LogSign, TaskExit
 from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
+
+
+class Exits:
+    def __init__(self, node: NodeName, head: Outbox, clock: Clock) -> None:
+        self._node = node
+        self._head = head
+        self._clock = clock
+        self._last: deque[TaskExit] = deque(maxlen=MAX_EXITS)
+
+    def frames(self) -> tuple[Frame, ...]:
+        return (exits_frame(self._last, self._clock.now()),) if self._last else ()
+
+    def note(self, line: ExitLine) -> None:
+        now = self._clock.now()
+        ended = TaskExit(
+            job=line.job,
+            restart=line.restart,
+            step=line.step,
+            node=self._node,
+            task=line.task,
+            status=line.status,
+            at=now,
+        )
+        self._last.append(ended)
+        log.info("task ended badly job=%d step=%s task=%d status=%d", line.job, line.step, line.task, line.status)
+        self._head.post(exits_frame((ended,), now))
+
 
 OWN_LOOK_EVERY_S = 2.0
 SIGNS_S = 0.5
@@ -67,17 +94,6 @@ async def no_room(job: JobId, step: int, uid: int, within_s: float) -> None:
     """Where nothing is left behind."""
 
 
-class Head(Protocol):
-    """The connection to the head, as the desk sees it."""
-
-    @property
-    def away_since(self) -> float | None:
-        """Unix seconds since when there is no connection; None while there is one."""
-
-    def post(self, frame: Frame) -> None:
-        """Send it if there is a connection. `Desk.frames` is sent on every new one, so nothing is lost."""
-
-
 class OwnLook(JobsLook, Protocol):
     """Slurm as the agent asks it by itself."""
 
@@ -106,7 +122,6 @@ class Desk:
         signs: Signs = no_signs,
         make_room: Room = no_room,
         own_look_every_s: float = OWN_LOOK_EVERY_S,
-        tell_every_s: float = TELL_EVERY_S,
     ) -> None:
         self._node = node
         self._clock = clock
@@ -114,7 +129,7 @@ class Desk:
         self._opted = opted
         self._own_look = own_look
         self._owners = Owners(node, opted, own_look)
-        self._news = OptedNews(opted, self._tell_opted, tell_every_s)
+        self._news = OptedNews(opted, self._tell_opted, TELL_EVERY_S)
         self._hold_head_absent_s = hold_head_absent_s
         self._trusted = trusted
         self._briefing = briefing

@@ -24,8 +24,8 @@ from steward.adapters.wire.elastic_messages import (
     elastic_word_of,
 )
 from steward.adapters.wire.frames import Frame
-from steward.agent.desk import Head
 from steward.agent.elastic_line import ElasticLine, read_runs, write_runs
+from steward.agent.link import Head
 from steward.model.ask import OptedIn
 from steward.model.elastic import MAX_FAILED, Activity, ElasticSpec, ElasticWord, FailedSubmit, replica_comment
 from steward.model.ids import JobId, NodeName

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters import proc
+from steward.adapters.files import read_json, write_json
 from steward.adapters.node.elastic_start import Place, peer_uid
 from steward.adapters.offload import Threads
-from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.codec import text, whole
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.messages import opted_of, opted_record, record_of

@@ -10,12 +10,12 @@ not have its folder before its owner has. An agent before this one named it by t
 import logging
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
 
+from steward.adapters.files import make_own, remove_tree
 from steward.adapters.node.job_look import owner_of
-from steward.adapters.own_folder import make_own, remove_tree
 from steward.model.ids import JobId
 
 log = logging.getLogger(__name__)
@@ -73,11 +73,6 @@ class JobFolders:
                 log.warning("the folder of a job stays job=%d why=%r", job, str(error))
         if all(one != job for one, uid, _ in self._names() if uid is None):
             self._old.discard(job)
-
-    def keep_only(self, jobs: Collection[JobId]) -> None:
-        """Remove those of all other jobs."""
-        for job in self.all() - frozenset(jobs):
-            self.remove(job)
 
     def all(self) -> frozenset[JobId]:
         """Jobs that have a folder here."""

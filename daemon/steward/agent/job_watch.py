@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
-from steward.adapters.node.job_activity import Used
 from steward.adapters.node.job_look import Look, Stamp, Told
+from steward.adapters.node.job_processes import Used
 from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_JOBS, progress_frame
+from steward.agent.link import Outbox
 from steward.agent.opted import OptedBook
-from steward.agent.together import together
+from steward.agent.tasks import together
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress
@@ -110,10 +111,6 @@ class Activity:
         self._quiet = {job: since for job, since in self._quiet.items() if job in here}
 
 
-class Head(Protocol):
-    def post(self, frame: Frame) -> None: ...
-
-
 class Eyes(Protocol):
     """All may block for a while; they are called in a thread."""
 
@@ -149,7 +146,14 @@ class JobWatch:
     """Watches the jobs of the book that have told something, or that have processes here."""
 
     def __init__(
-        self, *, node: NodeName, opted: OptedBook, eyes: Eyes, head: Head, clock: Clock, threads: Callable[[], Threads]
+        self,
+        *,
+        node: NodeName,
+        opted: OptedBook,
+        eyes: Eyes,
+        head: Outbox,
+        clock: Clock,
+        threads: Callable[[], Threads],
     ) -> None:
         self._node, self._opted, self._eyes, self._head, self._clock = node, opted, eyes, head, clock
         self._threads = {name: threads() for name in ("told", "used")}

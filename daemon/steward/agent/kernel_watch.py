@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from steward.adapters.files import read_json, write_json
 from steward.adapters.node.kmsg import Batch, KernelLog, Line, open_log
 from steward.adapters.node.mender import same_gpu
-from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.messages import finding_of, finding_record
-from steward.agent.debounced import Debounced
+from steward.agent.tasks import Debounced
 from steward.checks.check import Verdict, said_of
 from steward.checks.kernel_events import Kept, related, remember
 from steward.checks.kernel_log import FAMILY, judge, with_limits

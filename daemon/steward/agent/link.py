@@ -8,7 +8,7 @@ from typing import Protocol
 
 from steward.adapters.wire.frames import BEAT, Channel, Frame, Gone, Malformed
 from steward.adapters.wire.handshake import Terms, until_beat
-from steward.agent.together import together
+from steward.agent.tasks import together
 from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
@@ -31,6 +31,21 @@ class Listener(Protocol):
 
     def hear(self, frame: Frame) -> None:
         """A frame that is no beat. Raises Malformed: then the connection is closed."""
+
+
+class Outbox(Protocol):
+    """Who takes frames for the head."""
+
+    def post(self, frame: Frame) -> None:
+        """Send it if there is a connection. What every new connection begins with is sent then, so nothing is lost."""
+
+
+class Head(Outbox, Protocol):
+    """The connection to the head, as others see it."""
+
+    @property
+    def away_since(self) -> float | None:
+        """Unix seconds since when there is no connection; None while there is one."""
 
 
 class Link:

@@ -5,14 +5,14 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from steward.adapters.node import as_user, job_activity, job_look
-from steward.adapters.node.job_activity import Used
+from steward.adapters.node import as_user, job_look, job_processes
 from steward.adapters.node.job_look import Look, Stamp
+from steward.adapters.node.job_processes import Used
 from steward.adapters.node.jobs_here import Base, JobsHere
 from steward.adapters.offload import PerUser, Threads
-from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.order_messages import LookOrder, looked_frame
 from steward.agent.job_folder import PROGRESS, JobFolders
+from steward.agent.link import Outbox
 from steward.agent.opted import OptedBook, Output
 from steward.checks.job_log import signs_in
 from steward.model.ask import OptedIn
@@ -22,6 +22,8 @@ from steward.model.probe import QueryGpus, Raw
 from steward.model.witness import Address, WitnessSeen
 from steward.ports import PortError
 
+log = logging.getLogger(__name__)
+
 # On the head's order: look whether another node's slurmd answers, and tell. The head alone may be cut off from it.
 
 AT_ONCE = 16
@@ -29,12 +31,8 @@ AT_ONCE = 16
 _PEER_S = 10.0
 
 
-class Head(Protocol):
-    def post(self, frame: Frame) -> None: ...
-
-
 class PeerLook:
-    def __init__(self, look: Callable[[Address], WitnessSeen | None], *, head: Head, threads: Threads) -> None:
+    def __init__(self, look: Callable[[Address], WitnessSeen | None], *, head: Outbox, threads: Threads) -> None:
         """`look` blocks for some seconds."""
         self._look, self._head, self._threads = look, head, threads
         self._tasks: dict[NodeName, asyncio.Task[None]] = {}
@@ -103,7 +101,7 @@ class JobEyes:
         return as_user.newest(path, uid)
 
     def used(self, users: Mapping[JobId, int]) -> Used:
-        return job_activity.used(users)
+        return job_processes.used(users)
 
     def gpus_busy(self) -> bool | None:
         raw = self._look(QueryGpus())
@@ -115,7 +113,6 @@ class JobEyes:
 
 # Signs at the end of a job's output: read with its user's rights, in children that are killed when slow.
 
-log = logging.getLogger(__name__)
 
 MAX_BYTES = 64 << 10
 _READ_S = 0.5

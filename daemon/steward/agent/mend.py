@@ -1,7 +1,11 @@
-"""On the head's order: carry out a light repair, once per token and boot, and tell the head how it ended.
+"""On the head's order: carry out a light repair, once per token and boot, and tell the head how it ended. Without it:
+restart munged.
 
 What was begun is written down before it is done: an agent that is killed meanwhile never does it a second time, but
 tells that it does not know how it ended, and the head goes up a rung.
+
+Where munged does not answer, the agent can prove nothing that it says: its connection ends and nobody can order a
+restart. So the agent restarts munged by itself, as seldom as the head would.
 """
 
 import asyncio
@@ -11,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from steward.adapters.files import read_json, write_json
 from steward.adapters.offload import Threads
-from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.order_messages import MendOrder, mended_frame, mended_of
+from steward.agent.link import Outbox
 from steward.model.health import Advice, Incarnation
 from steward.model.mend import MendReport
-from steward.ports import Clock, PortError
+from steward.ports import Clock, MungePort, PortError, Retryable
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +38,6 @@ class Mender(Protocol):
 
     def reset(self, gpu: str) -> tuple[str, ...]:
         """Blocks; the names of the GPU. Raises PortError."""
-
-
-class Head(Protocol):
-    def post(self, frame: Frame) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ class Mending:
         path: Path,
         *,
         incarnation: Incarnation,
-        head: Head,
+        head: Outbox,
         mender: Mender,
         after: AfterMend,
         threads: Threads,
@@ -158,3 +159,91 @@ class Mending:
         except Malformed as error:
             log.warning("mend state dropped why=%r", str(error))
             return None
+
+
+UNIT = "munge.service"
+LOOKS = 3
+BETWEEN_S = 2.0
+"""A restart or an upgrade of munge is no fault: it must not answer so many times, this far apart."""
+PER_HOUR = 2
+_HOUR_S = 3600.0
+_ASK_S = 10.0
+Restart = Callable[[str], Awaitable[str]]
+"""Restarts a unit; why it could not, or nothing."""
+
+
+class MungeCare:
+    """`path` keeps when munged was restarted."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        munge: MungePort,
+        threads: Threads,
+        clock: Clock,
+        between_s: float = BETWEEN_S,
+    ) -> None:
+        self._path, self._munge = path, munge
+        self._threads, self._clock, self._between_s = threads, clock, between_s
+        self._loop = asyncio.get_running_loop()
+        self._bell = asyncio.Event()
+        self._is_given_up = False
+
+    def no_answer(self, why: str) -> None:
+        """Munged did not answer somebody; from any thread."""
+        self._loop.call_soon_threadsafe(self._bell.set)
+
+    async def run(self, restart: Restart) -> None:
+        """Until cancelled."""
+        while True:
+            await self._bell.wait()
+            self._bell.clear()
+            await self.turn(restart)
+
+    async def turn(self, restart: Restart) -> None:
+        """See whether it is dead, and mend it then."""
+        if why := await self._why_dead():
+            await self._mend(why, restart)
+        else:
+            self._is_given_up = False
+
+    async def _why_dead(self) -> str:
+        """Why it does not answer, now and some seconds on; empty when it does."""
+        for look in range(LOOKS):
+            if look:
+                await asyncio.sleep(self._between_s)
+            try:
+                await self._threads.call(lambda: self._munge.encode(b""), name="munge care", timeout_s=_ASK_S)
+            except Retryable as error:
+                why = str(error)
+            except PortError:
+                return ""  # it answers, if only with a refusal
+            else:
+                return ""
+        return why
+
+    async def _mend(self, why: str, restart: Restart) -> None:
+        done = self._restarts()
+        if len(done) >= PER_HOUR:
+            if not self._is_given_up:
+                log.error(
+                    "munge dead why=%r restarts=%d: restart no more within the hour: look at munged", why, len(done)
+                )
+            self._is_given_up = True
+            return
+        log.warning("munge dead why=%r restart=%d of %d in an hour", why, len(done) + 1, PER_HOUR)
+        try:
+            write_json(self._path, [*done, self._clock.now()])
+        except PortError as error:
+            log.error("munge not restarted why=%r", str(error))
+            return
+        failure = await restart(UNIT)
+        log.warning("munge restart ended why=%r", failure or "done")
+
+    def _restarts(self) -> list[float]:
+        """When it was restarted within the last hour."""
+        kept: Any = read_json(self._path)
+        now = self._clock.now()
+        times = kept if isinstance(kept, list) else []
+        return [at for at in times if isinstance(at, int | float) and now - _HOUR_S < at <= now]

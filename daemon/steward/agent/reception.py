@@ -5,17 +5,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from steward.adapters.whole_file import read_json, write_json
-from steward.adapters.wire.deep_line import DeepLine
-from steward.adapters.wire.deep_messages import deep_frame, deep_of
+from steward.adapters.files import read_json, write_json
+from steward.adapters.wire.deep_messages import DeepLine, deep_frame, deep_of
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.shimline import OK, Request
 from steward.adapters.wire.verdict_line import FINE, UNKNOWN, VerdictLine, bad_line
-from steward.agent.desk import Desk, Head
+from steward.agent.desk import Desk
+from steward.agent.link import Head
 from steward.model.deep import MAX_MEASURES, DeepReport, Measure
 from steward.model.health import Finding, Incarnation, Outcome, Scope
 from steward.model.ids import NodeName
 from steward.ports import Clock, PortError
+
+log = logging.getLogger(__name__)
 
 # Where the runner of a deep check tells what it measured; kept until the boot ends, and told to every new head.
 
@@ -91,7 +93,6 @@ def _read(path: Path, boot: str, node: NodeName) -> Iterator[DeepReport]:
 
 # The verdict on this node for Slurm's hooks: the worst finding that stands now, at once and without a look.
 
-log = logging.getLogger(__name__)
 
 _DRAIN = "drain"
 

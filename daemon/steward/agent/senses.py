@@ -11,7 +11,7 @@ from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.messages import report_frame
 from steward.agent.catalogue import SiteChecks
-from steward.agent.together import together
+from steward.agent.tasks import together
 from steward.agent.track import Track, loop_now
 from steward.checks.check import Check
 from steward.model.health import Finding, Outcome

@@ -14,7 +14,8 @@ from typing import Protocol, TypeVar
 from steward.adapters.node.setup_dir import Here, SetupDir, SetupJob, last_run, prune
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.setup_messages import CHUNK, LogChunk, SetUpOrder, SetUpParts, setup_frame, setup_log_frame
+from steward.adapters.wire.order_messages import CHUNK, LogChunk, SetUpOrder, SetUpParts, setup_frame, setup_log_frame
+from steward.agent.link import Head
 from steward.model.setup import SetupReport, SetupState
 from steward.ports import Clock, PortError
 
@@ -30,13 +31,6 @@ _CHUNKS_AT_ONCE = 8
 _SENT_AGAIN = 8 * CHUNK
 """Bytes of the log that are sent again on a new connection: the old one may have lost them."""
 CUT_OFF = "interrupted: the runner was killed or the machine stopped"
-
-
-class Head(Protocol):
-    @property
-    def away_since(self) -> float | None: ...
-
-    def post(self, frame: Frame) -> None: ...
 
 
 class Start(Protocol):

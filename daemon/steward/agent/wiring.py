@@ -25,26 +25,21 @@ from steward.adapters.witness import PortWitness
 from steward.agent.agent import Agent
 from steward.agent.briefing import Briefing, Past
 from steward.agent.catalogue import SiteCatalogue, built_in
-from steward.agent.check_memory import CheckMemory
 from steward.agent.config import AgentConfig
-from steward.agent.desk import Desk, Room
+from steward.agent.desk import Desk, Exits, Room
 from steward.agent.elastic import Elastic
-from steward.agent.exits import Exits
 from steward.agent.job_folder import JobFolders
+from steward.agent.job_orders import LettingGo, Stacks
 from steward.agent.job_watch import JobWatch
 from steward.agent.kernel_watch import KernelWatch
-from steward.agent.let_go import LettingGo
 from steward.agent.link import Link
 from steward.agent.looks import JobEyes, JobLogs, PeerLook, SlurmLook
-from steward.agent.mend import AfterMend, Mending
-from steward.agent.munge_care import MungeCare
-from steward.agent.opted import OptedBook
-from steward.agent.owners import keep_tidy
+from steward.agent.mend import AfterMend, Mending, MungeCare
+from steward.agent.opted import OptedBook, keep_tidy
 from steward.agent.reception import DeepDesk, Reception, VerdictDesk
 from steward.agent.senses import Senses
 from steward.agent.setup import Setups
-from steward.agent.stacks import Stacks
-from steward.agent.track import Track
+from steward.agent.track import CheckMemory, Track
 from steward.checks.check import Check, Facts
 from steward.checks.known import mode_of
 from steward.checks.samples import Rule

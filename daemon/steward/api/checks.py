@@ -14,7 +14,7 @@ from steward.model.observed import AgentView
 from steward.model.order import CheckDeep, Refusal, RefusalKind
 from steward.model.setting_types import expand_nodes
 from steward.policy.node.lemons import Lemon, arithmetic, lemons
-from steward.views.check_results import CheckResults, check_results
+from steward.views.explain_health import CheckResults, check_results
 from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]

@@ -1,23 +1,30 @@
-"""The pages that explain a node, a job or an instance group, each with the last events about it."""
+"""The pages that explain a node, a job or an instance group, each with the last events about it; and elastic runs,
+with what people ask of one."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from steward.api.admission import path_of
 from steward.api.auth import Gatekeeper
-from steward.api.hosts import path_of
 from steward.api.shapes import event_shape
 from steward.api.source import Source
 from steward.api.turns import Turns
+from steward.model.elastic import ElasticRun, SizeChange
+from steward.model.elastic_policy import ElasticPolicy
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.observed import Observed
+from steward.model.order import ChangeRun, Refusal, RefusalKind
 from steward.model.text import printable
+from steward.policy.elastic.picture import picture, stretches_of
 from steward.views.explain import explain_job, explain_node
-from steward.views.explain_group import explain_group
+from steward.views.explain_group import explain_group, run_lines
 from steward.workflows.snapshot import Snapshot
 
 _JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?")
@@ -96,3 +103,82 @@ def job_number(word: str, seen: Observed) -> JobId | None:
         return JobId(int(number))
     task = (JobId(int(number)), int(index))
     return next((job.id for job in seen.jobs.values() if (job.array_job_id, job.array_task) == task), None)
+
+
+Json = dict[str, Any]
+_PAUSED = {"true": True, "false": False, "": None}
+
+
+def runs_view(snapshot: Snapshot, site: ElasticPolicy) -> list[Json]:
+    """All remembered runs, open ones first, then the newest."""
+    runs = sorted(snapshot.memory.elastic.values(), key=lambda run: (not run.is_open, -run.begun, run.id))
+    return [_run_view(run, site, snapshot.at) for run in runs]
+
+
+def run_report(snapshot: Snapshot, run: ElasticRun) -> Json:
+    """The run's size and throughput over time: every change, and a picture as lines of text."""
+    words = (word for agent in snapshot.seen.agents.values() for word in agent.elastic if word.run == run.id)
+    consumed = next((word.consumed for word in words if word.consumed is not None), run.consumed)
+    stretches = stretches_of(run, snapshot.at, consumed)
+    return {
+        "base": run.base,
+        "changes": run.changes,
+        "node_hours_beyond_base": _beyond_s(run, snapshot.at) / 3600.0,
+        "events": [_event_view(one) for one in run.events],
+        "stretches": [
+            {"began": one.began, "ended": one.ended, "nodes": one.nodes, "samples_per_s": one.rate}
+            for one in stretches
+            if one.ended > one.began
+        ],
+        "picture": picture(stretches),
+    }
+
+
+def change_run(who: str, said: Mapping[str, str]) -> ChangeRun:
+    """The order of a body such as `{"run": "7", "size": "4"}`. Raises Refusal for what is no number."""
+    run, size, paused = said.get("run", ""), said.get("size", ""), said.get("paused", "")
+    if not _is_number(run) or (size and not _is_number(size)) or paused not in _PAUSED:
+        raise Refusal(RefusalKind.VALIDATION, "run and size are whole numbers, paused is true or false")
+    return ChangeRun(who=who, run=int(run), size=int(size) if size else None, paused=_PAUSED[paused])
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) <= 10
+
+
+def _run_view(run: ElasticRun, site: ElasticPolicy, now: float) -> Json:
+    return {
+        "run": run.id,
+        "spec": run.spec,
+        "base": run.base,
+        "size": len(run.members),
+        "phase": run.phase.value,
+        "since": run.entered,
+        "nodes": sorted(run.members),
+        "replicas": [{"job": one.job, "nodes": one.nodes} for one in run.replicas],
+        "wish": run.wish,
+        "paused": run.paused,
+        "generation": run.generation,
+        "changes": run.changes,
+        "node_hours_beyond_base": _beyond_s(run, now) / 3600.0,
+        "events": [_event_view(one) for one in run.events],
+        "lines": run_lines(run, site, now),
+    }
+
+
+def _beyond_s(run: ElasticRun, now: float) -> float:
+    """Node-seconds that it had beyond its base."""
+    return run.node_seconds + max(len(run.members) - run.base, 0) * max(now - run.counted, 0.0)
+
+
+def _event_view(one: SizeChange) -> Json:
+    return {
+        "at": one.at,
+        "before": one.before,
+        "after": one.after,
+        "cause": one.cause.value,
+        "why": one.why,
+        "done": one.done,
+        "saved_s": one.saved_s,
+        "up_s": one.up_s,
+    }

@@ -19,7 +19,7 @@ from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import Observed
 from steward.policy.draft import Draft
-from steward.views.check_results import check_results
+from steward.views.explain_health import check_results
 from steward.views.node_verdict import Word, node_verdicts
 from steward.workflows.snapshot import Snapshot
 

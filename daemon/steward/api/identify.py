@@ -2,7 +2,7 @@
 
 AWS Signature Version 4 the other way round: is this request what the holder of that key signed? botocore makes the
 canonical request and the signature; what is signed, when and for whom is judged here. A signed read can be sent again
-while its time is within the bound, as with AWS; a change cannot (see `limits.Replays`).
+while its time is within the bound, as with AWS; a change cannot (see `admission.Replays`).
 """
 
 import hashlib

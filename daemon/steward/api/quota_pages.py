@@ -11,9 +11,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from steward.api.admission import path_of, read_body
 from steward.api.auth import Gatekeeper
-from steward.api.body import read_body
-from steward.api.hosts import path_of
 from steward.api.json11.errors import ApiError
 from steward.api.operations.quota_wish import config_shape, quota_wish, scheduler_shape, scheduler_wish
 from steward.api.quota_changes import capacity_of, changes, warnings

@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from steward.api.elastic_pages import run_report
+from steward.api.explain_pages import run_report
 from steward.api.shapes import shape
 from steward.api.source import Source
 from steward.api.turns import Turns
-from steward.api.user_names import user_name
+from steward.api.views import user_name
 from steward.model.case import Case
 from steward.model.ids import JobId
 from steward.model.ledger import Run, Sums

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from steward.api.admission import OwnHosts, own_names, path_of, read_body, words_of
 from steward.api.auth import Gatekeeper, Refused
-from steward.api.body import read_body, words_of
 from steward.api.checks import (
     breakers_view,
     check_deep,
@@ -25,10 +25,8 @@ from steward.api.checks import (
     node_checks_view,
     trials_view,
 )
-from steward.api.elastic_pages import change_run, runs_view
 from steward.api.events import EventChoice, channels_view, choose_events, test_channels
-from steward.api.explain_pages import explain_routes, job_number
-from steward.api.hosts import OwnHosts, own_names, path_of
+from steward.api.explain_pages import change_run, explain_routes, job_number, runs_view
 from steward.api.late import Endpoint
 from steward.api.page import page_routes
 from steward.api.quota_pages import quota_routes

@@ -8,7 +8,7 @@ from typing import Any
 from steward.model.access import PRIVATE
 from steward.model.action import Action
 from steward.model.events import Event
-from steward.workflows.subject import kind_of
+from steward.workflows.journal import kind_of
 
 _SHOWN: dict[type, tuple[str, ...] | None] = {}
 """The shown fields of a type, worked out once; None: no dataclass."""

@@ -13,11 +13,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from steward.api.admission import Limits, OwnHosts, path_of
 from steward.api.auth import Gatekeeper, Unproved
 from steward.api.explain_pages import explained_job, job_of, unknown_job
-from steward.api.hosts import OwnHosts, path_of
 from steward.api.json11.errors import ApiError
-from steward.api.limits import Limits
 from steward.api.report_pages import history_page, report_page
 from steward.api.server import ERRORS
 from steward.api.source import Source

@@ -1,12 +1,13 @@
-"""`steward check`: deep checks of nodes that no job uses, and which checks of the site may take nodes out."""
+"""`steward check`: deep checks of nodes that no job uses, and which checks of the site may take nodes out. `steward
+checks`: every check, how it is set, and what it says now."""
 
 from typing import Any
 
 import click
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
 
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
-from steward.cli.progress import Sight, follow
+from steward.cli.capacity import Sight, follow
+from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, print_done, table, when
 from steward.client import Client, HeadError
 from steward.model.deep import DeepKind, DeepResult
@@ -21,16 +22,14 @@ _KINDS = click.Choice([kind.value for kind in DeepKind])
 @click.argument("nodes", nargs=-1, required=True, metavar="NODES...")
 @click.option("--kind", "kinds", multiple=True, type=_KINDS, help="Only this kind of deep check; may be repeated.")
 @click.option("--wait", is_flag=True, help="Show progress until it is over; exit status 1 when a node failed.")
-@JSON
-@click.pass_obj
-@one_line_errors
-def deep(context: Context, nodes: tuple[str, ...], kinds: tuple[str, ...], wait: bool, as_json: bool) -> None:
+@with_json
+def deep(context: Context, nodes: tuple[str, ...], kinds: tuple[str, ...], wait: bool) -> None:
     """Load and measure NODES (n1 or n[1-8]) while no job uses them. Running jobs go on, waiting ones come first."""
     client = context.client()
     answer = client.check_deep(_folded(nodes), kinds)
     if wait:
-        _follow(client, answer["runs"], as_json=wants_json(context, as_json))
-    if wants_json(context, as_json):
+        _follow(client, answer["runs"], as_json=context.as_json)
+    if context.as_json:
         print_json([one for one in client.deeps() if _is_of(one, answer["runs"])] if wait else answer)
     elif not wait:
         line(f"Asked for deep check {', '.join(answer['runs'])}: `steward check show ID` shows how far it is.")
@@ -39,13 +38,11 @@ def deep(context: Context, nodes: tuple[str, ...], kinds: tuple[str, ...], wait:
 
 
 @click.command("list")
-@JSON
-@click.pass_obj
-@one_line_errors
-def list_(context: Context, as_json: bool) -> None:
+@with_json
+def list_(context: Context) -> None:
     """Deep checks that run now, and recent ones."""
     found = context.client().deeps()
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     rows = [
@@ -58,13 +55,11 @@ def list_(context: Context, as_json: bool) -> None:
 
 @click.command()
 @click.argument("id")
-@JSON
-@click.pass_obj
-@one_line_errors
-def show(context: Context, id: str, as_json: bool) -> None:
+@with_json
+def show(context: Context, id: str) -> None:
     """One deep check: results, evidence and all measures."""
     found = context.client().deep(id)
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     line(f"deep check {found['id']} ({', '.join(found['kinds'])}): {found['state']}, {found['cause']}, {found['who']}")
@@ -130,13 +125,11 @@ def check() -> None:
 
 
 @check.command()
-@JSON
-@click.pass_obj
-@one_line_errors
-def trials(context: Context, as_json: bool) -> None:
+@with_json
+def trials(context: Context) -> None:
     """The site's checks on trial. Each version: on trial (it only reports), armed or refused, and why."""
     found = context.client().trials()
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     rows = [(one["check"], one["version"][:12], one["state"], when(one["since"]), one["text"]) for one in found]
@@ -145,28 +138,112 @@ def trials(context: Context, as_json: bool) -> None:
 
 @check.command()
 @click.argument("name", metavar="CHECK")
-@JSON
-@click.pass_obj
-@one_line_errors
-def arm(context: Context, name: str, as_json: bool) -> None:
+@with_json
+def arm(context: Context, name: str) -> None:
     """Let CHECK take nodes out now, whatever its trial says."""
-    _arm(context, name, as_json, armed=True)
+    _arm(context, name, armed=True)
 
 
 @check.command()
 @click.argument("name", metavar="CHECK")
-@JSON
-@click.pass_obj
-@one_line_errors
-def disarm(context: Context, name: str, as_json: bool) -> None:
+@with_json
+def disarm(context: Context, name: str) -> None:
     """Let CHECK only report, until it is armed or changed."""
-    _arm(context, name, as_json, armed=False)
+    _arm(context, name, armed=False)
 
 
-def _arm(context: Context, name: str, as_json: bool, *, armed: bool) -> None:
+def _arm(context: Context, name: str, *, armed: bool) -> None:
     answer = context.client().arm_check(name, armed=armed)
-    print_done(context, as_json, answer, f"{name} may take nodes out." if armed else f"{name} only reports.")
+    print_done(context, answer, f"{name} may take nodes out." if armed else f"{name} only reports.")
 
 
 for command in (deep, list_, show):
     check.add_command(command)
+
+
+_LIST_COLUMNS = ("CHECK", "MODE", "EVERY", "COST", "SOURCE", "RESULT", "LIMITS", "DETECTS")
+_ON_NODE = ("CHECK", "RESULT", "SINCE", "MODE", "EVERY", "TEXT", "LIMITS")
+_OUTCOMES = ("passed", "failed", "unknown", "skipped")
+_DEFAULT = "default"
+
+
+@click.command()
+@click.argument("node", required=False, default="")
+@click.option("--failing", is_flag=True, help="Only checks that fail, or whose result is unknown, on some node.")
+@with_json
+def checks(context: Context, node: str, failing: bool) -> None:
+    """Every health check, its mode, limits and results. Also what each detects, where mode and limits were set, and its
+    cost; results over the cluster, or on NODE."""
+    found = context.client().checks(node)
+    if failing:
+        found = [one for one in found if _is_wrong(one)]
+    if context.as_json:
+        print_json(found)
+    elif node:
+        table(_ON_NODE, [_row_on_node(one) for one in found], empty=f"No check fails on {node}.")
+    else:
+        table(_LIST_COLUMNS, [_row(one) for one in found], empty="No check fails on any node.")
+
+
+def _is_wrong(check: Json) -> bool:
+    if "outcome" in check:
+        return check["outcome"] in ("failed", "unknown")
+    return bool(check["failed"] or check["unknown"])
+
+
+def _row(check: Json) -> tuple[str, ...]:
+    return (
+        check["id"],
+        _set_by(check["mode"], check["mode_by"]),
+        _period(check["every_s"]),
+        f"{check['cost_ms']:g} ms" if check["cost_ms"] else "",
+        check["source"],
+        _result(check),
+        _limits(check),
+        check["title"],
+    )
+
+
+def _row_on_node(check: Json) -> tuple[str, ...]:
+    severity = f" ({check['severity']})" if check["severity"] else ""
+    return (
+        check["id"],
+        f"{check['outcome'] or ''}{severity}",
+        when(check["at"]),
+        _set_by(check["mode"], check["mode_by"]),
+        _period(check["every_s"]),
+        check["text"],
+        _limits(check),
+    )
+
+
+def _result(check: Json) -> str:
+    """`58 passed, 2 failed (n[3,7])`."""
+    where = {"failed": check["failing"], "unknown": check["unknown_on"]}
+    counts = [(word, check[word]) for word in _OUTCOMES if check[word]]
+    return ", ".join(f"{count} {word}{_names(where.get(word, []))}" for word, count in counts)
+
+
+def _names(found: list[Json]) -> str:
+    if not found:
+        return ""
+    names = NodeSet(resolver=RESOLVER_NOGROUP)
+    for one in found:
+        names.add(one["node"])
+    return f" ({names})"
+
+
+def _limits(check: Json) -> str:
+    return ", ".join(_set_by(f"{one['name']} {one['value']:g}", one["by"]) for one in check["numbers"])
+
+
+def _set_by(text: str, by: str) -> str:
+    return text if by == _DEFAULT else f"{text} {by}"
+
+
+def _period(seconds: float) -> str:
+    if not seconds:
+        return "at once"
+    if seconds % 3600 == 0:
+        return f"{seconds / 3600:g} h"
+    return f"{seconds:g} s"

@@ -11,10 +11,9 @@ from typing import Any
 
 import click
 
-from steward.cli.capacity import find_cluster, need_cluster, specification
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.capacity import Sight, find_cluster, follow, need_cluster, specification
+from steward.cli.context import Context, print_json, with_json
 from steward.cli.group import COLUMNS, NO_WAIT, YES, follow_groups, row
-from steward.cli.progress import Sight, follow
 from steward.cli.show import line
 from steward.client import Client, Json
 
@@ -131,14 +130,12 @@ def cluster() -> None:
 @click.option("--dry-run", is_flag=True, help="Show the difference and change nothing.")
 @YES
 @NO_WAIT
-@JSON
-@click.pass_obj
-@one_line_errors
-def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, no_wait: bool, as_json: bool) -> None:
+@with_json
+def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, no_wait: bool) -> None:
     """Make the cluster what FILE says. JSON, as for `aws sagemaker create-cluster --cli-input-json`."""
     client, wanted = context.client(), _read(file)
     found = _difference(client, wanted, prune=prune)
-    quiet = wants_json(context, as_json)
+    quiet = context.as_json
     for text in () if quiet else found.lines or ("No change.",):
         line(text, _STYLES.get(text[:1], ""))
     if found.is_empty or dry_run:
@@ -155,17 +152,15 @@ def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, n
 @cluster.command()
 @YES
 @NO_WAIT
-@JSON
-@click.pass_obj
-@one_line_errors
-def delete(context: Context, yes: bool, no_wait: bool, as_json: bool) -> None:
+@with_json
+def delete(context: Context, yes: bool, no_wait: bool) -> None:
     """Delete the cluster: every machine of every group ends."""
     client = context.client()
     name = need_cluster(client)["ClusterName"]
     if not yes:
         click.confirm(f"Delete cluster {name} with all of its machines; jobs on them end?", abort=True)
     answer = client.operate("DeleteCluster", {"ClusterName": name})
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(answer)
     elif no_wait:
         line("Accepted; `steward group list` shows how far it is.")

@@ -1,4 +1,5 @@
-"""`steward config`: is the file right, what is in force, an old file in today's words, and the page about it."""
+"""`steward config`: is the file right, what is in force, an old file in today's words, and the page about it.
+`steward init`: a first settings file, made from what Slurm says."""
 
 import json
 import os
@@ -7,13 +8,16 @@ from pathlib import Path
 
 import click
 
+from steward.adapters.files import write_whole
 from steward.adapters.settings_file import load, migrated, rewrite
 from steward.adapters.settings_path import settings_path
-from steward.adapters.slurm.survey import survey
+from steward.adapters.slurm.config import survey
+from steward.cli.context import one_line_errors
+from steward.cli.show import line
 from steward.model.port_error import PortError
-from steward.model.settings import Settings, SettingsError
+from steward.model.settings import Settings, SettingsError, parse
 from steward.model.settings.doc import settings_page
-from steward.workflows.site_settings import logins_of, misfits
+from steward.workflows.site_settings import draft, logins_of, misfits
 
 _FILE = click.option(
     "--config",
@@ -71,8 +75,8 @@ def migrate(file: Path | None, dry_run: bool, other: Path | None) -> None:
         kept = rewrite(file, os.environ, new.text) if new.lines and not dry_run else None
     except (SettingsError, OSError) as error:
         raise click.ClickException(f"{error}\nNothing was changed.") from error
-    for line in new.lines:
-        click.echo(f"{where}: {line}")
+    for change in new.lines:
+        click.echo(f"{where}: {change}")
     click.echo(f"{where}: {_outcome(new.lines, kept)}")
 
 
@@ -97,3 +101,50 @@ def _read(file: Path | None) -> Settings:
         return load(file, os.environ)
     except SettingsError as error:
         raise click.ClickException(str(error)) from error
+
+
+_DEFAULT_CONF = "/etc/slurm/slurm.conf"
+_ASK_S = 10.0
+
+
+@click.command()
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    default=lambda: click.get_current_context().find_root().params.get("file"),
+    help="File to write (else STEWARD_CONFIG, else /etc/steward/steward.toml).",
+)
+@click.option("--provider", type=click.Choice(["static", "power", "none"]), default=None, help="What repairs machines.")
+@click.option("--act", is_flag=True, help="Repair nodes from the start; without it Steward only reports.")
+@click.option("--login-hosts", is_flag=True, help="Let users ask for their jobs from other hosts (TCP 6862).")
+@click.option("--force", is_flag=True, help="Replace a file that is there; the old one is kept as FILE.old.")
+@click.option("--print", "only_print", is_flag=True, help="Print the file instead of writing it.")
+@one_line_errors
+def init(file: Path | None, provider: str | None, act: bool, login_hosts: bool, force: bool, only_print: bool) -> None:
+    """Read Slurm and write a first settings file, with comments. Each guess is printed with its reason."""
+    where = settings_path(file, os.environ)
+    if where.exists() and not (force or only_print):
+        raise click.ClickException(f"{where} is there already: keep it, or replace it with --force")
+    conf = os.environ.get("SLURM_CONF", _DEFAULT_CONF)
+    made = draft(survey(Path(conf), _ASK_S), conf=conf, provider=provider or "", act=act, login_hosts=login_hosts)
+    parse(made.text, source=str(where), env={})  # what we write is what the daemons take
+    if only_print:
+        click.echo(made.text, nl=False)
+        return
+    _write(where, made.text)
+    line(f"{where} is written. Guessed:", "bold")
+    for guess in made.guesses:
+        line(f"  {guess}")
+    line("Read it, then: steward config check")
+
+
+def _write(where: Path, text: str) -> None:
+    try:
+        where.parent.mkdir(parents=True, exist_ok=True)
+        if where.exists():
+            where.replace(where.with_name(f"{where.name}.old"))
+        write_whole(where, text)
+        where.chmod(0o644)
+    except OSError as error:
+        raise click.ClickException(f"{where} cannot be written ({error}): run this as root") from error

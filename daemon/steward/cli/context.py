@@ -6,10 +6,10 @@ import re
 import socket
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 import click
 
@@ -19,6 +19,7 @@ from steward.client import Client, HeadError
 from steward.model.port_error import PortError
 
 P = ParamSpec("P")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +67,23 @@ def one_line_errors(command: Callable[P, None]) -> Callable[P, None]:
     return guarded
 
 
+def with_context(command: Callable[Concatenate[Context, P], None]) -> Callable[P, None]:
+    """Give a command its context, and make it show its error as one line."""
+    return click.pass_obj(one_line_errors(command))
+
+
+def with_json(command: Callable[..., None]) -> Callable[..., None]:
+    """The same, with an option `--json`: `steward --json nodes` and `steward nodes --json` are the same."""
+
+    @wraps(command)
+    def told(context: Context, /, *args: Any, as_json: bool, **kwargs: Any) -> None:
+        command(replace(context, as_json=as_json or context.as_json), *args, **kwargs)
+
+    return JSON(with_context(told))
+
+
 def print_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2))
-
-
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def wants_json(context: Context, as_json: bool) -> bool:

@@ -4,9 +4,8 @@ from collections.abc import Collection, Mapping
 
 import click
 
-from steward.cli.capacity import find_cluster, need_cluster, need_group, specification
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
-from steward.cli.progress import Sight, follow
+from steward.cli.capacity import Sight, find_cluster, follow, need_cluster, need_group, specification
+from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, table
 from steward.client import Client, Json
 
@@ -21,14 +20,12 @@ def group() -> None:
 
 
 @group.command("list")
-@JSON
-@click.pass_obj
-@one_line_errors
-def list_groups(context: Context, as_json: bool) -> None:
+@with_json
+def list_groups(context: Context) -> None:
     """Every group: wanted size, nodes in service, state."""
     cluster = find_cluster(context.client())
     groups = cluster["InstanceGroups"] if cluster else []
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(groups)
         return
     if cluster:
@@ -48,27 +45,23 @@ def list_groups(context: Context, as_json: bool) -> None:
     help="Keep the partition closed until this many are in service.",
 )
 @NO_WAIT
-@JSON
-@click.pass_obj
-@one_line_errors
-def scale(context: Context, name: str, count: int, minimum: int | None, no_wait: bool, as_json: bool) -> None:
+@with_json
+def scale(context: Context, name: str, count: int, minimum: int | None, no_wait: bool) -> None:
     """Change the size of a group. A smaller group gives up the nodes whose loss does the least harm."""
     client = context.client()
     cluster = need_cluster(client)
     changes = {"InstanceCount": count} | ({} if minimum is None else {"MinInstanceCount": minimum})
     entry = specification(need_group(cluster, name), **changes)
     answer = client.operate("UpdateCluster", {"ClusterName": cluster["ClusterName"], "InstanceGroups": [entry]})
-    finish(context, answer, {name: count}, as_json=as_json, no_wait=no_wait)
+    finish(context, answer, {name: count}, no_wait=no_wait)
 
 
 @group.command()
 @click.argument("name")
 @YES
 @NO_WAIT
-@JSON
-@click.pass_obj
-@one_line_errors
-def delete(context: Context, name: str, yes: bool, no_wait: bool, as_json: bool) -> None:
+@with_json
+def delete(context: Context, name: str, yes: bool, no_wait: bool) -> None:
     """Delete a group and end all of its machines."""
     client = context.client()
     cluster = need_cluster(client)
@@ -76,7 +69,7 @@ def delete(context: Context, name: str, yes: bool, no_wait: bool, as_json: bool)
     if not yes:
         click.confirm(f"Delete group {name} with {count} nodes in service; their jobs end?", abort=True)
     members = {"ClusterName": cluster["ClusterName"], "InstanceGroupsToDelete": [name]}
-    finish(context, client.operate("UpdateCluster", members), {}, [name], as_json=as_json, no_wait=no_wait)
+    finish(context, client.operate("UpdateCluster", members), {}, [name], no_wait=no_wait)
 
 
 def finish(
@@ -85,11 +78,10 @@ def finish(
     wanted: Mapping[str, int],
     gone: Collection[str] = (),
     *,
-    as_json: bool,
     no_wait: bool,
 ) -> None:
     """After a change was accepted: its answer, and the cluster at work until the groups are as wanted."""
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(answer)
     elif no_wait:
         line("Accepted; `steward group list` shows how far it is.")

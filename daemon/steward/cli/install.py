@@ -15,7 +15,7 @@ import click
 
 from steward.adapters.process import run
 from steward.adapters.settings_path import settings_path
-from steward.cli.context import Context, one_line_errors
+from steward.cli.context import Context, with_context
 from steward.cli.show import line
 from steward.client import Client, HeadError
 from steward.model.node_names import fold
@@ -70,8 +70,7 @@ def _reached(command: Callable[..., None]) -> Callable[..., None]:
     help="login: hosts where people submit.",
 )
 @_reached
-@click.pass_obj
-@one_line_errors
+@with_context
 def install(
     context: Context, hosts: tuple[str, ...], folder: Path, role: str, at_once: int, ssh: str, sudo: bool
 ) -> None:
@@ -100,8 +99,7 @@ def install(
 @click.option("--here", is_flag=True, help="This machine, too, after the hosts.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_reached
-@click.pass_obj
-@one_line_errors
+@with_context
 def uninstall(
     context: Context, hosts: tuple[str, ...], here: bool, yes: bool, at_once: int, ssh: str, sudo: bool
 ) -> None:

@@ -1,11 +1,14 @@
-"""`steward jobs`: the jobs that asked to be resumed, and what became of each try."""
+"""`steward jobs`: the jobs that asked to be resumed, and what became of each try. `steward elastic`: runs that grow
+into idle nodes and give them back."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
-from steward.cli.show import span, table, when
+from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json, with_context, with_json
+from steward.cli.show import line, span, table, when
+from steward.client import HeadError
 from steward.model.node_names import fold
 
 
@@ -55,13 +58,11 @@ def _last_decision(job: dict[str, Any]) -> str:
 
 @jobs.command()
 @click.argument("job", type=click.IntRange(min=1))
-@JSON
-@click.pass_obj
-@one_line_errors
-def history(context: Context, job: int, as_json: bool) -> None:
+@with_json
+def history(context: Context, job: int) -> None:
     """Every run of a job: where, how long, and how it ended. Also of a job that Slurm has forgotten."""
     found = context.client().job_history(job)
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     rows = [
@@ -85,3 +86,83 @@ def history(context: Context, job: int, as_json: bool) -> None:
 def _decided(run: dict[str, Any]) -> str:
     culprits = f" ({fold(run['culprits'])})" if run["culprits"] else ""
     return f"{run['decision']}: {run['why']}{culprits}" if run["decision"] else ""
+
+
+Json = dict[str, Any]
+_COLUMNS = ("RUN", "SIZE", "BASE", "SPEC", "PHASE", "REPLICAS", "CHANGES", "NODE-HOURS+")
+
+
+@click.group()
+def elastic() -> None:
+    """Elastic runs: their sizes; limit or pause their growth."""
+
+
+@elastic.command("list")
+@with_json
+def list_runs(context: Context) -> None:
+    """Every run, open ones first."""
+    found = context.client().runs()
+    if context.as_json:
+        print_json(found)
+        return
+    table(_COLUMNS, [_row(one) for one in found], empty="No elastic runs: `sbatch --elastic=8` starts one.")
+
+
+@elastic.command()
+@click.argument("run", type=click.IntRange(min=1))
+@with_json
+def show(context: Context, run: int) -> None:
+    """One run: its sizes over time, and what it waits for."""
+    found = next((one for one in context.client().runs() if one["run"] == run), None)
+    if found is None:
+        raise HeadError(f"there is no elastic run {run}: `steward elastic list` shows them")
+    if context.as_json:
+        print_json(found)
+        return
+    for text in found["lines"]:
+        line(text)
+    size_table(found["events"])
+
+
+def size_table(events: Sequence[Json]) -> None:
+    """Every change of size that is remembered, oldest first."""
+    rows = [
+        (when(one["at"]), f"{one['before']} -> {one['after']}", one["cause"], _seconds(one, "saved_s"), _took(one))
+        for one in events
+    ]
+    table(("AT", "NODES", "CAUSE", "SAVED", "FIRST-STEP"), rows, empty="Its size did not change yet.")
+
+
+@elastic.command()
+@click.argument("run", type=click.IntRange(min=1))
+@click.argument("nodes", type=click.IntRange(min=0), metavar="NODES")
+@with_context
+def resize(context: Context, run: int, nodes: int) -> None:
+    """Limit RUN to NODES nodes; 0: any of its sizes."""
+    context.client().change_run(run, {"size": str(nodes)})
+    line(f"Run {run}: {f'at most {nodes} nodes' if nodes else 'any of its sizes'}; see `steward elastic show {run}`.")
+
+
+@elastic.command()
+@click.argument("run", type=click.IntRange(min=1))
+@click.option("--off", is_flag=True, help="Let the run grow again.")
+@with_context
+def pause(context: Context, run: int, off: bool) -> None:
+    """Keep RUN from growing. Nodes that others need are still given back."""
+    context.client().change_run(run, {"paused": "false" if off else "true"})
+    line(f"Run {run} {'may grow again' if off else 'does not grow until `--off`'}.")
+
+
+def _row(one: Json) -> tuple[str, ...]:
+    jobs = ",".join(str(each["job"]) for each in one["replicas"] if each["job"]) or "-"
+    hours = f"{one['node_hours_beyond_base']:.2f}"
+    phase = f"{one['phase']}{' (paused)' if one['paused'] else ''}"
+    return (str(one["run"]), str(one["size"]), str(one["base"]), one["spec"], phase, jobs, str(one["changes"]), hours)
+
+
+def _seconds(one: Json, key: str) -> str:
+    return f"{one[key]:.1f} s" if one[key] is not None else "-"
+
+
+def _took(one: Json) -> str:
+    return f"{one['done'] - one['at']:.1f} s" if one["done"] is not None else "-"

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from steward.cli.context import JSON, Context, age, one_line_errors, print_json, wants_json
+from steward.cli.context import Context, age, print_json, with_json
 from steward.cli.show import ago, line, span, styled, table, when
 from steward.client import Client, HeadError, NotThere
 from steward.model.events import LEVELS, EventFilter
@@ -24,13 +24,11 @@ _GROUPS = ("GROUP", "ROLE", "STATUS", "CURRENT", "TARGET", "MIN", "PARTITION", "
 
 
 @click.command()
-@JSON
-@click.pass_obj
-@one_line_errors
-def status(context: Context, as_json: bool) -> None:
+@with_json
+def status(context: Context) -> None:
     """The cluster at a glance."""
     found = context.client().status()
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     agents = found["agents"]
@@ -93,13 +91,11 @@ def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 @click.command()
 @click.option("--wrong", is_flag=True, help="Only nodes that are not fine.")
-@JSON
-@click.pass_obj
-@one_line_errors
-def nodes(context: Context, wrong: bool, as_json: bool) -> None:
+@with_json
+def nodes(context: Context, wrong: bool) -> None:
     """Every node: verdict, evidence, and what comes next."""
     found = context.client().nodes()
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     if wrong:
@@ -131,14 +127,12 @@ def _agent_word(agent: dict[str, Any] | None) -> str:
 
 
 @click.command()
-@JSON
+@with_json
 @click.option("--all", "closed", is_flag=True, help="Show closed repairs, too.")
-@click.pass_obj
-@one_line_errors
-def cases(context: Context, as_json: bool, closed: bool) -> None:
+def cases(context: Context, closed: bool) -> None:
     """Repairs of nodes."""
     found = [case for case in context.client().cases() if closed or case["open"]]
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     rows = [
@@ -160,7 +154,7 @@ def cases(context: Context, as_json: bool, closed: bool) -> None:
 
 
 @click.command()
-@JSON
+@with_json
 @click.option("-f", "--follow", is_flag=True, help="Keep printing new events until interrupted.")
 @click.option(
     "-n", "--lines", type=click.IntRange(1, 5000), default=50, show_default=True, help="How many past events to show."
@@ -170,11 +164,8 @@ def cases(context: Context, as_json: bool, closed: bool) -> None:
 @click.option("--since", metavar="AGE", callback=age, default=None, help="Only the last 30m, 12h, 7d.")
 @click.option("--kind", default="", help="Only kinds that begin with this: case., node.lost, breaker.")
 @click.option("--level", type=click.Choice(LEVELS), default="info", show_default=True, help="At least this level.")
-@click.pass_obj
-@one_line_errors
 def events(
     context: Context,
-    as_json: bool,
     follow: bool,
     lines: int,
     node: str,
@@ -189,7 +180,7 @@ def events(
     for event in (
         client.follow(lines, wanted, _wait_for_head()) if follow else client.events(limit=lines, wanted=wanted)
     ):
-        if wants_json(context, as_json):
+        if context.as_json:
             click.echo(json.dumps(event))
         else:
             _show_event(event)
@@ -238,16 +229,14 @@ def _job_id(text: str) -> str:
 
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="[node|job|group] NAME")
-@JSON
-@click.pass_obj
-@one_line_errors
-def explain(context: Context, words: tuple[str, ...], as_json: bool) -> None:
+@with_json
+def explain(context: Context, words: tuple[str, ...]) -> None:
     """Why a node, job or group is as it is, and what is next. With every decision and its evidence."""
     *kinds, name = words
     if len(kinds) > 1 or not set(kinds) <= _KINDS:
         raise click.UsageError("give a NAME, or one of node, job, group and a NAME")
     found = _explained(context.client(), "".join(kinds), name)
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     for text in found["lines"]:
@@ -259,13 +248,11 @@ def explain(context: Context, words: tuple[str, ...], as_json: bool) -> None:
 
 
 @click.command()
-@JSON
-@click.pass_obj
-@one_line_errors
-def doctor(context: Context, as_json: bool) -> None:
+@with_json
+def doctor(context: Context) -> None:
     """Check Steward and its connections. Exit status 1 when something is bad."""
     found = context.client().doctor()
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
     else:
         rows = [(one["health"], one["topic"], one["text"], one["remedy"]) for one in found]
@@ -276,13 +263,11 @@ def doctor(context: Context, as_json: bool) -> None:
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="For scripts: `plan` never changes anything, with or without this.")
-@JSON
-@click.pass_obj
-@one_line_errors
-def plan(context: Context, dry_run: bool, as_json: bool) -> None:
+@with_json
+def plan(context: Context, dry_run: bool) -> None:
     """Show what the head would do if nothing held it, and why."""
     found = context.client().plan()
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     if found["paused"]:

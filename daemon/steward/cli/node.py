@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 
 import click
 
-from steward.cli.capacity import all_nodes, find_cluster, named, need_cluster
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.capacity import Sight, all_nodes, find_cluster, follow, named, need_cluster
+from steward.cli.context import Context, print_json, with_json
 from steward.cli.group import NO_WAIT, YES
-from steward.cli.progress import Sight, follow
 from steward.cli.show import line, table, when
 from steward.client import Client, HeadError, Json
 from steward.model.node_names import fold
@@ -19,7 +18,7 @@ _IsDone = Callable[[Json | None], bool]
 
 def _on_nodes(command: Callable[..., None]) -> Callable[..., None]:
     """The words of every command that does something to nodes."""
-    return _NODES(YES(NO_WAIT(JSON(click.pass_obj(one_line_errors(command))))))
+    return _NODES(YES(NO_WAIT(with_json(command))))
 
 
 @click.group()
@@ -28,15 +27,13 @@ def node() -> None:
 
 
 @node.command("list")
-@JSON
-@click.pass_obj
-@one_line_errors
-def list_nodes(context: Context, as_json: bool) -> None:
+@with_json
+def list_nodes(context: Context) -> None:
     """Every node of the groups, also without a machine yet."""
     client = context.client()
     cluster = find_cluster(client)
     found = all_nodes(client, cluster["ClusterName"]) if cluster else []
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     rows = [(*_row(one), one.get("NodeLogicalId"), when(one["LaunchTime"])) for one in found]
@@ -45,23 +42,23 @@ def list_nodes(context: Context, as_json: bool) -> None:
 
 @node.command()
 @_on_nodes
-def replace(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool, as_json: bool) -> None:
+def replace(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool) -> None:
     """Give nodes another machine. Jobs on them end or come back elsewhere."""
-    _touch(context, "BatchReplaceClusterNodes", nodes, _is_back, yes=yes, no_wait=no_wait, as_json=as_json)
+    _touch(context, "BatchReplaceClusterNodes", nodes, _is_back, yes=yes, no_wait=no_wait)
 
 
 @node.command()
 @_on_nodes
-def reboot(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool, as_json: bool) -> None:
+def reboot(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool) -> None:
     """Reboot nodes; jobs on them end or come back elsewhere."""
-    _touch(context, "BatchRebootClusterNodes", nodes, _is_back, yes=yes, no_wait=no_wait, as_json=as_json)
+    _touch(context, "BatchRebootClusterNodes", nodes, _is_back, yes=yes, no_wait=no_wait)
 
 
 @node.command()
 @_on_nodes
-def delete(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool, as_json: bool) -> None:
+def delete(context: Context, nodes: tuple[str, ...], yes: bool, no_wait: bool) -> None:
     """End the machines of nodes; their groups get smaller by that many."""
-    _touch(context, "BatchDeleteClusterNodes", nodes, _is_gone, yes=yes, no_wait=no_wait, as_json=as_json)
+    _touch(context, "BatchDeleteClusterNodes", nodes, _is_gone, yes=yes, no_wait=no_wait)
 
 
 def _is_gone(found: Json | None) -> bool:
@@ -83,7 +80,6 @@ def _touch(
     *,
     yes: bool,
     no_wait: bool,
-    as_json: bool,
 ) -> None:
     client = context.client()
     cluster = need_cluster(client)["ClusterName"]
@@ -94,7 +90,7 @@ def _touch(
     answer = client.operate(operation, {"ClusterName": cluster, **_ids(chosen)})
     accepted = [one for one in chosen if one["InstanceId"] in answer.get("Successful", [])]
     accepted += [one for one in chosen if one["NodeLogicalId"] in answer.get("SuccessfulNodeLogicalIds", [])]
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(answer)
     elif no_wait or not accepted:
         line(f"Accepted for {len(accepted)} of {len(chosen)} nodes.")

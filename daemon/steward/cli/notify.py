@@ -2,7 +2,7 @@
 
 import click
 
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, table, when
 
 
@@ -12,13 +12,11 @@ def notify() -> None:
 
 
 @notify.command("list")
-@JSON
-@click.pass_obj
-@one_line_errors
-def list_(context: Context, as_json: bool) -> None:
+@with_json
+def list_(context: Context) -> None:
     """Every channel, and how its last message went."""
     found = context.client().channels()
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     rows = [
@@ -40,15 +38,13 @@ def list_(context: Context, as_json: bool) -> None:
 
 @notify.command()
 @click.argument("channel", required=False, default="")
-@JSON
-@click.pass_obj
-@one_line_errors
-def test(context: Context, channel: str, as_json: bool) -> None:
+@with_json
+def test(context: Context, channel: str) -> None:
     """Send a test message by one channel, or by all. Exit status 1 when one could not be sent."""
     answer = context.client().test_channels(channel)
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(answer)
-    for name, error in {} if wants_json(context, as_json) else answer["channels"].items():
+    for name, error in {} if context.as_json else answer["channels"].items():
         line(f"{name}: {error or 'sent'}", "bold red" if error else "green")
     if any(answer["channels"].values()):
         raise click.exceptions.Exit(1)

@@ -5,44 +5,36 @@ from typing import Any
 
 import click
 
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, print_done, table, when
 
 
 @click.command()
 @click.argument("why", required=False, default="")
-@JSON
-@click.pass_obj
-@one_line_errors
-def pause(context: Context, why: str, as_json: bool) -> None:
+@with_json
+def pause(context: Context, why: str) -> None:
     """Take no action on nodes until `resume-actions`.
 
     Jobs are still resumed. Survives restarts of the head.
     """
-    print_done(
-        context, as_json, context.client().pause(why), "Paused. `steward plan --dry-run` shows what is held back."
-    )
+    print_done(context, context.client().pause(why), "Paused. `steward plan --dry-run` shows what is held back.")
 
 
 @click.command("resume-actions")
-@JSON
-@click.pass_obj
-@one_line_errors
-def resume_actions(context: Context, as_json: bool) -> None:
+@with_json
+def resume_actions(context: Context) -> None:
     """Act again after `pause`, and reset tripped breakers."""
-    print_done(context, as_json, context.client().resume_actions(), "Actions are resumed; breakers are reset.")
+    print_done(context, context.client().resume_actions(), "Actions are resumed; breakers are reset.")
 
 
 @click.command()
 @click.argument("cases", nargs=-1, required=True, metavar="CASE|NODE...")
-@JSON
-@click.pass_obj
-@one_line_errors
-def approve(context: Context, cases: tuple[str, ...], as_json: bool) -> None:
+@with_json
+def approve(context: Context, cases: tuple[str, ...]) -> None:
     """Approve repairs that wait for a person. By case or node: `steward approve c17`, `steward approve n[2-4]`."""
     named = ",".join(cases)
     text = f"Approved: {named}. Each repair begins in its turn; `steward cases` shows them."
-    print_done(context, as_json, context.client().approve(named), text)
+    print_done(context, context.client().approve(named), text)
 
 
 @click.group()
@@ -51,13 +43,11 @@ def breaker() -> None:
 
 
 @breaker.command("list")
-@JSON
-@click.pass_obj
-@one_line_errors
-def list_(context: Context, as_json: bool) -> None:
+@with_json
+def list_(context: Context) -> None:
     """Tripped breakers and why. Also when a first repair is let through."""
     found = context.client().breakers()
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     rows = [(one["scope"], when(one["tripped"]), one["trial"] or when(one["next_try"]), one["text"]) for one in found]
@@ -66,13 +56,11 @@ def list_(context: Context, as_json: bool) -> None:
 
 @breaker.command()
 @click.argument("scope", required=False, default="")
-@JSON
-@click.pass_obj
-@one_line_errors
-def reset(context: Context, scope: str, as_json: bool) -> None:
+@with_json
+def reset(context: Context, scope: str) -> None:
     """Close one breaker, or all of them. SCOPE: all, group:NAME, check:ID or bringup:GROUP."""
     answer = context.client().reset_breakers(scope)
-    print_done(context, as_json, answer, f"Breaker {scope} is reset." if scope else "All breakers are reset.")
+    print_done(context, answer, f"Breaker {scope} is reset." if scope else "All breakers are reset.")
 
 
 _SHOWN = 20
@@ -80,13 +68,11 @@ _SHOWN = 20
 
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Every piece with a score, not only the worst of the cluster.")
-@JSON
-@click.pass_obj
-@one_line_errors
-def lemons(context: Context, everything: bool, as_json: bool) -> None:
+@with_json
+def lemons(context: Context, everything: bool) -> None:
     """Hardware that fails again and again. Also how each score comes about (28 days, halved every 14)."""
     found = context.client().lemons()
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     shown = found if everything else [one for one in found if one["is_top"] or one["is_candidate"]][:_SHOWN]

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from steward.cli.context import DAY_S, JSON, Context, age, one_line_errors, print_json, wants_json
-from steward.cli.elastic import size_table
+from steward.cli.context import DAY_S, Context, age, print_json, with_json
+from steward.cli.jobs import size_table
 from steward.cli.show import line, table, when
 from steward.cli.timeline_svg import timeline_svg
 from steward.model.node_names import fold
@@ -26,9 +26,7 @@ _UNKNOWN = "?"
 @click.option("--user", default="", help="Only jobs of this user (name or number).")
 @click.option("--partition", default="", help="Only jobs of this partition.")
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), default=None, help="Draw JOB's time.")
-@JSON
-@click.pass_obj
-@one_line_errors
+@with_json
 def report(
     context: Context,
     job: int | None,
@@ -37,7 +35,6 @@ def report(
     user: str,
     partition: str,
     svg: Path | None,
-    as_json: bool,
 ) -> None:
     """Show what faults cost: where the time of jobs went. Of jobs with --auto-resume; also what each incident took."""
     if svg is not None and job is None:
@@ -46,7 +43,7 @@ def report(
     found = context.client().report(job=job or 0, since=begin, month=month, user=user, partition=partition)
     if svg is not None:
         _write(svg, timeline_svg(found["jobs"][-1], found["at"]))
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
     elif job is not None:
         _show_job(found["jobs"][-1])

@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from steward.cli.context import Context, print_json, wants_json
+from steward.cli.context import Context, print_json
 
 _PIPED_WIDTH = 100_000
 _WORD = 24
@@ -133,9 +133,9 @@ def span(start: float | None, end: float | None) -> str:
     return "-" if start is None or end is None else f"{max(end - start, 0.0):.1f} s"
 
 
-def print_done(context: Context, as_json: bool, answer: Any, text: str) -> None:
+def print_done(context: Context, answer: Any, text: str) -> None:
     """What came of an order: the head's answer where JSON is wanted, else one line."""
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(answer)
     else:
         line(text)

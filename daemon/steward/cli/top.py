@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from steward.cli.context import Context, one_line_errors
+from steward.cli.context import Context, with_context
 from steward.cli.look import trouble_lines
 from steward.cli.show import ago, console, grid, harmless, print_lines, styled, when
 from steward.client import Client, HeadError, Unreachable
@@ -25,8 +25,7 @@ _FINE = "fine"
 @click.command()
 @click.option("--every", "every_s", type=click.FloatRange(1, 3600), default=2.0, help="Seconds between looks (2).")
 @click.option("--once", is_flag=True, help="Print it once and end.")
-@click.pass_obj
-@one_line_errors
+@with_context
 def top(context: Context, every_s: float, once: bool) -> None:
     """The cluster live, as on the status page. Ctrl-C ends it."""
     client, out = context.client(), console()

@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from steward.adapters.process import run
-from steward.deep.budget import Budget
 from steward.deep.fabric import Tools
 from steward.deep.meeting import Meeting
 from steward.deep.pair import Pace
 from steward.deep.rank import PairLimits, Seat, check_pairs, usual_streams
 from steward.deep.stress import StressLimits, check_node
 from steward.deep.tell import Here, Teller
-from steward.deep.torch_door import TorchDoor
+from steward.deep.workers import Budget, TorchDoor
 from steward.model.deep import RUN_KEY, DeepKind
 from steward.model.ids import NodeName
 from steward.ports import Permanent, PortError

@@ -11,10 +11,10 @@ from statistics import median
 from typing import Any
 
 from steward.adapters.wire.deep_messages import measure_record
-from steward.deep.budget import Budget
 from steward.deep.fabric import START_S
 from steward.deep.lines import MAX_LINE, NoPeer, is_proof, nonce, packed, proof, unpacked
 from steward.deep.meeting import Meeting
+from steward.deep.workers import Budget
 from steward.model.deep import Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from steward.adapters.process import Completed, Failed, run
 from steward.deep.gpu import has_gpu
-from steward.deep.torch_door import TorchDoor
+from steward.deep.workers import TorchDoor
 
 RDMA, GLOO, NCCL = "rdma.bandwidth", "pair.allreduce_cpu", "pair.allreduce_gpu"
 START_S = 25.0

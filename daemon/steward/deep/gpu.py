@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.process import Failed, run
-from steward.deep.budget import Budget
 from steward.deep.tell import Here
-from steward.deep.torch_door import TorchDoor
+from steward.deep.workers import Budget, TorchDoor
 from steward.model.deep import Measure
 
 _DEVICES = ("nvidia0", "kfd")

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steward.deep.budget import Budget
 from steward.deep.lines import Lines, NoPeer, is_proof, nonce, proof
 from steward.deep.pair import listen
+from steward.deep.workers import Budget
 
 CANDIDATES = 16
 LOW, HIGH = 20_000, 30_000

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from steward.deep.budget import Budget
 from steward.deep.tell import Here
-from steward.deep.workers import Told, on_every_core
+from steward.deep.workers import Budget, Told, on_every_core
 from steward.model.deep import Measure
 
 BLOCK = 8 << 20

@@ -11,13 +11,13 @@ from typing import Any
 
 from steward.adapters.wire.deep_messages import measure_of
 from steward.adapters.wire.frames import Malformed
-from steward.deep.budget import Budget
 from steward.deep.coordinator import Coordinator, new_token
 from steward.deep.fabric import Tools
 from steward.deep.lines import Lines, NoPeer
 from steward.deep.meeting import Meeting
 from steward.deep.pair import CONNECT_S, Numbers, Pace, PairServer, Peer, connect, measure_pair
 from steward.deep.tell import Here, Teller
+from steward.deep.workers import Budget
 from steward.model.ids import NodeName
 
 MAX_JOIN_S = 60.0

@@ -14,12 +14,10 @@ from pathlib import Path
 from uuid import uuid4
 
 from steward.adapters.process import Failed, run
-from steward.deep.budget import Budget
 from steward.deep.gpu import check_gpus, has_gpu
 from steward.deep.memory import check_memory
 from steward.deep.tell import Here, Teller
-from steward.deep.torch_door import TorchDoor
-from steward.deep.workers import Told, on_every_core
+from steward.deep.workers import Budget, Told, TorchDoor, on_every_core
 from steward.model.deep import Measure
 
 _MARGIN_S = 1.5

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from steward.adapters.wire.deep_line import measure_line, progress_line
+from steward.adapters.wire.deep_messages import measure_line, progress_line
 from steward.model.deep import Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
@@ -25,8 +25,8 @@ _OK = b"steward/1 ok\n"
 class Teller:
     """`socket_path` is the agent's; `said` are all measures in the order in which they were found."""
 
-    def __init__(self, socket_path: Path, run: str, node: NodeName, *, timeout_s: float = TIMEOUT_S) -> None:
-        self._path, self._timeout_s = socket_path, timeout_s
+    def __init__(self, socket_path: Path, run: str, node: NodeName) -> None:
+        self._path = socket_path
         self._run = run
         self._node = node
         self._waiting: deque[bytes] = deque(maxlen=MAX_KEPT)
@@ -45,7 +45,7 @@ class Teller:
     def _flush(self, tries: int = 1) -> bool:
         while self._waiting:
             try:
-                answer = _ask(self._path, self._waiting[0], self._timeout_s)
+                answer = _ask(self._path, self._waiting[0])
             except OSError as error:
                 tries -= 1
                 if tries and isinstance(error, TimeoutError):
@@ -59,9 +59,9 @@ class Teller:
         return True
 
 
-def _ask(path: Path, line: bytes, timeout_s: float) -> bytes:
+def _ask(path: Path, line: bytes) -> bytes:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.settimeout(timeout_s)
+        sock.settimeout(TIMEOUT_S)
         sock.connect(str(path))
         sock.sendall(line)
         return sock.recv(256)

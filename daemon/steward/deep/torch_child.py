@@ -1,4 +1,4 @@
-"""`python -m steward.deep.torch_child`: what PyTorch measures, an object a line on stdout. Started by `torch_door.py`.
+"""`python -m steward.deep.torch_child`: what PyTorch measures, an object a line on stdout. Started by `workers.py`.
 
 gpu SECONDS                                       arithmetic, memory and transfers of every GPU
 allreduce BACKEND RANK PORT ADDRESS SECONDS       an all_reduce of two ranks over gloo or nccl

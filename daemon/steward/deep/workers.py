@@ -1,6 +1,8 @@
-"""The same work on every core at once, each core in a process of its own that can be killed."""
+"""The processes of a deep check: the same work on every core at once, each core in a process of its own that can be
+killed, and PyTorch in one of its own; and the seconds that a part may take."""
 
 import contextlib
+import importlib.util
 import json
 import os
 import select
@@ -11,7 +13,43 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from steward.deep.budget import Budget
+from steward.adapters.process import Completed, run
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """`until` is on the monotonic clock of this machine."""
+
+    until: float
+
+    @classmethod
+    def of(cls, seconds: float) -> "Budget":
+        return cls(time.monotonic() + seconds)
+
+    @property
+    def left_s(self) -> float:
+        """0 at least."""
+        return max(0.0, self.until - time.monotonic())
+
+    def part(self, share: float, *, most_s: float = float("inf")) -> "Budget":
+        """`share` of what is left, `most_s` seconds at most."""
+        return Budget.of(min(self.left_s * share, most_s))
+
+
+@dataclass(frozen=True, slots=True)
+class TorchDoor:
+    """`python` "" is our own interpreter, if it has PyTorch; another one needs Steward's package in its path."""
+
+    python: str = ""
+
+    def is_there(self) -> bool:
+        return bool(self.python) or importlib.util.find_spec("torch") is not None
+
+    def run(self, *words: str, timeout_s: float) -> Completed:
+        """Raises Failed."""
+        argv = [self.python or sys.executable, "-m", "steward.deep.torch_child", *words]
+        return run(argv, timeout_s=timeout_s, max_bytes=1 << 20)
+
 
 Answer = Mapping[str, float | str]
 Work = Callable[[int, Budget], Answer]

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from steward.demo.measure import Happening, ProgressLog, last
 from steward.demo.watch import Screen, Watch
-from steward.job.elastic_sampler import sample_at
+from steward.job.elastic_batch import sample_at
 from steward.model.ids import NodeName
 from steward.policy.elastic.picture import Stretch, picture
 from steward.testbed.bed import Bed, BedError

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from pydantic import SecretStr
 
 from steward.adapters.keys_file import KeysFile
-from steward.adapters.notify.command import Command as CommandMessenger
-from steward.adapters.notify.mail import Mail, Smtp
+from steward.adapters.notify import Command as CommandMessenger
+from steward.adapters.notify import Mail, Smtp
 from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.power import PowerProvider
@@ -21,7 +21,7 @@ from steward.adapters.service import NoNotifier, log_to, log_to_stderr
 from steward.adapters.slurm.power import PowerSwitch
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
-from steward.api.hosts import own_names
+from steward.api.admission import own_names
 from steward.model.access import AccessKey
 from steward.model.ids import InstanceId
 from steward.model.instance import SPARES, Instance, Slot
@@ -33,7 +33,7 @@ from steward.model.settings.notify import NotifySettings
 from steward.model.settings.providers import DockerProvider as DockerSettings
 from steward.model.settings.providers import StaticProvider as StaticSettings
 from steward.ports import MessengerPort, Notifier, Permanent, ProviderPort, SlurmPort
-from steward.views.notify_text import problem_of
+from steward.views.notify import problem_of
 from steward.workflows.notify import Channel
 
 # The providers of all groups as one.
@@ -233,7 +233,7 @@ def _messenger(one: NotifySettings, cluster: str) -> MessengerPort:
 
 
 def _webhook(one: NotifySettings, cluster: str) -> MessengerPort:
-    from steward.adapters.notify.webhook import Webhook  # noqa: PLC0415 - its client takes 6 MiB: only for who has one
+    from steward.adapters.webhook import Webhook  # noqa: PLC0415 - its client takes 6 MiB: only for who has one
 
     return Webhook(
         url=_secret(one.url, one.url_file, f"notify channel {one.name}: url_file"),

@@ -10,17 +10,14 @@ from typing import Generic, Protocol, TypeVar
 from steward.adapters.wire.elastic_messages import resize_frame, submit_frame
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.handshake import SHORT_HELLO, WAIT_S, Gate, Hello, Terms, accept_agent
-from steward.adapters.wire.job_messages import facts_frame
+from steward.adapters.wire.job_messages import BundlePiece, facts_frame, stacks_frame
 from steward.adapters.wire.messages import answer_frame, check_now_frame, let_go_frame
-from steward.adapters.wire.order_messages import LookOrder, look_frame, mend_frame
+from steward.adapters.wire.order_messages import LogChunk, LookOrder, look_frame, mend_frame, set_up_frames
 from steward.adapters.wire.seal import Sealer
-from steward.adapters.wire.setup_messages import LogChunk, set_up_frames
-from steward.adapters.wire.stacks_messages import BundlePiece, stacks_frame
 from steward.head.arrival import Admission, Place, Refused, place_of
-from steward.head.hearing import Hearing, Keep
+from steward.head.hearing import Hearing, Keep, Questions
 from steward.head.link import Link
 from steward.head.origin import Origins
-from steward.head.questions import Questions
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
 from steward.head.watch import Examine, Watch

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from steward.adapters.wire.setup_messages import MAX_LOG, LogChunk
-from steward.adapters.wire.stacks_messages import MAX_BUNDLE, BundlePiece
+from steward.adapters.wire.job_messages import MAX_BUNDLE, BundlePiece
+from steward.adapters.wire.order_messages import MAX_LOG, LogChunk
 from steward.model.ids import NodeName
+
+log = logging.getLogger(__name__)
 
 # Stacks of jobs' tasks when they stood still: `<folder>/<name>/<node>.txt`, for the head's eyes only.
 
@@ -67,8 +69,6 @@ class SetupLogs:
         """Until everything taken so far is written."""
         self._files.settle()
 
-
-log = logging.getLogger(__name__)
 
 _WAITING = 2_000
 _PRUNE_EVERY_S = 3600.0

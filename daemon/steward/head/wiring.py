@@ -21,9 +21,9 @@ from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.submitted import SubmittedJobs
 from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
+from steward.api.admission import call_limits
 from steward.api.auth import Gatekeeper
 from steward.api.late import LateEndpoint
-from steward.api.limits import call_limits
 from steward.api.metrics import Metrics
 from steward.api.operations import handlers
 from steward.api.server import build
@@ -41,7 +41,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import other_parts
 from steward.model.observed import Freshness
 from steward.model.settings import Settings
-from steward.policy.job.resume_facts import resume_facts
+from steward.policy.job.options import resume_facts
 from steward.policy.plan import Plans, plan
 from steward.ports import Notifier, ProviderPort, StorePort
 from steward.views.explain import job_warning

@@ -19,8 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from steward.job.elastic_plan import BatchPlan, batch_plan, batch_trouble, scale_config
-from steward.job.elastic_sampler import ElasticSampler, sample_at
+from steward.job.elastic_batch import BatchPlan, ElasticSampler, batch_plan, batch_trouble, sample_at, scale_config
 
 __all__ = [
     "BatchPlan",

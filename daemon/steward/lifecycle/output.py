@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from steward.adapters.wire.setup_messages import MAX_LOG
+from steward.adapters.wire.order_messages import MAX_LOG
 from steward.model.setup import MAX_LINE, MAX_LINES
 from steward.model.text import printable
 from steward.ports import Permanent

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.fetch.folder import Budget, digest, inside
+from steward.adapters.files import read_json
 from steward.adapters.node.setup_dir import SetupDir, SetupJob, load_job
 from steward.adapters.proc import Process, adopt_orphans, end_all_below, look
 from steward.adapters.process import Failed, run_to_file
-from steward.adapters.whole_file import read_json
 from steward.lifecycle.output import Output
 from steward.lifecycle.source import fetch
 from steward.model.group import Role

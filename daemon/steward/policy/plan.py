@@ -17,16 +17,16 @@ from steward.policy.groups.orphans import settle_late, settle_orphans
 from steward.policy.groups.rollout import move_rollouts
 from steward.policy.groups.slots import move_slots
 from steward.policy.job.ask import answer_asks
+from steward.policy.job.at_rest import note_suspensions
 from steward.policy.job.comment import comment_jobs
 from steward.policy.job.first import restore_turns
-from steward.policy.job.give_back import give_back_time
 from steward.policy.job.hang import follow_hangs
 from steward.policy.job.keep import free_decided, free_kept, keep_nodes
+from steward.policy.job.leaving import let_go
 from steward.policy.job.ledger import keep_ledger
-from steward.policy.job.let_go import let_go
+from steward.policy.job.progress import give_back_time
 from steward.policy.job.remember import remember_jobs
 from steward.policy.job.resume import follow_jobs
-from steward.policy.job.suspension import note_suspensions
 from steward.policy.node.absence import note_absences
 from steward.policy.node.breaker import follow_breakers
 from steward.policy.node.bring_up import follow_bring_ups

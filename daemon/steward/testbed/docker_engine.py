@@ -13,7 +13,7 @@ from docker.models.containers import Container
 from docker.types import IPAMConfig, IPAMPool
 
 from steward.adapters.process import Failed, run
-from steward.adapters.providers.docker_machine import BED, remove
+from steward.adapters.providers.docker import BED, remove
 from steward.testbed.bed import BedError, Say
 
 DEFAULT_SLURM = "22.05"

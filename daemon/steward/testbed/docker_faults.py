@@ -9,7 +9,7 @@ from docker.errors import APIError, ContainerError, NotFound
 from docker.models.containers import Container
 from docker.models.networks import Network
 
-from steward.adapters.providers.docker_machine import BED, NODE
+from steward.adapters.providers.docker import BED, NODE
 from steward.model.ids import NodeName
 from steward.testbed import fake_gpus
 from steward.testbed.accounting import SLURMDBD

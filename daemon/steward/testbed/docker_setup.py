@@ -9,7 +9,7 @@ from typing import Any
 
 import docker
 
-from steward.adapters.providers.docker_machine import BED, Machine, create
+from steward.adapters.providers.docker import BED, Machine, create
 from steward.model.settings.providers import DockerProvider as DockerSettings
 from steward.testbed.bed import Backend, BedError, BedSpec, Say
 from steward.testbed.docker_engine import DEFAULT_SLURM, engine_url, image_for, make_network, must_have_room, slurm_of

@@ -17,7 +17,7 @@ from steward.policy.case.scene import limit_s
 from steward.policy.case.spares import free_spare, loans, needs_spare, shortage
 from steward.policy.case.table import facts_of
 from steward.policy.draft import Draft
-from steward.policy.groups.slot_cases import is_between
+from steward.policy.groups.serving import is_between
 from steward.policy.job.exclude import culprits
 from steward.policy.job.failure import stalls
 from steward.policy.job.hang import hang_line
@@ -31,8 +31,7 @@ from steward.policy.node.gone import open_silence
 from steward.policy.node.slurm_faults import acting_row
 from steward.policy.node.suspicion import fault_of, mark_word, why_withheld
 from steward.policy.node.verdict import standing
-from steward.views.explain_elastic import elastic_lines
-from steward.views.explain_group import closed_partitions, slot_lines
+from steward.views.explain_group import closed_partitions, elastic_lines, slot_lines
 from steward.views.explain_health import (
     deep_lines,
     feature_lines,

@@ -17,14 +17,12 @@ from steward.model.text import printable
 from steward.model.why import Why
 from steward.model.words import REPORT_ONLY, times, until
 from steward.policy.case.spares import free_spare, needs_spare, shortage
-from steward.policy.deep.asks import SUSPECT_AGAIN_S
+from steward.policy.deep.start import SUSPECT_AGAIN_S
 from steward.policy.draft import Draft
-from steward.policy.groups.slot_cases import is_between
-from steward.policy.node.approval import why_awaits
-from steward.policy.node.budget import must_wait
+from steward.policy.groups.serving import is_between
+from steward.policy.node.budget import must_wait, why_awaits
 from steward.policy.node.slurm_faults import is_hands_off
-from steward.policy.node.suspects import doubt, rebooted_again
-from steward.policy.node.suspicion import fault_of, why_withheld
+from steward.policy.node.suspicion import doubt, fault_of, rebooted_again, why_withheld
 from steward.policy.node.verdict import Fault, Standing, may_act_on, mode_of, standing
 from steward.policy.traits import PLANNED_ABSENCE
 

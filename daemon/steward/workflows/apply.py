@@ -20,9 +20,8 @@ from steward.model.observed import Observed, Subject
 from steward.model.port_error import ERROR, NOT_TRIED, REFUSED, RETRY, STALE, recorded
 from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 from steward.workflows.effects import Batch, Breaks, Door, Lane, Ports, row_of, take_effect
-from steward.workflows.journal import Journal
+from steward.workflows.journal import Journal, kind_of, touched_by
 from steward.workflows.pool import Pool, Workers
-from steward.workflows.subject import kind_of, touched_by
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from steward.model.action import Action
 from steward.model.observed import Freshness, Observed, Subject
 from steward.model.plan import Plan
-from steward.workflows.subject import kind_of, subject_of, told_of
+from steward.workflows.journal import kind_of, subject_of, told_of
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.node.elastic_child import cgroup_folders, replica_env, replica_options, script_name
+from steward.adapters.node.elastic_child import (
+    cgroup_folders,
+    replica_env,
+    replica_options,
+    script_for_replica,
+    script_name,
+)
 from steward.adapters.process import run
-from steward.adapters.sbatch_words import script_for_replica
 from steward.model.ids import JobId
 from steward.testbed.wait import wait_until
 from tests.fakes.until import FACT_S

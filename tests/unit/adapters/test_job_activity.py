@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from steward.adapters.node.job_activity import processes, used
+from steward.adapters.node.job_processes import processes, used
 from steward.model.ids import JobId
 
 TICKS = os.sysconf("SC_CLK_TCK")

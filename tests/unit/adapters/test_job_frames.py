@@ -5,13 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steward.adapters.wire.frames import Frame, Malformed, pack
-from steward.adapters.wire.job_messages import MAX_JOBS, progress_frame, progress_of
-from steward.adapters.wire.stacks_messages import (
+from steward.adapters.wire.job_messages import (
     MAX_BUNDLE,
+    MAX_JOBS,
     PIECE,
     StacksOrder,
     bundle_frames,
     bundle_of,
+    progress_frame,
+    progress_of,
     stacks_frame,
     stacks_of,
 )

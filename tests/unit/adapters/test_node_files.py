@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from steward.adapters.files import read_json, write_json
 from steward.adapters.node.identity import incarnation, node_name
-from steward.adapters.whole_file import read_json, write_json
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId
 from steward.ports import Permanent, Retryable

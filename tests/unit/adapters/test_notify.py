@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.notify.command import Command
-from steward.adapters.notify.mail import Mail
-from steward.adapters.notify.webhook import Webhook
+from steward.adapters.notify import Command, Mail
+from steward.adapters.webhook import Webhook
 from steward.ports import Permanent, PortError, Retryable
 from tests.builders.notify import a_message, an_event
 from tests.fakes.until import FACT_S

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiosmtpd.controller import Controller
 
-from steward.adapters.notify.mail import Smtp
+from steward.adapters.notify import Smtp
 from steward.ports import Permanent, PortError, Retryable
 from tests.builders.notify import a_message, an_event
 from tests.fakes.until import FACT_S

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from steward.adapters.munge import Munge
 from steward.adapters.node.probe import LocalProbes, Processes, is_synchronised
-from steward.adapters.node.spool import spool_dir, tmp_fs
+from steward.adapters.node.stepds import spool_dir, tmp_fs
 from steward.model.probe import AskMunge, FindProcess, KernelClock, Raw, RunOnEach, RunProgram, SpoolUsage
 
 

@@ -15,12 +15,19 @@ from typing import Any
 import pytest
 
 from steward.adapters.wire import handshake
-from steward.adapters.wire.deep_line import measure_line
-from steward.adapters.wire.deep_messages import deep_frame
+from steward.adapters.wire.deep_messages import deep_frame, measure_line
 from steward.adapters.wire.elastic_messages import Resize, Submit, elastic_order_frame, elastic_word_frame
 from steward.adapters.wire.frames import Frame, Malformed, pack
 from steward.adapters.wire.handshake import Hello, Terms
-from steward.adapters.wire.job_messages import ask_frame, exits_frame, facts_frame, facts_wanted_frame, progress_frame
+from steward.adapters.wire.job_messages import (
+    ask_frame,
+    bundle_frames,
+    exits_frame,
+    facts_frame,
+    facts_wanted_frame,
+    progress_frame,
+    stacks_frame,
+)
 from steward.adapters.wire.messages import (
     answer_frame,
     check_now_frame,
@@ -29,15 +36,18 @@ from steward.adapters.wire.messages import (
     report_frame,
     withdraw_frame,
 )
-from steward.adapters.wire.order_messages import LookOrder, look_frame, looked_frame, mend_frame, mended_frame
-from steward.adapters.wire.setup_messages import (
+from steward.adapters.wire.order_messages import (
     LogChunk,
+    LookOrder,
     SetUpOrder,
+    look_frame,
+    looked_frame,
+    mend_frame,
+    mended_frame,
     order_record,
     setup_frame,
     setup_log_frame,
 )
-from steward.adapters.wire.stacks_messages import bundle_frames, stacks_frame
 from steward.model.action import CollectStacks, LetGo, MendNode
 from steward.model.ask import Answer, Ask, AskKind, OptedIn
 from steward.model.deep import DeepReport, Measure

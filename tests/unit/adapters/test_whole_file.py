@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.whole_file import write_json, write_whole
+from steward.adapters.files import write_json, write_whole
 
 
 def test_the_new_text_takes_the_place_of_the_old_with_its_mode(tmp_path: Path) -> None:

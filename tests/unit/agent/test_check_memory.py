@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.agent.check_memory import MAX_NAMES, MAX_TIMES, CheckMemory
+from steward.agent.track import MAX_NAMES, MAX_TIMES, CheckMemory
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId
 from tests.fakes.clock import FakeClock

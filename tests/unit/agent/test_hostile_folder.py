@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from steward.adapters.files import make_own, remove_tree
 from steward.adapters.node import job_look
 from steward.adapters.offload import Threads
-from steward.adapters.own_folder import make_own, remove_tree
 from steward.adapters.wire.shimline import OptedLine
 from steward.agent.briefing import Briefing, Past
 from steward.agent.job_folder import PROGRESS, STACKS, JobFolders
@@ -123,6 +123,11 @@ def test_a_removal_takes_a_link_and_not_what_it_points_to(tmp_path: Path) -> Non
     assert (real / "file").exists()
 
 
+def remove_all(folders: JobFolders) -> None:
+    for job in folders.all():
+        folders.remove(job)
+
+
 @pytest.mark.skipif(not can_mount(), reason="needs root and /dev/fuse")
 def test_a_mount_that_hangs_over_a_users_folder_holds_up_nobody(tmp_path: Path) -> None:
     """Also not its own user, who is told of his folder, and loses it once he has let go of it."""
@@ -134,7 +139,7 @@ def test_a_mount_that_hangs_over_a_users_folder_holds_up_nobody(tmp_path: Path) 
             assert "progress_file" in asyncio.run(briefing.words(line)), (job, uid)
         assert folders.of_user(USER) == {JOB, 8}
         assert job_look.look(folders.folder(JOB, USER), PROGRESS, USER, None).told is None
-        folders.keep_only(())
+        remove_all(folders)
         assert folders.all() == {JOB}
-    folders.keep_only(())
+    remove_all(folders)
     assert folders.all() == frozenset()

@@ -70,7 +70,7 @@ def test_another_users_folder_of_an_older_agent_is_not_used(tmp_path: Path) -> N
     folders = JobFolders(tmp_path)
     made = folders.make(JOB, os.geteuid())
     assert made == folders.folder(JOB, os.geteuid()) == tmp_path / f"7-{os.geteuid()}"
-    folders.keep_only(())
+    folders.remove(JOB)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -81,17 +81,19 @@ def test_a_removal_follows_no_link(tmp_path: Path) -> None:
     folders = JobFolders(tmp_path / "jobs")
     (folders.make(JOB, os.geteuid()) / "link").symlink_to(precious)
     folders.folder(JobId(8), 1).symlink_to(precious)
-    folders.keep_only(())
+    for job in folders.all():
+        folders.remove(job)
     assert folders.all() == frozenset()
     assert (precious / "file").read_text() == "mine"
 
 
-def test_only_the_folders_of_jobs_that_are_here_stay(tmp_path: Path) -> None:
+def test_the_folders_of_other_jobs_stay(tmp_path: Path) -> None:
     folders = JobFolders(tmp_path)
     for job in (7, 8, 9):
         folders.make(JobId(job), os.geteuid())
     (tmp_path / "other").mkdir()
-    folders.keep_only({JobId(8)})
+    folders.remove(JobId(7))
+    folders.remove(JobId(9))
     assert folders.all() == {8}
     assert (tmp_path / "other").is_dir()
 

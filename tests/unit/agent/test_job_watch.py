@@ -8,8 +8,8 @@ from threading import Event
 
 import pytest
 
-from steward.adapters.node.job_activity import Used
 from steward.adapters.node.job_look import Look, Stamp, Told
+from steward.adapters.node.job_processes import Used
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import progress_of

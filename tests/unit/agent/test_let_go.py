@@ -12,7 +12,7 @@ from steward.adapters.node.stepds import Stepd
 from steward.adapters.offload import Threads
 from steward.adapters.proc import Process
 from steward.adapters.wire.messages import LetGoOrder
-from steward.agent.let_go import LettingGo
+from steward.agent.job_orders import LettingGo
 from steward.agent.opted import OptedBook
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId

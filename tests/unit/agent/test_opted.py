@@ -10,8 +10,7 @@ import pytest
 
 from steward.adapters.wire.messages import MAX_OPTED
 from steward.agent.job_folder import JobFolders
-from steward.agent.opted import CROWDED, OptedBook, Output
-from steward.agent.owners import keep_tidy
+from steward.agent.opted import CROWDED, OptedBook, Output, keep_tidy
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode

@@ -13,7 +13,7 @@ from steward.adapters.node.setup_dir import SetupDir
 from steward.adapters.offload import Threads
 from steward.adapters.proc import every, look
 from steward.adapters.wire.frames import Malformed
-from steward.adapters.wire.setup_messages import SetUpOrder, set_up_frames, setup_of
+from steward.adapters.wire.order_messages import SetUpOrder, set_up_frames, setup_of
 from steward.agent.setup import CUT_OFF, Setups
 from steward.model.action import SetUpNode
 from steward.model.ids import Key, NodeName

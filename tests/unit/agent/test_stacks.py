@@ -14,10 +14,10 @@ import pytest
 from steward.adapters.offload import Threads
 from steward.adapters.proc import look
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.stacks_messages import StacksOrder, bundle_of
+from steward.adapters.wire.job_messages import StacksOrder, bundle_of
 from steward.agent.job_folder import JobFolders
+from steward.agent.job_orders import Stacks
 from steward.agent.opted import OptedBook
-from steward.agent.stacks import Stacks
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode

@@ -8,8 +8,8 @@ import pytest
 from botocore import UNSIGNED
 from botocore.exceptions import ClientError
 
+from steward.api.admission import Rate, Replays
 from steward.api.json11.errors import ApiError
-from steward.api.limits import Rate, Replays
 from steward.client import OperationError
 from steward.model.access import Caller, payload
 from tests.fakes.aws_bench import KEY, READER, AwsBench, an_aws_endpoint, post, signed

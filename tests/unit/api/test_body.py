@@ -8,7 +8,7 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from steward.api.body import read_body
+from steward.api.admission import read_body
 
 Piece = MutableMapping[str, Any]
 

@@ -6,7 +6,7 @@ import pytest
 import requests
 from starlette.requests import Request
 
-from steward.api.hosts import own_names, path_of
+from steward.api.admission import own_names, path_of
 from steward.head.choose import host_names
 from steward.model.access import payload
 from steward.model.settings.parse import parse

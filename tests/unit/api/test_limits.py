@@ -2,8 +2,8 @@
 
 import pytest
 
+from steward.api.admission import Limits, Rate
 from steward.api.json11.errors import ApiError, Code
-from steward.api.limits import Limits, Rate
 from tests.fakes.clock import FakeClock
 
 

@@ -8,8 +8,8 @@ import requests
 import uvicorn
 
 from steward.adapters.slurm.config import Privacy
+from steward.api.admission import Limits, Rate
 from steward.api.auth import Gatekeeper
-from steward.api.limits import Limits, Rate
 from steward.api.users import UserPages, build_users
 from steward.client import Client, HeadError, NotThere
 from steward.model.ask import AskKind

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.node.probe import LocalProbes
-from steward.agent.check_memory import CheckMemory
-from steward.agent.track import Track
+from steward.agent.track import CheckMemory, Track
 from steward.checks import ACCELERATORS
 from steward.checks.check import Check, Facts
 from steward.checks.fabric import FABRIC, ib_ports, net

@@ -8,8 +8,8 @@ import click
 import pytest
 from click.testing import Result
 
-from steward.api.elastic_pages import run_report
-from steward.cli.elastic import elastic
+from steward.api.explain_pages import run_report
+from steward.cli.jobs import elastic
 from steward.model.elastic import Activity, Phase
 from steward.model.ids import JobId
 from steward.policy.plan import plan

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import click
 import pytest
 
-from steward.cli.progress import Sight, follow
+from steward.cli.capacity import Sight, follow
 from steward.client import HeadError, OperationError, Unreachable
 
 COLUMNS = ("GROUP", "CURRENT")

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from steward.deep.budget import Budget
 from steward.deep.gpu import check_gpus, judge_dcgm, judge_gpus
 from steward.deep.memory import BLOCK, PATTERNS, check_memory, judge_memory, keep, memory_room, take
 from steward.deep.stress import BLOCK as DISK_BLOCK
 from steward.deep.stress import KNOWN, arithmetic, check_cpu, check_disk, judge_cores
 from steward.deep.tell import Here
-from steward.deep.torch_door import TorchDoor
-from steward.deep.workers import Told, on_every_core
+from steward.deep.workers import Budget, Told, TorchDoor, on_every_core
 from steward.model.deep import Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName

@@ -2,7 +2,7 @@
 
 from steward.demo.elastic import changes_of, is_exact, stretches_of
 from steward.demo.measure import Happening
-from steward.job.elastic_sampler import sample_at
+from steward.job.elastic_batch import sample_at
 from steward.policy.elastic.picture import Stretch, picture
 
 BATCH = 48

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from steward.adapters.wire.stacks_messages import MAX_BUNDLE, BundlePiece
+from steward.adapters.wire.job_messages import MAX_BUNDLE, BundlePiece
 from steward.head.piece_files import _BUNDLES, Bundles
 from steward.model.ids import NodeName
 

@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from steward.adapters.wire.job_messages import progress_frame
-from steward.adapters.wire.stacks_messages import StacksOrder, bundle_frames, stacks_of
+from steward.adapters.wire.job_messages import StacksOrder, bundle_frames, progress_frame, stacks_of
 from steward.model.action import CollectStacks
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job_report import Progress

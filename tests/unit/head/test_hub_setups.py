@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.wire.frames import Channel, Malformed, pack
-from steward.adapters.wire.setup_messages import (
+from steward.adapters.wire.order_messages import (
     CHUNK,
     MAX_LOG,
     LogChunk,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import facts_of
-from steward.head.questions import MAX_OF_NODE, Questions
+from steward.head.hearing import MAX_OF_NODE, Questions
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import ResumeFacts
 

@@ -10,7 +10,7 @@ import pytest
 from steward.adapters.fetch.folder import digest
 from steward.adapters.node.setup_dir import SetupDir
 from steward.adapters.proc import look
-from steward.adapters.wire.setup_messages import MAX_LOG
+from steward.adapters.wire.order_messages import MAX_LOG
 from steward.lifecycle.output import MAX_NODE_LOG, scripts_log
 from steward.model.setup import SetupState
 from tests.fakes.setups import NodeDisk

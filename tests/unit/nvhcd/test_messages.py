@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.adapters.wire.nvhcd_messages import HealthCheckResponse, packed
+from steward.nvhcd.server import HealthCheckResponse, packed
 from tests.builders.nvhcd_schema import Response
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)

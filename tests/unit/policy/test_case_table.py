@@ -11,9 +11,8 @@ from steward.model.ids import CaseId
 from steward.model.node import NodeBase
 from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.model.why import Why
-from steward.policy.case.diagram import page
 from steward.policy.case.facts import QUESTIONS
-from steward.policy.case.table import TABLE, Fact, deadline, facts_of
+from steward.policy.case.table import TABLE, Fact, deadline, facts_of, page
 from tests.builders.picture import a_cluster, n
 
 PAGE = Path(__file__).parents[3] / "docs" / "case.md"
@@ -31,7 +30,7 @@ WAITING = [step for step in Step if step not in (Step.CLOSED, Step.HELD)]
 
 
 def test_the_page_shows_the_table() -> None:
-    assert PAGE.read_text() == page(), "run: python -m steward.policy.case.diagram > docs/case.md"
+    assert PAGE.read_text() == page(), "run: python -m steward.policy.case.table > docs/case.md"
 
 
 def test_every_fact_has_a_question_and_is_used() -> None:

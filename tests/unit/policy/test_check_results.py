@@ -1,7 +1,7 @@
 """What each check says over the cluster."""
 
 from steward.model.health import Finding, Outcome, Severity
-from steward.views.check_results import check_results
+from steward.views.explain_health import check_results
 from tests.builders.picture import a_cluster, n
 
 QUIET = {"passed": frozenset({"disk", "memory"}), "skipped": frozenset({"gpu"})}

@@ -4,13 +4,13 @@ import re
 from pathlib import Path
 
 from steward.model.resume_mode import USAGE
-from steward.policy.job.decide_table import table
+from steward.policy.job.decide import table
 
 PAGE = Path(__file__).parents[3] / "docs" / "resume.md"
 
 
 def test_the_page_has_the_rules_in_their_order() -> None:
-    assert table() in PAGE.read_text(), "put in: python -m steward.policy.job.decide_table"
+    assert table() in PAGE.read_text(), "put in: python -m steward.policy.job.decide"
 
 
 def test_the_page_has_every_option() -> None:

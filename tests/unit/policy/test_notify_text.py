@@ -5,8 +5,7 @@ import json
 import pytest
 
 from steward.model.events import Level
-from steward.views.notify import REST
-from steward.views.notify_text import body, fields, problem_of, title
+from steward.views.notify import REST, body, fields, problem_of, title
 from tests.builders.notify import a_message, an_event
 
 HOSTILE = '"}, {"x": 1 \\ <!channel> <http://e|y> & $(reboot)\n\x1b[31m'

@@ -1,6 +1,6 @@
 """Our file of partitions: what is in it, when it is written, and how long a partition stays there."""
 
-from steward.adapters.slurm.partition_lines import parse
+from steward.adapters.slurm.include import parse_partitions
 from steward.model.action import WritePartitions
 from steward.model.capacity_policy import Pool
 from steward.model.job import Job, JobState
@@ -49,7 +49,7 @@ def test_words_of_slurm_are_told_once_and_keep_nothing_else_out_of_the_file() ->
     plan = decide(picture)
 
     (text,) = files(plan)
-    assert parse(text).members == {"dev": ("steward-w",)}
+    assert parse_partitions(text).members == {"dev": ("steward-w",)}
     assert kinds(plan).count("gate.reserved") == 2
     assert "gate.reserved" not in kinds(decide(then(picture)))
 

@@ -8,7 +8,7 @@ from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.resume_mode import ResumeMode
 from steward.model.resume_policy import ResumePolicy
 from steward.model.why import Why
-from steward.policy.job.resume_facts import resume_facts
+from steward.policy.job.options import resume_facts
 
 N3, N4 = NodeName("n3"), NodeName("n4")
 

@@ -14,7 +14,7 @@ from steward.model.observed import Freshness
 from steward.model.resume import Decision, JobMemory
 from steward.model.resume_mode import ResumeMode
 from steward.model.resume_policy import ResumeDefault, ResumePolicy
-from steward.policy.job.resume_facts import resume_facts
+from steward.policy.job.options import resume_facts
 from tests.builders.failures import a_sign
 from tests.builders.picture import T0, USER, Picture, a_cluster, n, names
 

@@ -15,9 +15,8 @@ from steward.model.node import NodeBase, Reason
 from steward.model.setting_types import RepairMode
 from steward.model.setup import SetupState
 from steward.model.slot import Purpose, SlotStep
-from steward.policy.groups.slot_diagram import page
 from steward.policy.groups.slot_facts import QUESTIONS
-from steward.policy.groups.slot_table import TABLE, SlotFact, deadline, facts_of
+from steward.policy.groups.slot_table import TABLE, SlotFact, deadline, facts_of, page
 from tests.builders.capacity import MARK, NODE, SCRIPTS, a_slot_at, asked, nothing_there, reported, with_slot
 from tests.builders.deep import done, with_run
 from tests.builders.picture import T0, Picture, n
@@ -143,7 +142,7 @@ SCENES: dict[tuple[SlotStep, SlotFact], Change] = {
 
 
 def test_the_page_shows_the_table() -> None:
-    assert PAGE.read_text() == page(), "run: python -m steward.policy.groups.slot_diagram > docs/slot.md"
+    assert PAGE.read_text() == page(), "run: python -m steward.policy.groups.slot_table > docs/slot.md"
 
 
 def test_every_fact_has_a_question_and_is_used() -> None:

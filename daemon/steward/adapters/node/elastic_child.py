@@ -1,8 +1,8 @@
 """The program that does what an elastic run needs in its user's name: `python -I -m ... WHAT UID JOB`.
 
 It begins as root. What users can trace must not run where the agent runs: so it first joins the cgroup of the job's
-own script, whose limits and end then hold for it too, and then becomes the user for good. The coordinator runs in this
-process, out of its user's reach; sbatch is a program that the user could start there himself.
+own script, whose limits and end then hold for it too, and then becomes the user for good. The coordinator runs in
+this process, out of its user's reach; sbatch is a program that the user could start there himself.
 """
 
 import json
@@ -11,17 +11,78 @@ import re
 import runpy
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
-from steward.adapters.node import job_activity
+from steward.adapters.node import job_processes
 from steward.adapters.node.elastic_start import said_by
 from steward.adapters.node.user_look import become, cgroup_folder
 from steward.adapters.process import Failed, run
-from steward.adapters.sbatch_words import for_replica, script_for_replica
 from steward.model.elastic import replica_of
 from steward.model.ids import JobId
+
+_WITH_VALUE: Mapping[str, str] = {
+    "wrap": "wr",
+    "nodelist": "nodel",
+    "nodefile": "nodef",
+    "begin": "be",
+    "mail-type": "mail-t",
+    "time-min": "time-",
+}
+"""An option's name, and how short getopt lets it be."""
+_ALONE: Mapping[str, str] = {"wait": "wait", "test-only": "te", "parsable": "pars", "hold": "hold"}
+_LETTERS, _LETTERS_ALONE = ("w", "F", "b"), ("W", "H")
+_LINE = re.compile(rb"#SBATCH\s+(.*)")
+
+
+def for_replica(words: Sequence[str]) -> list[str]:
+    """Without the options that are not for it, and without their values."""
+    return list(_kept(iter(words)))
+
+
+def script_for_replica(script: bytes) -> bytes:
+    """The same script, whose `#SBATCH` lines have lost them. A line that is not understood stays as it is."""
+    lines = script.split(b"\n")
+    for number, line in enumerate(lines):
+        if number and line.strip() and not line.startswith(b"#"):
+            break  # sbatch reads no further
+        if (found := _LINE.match(line)) is not None:
+            lines[number] = _line_for_replica(line, found[1])
+    return b"\n".join(lines)
+
+
+def _line_for_replica(line: bytes, said: bytes) -> bytes:
+    try:
+        words = shlex.split(said.decode("utf-8", "surrogateescape"), comments=True)
+    except ValueError:
+        return line
+    kept = for_replica(words)
+    if kept == words:
+        return line
+    text = f"#SBATCH {shlex.join(kept)}" if kept else "#"
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _kept(words: Iterator[str]) -> Iterator[str]:
+    for word in words:
+        name, equals, _ = word.removeprefix("--").partition("=")
+        if word.startswith("--"):
+            if _is(name, _WITH_VALUE):
+                if not equals:
+                    next(words, "")
+            elif not _is(name, _ALONE):
+                yield word
+        elif word[:1] == "-" and word[1:2] in _LETTERS:
+            if len(word) == 2:
+                next(words, "")
+        elif not (word[:1] == "-" and len(word) == 2 and word[1] in _LETTERS_ALONE):
+            yield word
+
+
+def _is(name: str, options: Mapping[str, str]) -> bool:
+    return any(option.startswith(name) and name.startswith(least) for option, least in options.items())
+
 
 COMMAND_S = 30.0
 _NUMBER = re.compile(r"\d{1,9}\Z")
@@ -52,7 +113,7 @@ def main(what: str, uid: int, job: JobId, asked: Mapping[str, str]) -> int:
 def _script_of(job: JobId, uid: int, token: str) -> int:
     """The process of the base's script, or the oldest one that has its environment, with the run's token: what is left
     of the job's run before, and another cluster's job of that number, have another one."""
-    here = [pid for pid, _ in job_activity.processes({job: uid}) if job_activity.owner(Path(f"/proc/{pid}")) == uid]
+    here = [pid for pid, _ in job_processes.processes({job: uid}) if job_processes.owner(Path(f"/proc/{pid}")) == uid]
     pids = sorted(here, key=_began)
     mine = {"STEWARD_ELASTIC_ROLE": "base", "STEWARD_ELASTIC_TOKEN": token}
     found = next((pid for pid in pids if mine.items() <= environ_of(pid).items()), None)

@@ -16,7 +16,7 @@ from steward.adapters.munge import Munge
 from steward.adapters.node.mount_looks import NOT_MOUNTED, MountLooks
 from steward.adapters.node.nvml import Nvml
 from steward.adapters.node.small_files import is_any_there, text_of, texts_of
-from steward.adapters.node.spool import spool_dir
+from steward.adapters.node.stepds import spool_dir
 from steward.adapters.process import Completed, Failed, run
 from steward.model.probe import (
     AskMunge,

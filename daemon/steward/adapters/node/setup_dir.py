@@ -16,13 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from steward.adapters.own_folder import make_own
+from steward.adapters.files import make_own, read_json, write_json
 from steward.adapters.proc import Process, is_alive
 from steward.adapters.process import run
-from steward.adapters.whole_file import read_json, write_json
 from steward.adapters.wire.codec import text, whole
 from steward.adapters.wire.frames import Malformed
-from steward.adapters.wire.setup_messages import SetUpOrder, order_of, order_record, setup_frame, setup_of
+from steward.adapters.wire.order_messages import SetUpOrder, order_of, order_record, setup_frame, setup_of
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.setup import SetupReport, SetupState

@@ -3,22 +3,46 @@
 A slurmstepd tells the job's srun how each task ended. When srun's host is dead it tries that six times, each until
 nobody answered, and the node stays COMPLETING meanwhile, although nothing of the job runs on it any more.
 
-One that is killed, by us or with its machine, cannot remove what its PMIx server had made. The next run's step of that
-number does not start where it lies ("File exists"), and 22.05's srun calls that a success.
+One that is killed, by us or with its machine, cannot remove what its PMIx server had made. The next run's step of
+that number does not start where it lies ("File exists"), and 22.05's srun calls that a success.
 """
 
 import os
 import re
 import signal
+import socket
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from steward.adapters import proc
-from steward.adapters.node.spool import spool_dir, tmp_fs
 from steward.adapters.proc import Process, Seen
 from steward.model.ids import JobId
+
+_CACHED = Path("/run/slurm/conf/slurm.conf")
+"""The configuration that a configless slurmd got from slurmctld."""
+_SPOOL, _TMP = ("SlurmdSpoolDir", "/var/spool/slurmd"), ("TmpFS", "/tmp")
+"""Key and default."""
+
+
+def spool_dir(slurm_conf: str, node: str) -> str:
+    """The folder; Slurm's default where the file does not say. Raises OSError when it cannot be read."""
+    return _folder(*_SPOOL, slurm_conf, node)
+
+
+def tmp_fs(slurm_conf: str, node: str) -> str:
+    """The folder for temporary files of jobs (TmpFS) on this node, as slurm.conf says."""
+    return _folder(*_TMP, slurm_conf, node)
+
+
+def _folder(key: str, default: str, slurm_conf: str, node: str) -> str:
+    files = [file for file in (Path(slurm_conf), _CACHED) if file.is_file()]
+    line = re.compile(rf"^\s*{key}\s*=\s*(?P<path>\S+)", re.IGNORECASE | re.MULTILINE)
+    found = line.search(files[0].read_text(errors="replace")) if files else None
+    path = found["path"] if found else default
+    return path.replace("%n", node).replace("%h", socket.gethostname().partition(".")[0])
+
 
 _PROC = Path("/proc")
 _TITLE = re.compile(rb"slurmstepd: \[([1-9][0-9]{0,9})\.([^\]\0]{1,32})\]\s*\Z")

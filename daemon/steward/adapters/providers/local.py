@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from steward.adapters.files import locked, write_whole
 from steward.adapters.providers.local_machine import (
     Machine,
     Program,
@@ -25,7 +26,6 @@ from steward.adapters.providers.local_machine import (
     read_limit,
     refuse_beyond,
 )
-from steward.adapters.whole_file import locked, write_whole
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.ports import Permanent, Retryable

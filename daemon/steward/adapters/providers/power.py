@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from steward.adapters.files import locked, write_json
 from steward.adapters.slurm.power import Power, PowerSwitch, power_of
-from steward.adapters.whole_file import locked, write_json
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.node import Node

@@ -1,10 +1,14 @@
-"""Slurm's own settings, as `steward doctor` and whoever asks for a user's pages need them."""
+"""Slurm's own settings, as `steward doctor` and whoever asks for a user's pages need them; and all that an installation
+needs to know of the Slurm cluster of this machine."""
 
+import pwd
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from steward.adapters.process import run
+from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.model.slurm_site import SlurmSite
 from steward.ports import PortError
 
 _MAX_BYTES = 1 << 20
@@ -59,3 +63,32 @@ class Privacy:
         except PortError:
             return self._said
         return any(word.strip().lower() in ("jobs", "all") for word in words)
+
+
+def survey(conf: Path, timeout_s: float, logins: Iterable[str] = ()) -> SlurmSite:
+    """Asks slurmctld. Raises Retryable where it does not answer, Permanent where this Slurm is too old."""
+    slurm = CommandLineSlurm(conf=str(conf), timeout_s=timeout_s)
+    asked = SlurmConfig(conf=conf, timeout_s=timeout_s)
+    config = asked.config()
+    site = SlurmSite(
+        config=config,
+        nodes=slurm.nodes(),
+        partitions={name: each.nodes for name, each in slurm.partitions().items()},
+        plugstack=asked.plugstack(config)[1] or "",
+    )
+    names = {site.slurm_user, *logins}
+    return SlurmSite(
+        config=site.config,
+        nodes=site.nodes,
+        partitions=site.partitions,
+        plugstack=site.plugstack,
+        logins=frozenset(filter(_exists, names)),
+    )
+
+
+def _exists(login: str) -> bool:
+    try:
+        pwd.getpwnam(login)
+    except (KeyError, ValueError):
+        return False
+    return True

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from steward.adapters.process import show
-from steward.adapters.slurm import partition_lines, rules
-from steward.adapters.slurm.include import IncludeFile
+from steward.adapters.slurm import rules
+from steward.adapters.slurm.include import IncludeFile, parse_partitions
 from steward.adapters.slurm.words import expand, first_words
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
@@ -110,8 +110,8 @@ class Slurm(Protocol):
 def write(slurm: Slurm, include: IncludeFile, text: str, *, patience_s: float) -> None:
     """Does what `SlurmPort.write_partitions` promises; Slurm is given `patience_s` to show the partitions."""
     good = include.good()
-    wanted, was = partition_lines.parse(text), partition_lines.parse(good)
-    ours = was.states.keys() | partition_lines.parse(include.text()).states.keys()
+    wanted, was = parse_partitions(text), parse_partitions(good)
+    ours = was.states.keys() | parse_partitions(include.text()).states.keys()
     rules.may_write(wanted, ours, slurm.partitions(), slurm.nodes())
     rules.may_drop(ours - wanted.states.keys(), slurm.jobs())
     before = slurm.partitions()  # again: nodes and jobs of a large cluster take seconds, and people close partitions

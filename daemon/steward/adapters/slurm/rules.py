@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from steward.adapters.process import show
-from steward.adapters.slurm.partition_lines import PartitionLines
+from steward.adapters.slurm.include import PartitionLines
 from steward.model import comment
 from steward.model.action import NudgeJob
 from steward.model.elastic import replica_of

@@ -1,21 +1,31 @@
-"""Orders of the head that an agent carries out at once, and what came of them: a light repair, a look at another node's
-slurmd. Frames there and back; input is hostile until it passed here."""
+"""Orders of the head that an agent carries out, and what came of them: a light repair, a look at another node's slurmd,
+a node's setup. Frames there and back; input is hostile until it passed here.
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+The order of a setup holds the whole cluster's resource_config and may be longer than a frame: it travels compressed, in
+parts.
+"""
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
 
 from steward.adapters.wire.codec import Codec
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.model.bounds import MaxLen, Node, Range, is_token
+from steward.model.bounds import Called, Flat, Free, Lines, MaxLen, Node, Range, Token, is_token
 from steward.model.health import Advice
 from steward.model.ids import NodeName
 from steward.model.mend import MendReport, fits
+from steward.model.setup import Lifecycle, SetupReport
 from steward.model.text import printable
 from steward.model.witness import Witness
 from steward.ports import Permanent
 
 if TYPE_CHECKING:
-    from steward.model.action import MendNode
+    from steward.model.action import MendNode, SetUpNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,3 +104,138 @@ def looked_of(frame: Frame) -> tuple[NodeName, Witness]:
     """Raises Malformed."""
     told = _LOOKED.read(frame)
     return told.node, told.result
+
+
+MAX_LOG = 1 << 20
+"""Characters of one setup's output that the head is sent and keeps."""
+CHUNK = 16_384
+"""Characters of it in one frame at most."""
+_PART = 40_000
+_MAX_PARTS = 60
+_MAX_ORDER = 16 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetUpOrder:
+    """The head's order to run lifecycle scripts, as the agent has it; `token` is fit for a file's name."""
+
+    token: Token
+    lifecycle: Annotated[Lifecycle, Flat()]
+    timeout_s: float
+    resource_config: Annotated[str, Free()]
+    provisioning: Annotated[str, Free()] = ""
+    features: Annotated[tuple[Annotated[str, Called("feature")], ...], MaxLen(64)] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogChunk:
+    """Output of a setup from character `offset` on: printable ASCII, line feeds and tabs."""
+
+    token: Token
+    offset: Annotated[int, Range(high=MAX_LOG)]
+    text: Annotated[str, Lines(CHUNK)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A part of a compressed order: number `part` of `parts`."""
+
+    token: Token
+    part: Annotated[int, Range(high=_MAX_PARTS)]
+    parts: Annotated[int, Range(1, _MAX_PARTS)]
+    data: Annotated[str, MaxLen(_PART)]
+
+
+_ORDER = Codec(SetUpOrder)
+_PARTS = Codec(_Part, "set_up")
+_REPORT = Codec(SetupReport, "setup")
+_LOG = Codec(LogChunk, "setup_log")
+
+
+def order_record(order: SetUpOrder) -> Frame:
+    """The order as a JSON object, for the disk and the wire."""
+    return _ORDER.write(order)
+
+
+def order_of(record: object) -> SetUpOrder:
+    """Raises Malformed."""
+    return _ORDER.read(record)
+
+
+def set_up_frames(order: "SetUpNode") -> list[Frame]:
+    """The order in parts. Raises Permanent for one that no agent would take."""
+    if not is_token(order.token):
+        raise Permanent(f"the setup's token {order.token[:130]!r} is not made of letters, digits, '.', '_' and '-'")
+    wanted = SetUpOrder(
+        token=order.token,
+        lifecycle=order.lifecycle,
+        timeout_s=order.timeout_s,
+        resource_config=order.resource_config,
+        provisioning=order.provisioning,
+        features=tuple(sorted(order.features)),
+    )
+    data = base64.b64encode(zlib.compress(json.dumps(order_record(wanted)).encode())).decode("ascii")
+    parts = [data[at : at + _PART] for at in range(0, len(data), _PART)]
+    if len(parts) > _MAX_PARTS:
+        raise Permanent(f"the setup of {order.node} takes {len(data)} characters; {_MAX_PARTS * _PART} is the limit")
+    return [
+        _PARTS.write(_Part(token=order.token, part=number, parts=len(parts), data=part))
+        for number, part in enumerate(parts)
+    ]
+
+
+@dataclass(slots=True)
+class SetUpParts:
+    """Puts the parts of an order together again. A first part begins anew, whatever came before."""
+
+    _token: str = ""
+    _got: list[str] = field(default_factory=list)
+
+    def take(self, frame: Frame) -> SetUpOrder | None:
+        """The order when this was its last part. Raises Malformed."""
+        part = _PARTS.read(frame)
+        if part.part == 0:
+            self._token, self._got = part.token, []
+        if part.token != self._token or part.part != len(self._got) or part.part >= part.parts:
+            raise Malformed(f"part {part.part} of the setup {part.token} came out of turn")
+        self._got.append(part.data)
+        if part.part + 1 < part.parts:
+            return None
+        data, self._token, self._got = "".join(self._got), "", []
+        order = order_of(_unpacked(data))
+        if order.token != part.token:
+            raise Malformed(f"the setup {part.token} says that it is {order.token}")
+        return order
+
+
+def setup_frame(report: SetupReport) -> Frame:
+    return _REPORT.write(report)
+
+
+def setup_of(frame: Frame) -> SetupReport:
+    """Raises Malformed."""
+    return _REPORT.read(frame)
+
+
+def setup_log_frame(chunk: LogChunk) -> Frame:
+    return _LOG.write(chunk)
+
+
+def setup_log_of(frame: Frame) -> LogChunk:
+    """Raises Malformed."""
+    chunk = _LOG.read(frame)
+    if chunk.offset + len(chunk.text) > MAX_LOG:
+        raise Malformed(f"offset={chunk.offset} with {len(chunk.text)} characters is over the {MAX_LOG} of a log")
+    return chunk
+
+
+def _unpacked(data: str) -> Mapping[str, Any]:
+    unpack = zlib.decompressobj()
+    try:
+        body = unpack.decompress(base64.b64decode(data, validate=True), _MAX_ORDER)
+        record = json.loads(body) if unpack.eof else None
+    except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
+        raise Malformed(f"a setup that cannot be unpacked ({type(error).__name__})") from None
+    if not isinstance(record, dict):
+        raise Malformed(f"a setup that is not an object, or longer than {_MAX_ORDER} bytes")
+    return record

@@ -11,15 +11,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from steward.api.admission import Limits, Replays, is_declared_longer, path_of
 from steward.api.audit import Audit
-from steward.api.body import is_declared_longer
-from steward.api.hosts import path_of
 from steward.api.identify import Door, Received
 from steward.api.json11 import validate
 from steward.api.json11.errors import CONTENT_TYPE, ApiError, Code
 from steward.api.json11.render import render
 from steward.api.json11.service import Service, is_read
-from steward.api.limits import Limits, Replays
 from steward.api.operations.sight import Handler
 from steward.model.access import Caller, Identity
 from steward.ports import PortError, Retryable

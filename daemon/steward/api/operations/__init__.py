@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from steward.api.operations.batches import AddBatch, Batches, Health
-from steward.api.operations.cluster import Clusters, Software
+from steward.api.operations.cluster import Clusters, Software, Tags
 from steward.api.operations.events import Events, Scalings
 from steward.api.operations.nodes import Nodes
 from steward.api.operations.quotas import Quotas, Schedulers
 from steward.api.operations.sight import Handler
-from steward.api.operations.tags import Tags
 from steward.api.source import Source
 
 __all__ = ["handlers"]

@@ -1,19 +1,21 @@
-"""CreateCluster, DescribeCluster, ListClusters, UpdateCluster, DeleteCluster."""
+"""CreateCluster, DescribeCluster, ListClusters, UpdateCluster, DeleteCluster; AddTags, ListTags, DeleteTags: of the
+cluster, of compute quotas and of the cluster scheduler config."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from steward.api.json11.errors import invalid
+from steward.api.json11.errors import invalid, not_found
 from steward.api.operations.group_shape import REQUIREMENTS, group_details, split_checksum
 from steward.api.operations.paging import between, page
-from steward.api.operations.sight import Json, Members, Sight, any_sight, carried, sight_of
+from steward.api.operations.sight import Json, Members, Sight, any_sight, carried, sight_of, snapshot_of
 from steward.api.source import Source
 from steward.model.access import Caller
-from steward.model.arn import arn_of
+from steward.model.arn import arn_of, quota_arn, scheduler_arn
 from steward.model.group import BatchSize, Role
-from steward.model.order import CreateCluster, DeleteCluster, GroupWish, UpdateCluster, UpdateSoftware
+from steward.model.order import ChangeTags, CreateCluster, DeleteCluster, GroupWish, UpdateCluster, UpdateSoftware
 from steward.model.setup import Lifecycle
-from steward.policy.groups.count import current_counts
+from steward.policy.groups.serving import current_counts
 
 _KEPT = ("ClusterRole", "VpcConfig")
 _AUTOMATIC = "Automatic"
@@ -283,3 +285,44 @@ def _batch(rolling: Members, name: str) -> BatchSize | None:
     if size["Value"] > 100:
         raise invalid(f"{name}: {size['Value']} percent is more than the whole group.")
     return BatchSize(percent=size["Value"])
+
+
+class Tags:
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def add(self, caller: Caller, members: Members) -> Json:
+        """The answer has all tags of the resource."""
+        put = {tag["Key"]: tag["Value"] for tag in members["Tags"]}
+        answer = carried(self._source.commands.give, ChangeTags(who=caller.user, arn=self._arn(members), put=put))
+        return {"Tags": _shape(answer.tags)}
+
+    def list_tags(self, _caller: Caller, members: Members) -> Json:
+        tags = _shape(self._tags(members))
+        shown, token = page((((tag["Key"],), tag) for tag in tags), members, scope="tags")
+        return {"Tags": shown, "NextToken": token}
+
+    def delete(self, caller: Caller, members: Members) -> Json:
+        drop = tuple(members["TagKeys"])
+        carried(self._source.commands.give, ChangeTags(who=caller.user, arn=self._arn(members), drop=drop))
+        return {}
+
+    def _arn(self, members: Members) -> str:
+        """The resource that is named, when it is there."""
+        self._tags(members)
+        return str(members["ResourceArn"])
+
+    def _tags(self, members: Members) -> Mapping[str, str]:
+        memory, rules = snapshot_of(self._source).memory, self._source.want.capacity
+        of = {quota_arn(quota.id, rules): quota.tags for quota in memory.quotas.values()}
+        if memory.scheduler is not None:
+            of[scheduler_arn(memory.scheduler.id, rules)] = memory.scheduler.tags
+        if (sight := any_sight(self._source)) is not None:
+            of[sight.arn] = sight.cluster.tags
+        if members["ResourceArn"] not in of:
+            raise not_found(f"Resource {members['ResourceArn']} not found.")
+        return of[members["ResourceArn"]]
+
+
+def _shape(tags: Mapping[str, str]) -> list[Json]:
+    return [{"Key": key, "Value": tags[key]} for key in sorted(tags)]

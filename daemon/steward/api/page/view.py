@@ -11,8 +11,7 @@ from markupsafe import Markup
 
 from steward.api.shapes import shape
 from steward.api.source import Source
-from steward.api.user_names import user_name
-from steward.api.views import cases_view, natural, nodes_of, status_view, verdicts, views_of
+from steward.api.views import cases_view, natural, nodes_of, status_view, user_name, verdicts, views_of
 from steward.model.ids import JobId, NodeName
 from steward.model.ledger import Phase, Sums
 from steward.model.node_names import fold

@@ -6,8 +6,7 @@ from steward.model.case import Case, Step, Trigger
 from steward.model.events import Level
 from steward.model.why import Why
 from steward.policy.case.facts import QUESTIONS, noted
-from steward.policy.case.notes import note_failures, note_old_instance, note_shortage
-from steward.policy.case.scene import Scene
+from steward.policy.case.scene import Scene, note_failures, note_old_instance, note_shortage
 from steward.policy.case.steps import entered, wish_for
 from steward.policy.case.table import TABLE, Fact, facts_of
 from steward.policy.draft import Draft

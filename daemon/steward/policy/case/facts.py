@@ -11,14 +11,13 @@ from steward.policy.case.spares import can_have_spare, is_spoilt, needs_spare
 from steward.policy.case.table import Fact
 from steward.policy.deep.start import Start
 from steward.policy.groups.setup import failure
-from steward.policy.node.approval import awaits_yes
 from steward.policy.node.breaker import admit
-from steward.policy.node.budget import must_wait
+from steward.policy.node.bring_up import has_passed, is_in_service, may_take_jobs, was_checked
+from steward.policy.node.budget import awaits_yes, must_wait
 from steward.policy.node.correlate import AGENTS, covers, in_incident
 from steward.policy.node.forgotten import has_forgotten, marked_since, note_gone
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import is_light, is_used_up, quarantine
-from steward.policy.node.new_machine import has_passed, is_in_service, may_take_jobs, was_checked
 from steward.policy.node.silence import is_withheld
 from steward.policy.node.slurm_faults import bears_reason, keeps_reason
 from steward.policy.node.suspicion import fault_of, is_in_incident, mark_word, why_left_alone

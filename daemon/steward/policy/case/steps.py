@@ -18,18 +18,16 @@ from steward.model.instance import Slot
 from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
 from steward.policy.case.facts import MARKED, is_forgotten, is_lost, is_unmarked, is_unsigned, own_fatal
-from steward.policy.case.notes import old_instance, stale_instances
-from steward.policy.case.scene import HARD, Scene, waits_for_jobs
+from steward.policy.case.scene import HARD, Scene, old_instance, stale_instances, waits_for_jobs
 from steward.policy.case.spares import free_spare, needs_spare
 from steward.policy.case.table import Fact
 from steward.policy.deep.start import Start, ask_start, why_failed
 from steward.policy.draft import Draft
 from steward.policy.groups.setup import ask_setup
-from steward.policy.node.approval import ask_for_yes, awaits_yes
-from steward.policy.node.budget import must_wait
+from steward.policy.node.bring_up import LAUNCH_AGAIN_S, ask_checks
+from steward.policy.node.budget import ask_for_yes, awaits_yes, must_wait
 from steward.policy.node.forgotten import note_mark
 from steward.policy.node.ladder import first_rung, higher, is_light, next_rung, note_remedy, quarantine
-from steward.policy.node.new_machine import LAUNCH_AGAIN_S, ask_checks
 from steward.policy.node.verdict import ask_mend, command
 
 _ON_THE_WAY = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
@@ -136,7 +134,9 @@ def _take_out(scene: Scene) -> None:
         return
     of = DownNode if case.trigger in HARD else DrainNode
     verb = "down" if of is DownNode else "drain"
-    draft.wish(of(key=Key(f"{verb}:{case.id}"), why=case.why, node=case.node, mark=mark_of(case)), _retry(draft))
+    draft.wish(
+        of(key=Key(f"{verb}:{case.id}"), why=case.why, node=case.node, mark=mark_of(case)), draft.want.repair.retry_s
+    )
 
 
 def _sign_again(scene: Scene, text: str) -> None:
@@ -145,7 +145,7 @@ def _sign_again(scene: Scene, text: str) -> None:
     case, draft = scene.case, scene.draft
     why = Why(rule="case.sign", text=f"{case.node}: {text}", evidence=(str(case.why),))
     key = Key(f"sign:{case.id}:{case.launches}:{case.step.value}")
-    if draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), _retry(draft)):
+    if draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), draft.want.repair.retry_s):
         draft.tell("case.sign", str(why), node=case.node, case=case.id)
 
 
@@ -179,7 +179,7 @@ def _replace(scene: Scene) -> None:
     for instance in stale:
         why = Why(rule="case.terminate", text=f"{case.node} gets a new instance", evidence=(str(case.why),))
         key = Key(f"terminate:{case.id}:{instance.id}")
-        draft.wish(TerminateInstance(key=key, why=why, instance=instance.id, node=case.node), _retry(draft))
+        draft.wish(TerminateInstance(key=key, why=why, instance=instance.id, node=case.node), draft.want.repair.retry_s)
     if not stale and not is_unsigned(scene) and not scene.node.is_powering_down:
         _launch(scene)
 
@@ -261,7 +261,7 @@ def _give_back(scene: Scene) -> None:
     mark = scene.node.mark or mark_of(case)
     action = ReturnNode(key=key, why=why, node=case.node, mark=mark, command=order.text if order else case.command)
     if mark.id == case.id:
-        draft.wish(action, _retry(draft))
+        draft.wish(action, draft.want.repair.retry_s)
 
 
 def _prove(scene: Scene) -> None:
@@ -274,7 +274,7 @@ def _prove(scene: Scene) -> None:
         text = f"{case.node} failed its deep check"
         why = Why(rule="case.unfit", text=text, evidence=(why_failed(case.token, draft), str(case.why)))
         key = Key(f"unfit:{case.token}")
-        draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), _retry(draft))
+        draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), draft.want.repair.retry_s)
 
 
 def _send_to_serve(spare: NodeName, scene: Scene) -> None:
@@ -282,7 +282,7 @@ def _send_to_serve(spare: NodeName, scene: Scene) -> None:
     why = Why(rule="spare.serve", text=f"all checks of {spare} passed; it serves for {case.node}")
     key = Key(f"return:{case.id}:{case.launches}")
     if scene.server.mark == SPARE:
-        draft.wish(ReturnNode(key=key, why=why, node=spare, mark=SPARE), _retry(draft))
+        draft.wish(ReturnNode(key=key, why=why, node=spare, mark=SPARE), draft.want.repair.retry_s)
 
 
 _WISHES: dict[Step, Callable[[Scene], None]] = {
@@ -293,7 +293,3 @@ _WISHES: dict[Step, Callable[[Scene], None]] = {
     Step.VERIFY: _verify,
     Step.RETURN: _give_back,
 }
-
-
-def _retry(draft: Draft) -> float:
-    return draft.want.repair.retry_s

@@ -8,14 +8,12 @@ from steward.model.deep import DEEP_PREFIX, DeepCause, DeepKind, DeepResult, Dee
 from steward.model.ids import Key, NodeName
 from steward.model.job import JobState
 from steward.model.why import Why
-from steward.policy.deep.asks import ask_suspects, sweep
 from steward.policy.deep.crowd import Crowd, choose, free_nodes, settle
 from steward.policy.deep.judge import Judged
-from steward.policy.deep.outcome import TABLE, DeepFact, facts_of, finish, tell, with_results
-from steward.policy.deep.scene import DeepScene
-from steward.policy.deep.start import Start, is_awaited, start_of
+from steward.policy.deep.outcome import TABLE, DeepFact, DeepScene, facts_of, finish, tell, with_results
+from steward.policy.deep.start import Start, ask_suspects, is_awaited, start_of, sweep
 from steward.policy.draft import Draft
-from steward.policy.node.suspects import suspects
+from steward.policy.node.suspicion import suspects
 
 MOST_MOVES = 2 * len(DeepState)
 MOST_PASSES = 8

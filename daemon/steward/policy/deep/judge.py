@@ -7,7 +7,7 @@ from steward.model.deep import Baseline, DeepKind, DeepResult, Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
 from steward.policy.deep.pairs import Pair, pair_of
-from steward.policy.deep.usual import NO_PROOF, Bars, Usual, number
+from steward.policy.deep.usual import NO_PROOF, Usual, number
 
 # Whose fault a bad pair is. A node is blamed only when others' results leave no other reading. Pure.
 
@@ -150,7 +150,6 @@ def judge(
     *,
     profiles: Mapping[NodeName, str],
     baselines: Mapping[str, Baseline],
-    bars: Bars | None = None,
 ) -> dict[NodeName, Judged]:
     """A result for each of `nodes`. `profiles` says which nodes are alike (a missing one is a profile of its own: ""),
     `baselines` is `memory.baselines`.
@@ -159,7 +158,7 @@ def judge(
     more of which one was good elsewhere. Too slow like most others of a run is nobody's fault: INCONCLUSIVE.
     """
     ordered = tuple(sorted(measures, key=_order))
-    usual = Usual(profiles=profiles, baselines=baselines, bars=bars or Bars()).with_run(ordered)
+    usual = Usual(profiles=profiles, baselines=baselines).with_run(ordered)
     pairs = view_pairs(ordered, usual)
     shared = _shared(ordered, usual)
     about: dict[NodeName, list[Measure]] = {}

@@ -10,9 +10,8 @@ from steward.model.group import Cluster, ClusterStatus, Goal, Group, GroupStatus
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.groups.count import current, serves, staying
 from steward.policy.groups.orphans import ENDED
-from steward.policy.groups.slot_cases import close_case
+from steward.policy.groups.serving import close_case, current, serves, staying
 from steward.policy.groups.slot_of import mint, taken_names
 from steward.policy.groups.slot_save import hurried
 from steward.policy.groups.victims import choose

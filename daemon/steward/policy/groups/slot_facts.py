@@ -9,10 +9,9 @@ from steward.model.slot import Hitch, Purpose, SlotStep
 from steward.policy.deep.start import Start
 from steward.policy.groups.setup import Setup, failure, is_prepared
 from steward.policy.groups.slot_save import is_saved, is_unsaved, restore_is_over
-from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy
+from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy, is_turn
 from steward.policy.groups.slot_table import SlotFact, facts_of
-from steward.policy.groups.slot_turn import is_turn
-from steward.policy.node.new_machine import LAUNCH_AGAIN_S, has_passed, is_in_service, may_take_jobs, was_checked
+from steward.policy.node.bring_up import LAUNCH_AGAIN_S, has_passed, is_in_service, may_take_jobs, was_checked
 
 CLOCKS_APART_S = 60.0
 """A slurmd's start time is of its node's clock."""

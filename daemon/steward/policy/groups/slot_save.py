@@ -11,7 +11,7 @@ from steward.model.slot import Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_scene import SlotScene
-from steward.policy.job.whereabouts import words_that_count
+from steward.policy.job.remember import words_that_count
 
 AGAIN_S = 3600.0
 """A backup whose outcome nobody knows is asked for again; the command is run once at a time."""

@@ -18,9 +18,8 @@ from steward.policy.groups.setup import ask_setup
 from steward.policy.groups.slot_facts import setup_of
 from steward.policy.groups.slot_of import slot_of
 from steward.policy.groups.slot_save import ask_backup, ask_restore, signal_jobs
-from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy
-from steward.policy.groups.slot_turn import is_turn
-from steward.policy.node.new_machine import LAUNCH_AGAIN_S, ask_checks
+from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy, is_turn
+from steward.policy.node.bring_up import LAUNCH_AGAIN_S, ask_checks
 
 
 def wish_for(scene: SlotScene) -> None:

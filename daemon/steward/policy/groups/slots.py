@@ -1,21 +1,29 @@
-"""Move every slot of the API's groups as far as the picture lets it."""
+"""Move every slot of the API's groups as far as the picture lets it; and the memory that a slot keeps when a fact
+moves it to another step."""
 
+import hashlib
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from steward.model.capacity_policy import CapacityPolicy
 from steward.model.events import Level
 from steward.model.group import Group
-from steward.model.ids import NodeName
-from steward.model.slot import Purpose, SlotRecord, SlotStep
+from steward.model.ids import InstanceId, NodeName
+from steward.model.instance import InstanceState
+from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
+from steward.policy.deep.start import why_failed
 from steward.policy.draft import Draft
 from steward.policy.groups.orphans import ENDED
-from steward.policy.groups.slot_cases import close_case, follow_repair
-from steward.policy.groups.slot_facts import QUESTIONS, noted
+from steward.policy.groups.serving import close_case, follow_repair
+from steward.policy.groups.setup import failure
+from steward.policy.groups.slot_facts import QUESTIONS, is_registered, noted, setup_of
+from steward.policy.groups.slot_save import backup_error, patience
 from steward.policy.groups.slot_scene import SlotScene
-from steward.policy.groups.slot_steps import entered
 from steward.policy.groups.slot_table import TABLE, SlotFact, facts_of
 from steward.policy.groups.slot_wishes import wish_for
 from steward.policy.node.bring_up import note_bring_up
+from steward.policy.node.verdict import blocks_return
 
 MOST_MOVES = 2 * len(SlotStep)
 """Moves of one slot in one plan; each needs a fact of its own, so more would be a loop in the table."""
@@ -96,3 +104,190 @@ def _go(scene: SlotScene, fact: SlotFact) -> None:
         draft.noted[f"{ENDED}{id}"] = draft.now
     text = f"{record.node}: {record.step.value} -> gone: {fact.value}"
     draft.tell("slot.gone", text, node=record.node, group=record.group)
+
+
+PASSING_TRIES = 12
+"""So many launches in a row may fail for a fault that is said to pass: with the usual back-off, for 50 minutes."""
+
+
+def entered(scene: SlotScene, fact: SlotFact, step: SlotStep) -> SlotRecord:
+    """The slot after it moved by `fact` to `step`, with the times and counts that belong to it."""
+    moved = replace(scene.record, step=step, entered=scene.draft.now)
+    change = _ON_FACT.get(fact)
+    moved = change(moved, scene) if change else moved
+    if step is SlotStep.SERVING:
+        return _serving(moved, scene)
+    return _leaving(moved, scene) if step is SlotStep.DRAIN else moved
+
+
+def failed(record: SlotRecord, hitch: Hitch, text: str, scene: SlotScene) -> SlotRecord:
+    """The slot after another failed try: what it was, and when it is tried again."""
+    tries = record.tries + 1 if record.hitch is hitch else 1
+    waits = backoff(hitch, scene.draft.want.capacity)
+    next_try = scene.draft.now + waits[min(tries, len(waits)) - 1]
+    return replace(record, tries=tries, hitch=hitch, trouble=text, next_try=next_try)
+
+
+def backoff(hitch: Hitch, rules: CapacityPolicy) -> tuple[float, ...]:
+    """Seconds to wait after the first, second, ... failure of a kind; the last one repeats."""
+    return {
+        Hitch.CAPACITY: rules.capacity_backoff_s,
+        Hitch.QUOTA: rules.quota_backoff_s,
+        Hitch.SCRIPT: rules.script_backoff_s,
+        Hitch.BOOTSTRAP: rules.bootstrap_backoff_s,
+    }.get(hitch, rules.other_backoff_s)
+
+
+def hitch_of(error: str) -> Hitch:
+    """Which kind of failure a provider's error is: its text begins with the word."""
+    words = error.lower()
+    return next((hitch for hitch in _WORDS if words.startswith(hitch.value)), Hitch.OTHER)
+
+
+_WORDS = (Hitch.CAPACITY, Hitch.QUOTA, Hitch.REFUSED)
+
+
+def host_instance(node: str) -> InstanceId:
+    """The id of the head's own machine: it has the form that the API's callers expect."""
+    return InstanceId("i-" + hashlib.sha256(node.encode()).hexdigest()[:17])
+
+
+def _given_up(record: SlotRecord) -> SlotRecord:
+    """Without its instance; the next launch has another token."""
+    bare = replace(record, instance=None, launched=None, launches=record.launches + 1, deadline=None)
+    return replace(bare, missing=None, over=None)
+
+
+def _serving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    now = scene.draft.now
+    sound = replace(record, tries=0, hitch=Hitch.NONE, trouble="", next_try=0.0, served=now, has_served=True)
+    return replace(sound, updated=now if record.has_served else record.updated, saved=False)
+
+
+def _leaving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    until = scene.draft.now + patience(record, scene.draft)
+    return replace(record, deadline=until, tries=0, hitch=Hitch.NONE, trouble="")
+
+
+def _found(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    """An instance of its own that came late, or one that ran before: its node need not be made."""
+    made = scene.launched
+    if made is not None:
+        return replace(record, instance=made.id)
+    listed = scene.draft.instances_of(record.node)
+    alive = [i for i in listed if i.state in (InstanceState.RUNNING, InstanceState.PENDING)]
+    newest = max(alive, key=lambda i: (i.launched, i.id))
+    return _of_version(replace(record, instance=newest.id, launched=None), scene)
+
+
+def _due(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    return _of_version(replace(record, launched=scene.draft.now), scene)
+
+
+def _of_version(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    """Made from what the group wants now, which has not failed yet where that is something else."""
+    version = scene.group.version
+    if record.version == version:
+        return record
+    return replace(record, version=version, tries=0, hitch=Hitch.NONE, trouble="")
+
+
+def _launched(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    made = scene.launched
+    with_it = replace(record, instance=made.id if made else None)
+    if record.hitch in (*_WORDS, Hitch.OTHER):
+        return replace(with_it, tries=0, hitch=Hitch.NONE, trouble="")
+    return with_it
+
+
+def _refused(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    error = scene.draft.seen.failures[scene.launch_key]
+    hitch = hitch_of(error)
+    if hitch is Hitch.OTHER and _passes_never(record, scene):
+        return _taken_for_refused(record, error, scene)
+    return failed(record, hitch, error, scene)
+
+
+def _passes_never(record: SlotRecord, scene: SlotScene) -> bool:
+    """Whether a provider that answers otherwise has called one launch after the other a passing fault."""
+    is_row = record.hitch in (Hitch.OTHER, Hitch.REFUSED)
+    return is_row and record.tries + 1 >= PASSING_TRIES and scene.draft.provider_is_fresh
+
+
+def _taken_for_refused(record: SlotRecord, error: str, scene: SlotScene) -> SlotRecord:
+    tries = record.tries + 1
+    text = f"{record.node}: {tries} launches in a row failed, the last one: {error}; that is taken for a refusal"
+    once = f"refused:{record.token}"
+    scene.draft.tell("slot.refused", text, once=once, level=Level.WARNING, node=record.node, group=record.group)
+    return failed(replace(record, hitch=Hitch.REFUSED), Hitch.REFUSED, error, scene)
+
+
+def _lost(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    before = scene.record.step
+    if before in (SlotStep.DRAIN, SlotStep.BACKUP):
+        return record
+    bare = _given_up(record)
+    if before is SlotStep.SERVING:
+        return replace(bare, trouble="its instance is gone")
+    return failed(bare, Hitch.BOOTSTRAP, "its instance went away before it was ready", scene)
+
+
+def _stumbled(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    return failed(record, Hitch.SCRIPT, failure(setup_of(scene), scene.view), scene)
+
+
+def _vacated(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    return replace(_given_up(record), purpose=Purpose.STAY)
+
+
+def _unsaved(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    return replace(record, hitch=Hitch.OTHER, trouble=f"backup failed: {backup_error(scene)}")
+
+
+def _unfit(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    return failed(record, Hitch.CHECKS, f"deep check failed: {why_failed(record.token, scene.draft)}", scene)
+
+
+def _late(record: SlotRecord, scene: SlotScene) -> SlotRecord:
+    hitch, text = _LATE.get(scene.record.step, (Hitch.OTHER, "the provider made nothing in time"))
+    if scene.record.step is SlotStep.VERIFY:
+        text = why_unsound(scene)
+    return failed(record, hitch, text, scene)
+
+
+_LATE = {
+    SlotStep.PROVISION: (Hitch.BOOTSTRAP, "its agent did not connect in time"),
+    SlotStep.SETUP: (Hitch.SCRIPT, "lifecycle scripts: execution timed out"),
+    SlotStep.VERIFY: (Hitch.CHECKS, ""),
+    SlotStep.RETURN: (Hitch.OTHER, "Slurm did not take its node back in time"),
+}
+
+
+def why_unsound(scene: SlotScene) -> str:
+    """The reason why a slot in VERIFY is not ready yet, in one line."""
+    view = scene.view
+    if scene.incarnation is None or view is None:
+        return "its agent is not connected"
+    bad = next((f for f in view.findings if blocks_return(f, scene.draft)), None)
+    if bad is not None:
+        return f"check {bad.check} failed: {bad.text}"
+    if not is_registered(scene):
+        return "its slurmd did not register with Slurm"
+    return "its checks were not answered"
+
+
+_ON_FACT: dict[SlotFact, Callable[[SlotRecord, SlotScene], SlotRecord]] = {
+    SlotFact.HOSTED: lambda record, scene: replace(record, instance=host_instance(record.node)),
+    SlotFact.SERVES: _found,
+    SlotFact.FOUND: _found,
+    SlotFact.DUE: _due,
+    SlotFact.LAUNCHED: _launched,
+    SlotFact.REFUSED: _refused,
+    SlotFact.LOST: _lost,
+    SlotFact.STUMBLED: _stumbled,
+    SlotFact.FAILED: _stumbled,
+    SlotFact.VACATED: _vacated,
+    SlotFact.UNSAVED: _unsaved,
+    SlotFact.UNFIT: _unfit,
+    SlotFact.LATE: _late,
+}

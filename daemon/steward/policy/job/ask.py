@@ -15,8 +15,8 @@ from steward.policy.draft import Draft
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.evidence import held_by, may_still_turn_up
 from steward.policy.job.failure import Failure, Kind, asked
+from steward.policy.job.remember import may_ask
 from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, standing_promise
-from steward.policy.job.whereabouts import may_ask
 
 ANSWER_AGAIN_S = 2.0
 SHORTEST_CHECK_S = 0.5

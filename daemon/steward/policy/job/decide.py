@@ -1,6 +1,7 @@
 """The ruling on a job's failure: one pure function, and a table of rules of which the first that fits counts.
 
-Signs in a job's log only support: users can print anything. They never name a culprit and never are enough to resume.
+Signs in a job's log only support: users can print anything. They never name a culprit and never are enough to
+resume. `python -m steward.policy.job.decide` prints the rules as the table in docs/resume.md; a test compares.
 """
 
 from collections.abc import Callable
@@ -297,3 +298,15 @@ def _used(f: Failure) -> str:
     without = f", {f.unproven} of {f.options.without_evidence} without evidence" if f.options.without_evidence else ""
     stalled = f", the last {f.stalls} without a new checkpoint" if f.stalls else ""
     return f"{f.resumes} of {f.options.max_resumes} resumes used{without}{stalled}"
+
+
+def table() -> str:
+    """The table of rulings: a row for each rule, in the order in which they are tried."""
+    rows = [
+        f"| {number} | `{rule.name}` | {rule.decision.value} | {rule.text} |" for number, rule in enumerate(RULES, 1)
+    ]
+    return "\n".join(["| | rule | decision | what it says |", "|---|---|---|---|", *rows, ""])
+
+
+if __name__ == "__main__":
+    print(table(), end="")

@@ -13,12 +13,11 @@ from steward.model.resume import Attempt, Decision, JobMemory, Standstill
 from steward.model.why import Why
 from steward.model.words import ago
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
+from steward.policy.job.at_rest import restless, went_on
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.failure import Kind, last_retry, told
 from steward.policy.job.progress import told_of
 from steward.policy.job.rulings import requeue, requeue_by
-from steward.policy.job.suspension import went_on
 
 AGAIN_S = 5.0
 """From one order to the next one for the same standstill."""

@@ -1,17 +1,27 @@
 """How the runs of remembered jobs end, as the head sees it: since when each cleans up, and since when it is over.
 
 On our own clock: Slurm may have ended a run long before we could look, or by a clock that was set since.
+
+A job that lost a node is cleaned up on the others at once: what tries to reach the dead node there is ended. The other
+nodes' slurmstepds tell the job's srun how its tasks ended, six times, each until nobody answered: 21 s when its host is
+dead, 70 s when it is frozen. They stay COMPLETING meanwhile, and the requeued job cannot start.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal
 
-from steward.model.ids import JobId
+from steward.model.action import LetGo
+from steward.model.case import Case
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
+from steward.model.node_names import fold
 from steward.model.resume import JobMemory, Leaving
+from steward.model.why import Why
 from steward.policy.case.cases import BLIND_S
+from steward.policy.case.scene import HARD
 from steward.policy.draft import Draft
+from steward.policy.job.at_rest import restless
 
 _LOOKED = "ends:looked"
 
@@ -78,3 +88,54 @@ def note_look(ids: Iterable[JobId], draft: Draft) -> None:
         draft.noted.drop([_LOOKED] if at is not None else [])
     elif at is None or draft.now - at > BLIND_S / 2:
         draft.noted[_LOOKED] = draft.now
+
+
+LINGERS_S = 0.3
+"""Healthy nodes have cleaned up within 0.1 s of a kill."""
+AGAIN_S = 1.0
+GIVE_UP_S = 90.0
+"""Slurm's own tries are over by then: what still holds the node is something else."""
+LOST_BEFORE_S = 60.0
+"""A node that was lost longer before the run's end is not what its end waits for."""
+
+
+def let_go(draft: Draft) -> None:
+    """For every opted-in job that Slurm is ending after we took a lost node of its run out of service."""
+    for id in restless(draft):
+        job = draft.seen.jobs.get(id)
+        if job is not None and job.is_completing:
+            _let_go(job, draft.jobs[id], draft)
+
+
+def _let_go(job: Job, mem: JobMemory, draft: Draft) -> None:
+    over = cleans_up_since(job, draft)
+    cases = _lost(mem, over, draft)
+    nodes = frozenset(node for node in mem.nodes - {case.node for case in cases} if _lingers(node, draft))
+    if not cases or not nodes or draft.now >= over + GIVE_UP_S:
+        return
+    if draft.now < over + LINGERS_S:
+        draft.wake(over + LINGERS_S)
+        return
+    facts = tuple(f"{case.node}: case {case.id}, {case.why.text}" for case in cases)
+    why = Why(
+        rule="job.let_go",
+        text="sound nodes of the run still clean up, because Slurm waits there for the lost one",
+        evidence=facts,
+    )
+    key = Key(f"letgo:{job.id}:{mem.restarts}")
+    if draft.wish(LetGo(key=key, why=why, job=job.id, nodes=nodes, restart=mem.restarts, before=over), AGAIN_S):
+        text = f"job {job.id}: the rest of its lost run is ended on {fold(nodes)}"
+        draft.tell("job.let_go", f"{text}: {why}", once=f"letgo:{job.id}:{mem.restarts}", job=job.id)
+
+
+def _lost(mem: JobMemory, over: float, draft: Draft) -> list[Case]:
+    """Cases that took a node of this run down by force, shortly before its end or since."""
+    since = max(over - LOST_BEFORE_S, mem.started or 0.0)
+    cases = [c for node in mem.nodes for c in draft.cases.of(node) if c.trigger in HARD]
+    return sorted((c for c in cases if c.marked is not None and c.marked >= since), key=lambda c: (c.node, c.id))
+
+
+def _lingers(name: NodeName, draft: Draft) -> bool:
+    """Slurm waits for it, and its agent can be told."""
+    node, view = draft.seen.nodes.get(name), draft.seen.agents.get(name)
+    return node is not None and "COMPLETING" in node.flags and view is not None and view.connected

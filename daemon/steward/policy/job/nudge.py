@@ -9,12 +9,12 @@ from steward.model.job import Job
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.why import Why
 from steward.policy.draft import Draft
+from steward.policy.job.at_rest import ended_suspended
 from steward.policy.job.decide import RECLAIMED, TURN_OVER
 from steward.policy.job.exclude import exclude_list
 from steward.policy.job.leaving import clean_since, end_of
 from steward.policy.job.options import options
 from steward.policy.job.rulings import remember_excludes
-from steward.policy.job.suspension import ended_suspended
 
 GROWTH = 1.5
 BEGINS_LATER = "is to begin later, as somebody set since"

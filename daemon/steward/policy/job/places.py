@@ -12,7 +12,7 @@ from steward.model.reservation import keep_name
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.job.exclude import culprits, needs, own_reservation, users_own
-from steward.policy.node.approval import awaits_yes
+from steward.policy.node.budget import awaits_yes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

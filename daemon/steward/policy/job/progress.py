@@ -1,12 +1,21 @@
-"""How far a job's checkpoints are, kept for when its nodes cannot tell any more."""
+"""How far a job's checkpoints are, kept for when its nodes cannot tell any more; and the time that is given back:
+what a fault took of a running job's time limit, from the fault to its first step after the retry.
+
+A requeue starts the limit anew anyway. Once for each retry, as an absolute limit: done twice it gives nothing twice.
+"""
 
 from collections.abc import Collection
 from dataclasses import replace
 
-from steward.model.ids import JobId, NodeName
+from steward.model.action import ExtendLimit
+from steward.model.ids import JobId, Key, NodeName
+from steward.model.job import Job
 from steward.model.job_report import Progress
-from steward.model.resume import JobMemory, Saved
+from steward.model.port_error import is_refusal
+from steward.model.resume import Attempt, Decision, JobMemory, Saved
+from steward.model.why import Why
 from steward.policy.draft import Draft
+from steward.policy.job.at_rest import restless, suspended_s
 from steward.policy.traits import Trait
 
 
@@ -44,3 +53,66 @@ def _is_later(found: Saved, known: Saved) -> bool:
     if found.at is not None and known.at is not None:
         return found.at > known.at
     return found.is_newer_than(known)
+
+
+LEAST_S = 1.0
+"""A shorter loss is not worth a minute, which is the least that Slurm can give."""
+AGAIN_S = 60.0
+"""After this long a try that may have failed for the moment is made again."""
+
+
+def give_back_time(draft: Draft) -> None:
+    if not draft.want.resume.give_back_time:
+        return
+    for id in restless(draft):
+        if not (attempts := draft.jobs[id].attempts):
+            continue
+        job = draft.seen.jobs.get(id)
+        if job is not None and job.is_active and _is_retry_of(job, attempts[-1]):
+            _give(job, attempts[-1], draft)
+
+
+def _is_retry_of(job: Job, attempt: Attempt) -> bool:
+    return attempt.decision is Decision.RETRY and attempt.restart == job.restarts and job.time_limit_s is not None
+
+
+def _give(job: Job, attempt: Attempt, draft: Draft) -> None:
+    if attempt.given_limit_s is None:
+        works = _works_since(job, attempt, draft)
+        if works is None:
+            return
+        mem = draft.jobs[job.id]
+        lost = _lost_s(attempt, works, mem)
+        given = (job.time_limit_s or 0.0) + lost if lost >= LEAST_S else 0.0
+        attempt = replace(attempt, given_limit_s=given)
+        draft.jobs[job.id] = replace(mem, attempts=(*mem.attempts[:-1], attempt))
+        if given:
+            text = f"job {job.id}: the fault took {lost:.0f} s of its time limit, which are given back"
+            draft.tell("job.time_given_back", text, once=f"extend:{job.id}:{attempt.decided_for}", job=job.id)
+    if attempt.given_limit_s and attempt.given_limit_s > (job.time_limit_s or 0.0):
+        why = Why(
+            rule="limit.give_back", text="a fault took time that the job had asked for", evidence=(str(attempt.why),)
+        )
+        key = Key(f"extend:{job.id}:{attempt.decided_for}")
+        error = draft.seen.failures.get(key, "")
+        every = AGAIN_S if error and not is_refusal(error) else None
+        draft.wish(ExtendLimit(key=key, why=why, job=job.id, limit_s=attempt.given_limit_s), every)
+
+
+def _lost_s(attempt: Attempt, works: float, mem: JobMemory) -> float:
+    """Of the time limit: while the job is suspended Slurm's clock stands still, too."""
+    failed_at = attempt.failed_at if attempt.failed_at is not None else attempt.at
+    return works - failed_at - max(0.0, suspended_s(mem, works) - attempt.suspended_s)
+
+
+def _works_since(job: Job, attempt: Attempt, draft: Draft) -> float | None:
+    """When the retry made its first step, where the job tells of steps; else when it began. None: not yet.
+
+    Only the node that was lost may have told of them so far: the ledger has it.
+    """
+    told = [p for p in told_of(job.id, job.nodes, draft) if p.step is not None]
+    steps = [p.stepped for p in told if p.stepped is not None and p.stepped > attempt.at]
+    if steps:
+        return min(steps)
+    tells = told or any(run.first_step is not None for run in draft.ledger.get(job.id, ()))
+    return None if tells else draft.now

@@ -8,9 +8,9 @@ from steward.model.job import Job
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
+from steward.policy.job.at_rest import suspended_s
 from steward.policy.job.decide import NO_MORE, RECLAIMED, Ruling
 from steward.policy.job.exclude import exclude_list, users_own
-from steward.policy.job.suspension import suspended_s
 
 MOST_ATTEMPTS = 20
 """Rulings that are remembered of a job: so many to stop, which any failed step may bring, and so many others."""
@@ -89,11 +89,13 @@ def requeue(job: Job, why: Why, draft: Draft) -> None:
     """Ask for a requeue with the culprits excluded; `Requeue=1` first where the job was submitted without."""
     mem = draft.jobs[job.id]
     if not job.requeue:
-        draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), _retry_s(draft))
+        draft.wish(
+            AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), draft.want.repair.retry_s
+        )
     exclude = exclude_list(job, mem, draft)
     remember_excludes(job, exclude, draft)
     action = RequeueJob(key=requeue_key(job), why=why, job=job.id, restart=job.restarts, exclude=exclude)
-    draft.wish(action, _retry_s(draft))
+    draft.wish(action, draft.want.repair.retry_s)
 
 
 def requeue_key(job: Job) -> Key:
@@ -107,7 +109,3 @@ def remember_excludes(job: Job, exclude: frozenset[NodeName], draft: Draft) -> N
     mem = draft.jobs[job.id]
     user = users_own(job, mem)
     draft.jobs[job.id] = replace(mem, excluded=exclude - user, excluded_by_user=user)
-
-
-def _retry_s(draft: Draft) -> float:
-    return draft.want.repair.retry_s

@@ -1,14 +1,61 @@
-"""How much may be in repair and replaced at once, before a person is asked."""
+"""How much may be in repair and replaced at once, before a person is asked; and repairs that wait for a person's yes
+(`repair.mode = "ask"`).
+
+The node of such a repair is drained at once, so that it takes no jobs, and nothing is done to its machine before
+somebody approves. Jobs are resumed meanwhile.
+"""
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from steward.model.case import Case, Trigger
+from steward.model.case import Case, Step, Trigger
+from steward.model.events import Level
+from steward.model.health import Advice
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
-from steward.policy.node.approval import why_awaits
 from steward.policy.node.breaker import members, scopes
 from steward.policy.node.correlate import CHECK, in_incident
 from steward.policy.node.ladder import cool_until, is_light
+
+_DOES = {
+    Advice.RESTART_SERVICE: "restart a service on it",
+    Advice.RESET_GPU: "reset its GPU",
+    Advice.REBOOT: "reboot it",
+    Advice.REPLACE: "replace its machine",
+}
+
+
+def awaits_yes(case: Case, draft: Draft) -> bool:
+    """Whether this repair may not begin before a person approves it. An admin's own command is a yes; a machine that is
+    only checked again (Advice.NONE) needs none."""
+    return case.step in (Step.SUSPECT, Step.DRAIN, Step.RELEASE) and bool(why_awaits(case, draft))
+
+
+def why_awaits(case: Case, draft: Draft) -> str:
+    """`waits for your approval: ...`; empty when the repair needs none, or has it."""
+    is_needed = case.trigger is not Trigger.ADMIN and case.rung in _DOES
+    if not draft.want.repair.ask or not is_needed or case.approved is not None:
+        return ""
+    return f"waits for your approval to {_DOES[case.rung]}: `steward approve {case.number}`"
+
+
+def ask_for_yes(case: Case, draft: Draft) -> Case:
+    """Tell people once for each remedy that is proposed, and remember since when the case waits."""
+    if not awaits_yes(case, draft):
+        return case if case.asked is None or case.approved is not None else draft.cases.keep(replace(case, asked=None))
+    text = (
+        f"{case.node} takes no more jobs; Steward asks to {_DOES[case.rung]}: {case.why}. Yes: `steward approve "
+        f"{case.number}`. No: `scontrol update nodename={case.node} state=resume`{_page(case, draft)}"
+    )
+    once = f"ask:{case.id}:{case.rung.value}"
+    draft.tell("case.asked", text, once=once, level=Level.WARNING, node=case.node, case=case.id)
+    return case if case.asked is not None else draft.cases.keep(replace(case, asked=draft.now))
+
+
+def _page(case: Case, draft: Draft) -> str:
+    url = draft.want.page_url.rstrip("/")
+    return f". Look at it: {url}/node/{case.node}" if url else ""
+
 
 HOUR_S = 3600.0
 

@@ -7,12 +7,12 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.policy.draft import Draft
-from steward.policy.groups.slot_cases import is_between
+from steward.policy.groups.serving import is_between
 from steward.policy.job.at_rest import restless
 from steward.policy.job.evidence import note_lost
 from steward.policy.node.forgotten import give_back_again, returned_by
 from steward.policy.node.gone import AGREE, gone_by_word, has_jobs, held_nodes, most_are_reached, open_silence, peers_of
-from steward.policy.node.order_words import near_miss
+from steward.policy.node.reasons import near_miss
 from steward.policy.node.verdict import Standing, Verdict, missable, standing
 from steward.policy.traits import Trait
 

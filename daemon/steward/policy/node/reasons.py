@@ -1,7 +1,8 @@
-"""Reasons that Slurm itself gives for a node being out of service: what each tells, and what is done about it.
+"""Reasons of nodes: those that Slurm itself gives for a node being out of service (what each tells, and what is done
+about it), and the commands that an admin writes there: `Action:Replace` and `Action:Reboot`, to the letter.
 
-The numbers are the rows of the catalogue that the tests hold this table to. A reason counts as Slurm's own only under
-the login name of who writes it; the same words by a person are his, and the node is left alone.
+The numbers are the rows of the catalogue that the tests hold this table to. A reason counts as Slurm's own only
+under the login name of who writes it; the same words by a person are his, and the node is left alone.
 """
 
 import re
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from steward.model.health import Advice
 from steward.model.mark import first_token
 from steward.model.node import Node, Reason
 
@@ -156,3 +158,39 @@ def slurms_own(node: Node, slurm_user: str) -> Row | None:
     if node.reason is None or not (node.is_drain or node.is_down):
         return None
     return row_of(node.reason, slurm_user)
+
+
+COMMANDS = {"Action:Replace": Advice.REPLACE, "Action:Reboot": Advice.REBOOT}
+
+
+def ordered(node: Node) -> str:
+    """The order in the node's reason when it is out of service and the first token is exactly one; else empty."""
+    if node.reason is None or not (node.is_drain or node.is_down):
+        return ""
+    return _order(node.reason.text)
+
+
+def near_miss(node: Node) -> str:
+    """The command that the admin may have meant when the reason is nearly one, else empty."""
+    if node.reason is None or ordered(node) or node.mark is not None:
+        return ""
+    if not (node.is_drain or node.is_down):
+        return ""
+    return _nearly(node.reason.text)
+
+
+@lru_cache(maxsize=4096)
+def _order(reason: str) -> str:
+    text = first_token(reason)
+    return text if text in COMMANDS else ""
+
+
+@lru_cache(maxsize=4096)
+def _nearly(reason: str) -> str:
+    squeezed = "".join(reason.split()).lower().replace("_", "").replace("-", "")
+    return next((text for text in COMMANDS if squeezed.startswith(text.lower()) or _similar(squeezed, text)), "")
+
+
+def _similar(squeezed: str, text: str) -> bool:
+    verb = text.split(":")[1].lower()
+    return squeezed in (verb, f"action{verb}", f"action={verb}", f"actions:{verb}")

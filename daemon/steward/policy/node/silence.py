@@ -8,7 +8,7 @@ from steward.model.ids import NodeName
 from steward.model.memory import Incident
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
-from steward.policy.groups.slot_cases import is_being_verified, is_between
+from steward.policy.groups.serving import is_being_verified, is_between
 from steward.policy.node.absence import there_again
 from steward.policy.node.correlate import AGENTS, crowded, in_incident, limit, without_acknowledged
 from steward.policy.node.gone import (

@@ -11,7 +11,7 @@ from steward.model.mark import first_token
 from steward.model.node import Node
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.groups.slot_cases import is_between
+from steward.policy.groups.serving import is_between
 from steward.policy.node.reasons import ACTING, Response, Row, slurms_own
 from steward.policy.node.verdict import Fault, command, mode_of
 from steward.policy.traits import Trait

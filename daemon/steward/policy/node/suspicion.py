@@ -1,25 +1,27 @@
-"""Open a case where a node needs one; where nothing may be done, say so once."""
+"""Open a case where a node needs one; where nothing may be done, say so once. Where something speaks against a node
+without proof, a deep check at its next idle moment shall tell."""
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 
 from steward.model.case import Case, Step, Trigger
 from steward.model.events import Level
-from steward.model.health import Advice, Severity
+from steward.model.health import Advice, Finding, Scope, Severity
 from steward.model.ids import CaseId, NodeName
 from steward.model.node import Node
 from steward.model.why import Why
-from steward.policy.case.notes import old_instance
+from steward.policy.case.scene import old_instance
 from steward.policy.deep.outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
-from steward.policy.groups.count import is_current
-from steward.policy.groups.slot_cases import is_between
+from steward.policy.groups.serving import is_between, is_current
 from steward.policy.node.breaker import admit, holding, tripped
 from steward.policy.node.correlate import in_incident
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import first_rung, identity, on_probation
 from steward.policy.node.silence import is_withheld
 from steward.policy.node.slurm_faults import is_hands_off, reason_fault, with_reason
-from steward.policy.node.verdict import Fault, Standing, command, incarnation_of, missable, standing, worst
+from steward.policy.node.verdict import Fault, Standing, command, incarnation_of, missable, mode_of, standing, worst
 from steward.policy.traits import Trait
 
 _SETTLING = "settling:"
@@ -260,3 +262,47 @@ class Settling:
         noted = self._draft.noted
         for key in [key for key in noted if key.startswith(_SETTLING) and key not in self._stands]:
             del noted[key]
+
+
+AGAIN_S = 7 * 86400.0
+_REBOOTED = "slurm.rebooted"
+
+
+def suspects(draft: Draft) -> dict[NodeName, str]:
+    """Node -> why it should be looked into. Never a node under repair, on its way in or out, or somebody else's; never
+    for a fault that many have at once. A suspicion alone takes no node out of service."""
+    found, again = {}, rebooted_again(draft)
+    names = again.keys() | set(draft.overview.finding)
+    for node in (draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes):
+        why = doubt(node.name, again, draft)
+        if why and draft.cases.open_of(node.name) is None and not is_between(node, draft) and not node.is_foreign:
+            found[node.name] = why
+    return found
+
+
+def doubt(node: NodeName, again: Mapping[NodeName, str], draft: Draft) -> str:
+    """The suspicion against a node without proof; empty when nothing does. `again` is of `rebooted_again`."""
+    return _doubt(node, draft) or again.get(node, "")
+
+
+def _doubt(node: NodeName, draft: Draft) -> str:
+    view = draft.seen.agents.get(node)
+    if view is None or not view.connected or not view.findings:
+        return ""
+    doubts = sorted((f for f in view.findings if _is_doubt(f, node, draft)), key=lambda f: (f.check, f.at, f.text))
+    return f"check {doubts[0].check}: {doubts[0].text}" if doubts else ""
+
+
+def _is_doubt(finding: Finding, node: NodeName, draft: Draft) -> bool:
+    if not finding.is_bad or finding.severity is not Severity.SUSPECT or finding.scope is Scope.CLUSTER:
+        return False
+    return mode_of(finding.check, draft) == "drain" and not in_incident(node, f"check:{finding.check}", draft)
+
+
+def rebooted_again(draft: Draft) -> dict[NodeName, str]:
+    """Machines that rebooted by themselves twice in a week: each passed its checks after the first time."""
+    cases: defaultdict[NodeName, set[CaseId]] = defaultdict(set)
+    for remedy in (r for many in draft.remedies.values() for r in many):
+        if remedy.check == _REBOOTED and remedy.at > draft.now - AGAIN_S:
+            cases[remedy.node].add(remedy.case)
+    return {node: f"rebooted unexpectedly {len(of)} times in a week" for node, of in cases.items() if len(of) > 1}

@@ -15,7 +15,7 @@ from steward.model.why import Why
 from steward.model.witness import Witness
 from steward.policy.draft import Draft
 from steward.policy.node.absence import there_again
-from steward.policy.node.order_words import COMMANDS, ordered
+from steward.policy.node.reasons import COMMANDS, ordered
 from steward.policy.traits import is_away_on_purpose
 
 
@@ -284,7 +284,7 @@ def _what(case: Case) -> str:
 
 
 def command(node: Node) -> Command | None:
-    """The order that an admin gives in the node's reason (`order_words.py`): when it is out of service and the first
+    """The order that an admin gives in the node's reason (`reasons.py`): when it is out of service and the first
     token is exactly one."""
     text = ordered(node)
     if not text or node.reason is None:

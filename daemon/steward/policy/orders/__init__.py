@@ -30,15 +30,12 @@ from steward.model.quota_order import (
     UpdateScheduler,
 )
 from steward.policy.orders.add import add
-from steward.policy.orders.approve import approve
-from steward.policy.orders.cluster import create, delete
-from steward.policy.orders.deep import check_deep, start_health_check
+from steward.policy.orders.cluster import change_tags, create, delete
 from steward.policy.orders.desk import Desk
-from steward.policy.orders.elastic import change_run
+from steward.policy.orders.person import approve, change_run, check_deep, start_health_check
 from steward.policy.orders.quota import create_quota, delete_quota, update_quota
 from steward.policy.orders.quota_document import apply_quotas
 from steward.policy.orders.scheduler import create_scheduler, delete_scheduler, update_scheduler
-from steward.policy.orders.tags import change_tags
 from steward.policy.orders.touch import touch
 from steward.policy.orders.update import update, update_software
 

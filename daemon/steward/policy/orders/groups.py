@@ -7,8 +7,8 @@ from typing import Any
 from steward.model.group import Goal, Group, GroupStatus, Role, Version
 from steward.model.order import GroupWish
 from steward.model.setup import Lifecycle
-from steward.policy.orders.deep import kinds_of
 from steward.policy.orders.desk import Desk
+from steward.policy.orders.person import kinds_of
 from steward.policy.orders.refuse import conflict, invalid
 
 _ROLE_ARN = "ExecutionRole"

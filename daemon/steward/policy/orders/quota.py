@@ -14,9 +14,9 @@ from steward.model.quota import ComputeQuota, QuotaStatus, Share
 from steward.model.quota_order import CreateQuota, DeleteQuota, QuotaWish, SchedulerWish, UpdateQuota
 from steward.model.team_name import why_no_team
 from steward.model.text import printable
+from steward.policy.orders.cluster import check_tags
 from steward.policy.orders.desk import Desk
 from steward.policy.orders.refuse import conflict, invalid, limit, not_found
-from steward.policy.orders.tags import check_tags
 
 MOST_QUOTAS = 500
 """Each has two QOS, and every waiting job is tried with each of its QOS."""

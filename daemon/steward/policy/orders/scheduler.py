@@ -7,10 +7,10 @@ from typing import Any
 from steward.model.order import Answer
 from steward.model.quota import QuotaStatus, SchedulerConfig
 from steward.model.quota_order import CreateScheduler, DeleteScheduler, SchedulerWish, UpdateScheduler
+from steward.policy.orders.cluster import check_tags
 from steward.policy.orders.desk import Desk
 from steward.policy.orders.quota import check_cluster, check_version, new_id, said
 from steward.policy.orders.refuse import check_repeated, conflict, limit, not_found
-from steward.policy.orders.tags import check_tags
 
 
 def create_scheduler(order: CreateScheduler, desk: Desk) -> Answer:

@@ -1,15 +1,73 @@
-"""A deep check of named nodes, asked for by a person or through StartClusterHealthCheck."""
+"""What a person asks for: a yes to repairs that wait for one, another size for an elastic run or a pause of its
+growth, and a deep check of named nodes (StartClusterHealthCheck, too)."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
+from steward.model.case import Case
 from steward.model.deep import DeepCause, DeepKind, DeepRun
 from steward.model.group import Role
-from steward.model.ids import NodeName
+from steward.model.ids import JobId, NodeName
 from steward.model.node_names import fold
-from steward.model.order import Answer, CheckDeep, StartHealthCheck
+from steward.model.order import Answer, Approve, ChangeRun, CheckDeep, Refusal, RefusalKind, StartHealthCheck
 from steward.model.slot import SlotStep
+from steward.policy.draft import Draft
+from steward.policy.elastic.rules import rules_of
+from steward.policy.node.budget import awaits_yes
 from steward.policy.orders.desk import Desk
-from steward.policy.orders.refuse import conflict, group_of, invalid
+from steward.policy.orders.refuse import conflict, group_of, invalid, not_found
+
+
+def approve(order: Approve, desk: Desk) -> Answer:
+    """The plan of this very turn begins the repairs, as far as budgets allow. Raises Refusal where one of the words
+    names nothing that waits for approval: then none is approved."""
+    if not order.words:
+        raise invalid(f"Name at least one case or node. {_waiting(desk)}")
+    draft = Draft(desk.seen, desk.want, desk.memory(), desk.now)
+    for case in {case.id: case for case in [_case(word, draft, desk) for word in order.words]}.values():
+        desk.cases[case.id] = replace(case, approved=desk.now, approved_by=desk.who, entered=desk.now)
+        desk.tell("case.approved", f"{desk.who} approved the repair of {case.node}", node=case.node, case=case.id)
+    return Answer()
+
+
+def _case(word: str, draft: Draft, desk: Desk) -> Case:
+    named = [case for case in desk.cases.values() if word in (case.id, case.number, case.number[1:], case.node)]
+    if not named:
+        raise not_found(f"{word} is neither a case nor a node with a case. {_waiting(desk)}")
+    case = next((case for case in named if case.is_open), named[-1])
+    if not awaits_yes(case, draft):
+        yes = f", approved by {case.approved_by}" if case.approved is not None else ""
+        raise conflict(f"Case {case.number} of {case.node} does not wait for approval (step {case.step.value}{yes}).")
+    return case
+
+
+def _waiting(desk: Desk) -> str:
+    asked = [case for case in desk.cases.values() if case.waits_for_yes]
+    names = ", ".join(f"{case.number} ({case.node})" for case in sorted(asked, key=lambda each: each.opened)[:10])
+    return f"These wait for approval: {names}." if names else "No repair waits for approval."
+
+
+def change_run(order: ChangeRun, desk: Desk) -> Answer:
+    """The change is carried out by the plan of this very turn. Raises Refusal for a run or a size that there is not."""
+    run = desk.elastic.get(JobId(order.run))
+    if run is None or not run.is_open:
+        raise Refusal(RefusalKind.NOT_FOUND, f"There is no elastic run {order.run}: `steward elastic list` shows them.")
+    rules = rules_of(run.spec, run.base, desk.want.elastic)
+    if rules is None:
+        raise invalid(f"Run {run.id} has no sizes.")
+    words = list[str]()
+    if order.size is not None:
+        if order.size and order.size not in rules.spec.sizes:
+            known = ", ".join(map(str, rules.spec.sizes))
+            raise invalid(f"Run {run.id} has the sizes {known}; not {order.size}.")
+        run = replace(run, wish=order.size or None)
+        words.append(f"at most {order.size} nodes" if order.size else "any of its sizes")
+    if order.paused is not None:
+        run = replace(run, paused=order.paused)
+        words.append("no growth" if order.paused else "growth again")
+    desk.elastic[run.id] = run
+    desk.tell("elastic.asked", f"{desk.who} asked elastic run {run.id} for {' and '.join(words) or 'nothing'}")
+    return Answer()
 
 
 def check_deep(order: CheckDeep, desk: Desk) -> Answer:

@@ -6,7 +6,7 @@ import requests
 
 from steward.model.notify import Message
 from steward.ports import Permanent, Retryable
-from steward.views.notify_text import body, message_id
+from steward.views.notify import body, message_id
 
 _PASSING = (408, 425, 429)
 _TYPE = "application/json"

@@ -1,0 +1,190 @@
+"""The head's orders about a job on this node: end the slurmstepds of its lost run that have no task left and keep
+the node COMPLETING; and tell what its tasks are doing, as one text.
+
+What killed slurmstepds left behind is put out of the way when a step of that number begins again.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from steward.adapters.node import job_look, job_processes
+from steward.adapters.node.stepds import Stepd
+from steward.adapters.offload import Threads
+from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.job_messages import MAX_BUNDLE, StacksOrder, bundle_frames
+from steward.adapters.wire.messages import LetGoOrder
+from steward.agent.job_folder import STACKS, JobFolders
+from steward.agent.link import Outbox
+from steward.agent.opted import OptedBook
+from steward.model.ask import OptedIn
+from steward.model.ids import JobId, NodeName
+from steward.ports import PortError
+
+log = logging.getLogger(__name__)
+
+_LET_GO_S = 10.0
+_ROOM_THREADS = 4
+
+
+class Stepds(Protocol):
+    def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
+        """Kill those of `job` that began before `before` (Unix s, our clock) and have no task; which they were."""
+
+    def set_aside(self, job: JobId, step: int, uid: int, until: float) -> tuple[Path, ...]:
+        """Rename what a killed one of this step left behind, and the next one stumbles over; what it was. Nothing after
+        `until` (monotonic s): then the step has begun."""
+
+
+class LettingGo:
+    """Carries out one order at a time for a job; the head repeats itself while the node is COMPLETING."""
+
+    def __init__(
+        self, stepds: Stepds, *, opted: OptedBook, skew_s: Callable[[], float | None], threads: Threads
+    ) -> None:
+        self._stepds = stepds
+        self._opted = opted
+        self._skew_s = skew_s
+        self._threads = threads
+        self._room = Threads(_ROOM_THREADS)
+        self._tasks: dict[JobId, asyncio.Task[None]] = {}
+
+    def obey(self, order: LetGoOrder) -> None:
+        """Begin, unless the order is of no use here: then say why."""
+        skew, known = self._skew_s(), self._opted.of(order.job)
+        if order.job in self._tasks:
+            return
+        if skew is None:
+            log.info("not let go job=%d why='the clocks were not compared yet'", order.job)
+        elif known is not None and known.restart > order.restart:
+            log.warning("not let go job=%d why='restart %d of it began here'", order.job, known.restart)
+        else:
+            work = self._end(order, order.before - skew)
+            self._tasks[order.job] = asyncio.get_running_loop().create_task(work)
+            self._tasks[order.job].add_done_callback(lambda _: self._tasks.pop(order.job, None))
+
+    async def make_room(self, job: JobId, step: int, uid: int, within_s: float) -> None:
+        """Before this step begins, which waits for it. What fails or takes longer leaves the step to Slurm."""
+        work = partial(self._stepds.set_aside, job, step, uid, time.monotonic() + within_s)
+        try:
+            left = await self._room.call(work, name=f"room {job}.{step}", timeout_s=within_s)
+        except (PortError, OSError) as error:
+            log.warning("no room made job=%d step=%d why=%r", job, step, str(error))
+            return
+        for path in left:
+            log.warning("set aside job=%d step=%d path=%s why='a slurmstepd that was killed left it'", job, step, path)
+
+    async def rest(self) -> None:
+        """Until nothing is being done."""
+        await asyncio.gather(*self._tasks.values())
+
+    async def _end(self, order: LetGoOrder, before: float) -> None:
+        try:
+            ended = await self._threads.call(
+                lambda: self._stepds.end_idle(order.job, before), name=f"let go {order.job}", timeout_s=_LET_GO_S
+            )
+        except (PortError, OSError) as error:
+            log.warning("not let go job=%d why=%r", order.job, str(error))
+            return
+        for stepd in ended:
+            pid = stepd.process.pid
+            log.warning(
+                "let go job=%d step=%s pid=%d restart=%d why=%r", order.job, stepd.step, pid, order.restart, order.why
+            )
+
+
+WRITE_S = 2.0
+"""For the tasks to write their stacks after the signal."""
+_STACKS_S = 15.0
+_MAX_FILES = 64
+_MAX_FILE = 32 << 10
+_MAX_PROCESSES = 256
+
+
+class Stacks:
+    """One order of a job at a time. A job that did not opt in here is not looked at.
+
+    First of all the head gets `progress` anew: a job that goes on may only seem to stand still, because the head's
+    clock was set forward since it was told.
+    """
+
+    def __init__(
+        self,
+        *,
+        node: NodeName,
+        opted: OptedBook,
+        folders: JobFolders,
+        head: Outbox,
+        threads: Threads,
+        progress: Callable[[], tuple[Frame, ...]],
+        written: Callable[[], None] = lambda: time.sleep(WRITE_S),
+        pids: Callable[[OptedIn], list[int]] | None = None,
+    ) -> None:
+        self._node, self._opted, self._folders, self._head = node, opted, folders, head
+        self._progress = progress
+        self._threads, self._written, self._pids = threads, written, pids or _pids
+        self._tasks: dict[JobId, asyncio.Task[None]] = {}
+
+    def obey(self, order: StacksOrder) -> None:
+        """Begin; never blocks."""
+        for frame in self._progress():
+            self._head.post(frame)
+        known = self._opted.of(order.job)
+        if order.job in self._tasks:
+            return
+        if known is None or not known.mode.on:
+            log.info("no stacks job=%d why='none of its opted-in processes ran here'", order.job)
+            self._tell(order, f"job {order.job} on {self._node}: none of its opted-in processes ran here\n")
+            return
+        self._tasks[order.job] = asyncio.get_running_loop().create_task(self._collect(order, known))
+        self._tasks[order.job].add_done_callback(lambda _: self._tasks.pop(order.job, None))
+
+    async def rest(self) -> None:
+        """Until nothing is being done."""
+        await asyncio.gather(*self._tasks.values())
+
+    async def _collect(self, order: StacksOrder, opted: OptedIn) -> None:
+        try:
+            text = await self._threads.call(
+                lambda: self._look(order, opted), name=f"stacks {order.job}", timeout_s=_STACKS_S
+            )
+        except (PortError, OSError) as error:
+            text = f"the agent of {self._node} could not look: {error}\n"
+        log.info("stacks kept job=%d name=%s characters=%d", order.job, order.name, len(text))
+        self._tell(order, text)
+
+    def _tell(self, order: StacksOrder, text: str) -> None:
+        """Also that there is nothing: the head waits for a word."""
+        for frame in bundle_frames(order.name, text):
+            self._head.post(frame)
+
+    def _look(self, order: StacksOrder, opted: OptedIn) -> str:
+        pids = self._pids(opted)[:_MAX_PROCESSES]
+        said = f"no signal was sent: the job names none in stacks={opted.mode.stacks}"
+        if order.signal and order.signal == opted.mode.stacks:
+            asked = job_processes.signal_those_who_expect_it(pids, opted.uid, order.signal)
+            said = f"SIG{order.signal} was sent to the {asked.told} of {asked.of} processes that expect it"
+            if asked.told:
+                self._written()
+        head = f"job {order.job} on {self._node}: {len(pids)} processes; {said}\n\n"
+        return _clean(head + job_processes.describe(pids) + "\n\n" + self._own_stacks(opted))[:MAX_BUNDLE]
+
+    def _own_stacks(self, opted: OptedIn) -> str:
+        """The stacks that the tasks wrote themselves: the end of each file."""
+        folder = self._folders.folder(opted.job, opted.uid)
+        names = [name for name in job_look.names(folder, 1024) if name == STACKS or name.startswith(f"{STACKS}.")]
+        texts = ((name, job_look.text_of(folder, name, opted.uid, _MAX_FILE)) for name in names[:_MAX_FILES])
+        return "\n".join(f"{name}:\n{text}" for name, text in texts if text)
+
+
+def _pids(opted: OptedIn) -> list[int]:
+    return sorted(pid for pid, _ in job_processes.processes({opted.job: opted.uid}))
+
+
+def _clean(text: str) -> str:
+    """Printable ASCII, line feeds and tabs."""
+    return "".join(c if " " <= c <= "~" or c in "\n\t" else "?" for c in text)

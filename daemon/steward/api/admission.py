@@ -1,0 +1,202 @@
+"""Which requests are let in: those that are meant for this head, with a body that is bounded in size and time, and not
+too often by one caller. A signed change is carried out once: who listens on the way cannot have it done again.
+
+A page in an administrator's browser can give its own name our address (DNS rebinding) and would then read what is open
+on loopback; a request that was signed for another endpoint is none of ours.
+"""
+
+import asyncio
+import ipaddress
+import json
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from steward.api.json11.errors import ApiError, Code
+from steward.model.settings.sections import ApiSettings
+from steward.model.text import printable
+
+_MISDIRECTED = 421
+
+
+def own_names(*configured: str) -> frozenset[str]:
+    """`localhost`, this machine's name with and without its domain, and those of the settings."""
+    machine = os.uname().nodename
+    return frozenset(name.lower() for name in ("localhost", machine, machine.partition(".")[0], *configured) if name)
+
+
+def path_of(request: Request) -> str:
+    """The path for which the page was chosen, and for which a proof must be good. `request.url` has the caller's Host
+    in it, which some versions of Starlette take for a part of the path."""
+    return str(request.scope["path"])
+
+
+class OwnHosts:
+    """An address is always taken: no page can have one for its name. A request without Host comes from no browser."""
+
+    def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
+        self._app, self._names = app, names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        host = Headers(scope=scope).get("host", "") if scope["type"] == "http" else ""
+        if not host or self._is_ours(_without_port(host).lower().rstrip(".")):
+            await self._app(scope, receive, send)
+            return
+        name = printable(_without_port(host), 100)
+        text = f"{name} is not a name of this head; if it should be one, add it to api.host_names"
+        answer = JSONResponse({"error": text, "message": text}, status_code=_MISDIRECTED)
+        await answer(scope, receive, send)
+
+    def _is_ours(self, name: str) -> bool:
+        try:
+            ipaddress.ip_address(name.strip("[]"))
+        except ValueError:
+            return name in self._names
+        return True
+
+
+def _without_port(host: str) -> str:
+    return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
+
+
+READ_S = 30.0
+"""As at the AWS endpoint: who sends no more holds a connection, and not for ever."""
+_MAX_BODY = 65536
+_MAX_WORD = 400
+_MAX_DIGITS = 18
+
+
+async def read_body(request: Request, *, within_s: float = READ_S) -> bytes:
+    """Raises HTTPException for a body that is too long, or that has not come within that time."""
+    try:
+        async with asyncio.timeout(within_s):
+            return await _all_of(request)
+    except TimeoutError as error:
+        raise HTTPException(408, f"the body did not arrive within {within_s:g} s") from error
+    except ClientDisconnect as error:
+        raise HTTPException(408, "the caller has gone away before the end of the body") from error
+
+
+def words_of(body: bytes) -> Mapping[str, str]:
+    """The words of a body such as `{"why": "..."}`; an empty body has none. Raises HTTPException."""
+    try:
+        given = json.loads(body) if body else {}
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, f"the body is not JSON: {error}") from error
+    if not isinstance(given, dict) or not all(isinstance(word, str) for word in given.values()):
+        raise HTTPException(400, 'the body is not an object of texts, such as {"why": TEXT}')
+    return {name: printable(word, _MAX_WORD) for name, word in given.items()}
+
+
+def is_declared_longer(request: Request, most: int) -> bool:
+    """Whether its Content-Length says so: it is refused at once, not when so much has come. A server lets no text pass
+    that is no number."""
+    declared = request.headers.get("content-length", "")
+    return declared.isdecimal() and int(declared[:_MAX_DIGITS]) > most
+
+
+async def _all_of(request: Request) -> bytes:
+    body = bytearray()
+    too_long = HTTPException(413, f"a body of more than {_MAX_BODY} bytes")
+    if is_declared_longer(request, _MAX_BODY):
+        raise too_long
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_BODY:
+            raise too_long
+    return bytes(body)
+
+
+_MAX_BUCKETS = 4096
+_MAX_SEEN = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """`burst` calls at once, then `per_s` calls a second."""
+
+    per_s: float
+    burst: int
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    at: float
+
+
+def call_limits(api: ApiSettings, now: Callable[[], float]) -> "Limits":
+    """How often one caller may call, as the site has set it."""
+    return Limits(
+        reads=Rate(per_s=api.reads_per_s, burst=api.read_burst_count),
+        writes=Rate(per_s=api.writes_per_s, burst=api.write_burst_count),
+        now=now,
+    )
+
+
+class Limits:
+    """Safe to use from several threads. The callers least lately heard of are forgotten beyond a few thousand."""
+
+    def __init__(self, *, reads: Rate, writes: Rate, now: Callable[[], float]) -> None:
+        self._rates, self._now = {True: reads, False: writes}, now
+        self._buckets: OrderedDict[tuple[str, bool], _Bucket] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, user: str, *, read: bool) -> None:
+        """Raises ApiError (ThrottlingException), after which SDKs wait and call again by themselves."""
+        with self._lock:
+            bucket = self._refilled(user, read)
+            if bucket.tokens >= 1:
+                bucket.tokens -= 1
+                return
+        rate, kind = self._rates[read], "reads" if read else "changes"
+        raise ApiError(Code.THROTTLED, f"Rate exceeded: {rate.per_s:g} {kind} a second, {rate.burst} at once.")
+
+    def _refilled(self, user: str, read: bool) -> _Bucket:
+        now, rate, key = self._now(), self._rates[read], (user, read)
+        bucket = self._buckets.setdefault(key, _Bucket(rate.burst, now))
+        self._buckets.move_to_end(key)
+        if len(self._buckets) > _MAX_BUCKETS:
+            self._buckets.popitem(last=False)
+        bucket.tokens = min(rate.burst, bucket.tokens + max(now - bucket.at, 0.0) * rate.per_s)
+        bucket.at = now
+        return bucket
+
+
+class Replays:
+    """Signatures that were taken, each for as long as its time would still be good (twice `skew_s`). Safe to use from
+    several threads. Beyond many thousands the oldest is forgotten here, but not by `first_use` (see StorePort), which
+    knows also what was taken before a restart."""
+
+    def __init__(self, *, skew_s: float, now: Callable[[], float], first_use: Callable[[str, float], bool]) -> None:
+        self._keep_s, self._now, self._first_use = 2 * skew_s, now, first_use
+        self._seen: OrderedDict[str, float] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, signature: str) -> None:
+        """Raises ApiError for one that was taken before: a code after which SDKs sign anew, because two equal requests
+        of one second have one signature. Raises Retryable when it cannot be noted: nothing is done then."""
+        with self._lock:
+            self._forget()
+            is_known = signature in self._seen
+            if not is_known:
+                self._seen[signature] = self._now()
+        if is_known or not self._first_use(signature, self._now() + self._keep_s):
+            raise ApiError(Code.THROTTLED, "A request with this very signature was taken before: sign it anew.")
+
+    def _forget(self) -> None:
+        now = self._now()
+        while self._seen and (len(self._seen) >= _MAX_SEEN or not self._is_kept(next(iter(self._seen.values())), now)):
+            self._seen.popitem(last=False)
+
+    def _is_kept(self, at: float, now: float) -> bool:
+        """A clock that was set back makes the next ones seem newer; the oldest still goes first."""
+        return now - at <= self._keep_s
