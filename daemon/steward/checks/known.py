@@ -16,7 +16,6 @@ DEEP = ("deep.stress", "deep.connectivity")
 
 _IDS = frozenset((*(check.id for check in CHECKS), *DEEP, *OPEN))
 _SHOWN = 60
-Own = Mapping[str, str]
 
 SETTINGS: Mapping[str, Setting] = {
     one.name: one
@@ -27,15 +26,20 @@ SETTINGS: Mapping[str, Setting] = {
         site.NHC,
     )
 }
-OWN_MODES: Own = {**{check.id: check.default_mode for check in CHECKS}, "kernel_log": "drain", "site": site.MODE}
+OWN_MODES: Mapping[str, str] = {
+    **{check.id: check.default_mode for check in CHECKS},
+    "kernel_log": "drain",
+    "site": site.MODE,
+}
 """Those of a site that says nothing."""
 
 
 def modes(limits: Limits) -> dict[str, str]:
     """check id -> off, report or drain: what the settings say, else the check's own. Patterns stand for checks that
-    only agents know of."""
-    of_open = {f"{id}{ALL}": limits.modes.get(id, OWN_MODES[id]) for id in OPEN}
-    return {**{id: said_of(id, limits.modes) or own for id, own in OWN_MODES.items()}, **of_open, **limits.modes}
+    only agents know of: lines, files, and what agents of another version have."""
+    said = {**{id: OWN_MODES[id] for id in OPEN}, **limits.modes}
+    unlisted = {f"{id}{ALL}": word for id, word in said.items() if id in OWN_MODES}
+    return {**{id: said_of(id, limits.modes) or own for id, own in OWN_MODES.items()}, **unlisted, **limits.modes}
 
 
 def mode_of(limits: Limits) -> Callable[[str], str]:
@@ -47,8 +51,8 @@ def mode_of(limits: Limits) -> Callable[[str], str]:
 def in_force(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Every table with all that it may hold, as the site said it or by default; None: nothing is set."""
     limits = limits_of(tables)
-    of_open = tuple(f"{id}{ALL}" for id in OPEN)
-    words = {f"{id}.{MODE}": word for id, word in modes(limits).items() if id not in of_open}
+    ids = (*OWN_MODES, *(id for id in limits.modes if id.removesuffix(ALL) not in OPEN))
+    words = {f"{id}.{MODE}": word for id, word in modes(limits).items() if id in ids}
     own = {name: getattr(setting, "default", None) for name, setting in SETTINGS.items()}
     found: dict[str, dict[str, Any]] = {}
     for name, value in {**words, **own, **limits.said}.items():

@@ -85,7 +85,7 @@ def limits_of(tables: Mapping[str, Any]) -> Limits:
     found = {".".join(path): value for path, value in leaves(tables) if not isinstance(value, Mapping)}
     found = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
     modes = {name.removesuffix(f".{MODE}"): word for name, word in found.items() if name.endswith(f".{MODE}")}
-    modes |= {f"{id}{ALL}": modes[id] for id in OPEN if id in modes}
+    modes |= {f"{id}{ALL}": modes[id] for id in OPEN if id in modes}  # what no table of a line or file says
     said = {name: value for name, value in found.items() if not name.endswith(f".{MODE}")}
     return Limits(modes=MappingProxyType(modes), said=MappingProxyType(said))
 

@@ -32,8 +32,14 @@ def test_a_check_has_its_own_mode_else_that_of_the_longest_pattern() -> None:
 @pytest.mark.parametrize("id", ["gpu", "disk", "clock"])
 def test_the_table_of_a_check_never_speaks_for_its_family(id: str) -> None:
     mine, theirs = known.modes(limits_of({id: {"mode": "off"}})), known.modes(Limits())
-    assert {one: word for one, word in mine.items() if one != id} == {o: w for o, w in theirs.items() if o != id}
+    others = [check.id for check in CHECKS if check.id != id]
+    assert {one: mine[one] for one in others} == {one: theirs[one] for one in others}
     assert mine[id] == "off"
+
+
+def test_a_check_of_another_versions_agent_drains_no_more_than_the_check_that_its_id_begins_with() -> None:
+    assert known.mode_of(limits_of({"gpu": {"mode": "report"}}))("gpu.new") == "report"
+    assert known.mode_of(limits_of({"gpu": {"mode": "report"}, "gpu.*": {"mode": "off"}}))("gpu.new") == "off"
 
 
 def test_the_tables_of_lines_and_files_speak_for_those_without_one_of_their_own() -> None:
@@ -124,7 +130,7 @@ def test_every_setting_can_be_said_and_its_default_is_right() -> None:
     assert known.problems(said) == ()
     limits = limits_of(said)
     assert set(known.SETTINGS) - {"gpu.expected_count"} == set(limits.said)
-    assert known.modes(limits) == known.modes(Limits())
+    assert {id: known.modes(limits)[id] for id in known.OWN_MODES} == known.OWN_MODES
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
