@@ -4,18 +4,17 @@ import dataclasses
 from collections.abc import Mapping
 
 from steward.checks.check import Check, Facts, Verdict
-from steward.checks.limits import Limits
+from steward.checks.limits import limits_of
 from steward.checks.past import NO_NOTES, Notes, Past, Reading
 from steward.model.ids import NodeName
 from steward.model.probe import Raw
 
 
 class Looks:
-    """`limit` are the site's thresholds, `tables` the site's tables of `[checks]`."""
+    """`limit` is what the site says of the check."""
 
-    def __init__(self, check: Check, *, limit: Mapping[str, float] | None = None, **tables: object) -> None:
-        limits = dataclasses.replace(Limits(), limit=dict(limit or {}), **tables)  # type: ignore[arg-type]
-        self.facts = Facts(node=NodeName("n1"), limits=limits)
+    def __init__(self, check: Check, *, limit: Mapping[str, object] | None = None) -> None:
+        self.facts = Facts(node=NodeName("n1"), limits=limits_of(limit or {}))
         self.check = check
         self.readings: tuple[Reading, ...] = ()
         self.notes: Notes = NO_NOTES

@@ -39,7 +39,6 @@ def a_check(check_id: str = "disk", **more: Any) -> Check:
 
     parts: dict[str, Any] = {
         "probes": lambda facts: (HeadClock(),),
-        "table_mode": lambda limits: "drain",
         "confirm_s": 0.03,
         "timeout_s": FACT_S,
     }

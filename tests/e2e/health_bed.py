@@ -52,11 +52,10 @@ def settings(backend: Backend, where: Places) -> Overrides:
         "health": {"clear_after_s": 2.0},
         "checks.disk": {"paths": [where.full], "mode": "drain" if backend is Backend.DOCKER else "report"},
         "checks.mounts": {"writable": [where.writable]},
-        "checks.limit": {"fs.shared.misses": 1.0},
+        "checks.fs.shared": {"misses": 1.0},
         "checks.site": {"mode": "drain", "timeout_s": 3.0, "nhc": where.nhc},
-        "checks.site.modes": {"nhc": "report"},
-        "checks.site.every_s": {"nhc": 1.0},
-        "checks.site.params": {"scratch": "-v /scratch"},
+        'checks."site.nhc"': {"mode": "report", "every_s": 1.0},
+        'checks."site.scratch"': {"params": "-v /scratch"},
     }
 
 

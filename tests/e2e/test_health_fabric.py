@@ -24,7 +24,7 @@ def cabled(request: pytest.FixtureRequest) -> Iterator[tuple[Bed, Path]]:
             write(Path(root, node), infiniband())
         settings: Overrides = {
             "agent": {"sys_dir": f"{root}/%n", "check_interval_s": 2.0},
-            "checks.limit": {"ib.drop.down_s": DOWN_S},
+            "checks.ib.drop": {"down_s": DOWN_S},
         }
         for bed in brought_up(request, nodes=2, steward=True, settings=settings):
             yield bed, Path(root)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steward.checks import CHECKS
 from steward.checks.check import Check, Facts, Verdict
-from steward.checks.limits import Limits, MountsLimits
+from steward.checks.limits import limits_of
 from steward.checks.past import Past, Reading
 from steward.model.ids import NodeName
 from steward.model.probe import (
@@ -36,7 +36,7 @@ from steward.model.probe import (
 NOW = 1_800_000_000.0
 FACTS = Facts(
     node=NodeName("n1"),
-    limits=dataclasses.replace(Limits(), mounts=MountsLimits(present=("/data",), shared=("/home",))),
+    limits=limits_of({"mounts.present": ("/data",), "fs.shared.paths": ("/home",)}),
     slurm_conf="/etc/slurm/slurm.conf",
 )
 PIECES = (

@@ -7,16 +7,14 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from steward.adapters.files import write_whole
 from steward.adapters.settings_path import settings_path
 from steward.checks import known
-from steward.checks.limits import Limits
+from steward.checks.limits import limits_of
 from steward.model.desired import Desired
 from steward.model.former_settings import Contradiction
 from steward.model.settings import Problem, Settings, SettingsError, parse
-from steward.model.settings.checks import ChecksSettings
 from steward.model.settings.migrate import ByHand, Migration, migration
 
 _log = logging.getLogger(__name__)
@@ -76,32 +74,13 @@ def rewrite(path: Path | None, env: Mapping[str, str], text: str) -> Path:
 
 
 def wrong_names(settings: Settings) -> tuple[Problem, ...]:
-    """Checks and thresholds that the file speaks of and that there are none of, and numbers that make no sense."""
+    """What is wrong with the tables of checks."""
     return tuple(
-        Problem(key=line.partition(" = ")[0], text=line) for line in known.problems(limits_of(settings.checks))
+        Problem(key=line.partition(": ")[0].partition(" = ")[0], text=line) for line in known.problems(settings.checks)
     )
 
 
 def desired(settings: Settings) -> Desired:
     """The settings that decisions use, with the mode of every check; a check that the file does not name has its own
     mode."""
-    wanted = settings.desired()
-    modes = {**known.modes(limits_of(settings.checks)), **wanted.modes}
-    return dataclasses.replace(wanted, modes=MappingProxyType(modes))
-
-
-def limits_of(settings: ChecksSettings) -> Limits:
-    """The same tables as the checks know them."""
-    tables = settings.model_dump(mode="json")
-    own = Limits()
-    return Limits(
-        **{field.name: _as(getattr(own, field.name), tables[field.name]) for field in dataclasses.fields(own)}
-    )
-
-
-def _as(default: Any, table: dict[str, Any]) -> Any:
-    """A table as its dataclass; the two that are plain mappings stay so."""
-    if not dataclasses.is_dataclass(default):
-        return table
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
-    return dataclasses.replace(default, **values)  # type: ignore[type-var]  # it is an instance
+    return dataclasses.replace(settings.desired(), modes=MappingProxyType(known.modes(limits_of(settings.checks))))

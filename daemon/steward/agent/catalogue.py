@@ -10,6 +10,7 @@ from steward.checks.check import Check
 from steward.checks.limits import Limits
 from steward.checks.nhc import NAME as NHC
 from steward.checks.nhc import nhc_check
+from steward.checks.site import NHC as NHC_CONF
 from steward.checks.site import site_check, site_id
 from steward.model.health import Finding, Outcome
 
@@ -47,10 +48,11 @@ class SiteCatalogue:
             make_results_dir(self._results_dir)
         files = {site_id(path.name): path for path in site.programs}
         checks = {site_id(path.name): self._site_check(path) for path in site.programs}
-        conf, refused = Path(self._limits.site.nhc), site.refused
-        if why := why_not_read(conf) if self._limits.site.nhc else "":
+        named, refused = self._limits.word(NHC_CONF), site.refused
+        conf = Path(named)
+        if why := why_not_read(conf) if named else "":
             refused = (*refused, f"{conf}: {why}")
-        elif self._limits.site.nhc:
+        elif named:
             checks[site_id(NHC)] = nhc_check(self._limits)
             files[site_id(NHC)] = conf
         wanted = tuple(check for check in checks.values() if check.mode(self._limits) != _OFF)

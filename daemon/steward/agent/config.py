@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from steward.checks import known
-from steward.checks.limits import Limits
-from steward.model.dotted import flat
+from steward.checks.limits import Limits, limits_of
 from steward.model.former_settings import Contradiction, in_todays_words
 from steward.model.mend import RESTARTABLE
 
@@ -109,9 +108,10 @@ def parse(tables: Mapping[str, Any], *, source: str, env: Mapping[str, str]) -> 
     ours = {name: tables[name] for name in _fields(AgentConfig) if name in tables}
     if env.get("SLURM_CONF"):
         ours["cluster"] = {"slurm_conf": env["SLURM_CONF"], **_table(ours.get("cluster", {}), f"{source}: cluster")}
-    config = _build(AgentConfig, ours, f"{source}: ")
-    if wrong := known.problems(config.checks):
+    checks = _table(ours.pop("checks", {}), f"{source}: checks")
+    if wrong := known.problems(checks):
         raise ConfigError(f"{source}: {wrong[0]}")
+    config = dataclasses.replace(_build(AgentConfig, ours, f"{source}: "), checks=limits_of(checks))
     host, _, port = config.agent.head.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise ConfigError(f"{source}: agent.head = {config.agent.head!r}: write HOST:PORT, for example head1:6861")
@@ -139,9 +139,6 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         hint = next(arg for arg in get_args(hint) if arg is not type(None))
     if get_origin(hint) is tuple:
         return tuple(_value(str, item, where) for item in _typed(list, value, where))
-    if get_origin(hint) is not None:
-        _, item_hint = get_args(hint)
-        return {key: _value(item_hint, item, f"{where}.{key}") for key, item in flat(_table(value, where)).items()}
     if hint is Path:
         return Path(_typed(str, value, where))
     if hint is float:

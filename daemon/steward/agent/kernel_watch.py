@@ -13,10 +13,11 @@ from steward.adapters.node.kmsg import Batch, KernelLog, Line, open_log
 from steward.adapters.node.mender import same_gpu
 from steward.adapters.wire.messages import finding_of, finding_record
 from steward.agent.tasks import Debounced
-from steward.checks.check import Verdict, said_of
+from steward.checks.check import Verdict
 from steward.checks.kernel_events import Kept, related, remember
 from steward.checks.kernel_log import FAMILY, judge, with_limits
 from steward.checks.limits import Limits
+from steward.model.dotted import said_of
 from steward.model.health import Advice, Finding, Incarnation, Outcome
 from steward.ports import Clock, PortError
 
@@ -154,9 +155,9 @@ class KernelWatch:
 
     def _note(self, line: Line) -> None:
         sign = judge(line.text)
-        if sign is None or said_of(sign.check, self._limits.mode) == "off":
+        if sign is None or said_of(sign.check, self._limits.modes) == "off":
             return
-        sign = with_limits(sign, self._limits.limit)
+        sign = with_limits(sign, self._limits)
         self._events = remember(self._events, sign, line.at, now=self._clock.now())
 
     def _say(self, trouble: str) -> bool:

@@ -250,7 +250,7 @@ def _senses(
         built_in=built_in(limits),
         site=SiteCatalogue(limits, config.agent.site_checks_dir, results_dir=results),
         track=track,
-        watches=() if limits.kernel_log.mode == "off" else (kernel,),
+        watches=() if limits.modes.get("kernel_log") == "off" else (kernel,),
         post=link.post,
         refresh_s=config.agent.check_interval_s,
         hardware=Hardware(config.agent.board_serial_file, lambda: nvml.uuids),

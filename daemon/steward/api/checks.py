@@ -6,7 +6,7 @@ from typing import Any
 
 from steward.api.shapes import shape
 from steward.api.source import CheckBook
-from steward.checks.catalogue import ListedCheck, site_check
+from steward.checks.catalogue import ListedCheck, mode_by, site_check
 from steward.model.deep import DeepRun, DeepState, Measure
 from steward.model.health import Finding
 from steward.model.ids import NodeName
@@ -54,7 +54,7 @@ def _unlisted(check: str, known: dict[str, ListedCheck], book: CheckBook) -> Lis
         timeout_s=family.timeout_s,
         cost_ms=family.cost_ms,
         mode=book.mode_of(check),
-        mode_by=family.mode_by,
+        mode_by=mode_by(check, book.limits),
         numbers=tuple(one for one in family.numbers if one.name.startswith(f"{check}.")),
     )
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from steward.checks import known_set
-from steward.checks.check import Check, Facts, Judge, Threshold, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
+from steward.checks.limits import Threshold
 from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
@@ -134,7 +135,7 @@ COUNT = Check(
     title="AMD GPU vanished",
     source="sysfs",
     cost_ms=3.0,
-    thresholds=(EXPECTED,),
+    settings=(EXPECTED,),
 )
 """Every AMD GPU that was there is there still."""
 
@@ -222,7 +223,7 @@ def _check(name: str, judge: Judge, title: str, mode: str, *limits: Threshold) -
         title=title,
         source="sysfs",
         cost_ms=3.0,
-        thresholds=limits,
+        settings=limits,
     )
 
 

@@ -1,16 +1,15 @@
 """Every check as people read of it: what it detects, where it looks, how often, by which numbers, in what mode."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from steward.checks import CHECKS, kernel_log
-from steward.checks.check import Check, Threshold
-from steward.checks.limits import Limits
+from steward.checks import CHECKS, kernel_log, site
+from steward.checks.check import Check
+from steward.checks.known import OWN_MODES
+from steward.checks.limits import Limits, Threshold, table_of
+from steward.model.dotted import entry_of, said_of
 
 _ITS_OWN = "default"
-_MODES = "[checks.mode]"
-_DEFAULTS = Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +46,16 @@ def catalogue(limits: Limits, interval_s: float) -> tuple[ListedCheck, ...]:
 
 def site_check(id: str, limits: Limits, interval_s: float) -> ListedCheck:
     """One of the site's own, or any other that agents tell of and that is not listed."""
-    name = id.removeprefix("site.")
-    is_named = name in limits.site.modes
+    period_s = site.period_s(id, limits)
     return ListedCheck(
         id=id,
         title="a check of the site's own",
         source="command",
-        every_s=limits.site.every_s.get(name, interval_s),
-        timeout_s=limits.site.timeout_s,
+        every_s=interval_s if period_s is None else period_s,
+        timeout_s=limits.number(site.TIMEOUT_S),
         cost_ms=0.0,
-        mode=limits.site.modes.get(name, limits.site.mode),
-        mode_by="[checks.site.modes]" if is_named else _by_table("site", limits),
+        mode=said_of(id, limits.modes) or site.MODE,
+        mode_by=mode_by(id, limits),
         numbers=(),
     )
 
@@ -71,8 +69,8 @@ def _listed(check: Check, limits: Limits, interval_s: float) -> ListedCheck:
         timeout_s=check.timeout_s,
         cost_ms=check.cost_ms,
         mode=check.mode(limits),
-        mode_by=_mode_by(check, limits),
-        numbers=(*_of_table(check.id, limits), *(_number(one, limits.limit) for one in check.thresholds)),
+        mode_by=mode_by(check.id, limits),
+        numbers=_numbers(check.thresholds, limits),
     )
 
 
@@ -84,54 +82,28 @@ def _kernel_log(limits: Limits) -> ListedCheck:
         every_s=0.0,
         timeout_s=0.0,
         cost_ms=0.1,
-        mode=limits.kernel_log.mode,
-        mode_by=_by_table("kernel_log", limits),
-        numbers=tuple(_number(one, limits.limit) for one in kernel_log.THRESHOLDS),
+        mode=limits.modes.get(kernel_log.FAMILY, OWN_MODES[kernel_log.FAMILY]),
+        mode_by=mode_by(kernel_log.FAMILY, limits),
+        numbers=_numbers(kernel_log.THRESHOLDS, limits),
     )
 
 
-def _mode_by(check: Check, limits: Limits) -> str:
-    if check.mode(limits) == check.mode(_DEFAULTS):
-        return _ITS_OWN
-    by_table = _by_table(check.id, limits)
-    return by_table if by_table != _ITS_OWN else _MODES
+def mode_by(id: str, limits: Limits) -> str:
+    """The table that says the mode, or `default`."""
+    entry = entry_of(id, limits.modes)
+    return table_of(entry) if entry else _ITS_OWN
 
 
-def _by_table(name: str, limits: Limits) -> str:
-    """Whether the check's own table of the settings says another mode."""
-    said, own = (getattr(getattr(each, name, None), "mode", None) for each in (limits, _DEFAULTS))
-    return f"[checks.{name}]" if said != own else _ITS_OWN
-
-
-def _of_table(name: str, limits: Limits) -> Iterator[Number]:
-    """The numbers of the check's own table."""
-    table, own = getattr(limits, name, None), getattr(_DEFAULTS, name, None)
-    if table is None or not is_dataclass(table):
-        return
-    for field in fields(table):
-        value, default = getattr(table, field.name), getattr(own, field.name)
-        if isinstance(value, float | int) and not isinstance(value, bool):
-            yield _of_field(name, field.name, float(value), default)
-
-
-def _of_field(table: str, name: str, value: float, default: Any) -> Number:
-    is_own = value == default
-    return Number(
-        name=f"{table}.{name}",
-        value=value,
-        default=float(default) if default is not None else 0.0,
-        unit=name.rpartition("_")[2],
-        text="",
-        by=_ITS_OWN if is_own else f"[checks.{table}]",
-    )
-
-
-def _number(threshold: Threshold, said: Mapping[str, float]) -> Number:
-    return Number(
-        name=threshold.name,
-        value=said.get(threshold.name, threshold.default),
-        default=threshold.default,
-        unit=threshold.unit,
-        text=threshold.text,
-        by="[checks.limit]" if threshold.name in said else _ITS_OWN,
+def _numbers(thresholds: Iterable[Threshold], limits: Limits) -> tuple[Number, ...]:
+    return tuple(
+        Number(
+            name=one.name,
+            value=limits.number(one),
+            default=one.default or 0.0,
+            unit=one.unit,
+            text=one.text,
+            by=table_of(one.id) if limits.says(one) else _ITS_OWN,
+        )
+        for one in thresholds
+        if limits.says(one) or one.default is not None
     )

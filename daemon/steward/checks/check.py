@@ -3,25 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from steward.checks.limits import Limits
+from steward.checks.limits import Limits, Names, Setting, Threshold
 from steward.checks.past import Notes, Past
+from steward.model.dotted import said_of
 from steward.model.health import Advice, Outcome, Scope, Severity
 from steward.model.ids import NodeName
 from steward.model.probe import Probe, Raw
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Threshold:
-    """A number that a check judges by, named so that a site can say another one in `[checks.limit]`.
-
-    `name` begins with the check's id (`gpu.temp.max_c`). `low` and `high` bound what a site may say."""
-
-    name: str
-    default: float
-    unit: str
-    text: str
-    low: float = 0.0
-    high: float = 1e12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +21,11 @@ class Facts:
 
     def limit(self, threshold: Threshold) -> float:
         """The site's number, or the threshold's own."""
-        return self.limits.limit.get(threshold.name, threshold.default)
+        return self.limits.number(threshold)
+
+    def names(self, setting: Names) -> tuple[str, ...]:
+        """The site's list, or the check's own."""
+        return self.limits.names(setting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +51,7 @@ Judge = Callable[[tuple[Raw, ...], Facts, Past], Verdict]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One state check. `default_mode` (`off`: it is not run) holds until the site says another word for the check or
-    its family; `table_mode` reads the mode of a check that has a table of its own in the settings.
+    its family. `settings` are all else that a site may say of it.
 
     `every_s` None means `agent.check_interval_s`. A first bad look is repeated after `confirm_s`; a failure must last
     `bad_for_s` before it stands. `is_quick` checks take part in a check-now; the others cost too much or never change
@@ -74,7 +65,6 @@ class Check:
     probes: Callable[[Facts], tuple[Probe, ...]]
     judge: Judge
     default_mode: str = "drain"
-    table_mode: Callable[[Limits], str] | None = None
     every_s: float | None = None
     confirm_s: float = 1.0
     bad_for_s: float = 0.0
@@ -83,16 +73,18 @@ class Check:
     title: str = ""
     source: str = ""
     cost_ms: float = 1.0
-    thresholds: tuple[Threshold, ...] = ()
+    settings: tuple[Setting, ...] = ()
     readings: Callable[[tuple[Raw, ...]], Mapping[str, float]] | None = None
     keep_s: float = 3600.0
     note: Callable[[tuple[Raw, ...], Facts, Past], Notes] | None = None
 
     def mode(self, limits: Limits) -> str:
         """`off`, `report` or `drain`, as these settings say."""
-        if self.table_mode is not None:
-            return self.table_mode(limits)
-        return said_of(self.id, limits.mode) or self.default_mode
+        return said_of(self.id, limits.modes) or self.default_mode
+
+    @property
+    def thresholds(self) -> tuple[Threshold, ...]:
+        return tuple(one for one in self.settings if isinstance(one, Threshold))
 
     def verdict(self, raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         """The judge's word; UNKNOWN when a look failed."""
@@ -140,18 +132,3 @@ class Repeat:
     severity: Severity
     advice: Advice
     gap_s: float = GAP_S
-
-
-# Whether a check is run, only reported, or drains: the site's word for it or its family, else its own default.
-
-WORDS = ("off", "report", "drain")
-
-
-def said_of(check: str, said: Mapping[str, str]) -> str | None:
-    """The longest entry that names the check or a family of it (`ib` speaks of `ib.flap`); None: nothing was said."""
-    name = check
-    while name:
-        if name in said:
-            return said[name]
-        name = name.rpartition(".")[0]
-    return None

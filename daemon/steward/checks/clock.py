@@ -1,17 +1,22 @@
 """The node's clock: against the head's, and held by a time daemon."""
 
 from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.limits import Threshold
 from steward.checks.past import Past
 from steward.checks.processes import PROCESSES_S
 from steward.model.health import Advice, Severity
 from steward.model.probe import HeadClock, KernelClock, ListProcesses, Raw
+
+MAX_SKEW_S = Threshold(
+    name="clock.max_skew_s", default=30.0, unit="s", text="Bad from this difference on.", low=0.001, high=300.0
+)
 
 
 def _judge_clock(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     skew = raws[0].skew_s
     if skew is None:
         return skipped("no head to compare with")
-    if abs(skew) > facts.limits.clock.max_skew_s:
+    if abs(skew) > facts.limit(MAX_SKEW_S):
         word = "behind" if skew > 0 else "ahead of"
         return failed(f"the clock is {abs(skew):.1f} s {word} the head's", Severity.SUSPECT, Advice.NONE)
     return passed(f"{abs(skew):.3f} s from the head's clock")
@@ -21,10 +26,11 @@ CLOCK = Check(
     id="clock",
     probes=always(HeadClock()),
     judge=_judge_clock,
-    table_mode=lambda limits: limits.clock.mode,
+    default_mode="report",
     title="the clock differs from the head's",
     source="connection",
     cost_ms=0.1,
+    settings=(MAX_SKEW_S,),
 )
 """The node's clock against the head's: MUNGE refuses credentials when they are minutes apart."""
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 
 from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped
+from steward.checks.limits import Names, Threshold
 from steward.checks.past import Past
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import Disk, DiskUsage, Probe, Raw, ReadFiles, ReadTree, RunOnEach
@@ -13,24 +14,43 @@ from steward.model.probe import Disk, DiskUsage, Probe, Raw, ReadFiles, ReadTree
 _SAYS_FULL = re.compile(r"\b(?:full|free|used|usage|space|inodes?)\b|check_fs_i?(?:free|used)|\d ?%", re.IGNORECASE)
 
 
+PATHS = Names(
+    name="disk.paths", text="Mount points to look at; an absent one is skipped.", default=("/", "/tmp", "/var")
+)
+USERS = Names(
+    name="disk.users",
+    text="Folders that users may fill, local scratch too. A full file system that holds one is only reported.",
+    default=("/tmp", "/var/tmp", "/dev/shm"),
+)
+FULL = Threshold(
+    name="disk.full_percent",
+    default=90.0,
+    unit="%",
+    text="Bad from this share of space or inodes in use ...",
+    low=0.01,
+    high=100.0,
+)
+CLEAR = Threshold(
+    name="disk.clear_percent", default=80.0, unit="%", text="... until less than this is in use.", low=0.01, high=100.0
+)
+
+
 def _disk_probes(facts: Facts) -> tuple[DiskUsage, ...]:
-    disk = facts.limits.disk
-    return (DiskUsage(paths=tuple(dict.fromkeys((*disk.paths, *disk.users)))),)
+    return (DiskUsage(paths=tuple(dict.fromkeys((*facts.names(PATHS), *facts.names(USERS))))),)
 
 
 def _judge_disk(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     """Bad from `full_percent` on, and then until less than `clear_percent` is in use. What users can fill is told: no
     user gets a node taken out, and a full disk of theirs says nothing about the machine."""
     (raw,) = raws
-    limits = facts.limits.disk
     if not raw.disks:
-        return skipped(f"none of {', '.join(limits.paths)} exists")
-    limit = limits.clear_percent if past.was_bad else limits.full_percent
+        return skipped(f"none of {', '.join(facts.names(PATHS))} exists")
+    limit = facts.limit(CLEAR if past.was_bad else FULL)
     used = {path: used_percent(disk) for path, disk in raw.disks.items()}
     full = sorted((path for path in used if used[path] >= limit), key=lambda path: (-used[path], path))
     if full:
         told = f"in use: {', '.join(f'{path} {used[path]:.1f} %' for path in full)} (limit {limit:g} %)"
-        if any(path not in users_can_fill(raw.disks, limits.users) for path in full):
+        if any(path not in users_can_fill(raw.disks, facts.names(USERS)) for path in full):
             return failed(told, Severity.DEGRADED, Advice.REPLACE)
         return failed(f"{told}; users can fill that, so this is only reported", Severity.INFO, Advice.NONE)
     fullest = max(used, key=lambda path: used[path])
@@ -65,10 +85,10 @@ DISK = Check(
     id="disk",
     probes=_disk_probes,
     judge=_judge_disk,
-    table_mode=lambda limits: limits.disk.mode,
     title="a local file system is full",
     source="statvfs",
     cost_ms=0.1,
+    settings=(PATHS, USERS, FULL, CLEAR),
 )
 """Space and inodes of local file systems."""
 

@@ -3,8 +3,9 @@ that it waits for."""
 
 import re
 
-from steward.checks.check import Check, Facts, Threshold, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped, unknown
 from steward.checks.cpu import ONLINE, count_cpus
+from steward.checks.limits import Names, Threshold
 from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadFiles
@@ -48,7 +49,7 @@ PIDS = Check(
     title="process numbers are used up",
     source="procfs",
     cost_ms=0.2,
-    thresholds=(PERCENT,),
+    settings=(PERCENT,),
 )
 """Process numbers that are left. Threads have one, too."""
 
@@ -78,7 +79,7 @@ FILES = Check(
     title="file handles are used up",
     source="procfs",
     cost_ms=0.1,
-    thresholds=(FILES_PERCENT,),
+    settings=(FILES_PERCENT,),
 )
 """File handles that the kernel has left for all processes."""
 
@@ -111,15 +112,21 @@ LOAD = Check(
     title="more load than CPUs",
     source="procfs",
     cost_ms=0.1,
-    thresholds=(PER_CPU,),
+    settings=(PER_CPU,),
 )
 """Processes that wait for a CPU, against the CPUs that are there."""
 
 
+MODULES_REQUIRED = Names(
+    name="os.modules.required",
+    text="Kernel modules that must be loaded; what is built into the kernel is not one.",
+)
+
+
 def _judge_modules(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    wanted = [name.replace("-", "_") for name in facts.limits.modules.required]
+    wanted = [name.replace("-", "_") for name in facts.names(MODULES_REQUIRED)]
     if not wanted:
-        return skipped("checks.modules.required names none")
+        return skipped('no module is named (required of [checks."os.modules"])')
     there = loaded_modules(raws[0])
     if there is None:
         return skipped(f"no {MODULES} here")
@@ -138,6 +145,7 @@ REQUIRED = Check(
     is_quick=False,
     title="a kernel module is missing",
     source="procfs",
+    settings=(MODULES_REQUIRED,),
     cost_ms=0.2,
 )
 """Kernel modules that the site says must be loaded: one that failed to build or to load takes its devices with it."""

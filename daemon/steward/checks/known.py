@@ -1,88 +1,151 @@
-"""The catalogue of checks as a whole: which names and numbers a site may speak of, and what mode each check has."""
+"""The catalogue of checks as a whole: what a site may say of which check, and what mode each check has."""
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
 
-from steward.checks import CHECKS, kernel_log
-from steward.checks.check import WORDS, Check, Threshold, said_of
-from steward.checks.limits import Limits
-
-OPEN_FAMILIES = ("kernel_log", "site")
-"""Their members are no checks of CHECKS: lines of the kernel log, the site's own programs. Each has a table."""
+from steward.checks import CHECKS, kernel_log, site
+from steward.checks.disk import CLEAR, FULL
+from steward.checks.limits import MODE, OPEN, WORDS, Limits, Names, Setting, Threshold, limits_of, quoted, table_of
+from steward.model.dotted import ALL, leaves, said_of
 
 DEEP = ("deep.stress", "deep.connectivity")
 """The names of cases that a deep check opens."""
 
-THRESHOLDS: Mapping[str, Threshold] = {
-    one.name: one for one in (*(one for check in CHECKS for one in check.thresholds), *kernel_log.THRESHOLDS)
+_IDS = frozenset((*(check.id for check in CHECKS), *DEEP, *OPEN))
+_SHOWN = 60
+
+SETTINGS: Mapping[str, Setting] = {
+    one.name: one
+    for one in (
+        *(one for check in CHECKS for one in check.settings),
+        *kernel_log.THRESHOLDS,
+        site.TIMEOUT_S,
+        site.NHC,
+    )
 }
+OWN_MODES: Mapping[str, str] = {
+    **{check.id: check.default_mode for check in CHECKS},
+    "kernel_log": "drain",
+    "site": site.MODE,
+}
+"""Those of a site that says nothing."""
 
 
 def modes(limits: Limits) -> dict[str, str]:
-    """check id -> off, report or drain: what the settings say, else the check's own."""
-    return {check.id: check.mode(limits) for check in CHECKS}
+    """check id -> off, report or drain: what the settings say, else the check's own. Patterns stand for checks that
+    only agents know of: lines, files, and what agents of another version have."""
+    said = {**{id: OWN_MODES[id] for id in OPEN}, **limits.modes}
+    unlisted = {f"{id}{ALL}": word for id, word in said.items() if id in OWN_MODES}
+    return {**{id: said_of(id, limits.modes) or own for id, own in OWN_MODES.items()}, **unlisted, **limits.modes}
 
 
 def mode_of(limits: Limits) -> Callable[[str], str]:
-    """check id -> mode, as the head sees it: an entry of its own, else its nearest family's; unnamed ones drain."""
-    site = {f"site.{name}": word for name, word in limits.site.modes.items()}
-    families = {"kernel_log": limits.kernel_log.mode, "site": limits.site.mode}
-    said = {**modes(limits), **families, **site, **limits.mode}
+    """check id -> mode, as the head sees it: unnamed ones drain."""
+    said = modes(limits)
     return lambda check: said_of(check, said) or "drain"
 
 
-def problems(limits: Limits) -> tuple[str, ...]:
-    """The errors in `[checks.mode]` and `[checks.limit]`, a line each with a remedy; none when all is right."""
-    return (*_wrong_modes(limits.mode), *_wrong_limits(limits.limit))
+def in_force(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Every table with all that it may hold, as the site said it or by default; None: nothing is set."""
+    limits = limits_of(tables)
+    ids = (*OWN_MODES, *(id for id in limits.modes if id.removesuffix(ALL) not in OPEN))
+    words = {f"{id}.{MODE}": word for id, word in modes(limits).items() if id in ids}
+    own = {name: getattr(setting, "default", None) for name, setting in SETTINGS.items()}
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in {**words, **own, **limits.said}.items():
+        id, _, key = name.rpartition(".")
+        found.setdefault(id, {})[key] = value
+    return found
 
 
-def _wrong_modes(said: Mapping[str, str]) -> Iterator[str]:
-    names = _names()
-    for name, word in said.items():
-        place = f'checks.mode."{name}" = "{word}"'
-        if word not in WORDS:
-            yield f'{place}: use "off", "report" or "drain"'
-        elif name not in names and name.partition(".")[0] not in OPEN_FAMILIES:
-            yield f"{place}: no check and no family has that name; {_nearest(name, names)}"
-        elif not _listens(name):
-            yield f'{place}: it has a table of its own; write mode = "{word}" in [checks.{name}]'
+def settings_at(id: str) -> dict[str, Setting]:
+    """key -> setting of the table of this check id or pattern, all but its mode."""
+    own = site.settings_of(id) if id.startswith("site.") else ()
+    return {one.key: one for one in (*own, *(one for one in SETTINGS.values() if one.id == id))}
 
 
-def _wrong_limits(said: Mapping[str, float]) -> Iterator[str]:
-    for name, value in said.items():
-        place = f'checks.limit."{name}" = {value:g}'
-        known = THRESHOLDS.get(name)
-        if known is None:
-            yield f"{place}: no check has such a threshold; {_nearest(name, THRESHOLDS)}"
-        elif not known.low <= value <= known.high:
-            yield f"{place}: use a number from {known.low:g} to {known.high:g} ({known.unit})"
+# What is wrong with the tables: a line each with a remedy.
 
 
-def _names() -> frozenset[str]:
-    """Every check and every family of checks."""
-    ids = (*(check.id for check in CHECKS), *DEEP)
-    return frozenset(name for id in ids for name in _with_families(id))
+def problems(tables: Mapping[str, Any]) -> tuple[str, ...]:
+    """None when all is right."""
+    found = [(".".join(path), value) for path, value in leaves(tables)]
+    wrong = (line for name, value in found for line in _wrong(name, value))
+    times = Counter(name for name, _ in found)
+    twice = (f"{_place(name)}: it is there twice; remove one" for name, count in times.items() if count > 1)
+    return tuple(dict.fromkeys((*wrong, *twice))) or tuple(_contradiction(limits_of(tables)))
 
 
-def _with_families(name: str) -> Iterator[str]:
-    while name:
-        yield name
-        name = name.rpartition(".")[0]
+def _wrong(name: str, value: Any) -> Iterator[str]:
+    id, _, key = (name, "", "") if isinstance(value, Mapping) else name.rpartition(".")
+    if not id:
+        yield f"checks.{key} = {_shown(value)}: a setting stands in the table of its check, such as [checks.disk]"
+    elif no_such := _no_such_id(id):
+        yield f"checks.{quoted(id)}: {no_such}"
+    elif key == MODE:
+        if value not in WORDS:
+            yield f'{_place(name)} = {_shown(value)}: use "off", "report" or "drain"'
+    elif key:
+        yield from _wrong_setting(name, id, key, value)
 
 
-def _listens(name: str) -> bool:
-    """Whether the entry says anything: a check with a table of its own has its mode there."""
-    if name in OPEN_FAMILIES:
-        return False
-    checks = [check for check in CHECKS if name in _with_families(check.id)]
-    return not checks or any(_follows(check) for check in checks)
+def _no_such_id(id: str) -> str:
+    first, family = id.partition(".")[0], id.removesuffix(ALL)
+    if family != id and family in OPEN:
+        return f"the mode of all of them is in {table_of(family)}"
+    if first in OPEN or id in _IDS:
+        return ""
+    if any(one.startswith(f"{family}.") for one in _IDS):
+        return "" if family != id else f'there is no check `{id}`; for all of them write [checks."{id}{ALL}"]'
+    if family != id:
+        return f"no check's id begins with `{family}.`; {_nearest(family, {one.partition('.')[0] for one in _IDS})}"
+    return f"there is no check `{id}`; {_nearest(id, _IDS)}"
 
 
-def _follows(check: Check) -> bool:
-    return all(check.mode(replace(Limits(), mode={check.id: word})) == word for word in WORDS)
+def _wrong_setting(name: str, id: str, key: str, value: Any) -> Iterator[str]:
+    known = settings_at(id)
+    place = f"{_place(name)} = {_shown(value)}"
+    match known.get(key):
+        case None if id.endswith(ALL) and not known:
+            yield f"{place}: of a family only the mode can be said; write it into the table of a check"
+        case None:
+            may = f"it has {', '.join((MODE, *sorted(known)))}"
+            near = difflib.get_close_matches(key, (MODE, *known), n=1, cutoff=0.5)
+            yield f"{place}: unknown key; {f'did you mean {near[0]}?' if near else may}"
+        case Threshold() as setting:
+            is_number = isinstance(value, int if setting.is_whole else int | float) and not isinstance(value, bool)
+            if not is_number or not setting.low <= value <= setting.high:
+                a_number = "whole number" if setting.is_whole else "number"
+                yield f"{place}: use a {a_number} from {setting.low:g} to {setting.high:g} ({setting.unit})"
+        case Names():
+            if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+                yield f"{place}: use a list of strings"
+            elif len(set(value)) < len(value):
+                yield f"{place}: write each once"
+        case _:
+            if not isinstance(value, str):
+                yield f"{place}: use a string"
 
 
-def _nearest(name: str, known: Mapping[str, object] | frozenset[str]) -> str:
+def _contradiction(limits: Limits) -> Iterator[str]:
+    full, clear = limits.number(FULL), limits.number(CLEAR)
+    if clear > full:
+        yield f"checks.disk.clear_percent = {clear:g}: use at most checks.disk.full_percent ({full:g})"
+
+
+def _place(name: str) -> str:
+    id, _, key = name.rpartition(".")
+    return f"checks.{quoted(id)}.{key}"
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
     close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
     return f"did you mean {close[0]}?" if close else "`steward checks` lists them"

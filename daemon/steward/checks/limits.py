@@ -1,110 +1,100 @@
-"""Thresholds of the checks: the tables `[checks.*]` and `[health]` of the settings, as values."""
+"""The tables `[checks.*]` of the settings: what a site says of checks, and how a check declares what may be said."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any, cast
+
+from steward.model.dotted import ALL, leaves
+
+MODE = "mode"
+NO_END = 1e12
+WORDS = ("off", "report", "drain")
+"""What a mode may be: not run, only reported, acted on."""
+
+OPEN = ("kernel_log", "site")
+"""Ids of which there are more (`kernel_log.xid79`, `site.scratch`) than any list has: the table of each speaks for
+those without one of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlurmdLimits:
-    mode: str = "drain"
-    timeout_s: float = 1.0
+class Setting:
+    """Something that a site may say of a check. `name` is the check's id and the key in its table
+    (`gpu.temp.margin_c`); of a family's table the pattern (`net.*.interfaces`)."""
+
+    name: str
+    text: str
+
+    @property
+    def id(self) -> str:
+        return self.name.rpartition(".")[0]
+
+    @property
+    def key(self) -> str:
+        return self.name.rpartition(".")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiskLimits:
-    mode: str = "drain"
-    paths: tuple[str, ...] = ("/", "/tmp", "/var")
-    users: tuple[str, ...] = ("/tmp", "/var/tmp", "/dev/shm")
-    full_percent: float = 90.0
-    clear_percent: float = 80.0
+class Threshold(Setting):
+    """A number that a check judges by; `default` None: it does not. `low` and `high` bound what a site may say."""
+
+    default: float | None
+    unit: str
+    is_whole: bool = False
+    low: float = 0.0
+    high: float = NO_END
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MountsLimits:
-    mode: str = "drain"
-    writable: tuple[str, ...] = ("/",)
-    present: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
+class Names(Setting):
+    """A list of paths, units and the like, each once."""
+
+    default: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServicesLimits:
-    units: tuple[str, ...] = (
-        "munge.service",
-        "ssh.service",
-        "sshd.service",
-        "chrony.service",
-        "chronyd.service",
-        "systemd-timesyncd.service",
-        "nvidia-persistenced.service",
-        "nvidia-dcgm.service",
-        "nvidia-imex.service",
-        "containerd.service",
-        "docker.service",
-    )
+class Text(Setting):
+    """A word, or nothing."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModulesLimits:
-    required: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryLimits:
-    mode: str = "drain"
-    tolerance_percent: float = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelLogLimits:
-    mode: str = "drain"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuLimits:
-    mode: str = "drain"
-    expected_count: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockLimits:
-    mode: str = "report"
-    max_skew_s: float = 30.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetLimits:
-    interfaces: tuple[str, ...] = ()
-    """Empty: every physical one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteLimits:
-    mode: str = "report"
-    timeout_s: float = 10.0
-    modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    every_s: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    params: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    nhc: str = ""
+    default: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """`[checks]`: one field a table. A check whose mode is "off" is not run."""
+    """What a site says: `modes` by check id or pattern (`ib.*`), all else by the setting's name."""
 
-    slurmd: SlurmdLimits = SlurmdLimits()
-    disk: DiskLimits = DiskLimits()
-    mounts: MountsLimits = MountsLimits()
-    services: ServicesLimits = ServicesLimits()
-    modules: ModulesLimits = ModulesLimits()
-    memory: MemoryLimits = MemoryLimits()
-    kernel_log: KernelLogLimits = KernelLogLimits()
-    gpu: GpuLimits = GpuLimits()
-    clock: ClockLimits = ClockLimits()
-    net: NetLimits = NetLimits()
-    site: SiteLimits = SiteLimits()
-    mode: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Check id or family -> off | report | drain, for checks without a table of their own."""
-    limit: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    """Threshold name -> number, where it is not the check's own."""
+    modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    said: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def number(self, setting: Threshold) -> float:
+        """0 where there is none."""
+        return float(self.said.get(setting.name, setting.default) or 0)
+
+    def says(self, setting: Setting) -> bool:
+        return setting.name in self.said
+
+    def names(self, setting: Names) -> tuple[str, ...]:
+        return tuple(self.said.get(setting.name, setting.default))
+
+    def word(self, setting: Text) -> str:
+        return cast(str, self.said.get(setting.name, setting.default))
+
+
+def limits_of(tables: Mapping[str, Any]) -> Limits:
+    """The tables, which `known.problems` finds nothing wrong with."""
+    found = {".".join(path): value for path, value in leaves(tables) if not isinstance(value, Mapping)}
+    found = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+    modes = {name.removesuffix(f".{MODE}"): word for name, word in found.items() if name.endswith(f".{MODE}")}
+    modes |= {f"{id}{ALL}": modes[id] for id in OPEN if id in modes}  # what no table of a line or file says
+    said = {name: value for name, value in found.items() if not name.endswith(f".{MODE}")}
+    return Limits(modes=MappingProxyType(modes), said=MappingProxyType(said))
+
+
+def table_of(entry: str) -> str:
+    """The heading of the table of a check id or pattern, as a file has it."""
+    id = entry.removesuffix(ALL) if entry.removesuffix(ALL) in OPEN else entry
+    return f"[checks.{quoted(id)}]"
+
+
+def quoted(id: str) -> str:
+    return f'"{id}"' if "." in id else id

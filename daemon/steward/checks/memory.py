@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import PurePosixPath
 
-from steward.checks.check import Check, Facts, Threshold, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.limits import Threshold
 from steward.checks.past import Past
 from steward.checks.slurm_node import EVERY_S, no_answer, number, show_node
 from steward.model.health import Advice, Severity
@@ -13,6 +14,15 @@ from steward.model.probe import Probe, Raw, ReadFiles, ReadTree
 
 _MEMINFO = "/proc/meminfo"
 _TOTAL = re.compile(r"^MemTotal:\s+([0-9]{1,15}) kB$", re.MULTILINE)
+
+
+TOLERANCE = Threshold(
+    name="memory.tolerance_percent",
+    default=5.0,
+    unit="%",
+    text="Bad when the memory is more than this below RealMemory.",
+    high=100.0,
+)
 
 
 def _memory_probes(facts: Facts) -> tuple[Probe, ...]:
@@ -29,7 +39,7 @@ def _judge_memory(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         return unknown(no_answer(shown, facts))
     there = int(total[1]) // 1024
     text = f"{there} MB, Slurm's RealMemory is {wanted} MB"
-    if there < wanted * (1 - facts.limits.memory.tolerance_percent / 100):
+    if there < wanted * (1 - facts.limit(TOLERANCE) / 100):
         return failed(text, Severity.DEGRADED, Advice.REPLACE)
     return passed(text)
 
@@ -38,12 +48,12 @@ MEMORY = Check(
     id="memory",
     probes=_memory_probes,
     judge=_judge_memory,
-    table_mode=lambda limits: limits.memory.mode,
     every_s=EVERY_S,
     is_quick=False,
     title="less memory than Slurm gives to jobs",
     source="procfs",
     cost_ms=8.0,
+    settings=(TOLERANCE,),
 )
 """The machine's memory against what Slurm was told: a module that failed at boot is not there any more."""
 
@@ -72,7 +82,7 @@ FREE = Check(
     title="memory is used up",
     source="procfs",
     cost_ms=0.3,
-    thresholds=(MIN_MB,),
+    settings=(MIN_MB,),
 )
 """Memory that programs can still get."""
 
@@ -158,7 +168,7 @@ EDAC = Check(
     title="memory errors (EDAC)",
     source="sysfs",
     cost_ms=0.3,
-    thresholds=(CE_PER_DAY,),
+    settings=(CE_PER_DAY,),
     readings=_edac_readings,
     keep_s=_DAY_S,
 )

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Threshold, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
+from steward.checks.limits import Names, Threshold
 from steward.checks.past import Past
 from steward.model.health import Advice, Scope, Severity
 from steward.model.probe import DiskUsage, Probe, Raw, ReadFiles, TouchMounts
@@ -14,16 +15,20 @@ _WHOLE = 60_000
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
+WRITABLE = Names(name="mounts.writable", text="Mount points that must not be read-only.", default=("/",))
+PRESENT = Names(name="mounts.present", text="Paths that must be mount points.")
+
+
 def _mounts_probes(facts: Facts) -> tuple[Probe, ...]:
-    table = (ReadFiles(paths=(_TABLE,)),) if facts.limits.mounts.present else ()
-    return (DiskUsage(paths=facts.limits.mounts.writable), *table)
+    table = (ReadFiles(paths=(_TABLE,)),) if facts.names(PRESENT) else ()
+    return (DiskUsage(paths=facts.names(WRITABLE)), *table)
 
 
 def _judge_mounts(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     raw, *tables = raws
-    writable, present = facts.limits.mounts.writable, facts.limits.mounts.present
+    writable, present = facts.names(WRITABLE), facts.names(PRESENT)
     if not writable and not present:
-        return skipped("checks.mounts.writable and .present are empty")
+        return skipped("none is named (writable, present of [checks.mounts])")
     table = tables[0].files.get(_TABLE) if tables else ""
     if table is None:
         return unknown(f"{_TABLE} is not there")
@@ -57,10 +62,10 @@ MOUNTS = Check(
     id="mounts",
     probes=_mounts_probes,
     judge=_judge_mounts,
-    table_mode=lambda limits: limits.mounts.mode,
     title="a file system is read-only or not mounted",
     source="statvfs",
     cost_ms=0.1,
+    settings=(WRITABLE, PRESENT),
 )
 """File systems that must be there, and those that must be writable: the kernel turns one read-only when its disk
 fails."""
@@ -71,6 +76,11 @@ TYPES = (
 )
 _EVERY_S = 60.0
 _SHOWN = 6
+SHARED_PATHS = Names(
+    name="fs.shared.paths",
+    text="Shared file systems that must be mounted and answer; none named: all that are mounted of a shared type (NFS, "
+    "Lustre, ...).",
+)
 MISSES = Threshold(
     name="fs.shared.misses",
     default=5.0,
@@ -83,7 +93,7 @@ MISSES = Threshold(
 
 def _shared_probes(facts: Facts) -> tuple[TouchMounts, ...]:
     """Those that the site named, or else what is mounted of a shared type."""
-    named = facts.limits.mounts.shared
+    named = facts.names(SHARED_PATHS)
     return (TouchMounts(paths=named, types=() if named else TYPES),)
 
 
@@ -125,7 +135,7 @@ SHARED = Check(
     title="a shared file system does not answer",
     source="command",
     cost_ms=1.0,
-    thresholds=(MISSES,),
+    settings=(SHARED_PATHS, MISSES),
     readings=_shared_readings,
     keep_s=101 * _EVERY_S,
 )

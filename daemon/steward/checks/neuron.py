@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from steward.checks import known_set
-from steward.checks.check import Check, Facts, Judge, Threshold, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
+from steward.checks.limits import Threshold
 from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
@@ -110,7 +111,7 @@ COUNT = Check(
     bad_for_s=120.0,  # a driver that is loaded anew takes its devices away for a minute
     title="Neuron device vanished",
     source="sysfs",
-    thresholds=(EXPECTED,),
+    settings=(EXPECTED,),
 )
 ECC = Check(
     id="neuron.ecc",
@@ -130,6 +131,6 @@ EXEC = Check(
     every_s=EVERY_S,
     title="Executions on a Neuron device ended with a hardware error",
     source="sysfs",
-    thresholds=(MAX_HW_ERRORS,),
+    settings=(MAX_HW_ERRORS,),
 )
 CHECKS = (COUNT, ECC, EXEC)

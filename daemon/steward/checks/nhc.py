@@ -4,10 +4,10 @@ import re
 import shlex
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, unknown
-from steward.checks.disk import only_told
+from steward.checks.disk import USERS, only_told
 from steward.checks.limits import Limits
 from steward.checks.past import Past
-from steward.checks.site import MAX_OUTPUT, site_id, site_mode
+from steward.checks.site import MAX_OUTPUT, MODE, NHC, TIMEOUT_S, period_s, site_id
 from steward.model.health import Advice, Severity
 from steward.model.probe import Probe, Raw, ReadFiles, RunProgram
 
@@ -38,14 +38,14 @@ _NO_ONLINE = "nhcmain_mark_online() { :; }"
 
 def nhc_check(limits: Limits) -> Check:
     """The check that runs nhc with the file of `checks.site.nhc`."""
-    conf, timeout_s = limits.site.nhc, limits.site.timeout_s
+    conf, timeout_s = limits.word(NHC), limits.number(TIMEOUT_S)
     probes = (ReadFiles(paths=(conf,)), _program(conf, timeout_s))
 
     def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         is_there = raws[0].files.get(conf) is not None
         if not is_there:
             return unknown(f"{conf}: no such file (checks.site.nhc)")
-        return only_told(_judged(raws[1]), facts.limits.disk.users)
+        return only_told(_judged(raws[1]), facts.names(USERS))
 
     def look(facts: Facts) -> tuple[Probe, ...]:
         return probes
@@ -54,8 +54,8 @@ def nhc_check(limits: Limits) -> Check:
         id=site_id(NAME),
         probes=look,
         judge=judge,
-        table_mode=site_mode(NAME),
-        every_s=limits.site.every_s.get(NAME, _EVERY_S),
+        default_mode=MODE,
+        every_s=period_s(site_id(NAME), limits) or _EVERY_S,
         timeout_s=timeout_s + 2,
         is_quick=False,
         title=f"LBNL Node Health Check with {conf}",

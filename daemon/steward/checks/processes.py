@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from steward.checks.check import Check, Facts, Threshold, Verdict, always, failed, passed, skipped
+from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped
 from steward.checks.cpu import ONLINE, count_cpus
+from steward.checks.limits import Threshold
 from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import ListProcesses, Process, Raw, ReadFiles
@@ -79,7 +80,7 @@ DSTATE = Check(
     title="processes stuck in the kernel",
     source="procfs",
     cost_ms=4.0,
-    thresholds=(STUCK_S,),
+    settings=(STUCK_S,),
     readings=_dstate_readings,
     keep_s=_KEEP_S,
 )
@@ -113,7 +114,7 @@ ZOMBIE = Check(
     title="zombie processes",
     source="procfs",
     cost_ms=0.3,
-    thresholds=(PER_CPU,),
+    settings=(PER_CPU,),
 )
 """Processes that have ended and that nobody collects."""
 
@@ -185,7 +186,7 @@ ROGUE = Check(
     title="processes of users without a job",
     source="procfs",
     cost_ms=1.0,
-    thresholds=(FIRST_UID, AGE_S),
+    settings=(FIRST_UID, AGE_S),
 )
 """Processes of users who have no job here, outside of any job."""
 

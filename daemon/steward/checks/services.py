@@ -3,6 +3,7 @@
 import re
 
 from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.limits import Names, Threshold
 from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import AskMunge, Raw, RunProgram
@@ -12,10 +13,15 @@ _BAD_FOR_S = 60.0
 """A restart or upgrade of slurmd is no fault; jobs run on meanwhile."""
 
 
+ANSWERS_S = Threshold(
+    name="slurmd.timeout_s", default=1.0, unit="s", text="How long slurmd has to answer.", low=0.1, high=60.0
+)
+
+
 def _slurmd_probes(facts: Facts) -> tuple[RunProgram, ...]:
     env = (("SLURMD_NODENAME", facts.node), ("SLURM_CONF", facts.slurm_conf))
     given = tuple((key, value) for key, value in env if value)
-    return (RunProgram(argv=("scontrol", "show", "slurmd"), env=given, timeout_s=facts.limits.slurmd.timeout_s),)
+    return (RunProgram(argv=("scontrol", "show", "slurmd"), env=given, timeout_s=facts.limit(ANSWERS_S)),)
 
 
 def _judge_slurmd(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
@@ -35,12 +41,12 @@ SLURMD = Check(
     id="slurmd",
     probes=_slurmd_probes,
     judge=_judge_slurmd,
-    table_mode=lambda limits: limits.slurmd.mode,
     confirm_s=5.0,
     bad_for_s=_BAD_FOR_S,
     title="slurmd does not answer",
     source="command",
     cost_ms=7.0,
+    settings=(ANSWERS_S,),
 )
 """slurmd answers: asked the way Slurm's own tools ask it, so that nothing is left in its log."""
 
@@ -71,21 +77,38 @@ MUNGE = Check(
 )
 """munged makes credentials and reads them: without it neither slurmd nor the agent can speak with the controller."""
 
+WATCHED = Names(
+    name="svc.units.units",
+    text="systemd units that must not have failed; those that are not installed are left out.",
+    default=(
+        "munge.service",
+        "ssh.service",
+        "sshd.service",
+        "chrony.service",
+        "chronyd.service",
+        "systemd-timesyncd.service",
+        "nvidia-persistenced.service",
+        "nvidia-dcgm.service",
+        "nvidia-imex.service",
+        "containerd.service",
+        "docker.service",
+    ),
+)
 _NO_SYSTEMD = "not been booted with systemd"
 _UNIT = re.compile(r"^Id=(?P<id>[\w@.:\\-]{1,255})$", re.MULTILINE)
 
 
 def _units_probes(facts: Facts) -> tuple[RunProgram, ...]:
     """All in one call; of a unit that is not installed systemd says just that."""
-    argv = ("systemctl", "show", "--property=Id,LoadState,ActiveState", "--", *facts.limits.services.units)
+    argv = ("systemctl", "show", "--property=Id,LoadState,ActiveState", "--", *facts.names(WATCHED))
     return (RunProgram(argv=argv, timeout_s=8.0, max_bytes=65536, may_be_absent=True),)
 
 
 def _judge_units(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     """Stopped or switched off is what an admin did; `failed` is what nobody wanted."""
     (raw,) = raws
-    if not facts.limits.services.units:
-        return skipped("checks.services.units is empty")
+    if not facts.names(WATCHED):
+        return skipped('no unit is named (units of [checks."svc.units"])')
     if raw.returncode is None or _NO_SYSTEMD in raw.output:
         return skipped("no systemd on this node")
     blocks = [block for block in raw.output.split("\n\n") if _UNIT.search(block)]
@@ -114,6 +137,7 @@ UNITS = Check(
     title="a service has failed",
     source="systemd",
     cost_ms=6.0,
+    settings=(WATCHED,),
 )
 """Services that systemd has given up on."""
 

@@ -1,11 +1,10 @@
 """The site's own executables: one line of text, or Nagios exit codes, in; a verdict out."""
 
 import re
-from collections.abc import Callable
 
 from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
-from steward.checks.disk import only_told
-from steward.checks.limits import Limits
+from steward.checks.disk import USERS, only_told
+from steward.checks.limits import Limits, Setting, Text, Threshold
 from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, RunProgram
@@ -16,6 +15,20 @@ _RESULT = re.compile(
     re.MULTILINE,
 )
 _ADVICE = {"none": Advice.NONE, "reboot": Advice.REBOOT, "replace": Advice.REPLACE}
+MODE = "report"
+TIMEOUT_S = Threshold(
+    name="site.timeout_s",
+    default=10.0,
+    unit="s",
+    text="Time limit of each; the result of a check that takes longer is unknown.",
+    low=0.1,
+    high=600.0,
+)
+NHC = Text(
+    name="site.nhc",
+    text="A configuration of LBNL Node Health Check to run as the check `site.nhc`, such as `/etc/nhc/nhc.conf`; nhc "
+    "itself then marks no node.",
+)
 _NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,34}$")
 
 
@@ -28,14 +41,24 @@ def site_id(file_name: str) -> str:
     return f"site.{file_name}"
 
 
-def site_mode(file_name: str) -> Callable[[Limits], str]:
-    return lambda limits: limits.site.modes.get(file_name, limits.site.mode)
+def every_s(id: str) -> Threshold:
+    text = "Seconds between two runs, where it is not `check_interval_s`."
+    return Threshold(name=f"{id}.every_s", default=None, unit="s", text=text)
+
+
+def params(id: str) -> Text:
+    return Text(name=f"{id}.params", text="What the file gets in `HC_TEST_PARAMS`.")
+
+
+def settings_of(id: str) -> tuple[Setting, ...]:
+    """What the table of one of them may hold."""
+    return (every_s(id), params(id))
 
 
 def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     """The last `HEALTH_CHECK_RESULT:` line that is about this node counts; without one, the exit status as Nagios
     plugins use it."""
-    return only_told(_judged(raws, facts), facts.limits.disk.users)
+    return only_told(_judged(raws, facts), facts.names(USERS))
 
 
 def _judged(raws: tuple[Raw, ...], facts: Facts) -> Verdict:
@@ -82,14 +105,19 @@ def _result(result: "re.Match[str]") -> Verdict:
             return failed(why or "failed", Severity.DEGRADED, _ADVICE[result["advice"]])
 
 
+def period_s(id: str, limits: Limits) -> float | None:
+    """What the site said; None: nothing."""
+    return limits.number(every_s(id)) if limits.says(every_s(id)) else None
+
+
 def site_check(path: str, file_name: str, limits: Limits, *, results_dir: str = "") -> Check:
     """The check that runs the executable at `path`. It may keep things in `results_dir`."""
-    site = limits.site
+    id, timeout_s = site_id(file_name), limits.number(TIMEOUT_S)
     program = RunProgram(
         argv=(path,),
-        env=(("HC_TEST_PARAMS", site.params.get(file_name, "")), ("HC_RESULTS_DIR", results_dir)),
+        env=(("HC_TEST_PARAMS", limits.word(params(id))), ("HC_RESULTS_DIR", results_dir)),
         stamp_env="HC_TIMESTAMP",
-        timeout_s=site.timeout_s,
+        timeout_s=timeout_s,
         max_bytes=MAX_OUTPUT,
     )
 
@@ -97,12 +125,12 @@ def site_check(path: str, file_name: str, limits: Limits, *, results_dir: str = 
         return (program,)
 
     return Check(
-        id=site_id(file_name),
+        id=id,
         probes=probes,
         judge=judge,
-        table_mode=site_mode(file_name),
-        every_s=site.every_s.get(file_name),
-        timeout_s=site.timeout_s + 2,
+        default_mode=MODE,
+        every_s=period_s(id, limits),
+        timeout_s=timeout_s + 2,
         title=f"the site's own check {file_name}",
         source="command",
     )

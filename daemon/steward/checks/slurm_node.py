@@ -2,8 +2,9 @@
 
 import re
 
-from steward.checks.check import Check, Facts, Threshold, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
 from steward.checks.disk import used_percent
+from steward.checks.limits import Threshold
 from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Probe, Raw, ReadFiles, ReadTree, RunProgram, SpoolUsage
@@ -117,7 +118,7 @@ SPOOL = Check(
     title="no space for slurmd's own files",
     source="procfs",
     cost_ms=0.2,
-    thresholds=(PERCENT,),
+    settings=(PERCENT,),
 )
 """Space for what slurmd keeps of its jobs: without it no job starts here."""
 

@@ -12,6 +12,8 @@ from steward.adapters.files import write_whole
 from steward.adapters.settings_file import load, migrated, rewrite
 from steward.adapters.settings_path import settings_path
 from steward.adapters.slurm.config import survey
+from steward.checks.known import in_force
+from steward.checks.page import checks_page
 from steward.cli.context import one_line_errors
 from steward.cli.show import line
 from steward.model.port_error import PortError
@@ -58,7 +60,8 @@ def _compare(settings: Settings, where: Path) -> str:
 @_FILE
 def show(file: Path | None) -> None:
     """Print every setting in force, defaults included, as JSON."""
-    click.echo(json.dumps(_read(file).model_dump(mode="json"), indent=2))
+    settings = _read(file)
+    click.echo(json.dumps({**settings.model_dump(mode="json"), "checks": in_force(settings.checks)}, indent=2))
 
 
 @config.command()
@@ -89,7 +92,7 @@ def _outcome(lines: Sequence[str], kept: Path | None) -> str:
 @config.command()
 def doc() -> None:
     """Print docs/config.md."""
-    click.echo(settings_page(), nl=False)
+    click.echo(settings_page(checks_page()), nl=False)
 
 
 def _counted(nodes: int) -> str:

@@ -11,7 +11,7 @@ from steward import __version__
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
 from steward.adapters.service import SystemClock
-from steward.adapters.settings_file import desired, limits_of
+from steward.adapters.settings_file import desired
 from steward.adapters.site_commands import SiteCommands
 from steward.adapters.slurm.accounting import SlurmAccounting
 from steward.adapters.slurm.choose import Choice
@@ -30,6 +30,7 @@ from steward.api.server import build
 from steward.api.source import CheckBook, Source
 from steward.api.turns import News
 from steward.api.users import UserPages, build_users
+from steward.checks.limits import limits_of
 from steward.head import choose
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub

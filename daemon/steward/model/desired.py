@@ -135,7 +135,7 @@ class Desired:
     quota: QuotaPolicy = field(default_factory=QuotaPolicy)
     slots: Mapping[NodeName, Slot] = field(default_factory=lambda: MappingProxyType({}))
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """check id -> off | report | drain."""
+    """check id, or pattern such as `ib.*` -> off | report | drain."""
     slurm_user: str = "slurm"
     """Whose login name Slurm's own daemons write reasons under."""
     unrepaired: frozenset[str] = frozenset()

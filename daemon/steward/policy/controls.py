@@ -53,7 +53,7 @@ def arm_check(memory: Memory, check: str, who: str, *, armed: bool) -> Memory:
     versions = {key: trial for key, trial in memory.trials.items() if trial.check == check}
     if not versions:
         known = ", ".join(sorted({trial.check for trial in memory.trials.values()})) or "none"
-        text = f"no version of {check} was seen (seen: {known}); a check of ours has its mode in [checks.mode]"
+        text = f"no version of {check} was seen (seen: {known}); a check of ours has its mode in its table of [checks]"
         raise Refusal(RefusalKind.NOT_FOUND, text)
     state = TrialState.ARMED if armed else TrialState.REFUSED
     text = f"{'armed' if armed else 'disarmed'} by {who}"

@@ -39,7 +39,7 @@ def settings(where: Path | str) -> Mapping[str, Table]:
     """Sections of steward.toml: where the agent finds the driver, and less patience than production has."""
     return {
         "agent": {"proc_dir": f"{where}/proc", "check_interval_s": 2.0},
-        "checks.limit": {"gpu.smi_hang.timeout_s": 1.0, "gpu.smi_hang.misses": 2},
+        "checks.gpu.smi_hang": {"timeout_s": 1.0, "misses": 2},
     }
 
 

@@ -41,13 +41,14 @@ FOR_TESTS: Mapping[str, Table] = {
     "deep": {"budget_s": 40.0, "start_timeout_s": 30.0, "busy_wait_s": 60.0, "gather_s": 1.0},
     "checks.site": {"mode": "drain"},
     "checks.disk": {"mode": "report"},
-    "checks.mode": {"os.load": "off", "mem.frag": "off"},
+    "checks.os.load": {"mode": "off"},
+    "checks.mem.frag": {"mode": "off"},
 }
 """The settings in every backend's file: short times, and a site check that counts, for the fault `fail-check`. That the
 disk of the machine under the bed is full, its load and its memory are no faults of its nodes."""
 
 
-OF_THE_HOST: Table = {**FOR_TESTS["checks.mode"], "proc.rogue": "off", "os.dstate": "report"}
+OF_THE_HOST: Mapping[str, Table] = {"checks.proc.rogue": {"mode": "off"}, "checks.os.dstate": {"mode": "report"}}
 """Nodes of a local bed see every process of the machine under it; those of the docker bed only their own."""
 
 PRETENDED: Mapping[str, Table] = {"checks.memory": {"mode": "off"}}
@@ -85,7 +86,7 @@ def local_toml(layout: Layout, spec: BedSpec, *, listen: int, http: int, users: 
         "agent": _agent(layout, listen),
         **FOR_TESTS,
         "deep": {**FOR_TESTS["deep"], "output": str(layout.log("deep-%j"))},
-        "checks.mode": OF_THE_HOST,
+        **OF_THE_HOST,
         **(PRETENDED if spec.hardware else {}),
     }
     if spec.groups:

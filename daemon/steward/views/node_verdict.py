@@ -246,7 +246,7 @@ def _of_report(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict 
     if not told:
         return None
     first = min(told, key=lambda f: (-f.severity.rank, f.at, f.check))
-    only = f"check {first.check} only reports ([checks.mode])"
+    only = f"check {first.check} only reports (mode of [checks])"
     coming = only if mode_of(first.check, draft) != "drain" else "a shared resource fails: no fault of this node"
     return NodeVerdict(
         word=Word.REPORT_ONLY, evidence=f"{first.check}: {first.text}", since=first.at, next=f"nothing: {coming}"

@@ -194,11 +194,11 @@ _STATIC = """\
 """
 _THRESHOLDS = """\
 # What each machine type must have: without it, a device that is already dead at boot is not noticed.
-# [checks.limit]
-# "ib.count.expected" = 8
+# [checks."ib.count"]
+# expected = 8
 #
-# [checks.mounts]
-# shared = ["/home"]
+# [checks."fs.shared"]
+# paths = ["/home"]
 """
 
 

@@ -1,6 +1,7 @@
 """Site checks as real programs: which run, what they get, and that none of them harms the agent or the node."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from steward.adapters.node.probe import run_program
 from steward.agent.catalogue import SiteCatalogue
 from steward.checks.check import Check, Facts, Verdict
-from steward.checks.limits import Limits, SiteLimits
+from steward.checks.limits import limits_of
 from steward.checks.past import Past
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
@@ -17,10 +18,10 @@ from tests.fakes.until import FACT_S, LIMITS_S, until
 
 
 class Site:
-    def __init__(self, folder: Path, **site: object) -> None:
+    def __init__(self, folder: Path, said: Mapping[str, object] | None = None) -> None:
         self.dir = folder / "checks.d"
         self.dir.mkdir(mode=0o755, exist_ok=True)
-        self.limits = Limits(site=SiteLimits(**{"timeout_s": FACT_S, **site}))  # type: ignore[arg-type]
+        self.limits = limits_of({"site.timeout_s": FACT_S, **(said or {})})
         self.catalogue = SiteCatalogue(self.limits, self.dir, results_dir=folder / "results")
 
     def add(self, name: str, body: str) -> Path:
@@ -42,7 +43,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    return Site(tmp_path, params={"own": "--deep 3"})
+    return Site(tmp_path, {"site.own.params": "--deep 3"})
 
 
 def test_a_check_gets_the_variables_of_the_framework(site: Site) -> None:
@@ -76,7 +77,7 @@ def test_a_result_among_noise_is_found(site: Site) -> None:
 
 def test_a_check_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     for limit_s in LIMITS_S:
-        site = Site(tmp_path, timeout_s=limit_s)
+        site = Site(tmp_path, {"site.timeout_s": limit_s})
         verdict = site.look(f"sleep 1000 & echo $! >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/child; wait")
         assert verdict.outcome is Outcome.UNKNOWN
         if (tmp_path / "child").exists():
@@ -116,7 +117,7 @@ def test_a_check_that_was_changed_has_another_version(site: Site) -> None:
 def test_an_nhc_configuration_is_a_check_with_a_version(tmp_path: Path) -> None:
     conf = tmp_path / "nhc.conf"
     conf.write_text("* || check_fs_mount_rw -f /\n")
-    site = Site(tmp_path, nhc=str(conf))
+    site = Site(tmp_path, {"site.nhc": str(conf)})
     assert set(site.checks()) == {"site.nhc"}
     assert len(versions(site)["site.nhc"]) == 8
 
@@ -127,14 +128,14 @@ def test_an_nhc_configuration_that_others_may_write_is_not_run_and_named(tmp_pat
     conf = tmp_path / "nhc.conf"
     conf.write_text("* || chmod u+s /tmp/sh\n")
     conf.chmod(mode)
-    site = Site(tmp_path, nhc=str(conf))
+    site = Site(tmp_path, {"site.nhc": str(conf)})
     assert site.checks() == {}
     [refused] = site.catalogue().refused
     assert refused.text == f"not run: {conf}: its file can be written by others (chmod go-w)"
 
 
 def test_a_site_check_that_is_off_is_not_there(tmp_path: Path) -> None:
-    site = Site(tmp_path, modes={"one": "off"})
+    site = Site(tmp_path, {"site.one.mode": "off"})
     site.add("one", "true")
     assert site.checks() == {}
     assert versions(site) == {}

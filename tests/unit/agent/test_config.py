@@ -11,9 +11,10 @@ from pydantic import BaseModel
 
 from steward.agent import config as agent_config
 from steward.agent.config import AgentConfig, ConfigError, load, parse
+from steward.checks.limits import limits_of
 from steward.model.settings import Settings
 
-FULL = {"cluster": False, "agent": True, "health": True, "checks": True}
+FULL = {"cluster": False, "agent": True, "health": True}
 """Tables of AgentConfig, and whether it has every key of the head's."""
 
 
@@ -36,7 +37,8 @@ def test_an_empty_file_means_the_same_to_the_agent_and_to_the_head() -> None:
     ours, theirs = plain(AgentConfig()), plain(Settings())
     assert isinstance(ours, dict)
     assert isinstance(theirs, dict)
-    assert set(ours) == set(FULL)
+    assert set(ours) == {*FULL, "checks"}
+    assert AgentConfig().checks == limits_of(Settings().checks)
     for table, whole in FULL.items():
         heads = theirs[table] if whole else {key: theirs[table][key] for key in ours[table]}
         assert ours[table] == heads, table
@@ -51,15 +53,15 @@ def test_values_are_read_with_their_types() -> None:
     config = read(
         {
             "agent": {"head": "h:1", "check_interval_s": 2, "kernel_log": "/tmp/log"},
-            "checks": {"disk": {"paths": ["/a"], "full_percent": 95}, "site": {"modes": {"x": "drain"}}},
+            "checks": {"disk": {"paths": ["/a"], "full_percent": 95}, "site": {"x": {"mode": "drain"}}},
             "cluster": {"munge_socket": "/run/m"},
             "groups": [{"name": "a"}],
         }
     )
     assert config.head_address == ("h", 1)
     assert (config.agent.check_interval_s, config.agent.kernel_log) == (2.0, Path("/tmp/log"))
-    assert (config.checks.disk.paths, config.checks.disk.full_percent) == (("/a",), 95.0)
-    assert config.checks.site.modes == {"x": "drain"}
+    assert config.checks.said == {"disk.paths": ("/a",), "disk.full_percent": 95}
+    assert config.checks.modes == {"site.x": "drain"}
     assert config.cluster.munge_socket == Path("/run/m")
 
 
@@ -67,14 +69,15 @@ def test_values_are_read_with_their_types() -> None:
     ("tables", "message"),
     [
         ({"agent": {"hed": "x:1"}}, "steward.toml: agent.hed: unknown key"),
-        ({"checks": {"dsk": {}}}, "steward.toml: checks.dsk: unknown key"),
+        ({"checks": {"dsk": {}}}, "steward.toml: checks.dsk: there is no check `dsk`; did you mean disk?"),
         ({"agent": {"head": 5}}, "steward.toml: agent.head = 5: use a str"),
         ({"agent": {"check_interval_s": "5"}}, "agent.check_interval_s = '5': use a number"),
         ({"agent": {"check_interval_s": True}}, "agent.check_interval_s = True: use a number"),
         ({"agent": {"head": "h"}}, "write HOST:PORT"),
         ({"agent": {"head": "h:99999"}}, "write HOST:PORT"),
         ({"agent": 3}, "steward.toml: agent = 3: use a dict"),
-        ({"checks": {"disk": {"paths": "/"}}}, "checks.disk.paths = '/': use a list"),
+        ({"checks": {"disk": {"paths": "/"}}}, 'checks.disk.paths = "/": use a list of strings'),
+        ({"checks": 3}, "steward.toml: checks = 3: use a dict"),
     ],
 )
 def test_a_wrong_key_or_type_is_named_with_a_remedy(tables: dict[str, Any], message: str) -> None:

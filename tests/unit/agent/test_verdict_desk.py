@@ -8,7 +8,7 @@ from steward.adapters.wire.shimline import parse_request
 from steward.adapters.wire.verdict_line import VerdictLine, bad_line
 from steward.agent.reception import VerdictDesk
 from steward.checks.known import mode_of
-from steward.checks.limits import KernelLogLimits, Limits, SiteLimits
+from steward.checks.limits import Limits, limits_of
 from steward.model.health import Finding, Outcome, Scope, Severity
 
 FINE = Finding(check="disk", outcome=Outcome.PASSED)
@@ -44,10 +44,10 @@ def test_the_worst_failure_is_told() -> None:
     ("finding", "limits"),
     [
         (bad(scope=Scope.CLUSTER), Limits()),
-        (bad(), Limits(kernel_log=KernelLogLimits(mode="report"))),
-        (bad(), Limits(mode={"kernel_log.xid79": "report"})),
+        (bad(), limits_of({"kernel_log.mode": "report"})),
+        (bad(), limits_of({"kernel_log.xid79.mode": "report"})),
         (bad("site.scratch"), Limits()),
-        (bad("site.scratch"), Limits(site=SiteLimits(mode="drain", modes={"scratch": "report"}))),
+        (bad("site.scratch"), limits_of({"site.mode": "drain", "site.scratch.mode": "report"})),
     ],
     ids=["shared", "table", "entry", "site", "file"],
 )

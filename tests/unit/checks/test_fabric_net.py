@@ -4,7 +4,6 @@ import pytest
 
 from steward.checks.check import Check
 from steward.checks.fabric import net
-from steward.checks.limits import NetLimits
 from steward.model.health import Outcome, Severity
 from steward.model.probe import Raw
 from tests.builders.looks import Looks
@@ -29,7 +28,7 @@ def test_only_physical_ethernet_interfaces_count(check: Check, files: dict[str, 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
 def test_a_site_may_name_others_and_then_only_those_count(check: Check) -> None:
-    looks = Looks(check, net=NetLimits(interfaces=("bond0",)))
+    looks = Looks(check, limit={"net.*.interfaces": ("bond0",)})
     bond, eth = ethernet("bond0", has_device=False), ethernet("eth0")
     bad = (ethernet("bond0", has_device=False, operstate="down", downs=9), ethernet("eth0"))
     assert looks.at(0, raw(bond, eth)).outcome is Outcome.PASSED

@@ -6,7 +6,7 @@ import pytest
 
 from steward.checks import CHECKS, clock, disk, gpu, memory, mounts, services
 from steward.checks.check import Check, Facts, Verdict
-from steward.checks.limits import DiskLimits, GpuLimits, Limits, MountsLimits
+from steward.checks.limits import Limits, limits_of
 from steward.checks.past import Past
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.ids import NodeName
@@ -17,7 +17,7 @@ GB = 1 << 30
 
 
 def with_limits(**tables: object) -> Facts:
-    return replace(FACTS, limits=replace(Limits(), **tables))  # type: ignore[arg-type]
+    return replace(FACTS, limits=limits_of(tables))
 
 
 def judged(check: Check, *raws: Raw, facts: Facts = FACTS, was_bad: bool = False) -> Verdict:
@@ -73,7 +73,7 @@ def test_any_other_trouble_of_asking_says_nothing_about_slurmd(output: str) -> N
 
 
 def test_only_the_disks_of_the_settings_are_looked_at() -> None:
-    facts = with_limits(disk=DiskLimits(paths=("/scratch", "/tmp"), users=("/tmp", "/local")))
+    facts = with_limits(disk={"paths": ("/scratch", "/tmp"), "users": ("/tmp", "/local")})
     assert disk.DISK.probes(facts) == (DiskUsage(paths=("/scratch", "/tmp", "/local")),)
 
 
@@ -123,7 +123,7 @@ def test_a_full_disk_of_the_system_takes_its_node_out_whatever_users_filled_besi
 
 
 def test_local_scratch_is_what_the_settings_call_the_users() -> None:
-    facts = with_limits(disk=DiskLimits(users=("/scratch",)))
+    facts = with_limits(disk={"users": ("/scratch",)})
     assert judged(disk.DISK, Raw(disks={"/scratch": a_disk(99)}), facts=facts).severity is Severity.INFO
 
 
@@ -143,9 +143,9 @@ def test_a_read_only_root_asks_for_a_reboot() -> None:
 
 
 def test_a_mount_that_is_not_there_is_a_failure_and_no_wanted_mount_is_skipped() -> None:
-    facts = with_limits(mounts=MountsLimits(writable=("/", "/scratch")))
+    facts = with_limits(mounts={"writable": ("/", "/scratch")})
     assert judged(mounts.MOUNTS, Raw(disks={"/": a_disk()}), facts=facts).text == "not there: /scratch"
-    none = with_limits(mounts=MountsLimits(writable=()))
+    none = with_limits(mounts={"writable": ()})
     assert judged(mounts.MOUNTS, Raw(disks={}), facts=none).outcome is Outcome.SKIPPED
 
 
@@ -188,7 +188,7 @@ def test_gpus_that_answer_are_fine() -> None:
 
 
 def test_a_missing_gpu_is_fatal() -> None:
-    facts = with_limits(gpu=GpuLimits(expected_count=8))
+    facts = with_limits(gpu={"expected_count": 8})
     verdict = judged(gpu.look.PRESENT, Raw(gpus=tuple(Gpu(index=n) for n in range(7))), facts=facts)
     assert (verdict.severity, verdict.advice, verdict.text) == (Severity.FATAL, Advice.REBOOT, "7 GPUs, 8 expected")
     assert judged(gpu.look.PRESENT, Raw(gpus=()), facts=facts).outcome is Outcome.FAILED

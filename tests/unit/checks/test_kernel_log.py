@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from steward.checks.kernel_log import FAMILY, MAX_LINE, SIGNATURES, THRESHOLDS, judge, with_limits
 from steward.checks.kernel_log.signatures import Sign
+from steward.checks.limits import Limits
 from steward.checks.xid import APPLICATION, FABRIC, HARDWARE, NOISE, PORT, STALLED
 from steward.model.health import Advice, Outcome, Scope, Severity
 from tests.unit.checks.kernel_corpus import BAD, FORGED, REPORTED, SHARED, SILENT, XID
@@ -74,7 +75,9 @@ def test_the_job_whose_memory_ran_out_is_named() -> None:
 
 
 def test_a_site_may_say_how_often_is_too_often() -> None:
-    sign = with_limits(said("nvme nvme1: I/O 12 QID 3 timeout, aborting"), {"kernel_log.nvme_timeout.times": 7.0})
+    sign = with_limits(
+        said("nvme nvme1: I/O 12 QID 3 timeout, aborting"), Limits(said={"kernel_log.nvme_timeout.times": 7.0})
+    )
     assert sign.repeat is not None
     assert sign.repeat.times == 7
     assert "kernel_log.nvme_timeout.times" in {one.name for one in THRESHOLDS}

@@ -1,60 +1,136 @@
 """The catalogue as a whole: what a site may name, and what is said of a name that there is none of."""
 
 import dataclasses
+import tomllib
 
 import pytest
 
 from steward.checks import CHECKS, known
-from steward.checks.check import WORDS
-from steward.checks.limits import ClockLimits, Limits
+from steward.checks.limits import WORDS, Limits, limits_of
 
 
-def said(mode: dict[str, str] | None = None, limit: dict[str, float] | None = None) -> tuple[str, ...]:
-    return known.problems(dataclasses.replace(Limits(), mode=mode or {}, limit=limit or {}))
+def said(text: str) -> tuple[str, ...]:
+    return known.problems(tomllib.loads(text)["checks"])
 
 
 def test_the_defaults_are_right_and_every_check_has_a_mode() -> None:
     modes = known.modes(Limits())
-    assert said() == ()
-    assert set(modes) == {check.id for check in CHECKS}
+    assert known.problems({}) == ()
+    assert set(modes) == {*(check.id for check in CHECKS), "site", "site.*", "kernel_log", "kernel_log.*"}
     assert set(modes.values()) <= set(WORDS)
     assert (modes["os.dstate"], modes["fs.shared"], modes["disk"]) == ("drain", "report", "drain")
+    assert (modes["clock"], modes["site"], modes["kernel_log"]) == ("report", "report", "drain")
 
 
-def test_a_word_for_a_check_or_its_family_or_its_own_table_decides() -> None:
-    limits = dataclasses.replace(Limits(), mode={"os": "off", "os.files": "drain"}, clock=ClockLimits(mode="drain"))
-    modes = known.modes(limits)
-    assert (modes["os.dstate"], modes["os.files"], modes["clock"]) == ("off", "drain", "drain")
-    assert modes["clock.sync"] == "report"
+def test_a_check_has_its_own_mode_else_that_of_the_longest_pattern() -> None:
+    tables = {"gpu.*": "off", "gpu.ecc.*": "report", "gpu.ecc.ce": "drain", "os.*": "off"}
+    modes = known.modes(limits_of({id: {"mode": word} for id, word in tables.items()}))
+    assert (modes["gpu.temp"], modes["gpu.ecc.dbe_vol"], modes["gpu.ecc.ce"]) == ("off", "report", "drain")
+    assert (modes["gpu"], modes["os.files"], modes["mem.free"]) == ("drain", "off", "report")
 
 
-@pytest.mark.parametrize("name", ["os.dstate", "os", "kernel_log.xid79", "site.scratch", "fs"])
-def test_a_check_a_family_and_what_only_the_node_knows_may_be_named(name: str) -> None:
-    assert said({name: "report"}) == ()
+@pytest.mark.parametrize("id", ["gpu", "disk", "clock"])
+def test_the_table_of_a_check_never_speaks_for_its_family(id: str) -> None:
+    mine, theirs = known.modes(limits_of({id: {"mode": "off"}})), known.modes(Limits())
+    others = [check.id for check in CHECKS if check.id != id]
+    assert {one: mine[one] for one in others} == {one: theirs[one] for one in others}
+    assert mine[id] == "off"
+
+
+def test_a_check_of_another_versions_agent_drains_no_more_than_the_check_that_its_id_begins_with() -> None:
+    assert known.mode_of(limits_of({"gpu": {"mode": "report"}}))("gpu.new") == "report"
+    assert known.mode_of(limits_of({"gpu": {"mode": "report"}, "gpu.*": {"mode": "off"}}))("gpu.new") == "off"
+
+
+def test_the_tables_of_lines_and_files_speak_for_those_without_one_of_their_own() -> None:
+    tables = {"site": {"mode": "drain"}, "kernel_log": {"mode": "report"}, "site.a": {"mode": "off"}}
+    mode = known.mode_of(limits_of(tables))
+    assert (mode("site.a"), mode("site.b"), mode("kernel_log.xid79")) == ("off", "drain", "report")
+    default = known.mode_of(Limits())
+    assert (default("site.a"), default("kernel_log.xid79"), default("gone.check")) == ("report", "drain", "drain")
 
 
 @pytest.mark.parametrize(
-    ("name", "word", "remedy"),
+    "text",
     [
-        ("os.dstat", "drain", "no check and no family has that name; did you mean os.dstate?"),
-        ("zzz", "off", "no check and no family has that name; `steward checks` lists them"),
-        ("os.pids", "alarm", 'use "off", "report" or "drain"'),
-        ("memory", "off", 'it has a table of its own; write mode = "off" in [checks.memory]'),
-        ("site", "off", 'it has a table of its own; write mode = "off" in [checks.site]'),
+        '[checks."ib.flap"]\nmode = "off"\ndowns_per_hour = 9',
+        "[checks.ib.flap]\nmode = 'off'\ndowns_per_hour = 9",
+        "[checks]\nib.flap.mode = 'off'\nib.flap.downs_per_hour = 9",
     ],
 )
-def test_a_mode_that_says_nothing_is_told_with_its_remedy(name: str, word: str, remedy: str) -> None:
-    assert said({name: word}) == (f'checks.mode."{name}" = "{word}": {remedy}',)
+def test_the_dots_of_an_id_may_be_quoted_or_not(text: str) -> None:
+    assert said(text) == ()
+    limits = limits_of(tomllib.loads(text)["checks"])
+    assert (limits.modes, limits.said) == ({"ib.flap": "off"}, {"ib.flap.downs_per_hour": 9})
 
 
-def test_a_threshold_that_is_none_or_beyond_sense_is_told_with_its_remedy() -> None:
-    assert said(limit={"os.pids.percent": 95.0}) == ()
-    assert said(limit={"os.pids.percnt": 95.0}) == (
-        'checks.limit."os.pids.percnt" = 95: no check has such a threshold; did you mean os.pids.percent?',
-    )
-    assert said(limit={"os.pids.percent": 101.0}) == (
-        'checks.limit."os.pids.percent" = 101: use a number from 1 to 100 (%)',
-    )
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[checks."deep.stress"]\nmode = "report"',
+        '[checks."deep.*"]\nmode = "report"',
+        '[checks."net.*"]\nmode = "report"\ninterfaces = ["eth0"]',
+        '[checks."kernel_log.xid79"]\nmode = "report"',
+        '[checks."kernel_log.soft_lockup"]\ntimes = 5',
+        '[checks.site]\nmode = "drain"\ntimeout_s = 5\nnhc = "/etc/nhc/nhc.conf"',
+        '[checks."site.nhc"]\nmode = "off"\nevery_s = 60\nparams = "-v"',
+        "[checks.gpu]\nexpected_count = 0\n[checks.disk]\n[checks.os.load]",
+    ],
+)
+def test_what_is_right_is_taken(text: str) -> None:
+    assert said(text) == ()
+
+
+NONE_OF_GPU = 'there is no check `gpu.ecc`; for all of them write [checks."gpu.ecc.*"]'
+ONLY_THE_MODE = "of a family only the mode can be said; write it into the table of a check"
+A_COUNT = "use a whole number from 0 to 1024 (GPUs)"
+IN_ITS_TABLE = "a setting stands in the table of its check, such as [checks.disk]"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("checks.os.dstat.mode = 'drain'", 'checks."os.dstat": there is no check `os.dstat`; did you mean os.dstate?'),
+        ("[checks.zzz]", "checks.zzz: there is no check `zzz`; `steward checks` lists them"),
+        ("checks.ib.mode = 'off'", 'checks.ib: there is no check `ib`; for all of them write [checks."ib.*"]'),
+        ("checks.gpu.ecc.mode = 'off'", f'checks."gpu.ecc": {NONE_OF_GPU}'),
+        ("[checks.'iv.*']", 'checks."iv.*": no check\'s id begins with `iv.`; did you mean ib?'),
+        ("[checks.'site.*']", 'checks."site.*": the mode of all of them is in [checks.site]'),
+        ("checks.'ib.*'.expected = 8", f'checks."ib.*".expected = 8: {ONLY_THE_MODE}'),
+        ("checks.os.pids.mode = 'alarm'", 'checks."os.pids".mode = "alarm": use "off", "report" or "drain"'),
+        ("checks.os.pids.mode = []", 'checks."os.pids".mode = []: use "off", "report" or "drain"'),
+        ("checks.os.pids.percnt = 95", 'checks."os.pids".percnt = 95: unknown key; did you mean percent?'),
+        ("checks.os.pids.zzz = 1", 'checks."os.pids".zzz = 1: unknown key; it has mode, percent'),
+        ("checks.os.pids.percent = 101", 'checks."os.pids".percent = 101: use a number from 1 to 100 (%)'),
+        ("checks.os.pids.percent = true", 'checks."os.pids".percent = true: use a number from 1 to 100 (%)'),
+        ("checks.os.pids.percent = nan", 'checks."os.pids".percent = NaN: use a number from 1 to 100 (%)'),
+        (
+            "checks.gpu.expected_count = 8.5",
+            f"checks.gpu.expected_count = 8.5: {A_COUNT}",
+        ),
+        ("checks.disk.paths = '/'", 'checks.disk.paths = "/": use a list of strings'),
+        ("checks.disk.paths = ['/', '/']", 'checks.disk.paths = ["/", "/"]: write each once'),
+        ("checks.site.nhc = 1", "checks.site.nhc = 1: use a string"),
+        ("checks.disk = 3", f"checks.disk = 3: {IN_ITS_TABLE}"),
+        ("checks.disk.clear_percent = 95", "checks.disk.clear_percent = 95: use at most checks.disk.full_percent (90)"),
+    ],
+)
+def test_what_is_wrong_is_one_line_with_its_remedy(text: str, line: str) -> None:
+    assert said(text) == (line,)
+
+
+def test_what_is_said_in_both_ways_to_write_it_is_refused() -> None:
+    text = "checks.os.pids.percent = 70\nchecks.'os.pids'.percent = 80"
+    assert said(text) == ('checks."os.pids".percent: it is there twice; remove one',)
+
+
+def test_every_setting_can_be_said_and_its_default_is_right() -> None:
+    tables = known.in_force({})
+    said = {id: {key: value for key, value in table.items() if value is not None} for id, table in tables.items()}
+    assert known.problems(said) == ()
+    limits = limits_of(said)
+    assert set(known.SETTINGS) - {"gpu.expected_count"} == set(limits.said)
+    assert {id: known.modes(limits)[id] for id in known.OWN_MODES} == known.OWN_MODES
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
@@ -71,6 +147,6 @@ def test_thresholds_are_unique_begin_with_their_checks_id_and_keep_their_own_ran
     assert len({one.name for _, one in own}) == len({id(one) for _, one in own})
     for check, one in own:
         assert one.name.startswith(check.id.split(".")[0]), one.name
-        assert one.low <= one.default <= one.high, one.name
+        assert one.default is None or one.low <= one.default <= one.high, one.name
         assert one.unit, one.name
         assert one.text.endswith("."), one.name

@@ -1,12 +1,10 @@
 """Mount points that the site says must be there."""
 
-import dataclasses
-
 import pytest
 
 from steward.checks import mounts
 from steward.checks.check import Facts, Verdict
-from steward.checks.limits import Limits, MountsLimits
+from steward.checks.limits import Limits, limits_of
 from steward.checks.past import Past
 from steward.model.health import Advice, Outcome
 from steward.model.ids import NodeName
@@ -17,7 +15,7 @@ ROOT = {"/": Disk(total=10, free=5, inodes=0, inodes_free=0, read_only=False)}
 
 
 def judged(table: str | None, *present: str) -> Verdict:
-    limits = dataclasses.replace(Limits(), mounts=MountsLimits(present=present))
+    limits = limits_of({"mounts.present": present})
     facts = Facts(node=NodeName("n1"), limits=limits)
     assert mounts.MOUNTS.probes(facts) == (DiskUsage(paths=("/",)), ReadFiles(paths=("/proc/mounts",)))
     return mounts.MOUNTS.verdict((Raw(disks=ROOT), Raw(files={"/proc/mounts": table})), facts, Past())

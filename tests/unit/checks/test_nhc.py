@@ -3,7 +3,7 @@
 import pytest
 
 from steward.checks.check import Facts, Verdict
-from steward.checks.limits import Limits, SiteLimits
+from steward.checks.limits import limits_of
 from steward.checks.nhc import nhc_check
 from steward.checks.past import Past
 from steward.model.health import Advice, Outcome, Severity
@@ -11,7 +11,7 @@ from steward.model.ids import NodeName
 from steward.model.probe import Raw
 
 CONF = "/etc/nhc/nhc.conf"
-LIMITS = Limits(site=SiteLimits(nhc=CONF, timeout_s=30.0, modes={"nhc": "drain"}))
+LIMITS = limits_of({"site.nhc": CONF, "site.timeout_s": 30.0, "site.nhc.mode": "drain"})
 FACTS = Facts(node=NodeName("n1"), limits=LIMITS)
 NOT_MOUNTED = "ERROR:  nhc-steward:  Health check failed:  check_fs_mount:  /scratch not mounted\n"
 HUNG = 'ERROR:  nhc-steward:  Health check failed:  Script timed out while executing "check_ps_service slurmd".\n'

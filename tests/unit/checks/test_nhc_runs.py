@@ -7,7 +7,7 @@ import pytest
 
 from steward.adapters.node.probe import run_program
 from steward.checks.check import Facts, Verdict
-from steward.checks.limits import Limits, SiteLimits
+from steward.checks.limits import limits_of
 from steward.checks.nhc import nhc_check
 from steward.checks.past import Past
 from steward.model.health import Outcome
@@ -42,7 +42,7 @@ class Host:
     def look(self, conf: str) -> Verdict:
         path = self.root / "a site's nhc.conf"
         path.write_text(f"* || export {self.marks}\n{conf}")
-        limits = Limits(site=SiteLimits(nhc=str(path), timeout_s=60.0))
+        limits = limits_of({"site": {"nhc": str(path), "timeout_s": 60.0}})
         facts, check = Facts(node=NodeName("n1"), limits=limits), nhc_check(limits)
         program = check.probes(facts)[1]
         assert isinstance(program, RunProgram)
@@ -89,7 +89,7 @@ def test_the_hosts_settings_count_and_ours_win(host: Host) -> None:
 
 
 def test_it_ends_itself_before_we_end_it() -> None:
-    limits = Limits(site=SiteLimits(nhc="/etc/nhc/nhc.conf", timeout_s=30.0))
+    limits = limits_of({"site": {"nhc": "/etc/nhc/nhc.conf", "timeout_s": 30.0}})
     program = nhc_check(limits).probes(Facts(node=NodeName("n1"), limits=limits))[1]
     assert isinstance(program, RunProgram)
     assert "TIMEOUT=28" in program.argv

@@ -3,7 +3,7 @@
 import pytest
 
 from steward.checks.check import Facts, Verdict
-from steward.checks.limits import Limits, SiteLimits
+from steward.checks.limits import Limits, limits_of
 from steward.checks.past import Past
 from steward.checks.site import is_name, site_check
 from steward.model.health import Advice, Outcome, Severity
@@ -86,14 +86,14 @@ def test_a_check_that_ran_out_of_time_says_unknown() -> None:
 
 
 def test_the_file_itself_is_run_with_the_frameworks_variables_and_no_shell() -> None:
-    site = SiteLimits(timeout_s=3, params={"scratch": "--min 5"}, every_s={"scratch": 300.0})
-    check = site_check("/x/scratch", "scratch", Limits(site=site), results_dir="/r")
+    site = limits_of({"site": {"timeout_s": 3, "scratch": {"params": "--min 5", "every_s": 300.0}}})
+    check = site_check("/x/scratch", "scratch", site, results_dir="/r")
     (program,) = check.probes(FACTS)
     assert isinstance(program, RunProgram)
     assert (program.argv, program.timeout_s, program.stamp_env) == (("/x/scratch",), 3, "HC_TIMESTAMP")
     assert dict(program.env) == {"HC_TEST_PARAMS": "--min 5", "HC_RESULTS_DIR": "/r"}
     assert check.every_s == 300.0
-    assert site_check("/x/other", "other", Limits(site=site)).every_s is None
+    assert site_check("/x/other", "other", site).every_s is None
 
 
 def test_of_results_about_several_hosts_those_of_this_node_count() -> None:
@@ -111,7 +111,7 @@ def test_output_that_was_cut_before_a_result_says_nothing_of_the_node() -> None:
 
 
 def test_a_file_may_have_a_mode_of_its_own() -> None:
-    limits = Limits(site=SiteLimits(mode="report", modes={"scratch": "drain"}))
+    limits = limits_of({"site": {"mode": "report", "scratch": {"mode": "drain"}}})
     assert site_check("/x/scratch", "scratch", limits).mode(limits) == "drain"
     assert site_check("/x/other", "other", limits).mode(limits) == "report"
 

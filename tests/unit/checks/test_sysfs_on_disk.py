@@ -10,7 +10,7 @@ from steward.agent.track import CheckMemory, Track
 from steward.checks import ACCELERATORS
 from steward.checks.check import Check, Facts
 from steward.checks.fabric import FABRIC, ib_ports, net
-from steward.checks.limits import Limits, NetLimits
+from steward.checks.limits import limits_of
 from steward.checks.samples import Rule
 from steward.model.health import Incarnation, Outcome
 from steward.model.ids import BootId, InstanceId, NodeName
@@ -41,7 +41,7 @@ def test_a_virtual_interface_is_read_only_where_the_site_names_it(probes: LocalP
     write(tmp_path, ethernet(), ethernet("bond0", has_device=False))
 
     def seen(*names: str) -> set[str]:
-        facts = Facts(node=NodeName("n1"), limits=Limits(net=NetLimits(interfaces=names)))
+        facts = Facts(node=NodeName("n1"), limits=limits_of({"net.*.interfaces": names}))
         (probe,) = net.OPERSTATE.probes(facts)
         return {path.split("/")[4] for path in probes.look(probe).files}
 
@@ -57,7 +57,7 @@ def test_checks_of_one_kind_share_one_look() -> None:
 
 def test_a_link_that_bounced_too_often_stays_locked_when_the_agent_is_killed(tmp_path: Path) -> None:
     clock = FakeClock(1000.0)
-    limits = Limits(limit={"ib.flap.downs_per_hour": 1, "ib.flap.trips_per_day": 1})
+    limits = limits_of({"ib.flap.downs_per_hour": 1, "ib.flap.trips_per_day": 1})
 
     def started_agent() -> Track:
         whose = Incarnation(instance=InstanceId("i-1"), boot=BootId("b-1"))

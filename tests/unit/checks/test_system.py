@@ -8,7 +8,7 @@ import pytest
 from steward.checks import ACCELERATORS, CHECKS, gpu, kernel, mounts, services
 from steward.checks.check import Facts, Verdict
 from steward.checks.fabric import FABRIC
-from steward.checks.limits import Limits, ModulesLimits, MountsLimits, ServicesLimits
+from steward.checks.limits import Limits, limits_of
 from steward.checks.past import Past, Reading
 from steward.model.health import Advice, Outcome, Scope, Severity
 from steward.model.ids import NodeName
@@ -19,7 +19,7 @@ RECORDINGS = Path(__file__).parents[2] / "recordings" / "checks"
 ELSEWHERE = (*FABRIC, *ACCELERATORS, *gpu.CHECKS)
 SYSTEM = tuple(check for check in CHECKS if (RECORDINGS / check.id).is_dir() and check not in ELSEWHERE)
 BY_ID = {check.id: check for check in SYSTEM}
-NAMED = Limits(modules=ModulesLimits(required=("nvidia-peermem", "ib_uverbs")))
+NAMED = limits_of({"os.modules.required": ("nvidia-peermem", "ib_uverbs")})
 FACTS = Facts(node=NodeName("n1"), limits=NAMED, slurm_conf="/etc/slurm/slurm.conf")
 
 D, S, INFO = Severity.DEGRADED, Severity.SUSPECT, Severity.INFO
@@ -86,7 +86,7 @@ def raws_of(case: str) -> tuple[Raw, ...]:
 def judged(*cases: str, every_s: float = 60.0, limit: dict[str, float] | None = None) -> Verdict:
     """The verdict on the last case, after looks that brought those before it."""
     check = BY_ID[cases[-1].partition("/")[0]]
-    facts = dataclasses.replace(FACTS, limits=dataclasses.replace(NAMED, limit=limit or {}))
+    facts = dataclasses.replace(FACTS, limits=Limits(said={**NAMED.said, **(limit or {})}))
     begun = NOW - every_s * (len(cases) - 1)
     readings = tuple(
         Reading(at=begun + every_s * number, values=check.readings(raws_of(case)))
@@ -180,7 +180,7 @@ def test_a_file_server_that_answered_in_between_begins_anew() -> None:
 
 
 def test_the_mounts_that_the_site_names_are_asked_and_no_others() -> None:
-    named = dataclasses.replace(Limits(), mounts=MountsLimits(shared=("/fsx",)))
+    named = limits_of({"fs.shared.paths": ("/fsx",)})
     assert mounts.SHARED.probes(dataclasses.replace(FACTS, limits=named)) == (TouchMounts(paths=("/fsx",)),)
     (probe,) = mounts.SHARED.probes(FACTS)
     assert isinstance(probe, TouchMounts)
@@ -188,11 +188,11 @@ def test_the_mounts_that_the_site_names_are_asked_and_no_others() -> None:
 
 
 def test_the_services_that_the_site_names_are_asked_in_one_call() -> None:
-    named = dataclasses.replace(Limits(), services=ServicesLimits(units=("a.service", "b.service")))
+    named = limits_of({"svc.units.units": ("a.service", "b.service")})
     (probe,) = services.UNITS.probes(dataclasses.replace(FACTS, limits=named))
     assert isinstance(probe, RunProgram)
     assert probe.argv[-3:] == ("--", "a.service", "b.service")
-    none = dataclasses.replace(FACTS, limits=dataclasses.replace(Limits(), services=ServicesLimits(units=())))
+    none = dataclasses.replace(FACTS, limits=limits_of({"svc.units.units": ()}))
     assert services.UNITS.judge((Raw(),), none, Past()).outcome is Outcome.SKIPPED
 
 

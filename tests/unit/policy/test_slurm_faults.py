@@ -162,7 +162,7 @@ def test_report_only_and_pause_withhold_it() -> None:
 
 def test_a_mode_of_report_for_slurms_reasons_leaves_them_alone() -> None:
     picture = slurm_drains(a_cluster(), KILL)
-    quiet = replace(picture, want=replace(picture.want, modes={"slurm": "report"}))
+    quiet = replace(picture, want=replace(picture.want, modes={"slurm.*": "report"}))
     assert quiet.wait(60.0).memory.cases == {}
 
 

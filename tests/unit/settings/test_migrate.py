@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner
 from pydantic import BaseModel
 
-from steward.adapters.settings_file import desired, load, migrated, rewrite
+from steward.adapters.settings_file import desired, load, migrated, rewrite, wrong_names
 from steward.agent.config import ConfigError
 from steward.agent.config import load as load_agent
+from steward.checks.known import SETTINGS
 from steward.cli import main
 from steward.model.former_settings import FORMER, Former
 from steward.model.settings import Settings, SettingsError, parse
@@ -67,8 +68,8 @@ name = "a"
 nodes = "n1"
 provider = "static"
 
-[checks.mode]
-os.load = "off"
+[checks."os.load"]
+mode = "off"
 
 [health]
 canary_node_count = 3
@@ -93,6 +94,7 @@ def test_each_change_is_one_line_with_the_key_and_what_became_of_it() -> None:
         "repair.concurrent_most: its name is concurrent_all_count now",
         "checks.mode.os.uptime: not in use any more: the check is gone, as a site's own tools say the same",
         "checks.mode.sec.etc: not in use any more: the check is gone, as a site's own tools say the same",
+        'checks.mode.os.load: it is mode of [checks."os.load"] now',
     )
 
 
@@ -128,6 +130,9 @@ def test_what_a_key_became_is_a_key_of_today_and_its_old_name_is_none(former: Fo
     if not former.now:
         assert former.why
         return
+    if former.tables:
+        assert {f"{id}.{former.now}" for _, id in former.tables} <= set(SETTINGS)
+        return
     here: type[BaseModel] | None = Settings
     for table in tables:
         assert here is not None
@@ -146,7 +151,7 @@ def test_an_old_file_serves_the_head_and_tells_each_old_key_with_what_to_do(
     assert settings.provider.static.reboot == ("/sbin/power", "cycle", "%n", "--log=%n.%n")
     assert "os.uptime" not in desired(settings).modes
     lines = [record.getMessage() for record in caplog.records]
-    assert len(lines) == 5
+    assert len(lines) == 6
     assert all(
         line.startswith(f"{old}: ") and line.endswith("`steward config migrate` rewrites the file") for line in lines
     )
@@ -155,8 +160,150 @@ def test_an_old_file_serves_the_head_and_tells_each_old_key_with_what_to_do(
 def test_an_old_file_serves_an_agent_in_the_same_way(old: Path, caplog: pytest.LogCaptureFixture) -> None:
     config = load_agent(old, {})
     assert config.health.canary_node_count == 3
-    assert config.checks.mode == {"os.load": "off"}
-    assert len(caplog.records) == 5
+    assert config.checks.modes == {"os.load": "off"}
+    assert len(caplog.records) == 6
+
+
+CHECKS_OLD = """\
+[checks.disk]
+mode = "drain"  # ours
+
+[checks.mounts] # local
+writable = ["/"]
+shared = ["/home"] # NFS
+
+# Words for checks
+[checks.mode]
+# too loud
+os.load = "off"
+ib = "report" # the fabric is new
+disk = "report"
+"ib.flap" = "drain"
+
+# numbers
+[checks.limit]
+"ib.flap.downs_per_hour" = 9 # old cables
+os.pids.percent = 70
+
+[checks.services]
+units = [
+  "a.service", # a
+  "b.service",
+]
+
+[checks.site]
+mode = "report"
+[checks.site.modes]
+nhc = "drain"
+[checks.site.every_s]
+nhc = 60
+"""
+CHECKS_NEW = """\
+[checks.disk]
+mode = "report"  # ours
+
+[checks.mounts] # local
+writable = ["/"]
+
+[checks."fs.shared"]
+paths = ["/home"] # NFS
+
+# Words for checks
+[checks."os.load"]
+# too loud
+mode = "off"
+
+[checks."ib.*"]
+mode = "report" # the fabric is new
+
+[checks."disk.*"]
+mode = "report"
+
+# numbers
+[checks."ib.flap"]
+downs_per_hour = 9 # old cables
+mode = "drain"
+
+[checks."os.pids"]
+percent = 70
+
+[checks."svc.units"]
+units = [
+  "a.service", # a
+  "b.service",
+]
+
+[checks.site]
+mode = "report"
+[checks."site.nhc"]
+mode = "drain"
+every_s = 60
+"""
+
+
+def test_the_settings_of_checks_move_into_a_table_for_each_check() -> None:
+    assert migration(CHECKS_OLD).text.rstrip("\n") == CHECKS_NEW.rstrip("\n")
+    assert migration(CHECKS_NEW).lines == ()
+
+
+def test_each_setting_that_moves_is_one_line_with_its_new_place() -> None:
+    assert migration(CHECKS_OLD).lines == (
+        'checks.services.units: it is units of [checks."svc.units"] now',
+        'checks.mounts.shared: it is paths of [checks."fs.shared"] now',
+        'checks.site.modes.nhc: it is mode of [checks."site.nhc"] now',
+        'checks.site.every_s.nhc: it is every_s of [checks."site.nhc"] now',
+        'checks.limit.ib.flap.downs_per_hour: it is downs_per_hour of [checks."ib.flap"] now',
+        'checks.limit.os.pids.percent: it is percent of [checks."os.pids"] now',
+        'checks.mode.os.load: it is mode of [checks."os.load"] now',
+        'checks.mode.ib: it is mode of [checks."ib.*"] now',
+        'checks.mode.disk: it is mode of [checks."disk.*"] and of [checks.disk] now',
+        'checks.mode.ib.flap: it is mode of [checks."ib.flap"] now',
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("checks.mode.os.load = 'off'", "[checks.\"os.load\"]\nmode = 'off'\n"),
+        ("[checks]\nmode.os.load = 'off' # x\n", "[checks]\n\n[checks.\"os.load\"]\nmode = 'off' # x\n"),
+        ("[checks.limit.os.pids]\r\npercent = 7_0\r\n", '[checks."os.pids"]\r\npercent = 7_0\r\n\r\n'),
+        ("[checks.limit]\n[checks.mode]\nos.load = 1\n[quota]\n", '[checks."os.load"]\nmode = 1\n\n[quota]\n'),
+        ("checks.limit = { \"os.pids.percent\" = 70 }\n", '[checks."os.pids"]\npercent = 70\n'),
+        ("[checks.os.pids]\nmode = 'off' # a\n\n[checks.limit]\nos.pids.percent = 70\n",
+         "[checks.os.pids]\nmode = 'off' # a\npercent = 70\n\n"),
+    ],
+)  # fmt: skip
+def test_a_setting_of_a_check_is_found_in_every_way_to_write_it(old: str, new: str) -> None:
+    assert migration(old).text == new
+
+
+def test_what_stands_in_one_line_with_others_is_for_a_person() -> None:
+    with pytest.raises(ByHand, match=r"checks\.mode\.os\.load: it is mode of .*only a person"):
+        migration("checks.mode = {'os.load' = 'off', 'os.pids' = 'off'}")
+
+
+TWICE = "[checks.mode]\nos.load = 'off'\n[checks.os.load]\nmode = 'drain'\n"
+
+
+def test_a_setting_of_a_check_in_its_old_and_its_new_place_is_an_error_for_everyone(tmp_path: Path) -> None:
+    file = tmp_path / "steward.toml"
+    file.write_text(TWICE)
+    line = 'checks.mode.os.load: it is mode of [checks."os.load"] now, which is there as well: remove one of the two'
+    for read in (load, load_agent, migrated):
+        with pytest.raises((SettingsError, ConfigError)) as refused:
+            read(file, {})
+        assert str(refused.value) == f"{file}: {line}"
+
+
+def test_a_check_in_an_old_table_that_there_is_none_of_is_still_refused() -> None:
+    with pytest.raises(SettingsError, match=r'checks\."os\.lod": there is no check `os\.lod`; did you mean os\.load\?'):
+        _judged_text("[checks.mode]\nos.lod = 'off'\n")
+
+
+def _judged_text(text: str) -> None:
+    settings = parse(text, source="steward.toml", env={})
+    if problems := wrong_names(settings):
+        raise SettingsError("steward.toml", problems)
 
 
 BOTH = "[health]\ncanary_nodes = 3\ncanary_node_count = 4\n"

@@ -116,14 +116,6 @@ def test_hours_and_percents_become_seconds_and_fractions() -> None:
     assert wanted.repair.release_deadline_s == 3600
 
 
-def test_the_mode_of_each_check_is_known_by_its_id() -> None:
-    text = '[checks.disk]\nmode = "off"\n[checks.site.modes]\nfabric = "drain"'
-    modes = settings(text).desired().modes
-    assert modes["disk"] == "off"
-    assert modes["site.fabric"] == "drain"
-    assert modes["clock"] == "report"
-
-
 def test_a_new_head_only_reports_until_the_site_says_act() -> None:
     assert settings("").desired().repair.act is False
     assert settings('[repair]\nmode = "act"').desired().repair.act is True

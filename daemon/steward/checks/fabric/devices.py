@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from steward.checks import known_set
-from steward.checks.check import Check, Facts, Judge, Threshold, Verdict, failed, passed, skipped
+from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped
 from steward.checks.fabric.ib import EFA_DRIVER, Device, devices, named, probes, reachable
+from steward.checks.limits import Threshold
 from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw
@@ -66,7 +67,7 @@ IB = Check(
     bad_for_s=_BAD_FOR_S,
     title="Host channel adapter vanished",
     source="sysfs",
-    thresholds=(IB_EXPECTED,),
+    settings=(IB_EXPECTED,),
 )
 EFA = Check(
     id="efa.count",
@@ -78,7 +79,7 @@ EFA = Check(
     bad_for_s=_BAD_FOR_S,
     title="EFA device vanished",
     source="sysfs",
-    thresholds=(EFA_EXPECTED,),
+    settings=(EFA_EXPECTED,),
 )
 
 

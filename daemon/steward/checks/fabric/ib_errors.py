@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from steward.checks.check import Check, Facts, Judge, Threshold, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
 from steward.checks.fabric.ib import named
+from steward.checks.limits import Threshold
 from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
@@ -136,7 +137,7 @@ def counter_check(
         title=title,
         source="sysfs",
         cost_ms=3.0,
-        thresholds=tuple({growth.limit.name: growth.limit for growth in growths}.values()),
+        settings=tuple({growth.limit.name: growth.limit for growth in growths}.values()),
     )
 
 
@@ -317,7 +318,7 @@ SYMBOL = replace(
         mode="drain",
     ),
     judge=judge_counters(("symbol_error",), _judge_symbol),
-    thresholds=(PER_HOUR, PER_S),
+    settings=(PER_HOUR, PER_S),
 )
 """Symbol errors: a few are what every link has, a steady trickle is a cable or a transceiver that dies."""
 

@@ -3,10 +3,11 @@ they were (ib.rate)."""
 
 from collections.abc import Callable
 
-from steward.checks.check import Check, Facts, Judge, Threshold, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
 from steward.checks.fabric import links
 from steward.checks.fabric.ib import ACTIVE, LINK_UP, Port, named, ports, probes
 from steward.checks.fabric.links import Strikes
+from steward.checks.limits import Threshold
 from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw
@@ -103,7 +104,7 @@ STATE = Check(
     bad_for_s=_BAD_FOR_S,
     title="InfiniBand or RoCE port not active any more",
     source="sysfs",
-    thresholds=(MIN_ACTIVE,),
+    settings=(MIN_ACTIVE,),
 )
 PHYS = Check(
     id="ib.phys",
@@ -125,7 +126,7 @@ DROP = Check(
     confirm_s=5.0,
     title="InfiniBand or RoCE port down for minutes",
     source="sysfs",
-    thresholds=(DROP_S,),
+    settings=(DROP_S,),
 )
 
 DOWNS = Threshold(
@@ -161,7 +162,7 @@ FLAP = Check(
     default_mode="drain",
     title="InfiniBand or RoCE port goes up and down",
     source="sysfs",
-    thresholds=(DOWNS, TRIPS),
+    settings=(DOWNS, TRIPS),
 )
 """Ports that go down and come back: each time a job's traffic stops."""
 
@@ -209,7 +210,7 @@ RATE = Check(
     bad_for_s=60.0,
     title="InfiniBand or RoCE port slower than it was",
     source="sysfs",
-    thresholds=(MIN_GBPS,),
+    settings=(MIN_GBPS,),
 )
 """A port slower than it was, or than the site says: a link that trained with fewer lanes holds up every collective."""
 

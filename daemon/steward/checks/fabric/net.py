@@ -3,9 +3,10 @@
 import re
 from dataclasses import dataclass, replace
 
-from steward.checks.check import Check, Facts, Threshold, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
 from steward.checks.fabric import links
 from steward.checks.fabric.links import Strikes
+from steward.checks.limits import Names, Threshold
 from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
@@ -44,9 +45,15 @@ class Interface:
         return self.operstate not in _DOWN
 
 
+INTERFACES = Names(
+    name="net.*.interfaces",
+    text="Interfaces to look at; empty: every one with a device behind it (no veth, no bond).",
+)
+
+
 def probes(facts: Facts) -> tuple[ReadTree, ...]:
     """One look for all checks of interfaces. One that the site names may be virtual."""
-    return (_TREE if facts.limits.net.interfaces else _WITH_DEVICE,)
+    return (_TREE if facts.names(INTERFACES) else _WITH_DEVICE,)
 
 
 def interfaces(raw: Raw, facts: Facts) -> tuple[Interface, ...]:
@@ -55,7 +62,7 @@ def interfaces(raw: Raw, facts: Facts) -> tuple[Interface, ...]:
     for path, text in raw.files.items():
         if match := _FILE.match(path):
             texts.setdefault(match["interface"], {})[match["name"]] = (text or "").strip()
-    wanted = facts.limits.net.interfaces
+    wanted = facts.names(INTERFACES)
     return tuple(
         _interface(name, found)
         for name, found in sorted(texts.items())
@@ -126,6 +133,7 @@ OPERSTATE = Check(
     bad_for_s=60.0,
     title="Ethernet interface down",
     source="sysfs",
+    settings=(INTERFACES,),
 )
 """Interfaces that were up in this boot and are not any more. One that was never up is not in use; one that went away
 altogether was given to a guest, or taken back by the cloud, which says nothing about the node."""
@@ -172,7 +180,7 @@ CARRIER = Check(
     default_mode="report",
     title="Ethernet interface loses its carrier again and again",
     source="sysfs",
-    thresholds=(DOWNS, TRIPS),
+    settings=(INTERFACES, DOWNS, TRIPS),
 )
 """Interfaces whose carrier comes and goes, by the kernel's own count: also what happens between two looks."""
 

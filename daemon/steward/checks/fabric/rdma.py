@@ -2,9 +2,10 @@
 
 import re
 
-from steward.checks.check import Check, Facts, Threshold, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped, unknown
 from steward.checks.fabric.ib import EFA_DRIVER
 from steward.checks.kernel import MODULES, loaded_modules
+from steward.checks.limits import Threshold
 from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadFiles, ReadTree, RunProgram
@@ -76,7 +77,7 @@ MEMLOCK = Check(
     title="jobs may not lock enough memory for EFA",
     source="command",
     cost_ms=3.0,
-    thresholds=(MIN_GIB,),
+    settings=(MIN_GIB,),
 )
 """EFA registers memory that it pins: what slurmd lets its jobs lock must be enough for it."""
 

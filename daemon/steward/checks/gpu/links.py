@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Threshold, Verdict, failed, passed, skipped
+from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
 from steward.checks.gpu.look import answering, counters, each, judge_each, nvml_check
+from steward.checks.limits import Threshold
 from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import FindProcess, Gpu, Probe, Raw, ReadTree
@@ -46,7 +47,7 @@ REPLAY = nvml_check(
     judge_replay,
     mode="report",
     title="PCIe packets of a GPU sent again",
-    thresholds=(REPLAYS,),
+    settings=(REPLAYS,),
     readings=replays,
     every_s=_EVERY_S,
 )
@@ -108,13 +109,13 @@ def errors(raws: tuple[Raw, ...]) -> Mapping[str, float]:
     return counters(raws, lambda gpu: gpu.nvlink_errors)
 
 
-DOWN = nvml_check("gpu.nvlink.down", judge_down, title="NVLink down", thresholds=(LINKS,))
+DOWN = nvml_check("gpu.nvlink.down", judge_down, title="NVLink down", settings=(LINKS,))
 ERR = nvml_check(
     "gpu.nvlink.err",
     judge_errors,
     mode="report",
     title="NVLink errors",
-    thresholds=(ERRORS,),
+    settings=(ERRORS,),
     readings=errors,
     every_s=_EVERY_S,
 )

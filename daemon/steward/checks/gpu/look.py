@@ -2,10 +2,10 @@
 itself: every GPU is there, NVML answers, the driver asks for no repair."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from itertools import takewhile
 
-from steward.checks.check import Check, Facts, Judge, Threshold, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
+from steward.checks.limits import Setting, Threshold
 from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, QueryGpus, Raw
@@ -79,7 +79,7 @@ def nvml_check(
     *,
     title: str,
     mode: str = "drain",
-    thresholds: tuple[Threshold, ...] = (),
+    settings: tuple[Setting, ...] = (),
     readings: Callable[[tuple[Raw, ...]], Mapping[str, float]] | None = None,
     note: Callable[[tuple[Raw, ...], Facts, Past], Notes] | None = None,
     every_s: float | None = None,
@@ -98,7 +98,7 @@ def nvml_check(
         title=title,
         source="nvml",
         cost_ms=1.0,
-        thresholds=thresholds,
+        settings=settings,
         readings=readings,
         note=note,
     )
@@ -109,11 +109,21 @@ _RESET_REQUIRED = 16
 _SEEN = "gpus"
 
 
+EXPECTED = Threshold(
+    name="gpu.expected_count",
+    default=None,
+    unit="GPUs",
+    text="GPUs that must be there; none: as many as the driver listed at best in this boot.",
+    high=1024,
+    is_whole=True,
+)
+
+
 def _judge_present(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     if raws[0].hung:
         return unknown(raws[0].hung)
     gpus = raws[0].gpus or ()
-    expected = facts.limits.gpu.expected_count
+    expected = int(facts.limit(EXPECTED)) if facts.limits.says(EXPECTED) else None
     wanted = int(max(past.notes.get(_SEEN, (0.0,)))) if expected is None else expected
     if not gpus and not wanted:
         return skipped(NO_GPU)
@@ -141,9 +151,8 @@ def _advice(silent: list[Gpu]) -> Advice:
     return Advice.RESET_GPU if all(gpu.code == _RESET_REQUIRED for gpu in silent) else Advice.REBOOT
 
 
-PRESENT = replace(
-    nvml_check("gpu", _judge_present, title="GPU missing, lost, or silent", note=_present_note),
-    table_mode=lambda limits: limits.gpu.mode,
+PRESENT = nvml_check(
+    "gpu", _judge_present, title="GPU missing, lost, or silent", note=_present_note, settings=(EXPECTED,)
 )
 """Every GPU is there and answers through NVML."""
 
@@ -177,7 +186,7 @@ HANG = nvml_check(
     "gpu.smi_hang",
     _judge_hang,
     title="NVML hangs in the driver",
-    thresholds=(MISSES, ANSWERS_S),
+    settings=(MISSES, ANSWERS_S),
     readings=_hang_readings,
 )
 """NVML, and with it nvidia-smi and every CUDA program, hangs in the driver."""

@@ -1,7 +1,8 @@
 """GPU memory: errors that ECC found, rows remapped, pages retired, and what a job left behind in it."""
 
-from steward.checks.check import Check, Facts, Threshold, Verdict, failed, passed, skipped
+from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
 from steward.checks.gpu.look import ANSWERS_S, answering, each, judge_each, nothing_to_judge, nvml_check, probes
+from steward.checks.limits import Threshold
 from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, ListProcesses, Probe, Process, Raw
@@ -54,9 +55,9 @@ def judge_corrected(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
 
 
 DBE_VOL = nvml_check("gpu.ecc.dbe_vol", each(_uncorrected), title="Uncorrectable ECC error since the driver's start")
-SRAM_UE = nvml_check("gpu.ecc.sram_ue", judge_sram, title="Uncorrectable error of a GPU's SRAM", thresholds=(SRAM,))
+SRAM_UE = nvml_check("gpu.ecc.sram_ue", judge_sram, title="Uncorrectable error of a GPU's SRAM", settings=(SRAM,))
 CE = nvml_check(
-    "gpu.ecc.ce", judge_corrected, mode="report", title="Storm of corrected ECC errors", thresholds=(DRAM_CE, SRAM_CE)
+    "gpu.ecc.ce", judge_corrected, mode="report", title="Storm of corrected ECC errors", settings=(DRAM_CE, SRAM_CE)
 )
 
 WORN = Threshold(
@@ -117,8 +118,8 @@ def judge_retired(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
 
 PENDING = nvml_check("gpu.remap.pending", each(_pending), title="Row of GPU memory to be remapped at the next reset")
 FAILED = nvml_check("gpu.remap.failed", each(_failed), title="GPU memory out of spare rows")
-COUNT = nvml_check("gpu.remap.count", judge_count, title="Many remapped rows", thresholds=(WORN, WORN_OUT))
-RETIRED = nvml_check("gpu.retired", judge_retired, title="Retired pages of GPU memory", thresholds=(PAGES,))
+COUNT = nvml_check("gpu.remap.count", judge_count, title="Many remapped rows", settings=(WORN, WORN_OUT))
+RETIRED = nvml_check("gpu.retired", judge_retired, title="Retired pages of GPU memory", settings=(PAGES,))
 
 MEMORY = Threshold(
     name="gpu.mem_in_use.mib",
@@ -180,7 +181,7 @@ LEFTOVER = Check(
     is_quick=False,
     title="GPU memory or processes left behind by a job",
     source="nvml",
-    thresholds=(MEMORY,),
+    settings=(MEMORY,),
 )
 """GPU memory or processes that a job left behind: the next job finds the GPU busy."""
 

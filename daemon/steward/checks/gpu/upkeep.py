@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Judge, Threshold, Verdict, failed, passed
+from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed
 from steward.checks.gpu.look import answering, counters, each, judge_each, nvml_check
+from steward.checks.limits import Threshold
 from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, Raw
@@ -79,12 +80,12 @@ def _bits(gpu: Gpu, mask: int) -> float | None:
     return None if gpu.clock_reasons is None else float(bool(gpu.clock_reasons & mask))
 
 
-TEMP = nvml_check("gpu.temp", judge_heat, mode="report", title="GPU too hot", thresholds=(MARGIN,))
+TEMP = nvml_check("gpu.temp", judge_heat, mode="report", title="GPU too hot", settings=(MARGIN,))
 THROTTLE = nvml_check(
     "gpu.throttle",
     _judge_reasons(LOOKS, "slowed down by its hardware"),
     title="GPU slowed down by its hardware or by heat",
-    thresholds=(LOOKS,),
+    settings=(LOOKS,),
     readings=slowed,
     every_s=_EVERY_S,
 )
@@ -92,7 +93,7 @@ BRAKE = nvml_check(
     "gpu.power_brake",
     _judge_reasons(BRAKES, "power brake"),
     title="Power brake: the machine's power supply holds a GPU back",
-    thresholds=(BRAKES,),
+    settings=(BRAKES,),
     readings=braked,
     every_s=_EVERY_S,
 )

@@ -7,12 +7,11 @@ acts needs more than the 15 characters of a process's name.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
-from steward.checks.check import Threshold
 from steward.checks.kernel_log import signatures
 from steward.checks.kernel_log.signatures import Sign, Signature
+from steward.checks.limits import Limits, Threshold
 from steward.model.text import printable
 
 __all__ = ["FAMILY", "SIGNATURES", "THRESHOLDS", "Sign", "Signature", "judge", "with_limits"]
@@ -40,7 +39,7 @@ def _thresholds() -> tuple[Threshold, ...]:
             name=name,
             default=float(repeat.times),
             unit="events",
-            text=f"so many within {repeat.within_s:g} s are a failure",
+            text=f"So many within {repeat.within_s:g} s are a failure.",
             low=1.0,
             high=10000.0,
         )
@@ -65,9 +64,9 @@ def judge(line: str) -> Sign | None:
     return None
 
 
-def with_limits(sign: Sign, limits: Mapping[str, float]) -> Sign:
+def with_limits(sign: Sign, limits: Limits) -> Sign:
     """The same with the site's own number of times, where it said one."""
-    times = limits.get(f"{sign.check}.times")
+    times = limits.said.get(f"{sign.check}.times")
     if sign.repeat is None or times is None:
         return sign
     return replace(sign, repeat=replace(sign.repeat, times=max(1, int(times))))

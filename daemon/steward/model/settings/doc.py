@@ -45,16 +45,18 @@ provider = "static"
 """
 
 
-def settings_page() -> str:
-    """The whole page."""
-    return "\n".join((_HEAD, _SMALLEST, *_sections(Settings, ())))
+def settings_page(checks: str) -> str:
+    """The whole page; `checks` is its part on the tables of checks."""
+    return "\n".join((_HEAD, _SMALLEST, *_sections(Settings, (), checks)))
 
 
-def _sections(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
+def _sections(model: type[BaseModel], path: tuple[str, ...], checks: str = "") -> Iterator[str]:
     plain = {name: field for name, field in model.model_fields.items() if section_of(field.annotation) is None}
     if path and plain:
         yield _section(model, path, plain)
     for name, field in model.model_fields.items():
+        if not path and name == "checks":
+            yield checks
         inner = section_of(field.annotation)
         if inner is not None:
             yield from _sections(inner, (*path, name))

@@ -1,6 +1,8 @@
 """The whole file as one value."""
 
+from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from pydantic import Field
 
@@ -15,7 +17,6 @@ from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
 from steward.model.section import Section
 from steward.model.setting_types import ProviderKind, Recovery, expand_nodes
-from steward.model.settings.checks import ChecksSettings
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.providers import GroupSettings, ProviderSettings
 from steward.model.settings.sections import (
@@ -34,7 +35,9 @@ class Settings(Section):
     api: ApiSettings = ApiSettings()
     agent: AgentSettings = AgentSettings()
     health: HealthPolicy = HealthPolicy()
-    checks: ChecksSettings = ChecksSettings()
+    checks: Mapping[str, Any] = Field(
+        default_factory=dict, description="The tables of checks, for which `steward/checks/` says what may stand there."
+    )
     deep: DeepPolicy = DeepPolicy()
     resume: ResumePolicy = ResumePolicy()
     repair: RepairPolicy = RepairPolicy()
@@ -64,7 +67,7 @@ class Settings(Section):
         return expand_nodes(self.provider.static.spares) if self.provider.static else ()
 
     def desired(self) -> Desired:
-        """The numbers that the decisions use."""
+        """The numbers that the decisions use, but for the modes of checks, which `settings_file.desired` knows."""
         return Desired(
             resume=self.resume,
             repair=self.repair,
@@ -76,7 +79,6 @@ class Settings(Section):
             unrepaired=frozenset(group.name for group in self.groups if group.recovery is Recovery.NONE),
             hot_spares=MappingProxyType({g.name: g.hot_spares for g in self.groups if g.hot_spares is not None}),
             slots=MappingProxyType(self.slots()),
-            modes=MappingProxyType(self.checks.modes()),
             spares=frozenset(self.spares()),
             slurm_user=self.cluster.slurm_user,
             agent_socket=str(self.agent.socket),

@@ -66,13 +66,6 @@ def _samples(settings: Settings) -> Iterator[Problem]:
         )
 
 
-def _disk(settings: Settings) -> Iterator[Problem]:
-    disk = settings.checks.disk
-    if disk.clear_percent > disk.full_percent:
-        remedy = f"at most checks.disk.full_percent ({disk.full_percent:g})"
-        yield Problem.of("checks.disk.clear_percent", disk.clear_percent, remedy)
-
-
 def _nudges(settings: Settings) -> Iterator[Problem]:
     resume = settings.resume
     if resume.nudge_first_s > resume.nudge_max_s:
@@ -209,7 +202,6 @@ _RULES: tuple[Rule, ...] = (
     tls_pair,
     plain_http,
     _samples,
-    _disk,
     _nudges,
     _slow_nudges,
     _deadline,

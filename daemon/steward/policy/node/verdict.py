@@ -6,6 +6,7 @@ from enum import Enum
 
 from steward.model.action import MendNode
 from steward.model.case import Case, Trigger
+from steward.model.dotted import said_of
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope, Severity
 from steward.model.ids import Key, NodeName
 from steward.model.instance import Instance
@@ -214,12 +215,8 @@ def incarnation_of(node: NodeName, draft: Draft) -> Incarnation | None:
 
 
 def mode_of(check: str, draft: Draft) -> str:
-    """off, report or drain: the check's own, else its nearest family's (`site.scratch` is of `site`); unnamed ones
-    drain."""
-    name = check
-    while name and name not in draft.want.modes:
-        name = name.rpartition(".")[0]
-    return draft.want.modes.get(name, "drain")
+    """off, report or drain: the check's own, else its nearest family's; unnamed ones drain."""
+    return said_of(check, draft.want.modes) or "drain"
 
 
 def may_act_on(finding: Finding, draft: Draft) -> bool:
