@@ -78,6 +78,7 @@ def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> Non
     lower = changes.lower[:left]
     for action in lower:
         draft.wish(action, RETRY_S)
+    give_way.finish(turn, draft)
     give_way.begin(turn.yielding, picture, draft)
     touched = keep_marks(turn, picture, draft)
     for ruling in sorted(turn.rulings.values(), key=lambda each: each.unit.id):
