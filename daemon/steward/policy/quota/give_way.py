@@ -115,6 +115,9 @@ def _lose_patience(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, tu
         if job.preempted is None:
             _change(id, memory, None, draft)
         return
+    if job.preempted is None and _slurm_preempts(draft) and turn.is_hopeless(JobId(eviction.to_job)):
+        _change(id, memory, replace(eviction, at=draft.now), draft)  # Slurm saw that nobody there could make room
+        return
     since = draft.now if job.preempted is None else job.preempted  # by Slurm's hand it had its grace
     late = replace(eviction, due=max(draft.now, since + draft.want.quota.grace_s))
     text = f"job {id}: Slurm made no room for job {eviction.to_job} in {_patience(draft):.0f} s: we do"
@@ -202,8 +205,13 @@ def _told_at(job: Job, eviction: Eviction, draft: Draft) -> float | None:
 
 def _patience(draft: Draft) -> float:
     """How long Slurm may take to start the one that it makes room for."""
-    rules, picture = draft.want.quota, draft.seen.accounting
-    return rules.patience_s + (rules.grace_s if picture is not None and picture.can.preempts else 0.0)
+    rules = draft.want.quota
+    return rules.patience_s + (rules.grace_s if _slurm_preempts(draft) else 0.0)
+
+
+def _slurm_preempts(draft: Draft) -> bool:
+    picture = draft.seen.accounting
+    return picture is not None and picture.can.preempts
 
 
 def _is_waited_for(eviction: Eviction, draft: Draft) -> bool:

@@ -56,7 +56,7 @@ def keep_quotas(draft: Draft) -> None:
     draft.quota_said = quota_words(turn, draft)
     changes = Edits()
     if draft.want.quota.enabled:
-        changes = edits(wanted_qos(turn, draft, picture), wanted_teams(turn, picture), picture, draft)
+        changes = edits(wanted_qos(turn, draft, picture), wanted_teams(turn, draft, picture), picture, draft)
         _write(changes, turn, picture, draft)
     _settle(turn, picture, changes, draft)
 
