@@ -12,13 +12,6 @@ LONG_S = 2 * SWEEP_S + 5.0 + 4 * GRACE_S + 10.0
 """Longer than Steward waits for Slurm to make room, and then for a grace."""
 
 
-def lent_out(quotas: QuotaStory) -> int:
-    """Team guest has borrowed four GPUs; `owner` owns them and uses one."""
-    quotas.wait_in_force(quotas.gpus("owner", 8), quotas.gpus("guest", 0))
-    quotas.delete_quotas()
-    return 0
-
-
 @pytest.mark.parametrize("whose", ["the user's", "a QOS of the site's"])
 def test_nothing_is_taken_back_for_a_job_that_a_limit_of_the_sites_holds_up(quotas: QuotaStory, whose: str) -> None:
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
@@ -30,6 +23,8 @@ def test_nothing_is_taken_back_for_a_job_that_a_limit_of_the_sites_holds_up(quot
         sacctmgr(quotas.bed, "add", "qos", "small", "grptres=gres/gpu=1")
         sacctmgr(quotas.bed, "modify", "account", "where", "name=owner", "set", "qos+=small")
         options, reason = ["--qos=small"], "QOSGrpGRES"
+    shown = ["sacctmgr", "-nP", "show", "assoc", "where", "account=owner", "format=user,qos,grptres"]
+    print(quotas.bed.run(shown).text)
     first = quotas.sleeps("owner", 1, *options, user=USER)
     quotas.wait_state(first, "RUNNING", SOON_S)
     lent = [quotas.sleeps("guest", gpus, user=USER) for gpus in (4, 3)]

@@ -13,7 +13,8 @@ Tried on real Slurm 22.05.8 unless said:
   `defaultqos=` (-1: none) and `GrpTRES=` (a TRES at -1: no limit) may stand in one command. A command after which some
   user may not use what is his default QOS is refused (22.05: with exit status 0), and all that is in it: an account's
   default that is not in a user's own list, or `qos-=` of a user's own default. So the three are commands of their own.
-  Users without a default of their own show their account's.
+  Users without a default of their own show their account's. An account that lost its last QOS does not get back its
+  parent's: nobody can submit any more (`Invalid qos specification`).
 - `delete account` with `cluster=` takes the account from that cluster and leaves its name; without, from all clusters.
 - A QOS that is some account's default cannot be deleted (`Changes Discarded`); one that jobs have can, and they stay
   behind with a QOS that nobody knows: so that is asked before. An account with jobs cannot (`Job(s) active`).
@@ -133,7 +134,8 @@ class SlurmAccounting:
 
     def set_team(self, action: SetTeam) -> None:
         account = team_rules.team(action.account)
-        add, drop = (",".join(sorted(map(ours, names))) for names in (action.add, action.drop))
+        drop = ",".join(sorted(map(ours, action.drop)))
+        add = ",".join([*sorted(map(ours, action.add)), *([plain(action.keep)] if action.keep else [])])
         default = action.default_qos
         parts = [
             [*_caps(action.caps), *([f"qos+={add}"] if add else [])],
