@@ -11,6 +11,7 @@ from steward.model.action import RequeueJob, SignalJob
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.quota import Wrote
+from steward.workflows.set_back import earlier
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, MARKS, WEAK
 from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, runs, settled, waits
@@ -145,3 +146,21 @@ def test_nobody_goes_where_none_who_borrowed_is_on_nodes_that_the_owners_job_may
     picture = waits(site, 9, "b", 4, reason="Resources", excluded=kept_off)
     assert gone_in(picture, 150) == set()
     assert gone_in(picture.change_job(9, excluded=frozenset()), 150) == {2}
+
+
+def set_back(by: float) -> Picture:
+    """The clock was set back by so much after the victim had its signal."""
+    picture, actions = done(borrowed_and_wanted_back(WEAK))
+    assert [each.job for each in actions if isinstance(each, SignalJob)] == [3]
+    return replace(picture, memory=earlier(picture.memory, by), now=picture.now - by).after(5.0)
+
+
+def test_a_clock_that_is_set_back_signals_nobody_twice_and_ends_the_grace_in_time() -> None:
+    assert gone_at_the_end(set_back(3600.0), 0.0) == []
+    assert gone_at_the_end(set_back(3600.0)) == [(RequeueJob, 3)]
+
+
+def test_a_job_that_saves_on_its_signal_is_put_back_though_the_clock_was_set_back_meanwhile() -> None:
+    picture = set_back(3600.0)
+    ended = {"state": JobState.COMPLETED, "nodes": frozenset[NodeName](), "ended": float(round(picture.now))}
+    assert gone_at_the_end(picture.change_job(3, **ended), 1.0) == [(RequeueJob, 3)]

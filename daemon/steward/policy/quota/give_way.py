@@ -235,6 +235,7 @@ def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> No
             to_job=each.to.id,
             text=_text(each, job, draft),
             due=None if is_slurms else draft.now + draft.want.quota.grace_s,
+            signal=round(draft.now),
         )
         draft.quota.add_eviction(victim.id, victim.team, eviction)
         draft.tell("quota.gives_way", f"job {victim.id} {eviction.text}", job=victim.id)
@@ -270,7 +271,7 @@ def _requeue(job: Job, eviction: Eviction, draft: Draft, key: Key, *, told_at: f
 
 def _signal_key(id: JobId, eviction: Eviction) -> Key:
     """One signal for each time that it has to give way: from the last it may have been spared."""
-    return Key(f"quota:signal:{id}:{eviction.restart}:{eviction.at:.0f}")
+    return Key(f"quota:signal:{id}:{eviction.restart}:{eviction.signal or round(eviction.at)}")
 
 
 def _signal(job: Job, draft: Draft) -> str:
