@@ -16,6 +16,9 @@ Tried on real Slurm 22.05.8 unless said:
   Users without a default of their own show their account's. An account that lost its last QOS does not get back its
   parent's: nobody can submit any more (`Invalid qos specification`).
 - `delete account` with `cluster=` takes the account from that cluster and leaves its name; without, from all clusters.
+- A limit of a job's QOS takes the place of the limits of its user and accounts for the same TRES; these count the job
+  all the same. So an account's limit holds jobs in a QOS without one. A job that waits in a QOS which its account
+  lost does not start (`InvalidQOS`, or the reason that it had), unless an administrator gave it that.
 - A QOS that is some account's default cannot be deleted (`Changes Discarded`); one that jobs have can, and they stay
   behind with a QOS that nobody knows: so that is asked before. An account with jobs cannot (`Job(s) active`).
 - An administrator may give a waiting job any QOS, also one that its account may not use: Slurm does not check, so this

@@ -97,7 +97,7 @@ def teams_still_in_b(turn: Turn, draft: Draft, picture: Accounting) -> frozenset
 
 
 def wanted_teams(turn: Turn, draft: Draft, picture: Accounting) -> Iterator[WantedTeam]:
-    """The hard ceiling holds whatever happens to Steward. An account that is not there is not ours to make."""
+    """The ceiling holds jobs in the site's own QOS. An account that is not there is not ours to make."""
     below, still = _teams_below(turn, picture), teams_still_in_b(turn, draft, picture)
     for team, quota in sorted(turn.quotas.items()):
         if team in picture.accounts:
