@@ -172,7 +172,7 @@ def _set_qos(has: Qos, action: SetQos) -> Qos:
 
 def _set_team(has: Association, action: SetTeam) -> Association:
     default = has.default_qos if action.default_qos is None else action.default_qos
-    names = (has.qos | action.add) - action.drop
+    names = (has.qos | action.add | ({action.keep} if action.keep else set())) - action.drop
     return replace(has, qos=names, default_qos=default, limits=_limits(has.limits, action.caps))
 
 

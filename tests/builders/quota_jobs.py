@@ -31,6 +31,6 @@ def runs(picture: Picture, id: int, team: str, gpus: int, end: str = "g", on: st
 
 
 def waits(picture: Picture, id: int, team: str, gpus: int, **fields: Any) -> Picture:
-    given: dict[str, Any] = {"qos": f"stw-{team}-g", "reason": "QOSGrpGRES", "submitted": picture.now, "node_count": 1}
+    given: dict[str, Any] = {"qos": f"stw-{team}-g", "reason": "None", "submitted": picture.now, "node_count": 1}
     given |= {"account": team, "requested": tres(gpus), **fields}
     return picture.job(id, on=(), state=JobState.PENDING, **given).change_job(id, started=None)

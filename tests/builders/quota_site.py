@@ -65,7 +65,7 @@ def a_site(can: Capabilities = LISTS, *quotas: ComputeQuota, machines: int = 2) 
 def waits(picture: Picture, id: int, team: str, gpus: int, **fields: Any) -> Picture:
     given: dict[str, Any] = {
         "qos": f"stw-{team}-g",
-        "reason": "QOSGrpGRES",
+        "reason": "None",
         "submitted": picture.now,
         "node_count": 1,
         **fields,

@@ -150,6 +150,16 @@ def test_a_team_keeps_what_it_had_and_gets_ours_beside_it(world: AccountingWorld
     assert (team.default_qos, dict(team.limits)) == ("", {})
 
 
+def test_a_team_that_would_be_left_without_a_qos_gets_one_of_the_sites_in_the_same_change(
+    world: AccountingWorld,
+) -> None:
+    with_a_team(world)
+    world.port.set_team(set_team(drop=frozenset({G, B}), default_qos="", keep="normal"))
+    assert (world.team("red").qos, world.team("red").default_qos) == (frozenset({"normal"}), "")
+    with pytest.raises(Permanent):
+        world.port.set_team(set_team(keep="normal qos=x"))
+
+
 def test_a_default_that_some_user_may_not_use_is_refused_and_said_so(world: AccountingWorld) -> None:
     """sacctmgr refuses it with the exit status of success."""
     world.add_account("red")

@@ -6,6 +6,7 @@ import json
 import pytest
 from botocore.exceptions import ClientError
 
+from steward.testbed.accounting import sacctmgr
 from tests.e2e.quota_bed import GRACE_S, KILL_WAIT_S, SOON_S, TYPE, QuotaStory
 
 GPUS = f"{TYPE}/gpu"
@@ -81,6 +82,19 @@ def test_a_quota_is_deleted_while_its_jobs_run_and_wait(quotas: QuotaStory) -> N
     quotas.bed.run(["scancel", str(runs), str(waits)])
     quotas.wait("its QOS are gone", lambda: not quotas.limits(f"stw-{team}-g"), SOON_S)
     quotas.wait("the quota is gone", lambda: team not in str(quotas.get("/v1/quotas")["teams"]), SOON_S)
+
+
+def test_a_team_whose_account_lost_the_sites_qos_can_submit_when_its_quota_is_gone(quotas: QuotaStory) -> None:
+    """As the doctor advises against `--qos=normal`; Slurm takes no job of an account without any QOS."""
+    id = quotas.gpus("closed", 1)
+    quotas.wait_in_force(id)
+    sacctmgr(quotas.bed, "modify", "account", "where", "name=closed", "set", "qos-=normal")
+    quotas.wait_state(quotas.sleeps("closed", 1), "RUNNING", SOON_S)
+    waits = quotas.sleeps("closed", 1)
+    quotas.wait_says(waits, "the job waits, short of 1 GPU")
+    quotas.delete(id)
+    quotas.wait_state(waits, "RUNNING", SOON_S)
+    quotas.wait_state(quotas.sleeps("closed", 1), "RUNNING", SOON_S)
 
 
 TRAINING = """

@@ -102,7 +102,7 @@ class FakeAccounting:
 
     def set_team(self, action: SetTeam) -> None:
         account, caps = team_rules.team(action.account), team_rules.limits(action.caps)
-        names = {ours(name) for name in action.add}
+        names = {ours(name) for name in action.add} | ({team_rules.plain(action.keep)} if action.keep else set())
         gone = {ours(name) for name in action.drop}
         self._edit()
         if account not in self.teams:

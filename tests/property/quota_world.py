@@ -101,7 +101,7 @@ class SlurmWorld:
         self.asked.pop(id, None)
         job = self.jobs[id]
         qos = f"stw-{job.account}-g,stw-{job.account}-b" if self.can.qos_lists else job.qos
-        self.picture = self.picture.requeued(id, reason="QOSGrpGRES", qos=qos)
+        self.picture = self.picture.requeued(id, reason="None", qos=qos)
 
     def _slurm(self) -> None:
         """Graces end, then those who may start do: the highest QOS first."""

@@ -11,7 +11,7 @@ from tests.builders.quota_jobs import own
 from tests.builders.quota_site import a_site, done, runs, waits
 
 JOB = st.tuples(st.integers(0, 2), st.integers(1, 4), st.sampled_from("gbb"), st.integers(1, 9000))
-REASONS = ("QOSGrpGRES", "Resources")
+REASONS = ("None", "Resources")
 
 
 @settings(max_examples=60, deadline=None)

@@ -179,6 +179,7 @@ class Eviction:
     text: str
     due: float | None = None
     over: float | None = None
+    signal: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

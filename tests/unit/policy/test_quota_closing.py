@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from steward.model.accounting import ACCOUNT_MARK, Account, Association
+from steward.model.accounting import ACCOUNT_MARK, Account, Association, Qos
 from steward.model.action import DropTeam, MarkJob, SetTeam
 from steward.model.ids import JobId
 from steward.model.job import JobState
@@ -114,8 +114,8 @@ def test_a_user_whose_own_default_is_one_of_its_qos_is_told_and_it_goes_when_he_
     # What Slurm made of it: limits and the default went, the list stayed as it was.
     refused = (
         *theirs,
-        Association(account="a", parent="root", qos=both),
-        Association(account="a", user="ann", qos=both, default_qos="stw-a-g"),
+        Association(account="a", parent="root", qos=both | {"normal"}),
+        Association(account="a", user="ann", qos=both | {"normal"}, default_qos="stw-a-g"),
     )
     picture, _ = done(picture.see(accounting=replace(accounting, associations=refused)))
     kinds = {event.kind for event in picture.plan().events}
@@ -128,7 +128,7 @@ def test_a_user_whose_own_default_is_one_of_its_qos_is_told_and_it_goes_when_he_
     assert now is not None
     account = now.of_account("a")
     assert account is not None
-    assert account.qos == {"stw-a-g"}
+    assert account.qos == {"stw-a-g", "normal"}
     assert set(now.qos) & both == {"stw-a-g"}
     assert picture.seen.jobs[JobId(1)].qos == "normal"
     assert "q-a" not in settled(with_user(picture, drop=1).after(20)).memory.quotas
@@ -154,3 +154,46 @@ def test_a_quota_is_in_force_only_when_its_account_has_the_ceiling_and_the_qos()
     assert {each.status for each in picture.memory.quotas.values()} == {QuotaStatus.CREATING}
     picture = settled(picture)
     assert {each.status for each in picture.memory.quotas.values()} == {QuotaStatus.CREATED}
+
+
+@pytest.mark.parametrize(
+    ("site", "after", "moved"),
+    [
+        (set(), {"normal"}, "normal"),
+        ({"normal"}, {"normal"}, "normal"),
+        ({"small", "tiny"}, {"small", "tiny"}, "small"),
+        ({"small", "normal"}, {"small", "normal"}, "normal"),
+    ],
+    ids=["none is left", "it has the common one", "it has others", "it has both"],
+)
+def test_an_account_is_never_left_without_a_qos_and_its_jobs_go_on_in_one_that_it_has(
+    site: set[str], after: set[str], moved: str
+) -> None:
+    """The doctor's advice against `--qos=normal` takes that from the account. Slurm takes no job of one without any."""
+    picture = waits(a_site(), 1, "a", 2)
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    every = (replace(e, qos=e.qos | site) if e.account == "a" else e for e in accounting.associations)
+    qos = {**accounting.qos, "small": Qos(name="small"), "tiny": Qos(name="tiny")}
+    picture = settled(deleted(picture.see(accounting=replace(accounting, associations=tuple(every), qos=qos))))
+    left = picture.seen.accounting
+    assert left is not None
+    account = left.of_account("a")
+    assert account is not None
+    assert (set(account.qos), picture.seen.jobs[JobId(1)].qos) == (after, moved)
+    assert "q-a" not in picture.memory.quotas
+
+
+def test_an_account_that_was_left_without_a_qos_gets_one_and_the_quota_goes() -> None:
+    """By a Steward of before: its waiting job could be moved nowhere."""
+    picture = waits(a_site(), 1, "a", 2)
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    every = (Association(account="a", parent="root") if e.account == "a" else e for e in accounting.associations)
+    picture = settled(deleted(picture.see(accounting=replace(accounting, associations=tuple(every)))))
+    assert picture.seen.jobs[JobId(1)].qos == "normal"
+    left = picture.seen.accounting
+    assert left is not None
+    account = left.of_account("a")
+    assert account is not None
+    assert account.qos == {"normal"}

@@ -59,7 +59,7 @@ def test_a_job_that_waits_for_its_teams_limit_reads_the_limit() -> None:
 @pytest.mark.parametrize(("owner", "told"), [("stw-a-g", "QOS stw-a-g"), ("account a", "account a")])
 def test_a_job_that_a_limit_set_by_hand_holds_up_reads_which_it_is(owner: str, told: str) -> None:
     """Its team's quota covers it, and nobody is about to raise what a person set."""
-    picture = waits(a_site(), 1, "a", 2)
+    picture = waits(a_site(), 1, "a", 2, reason="QOSGrpGRES")
     writes = {**picture.memory.quota_writes, f"{owner}/cap:gres/gpu": Wrote(values=("4",), foreign="1")}
     picture = replace(picture, memory=replace(picture.memory, quota_writes=writes))
     text = said(picture, 1)

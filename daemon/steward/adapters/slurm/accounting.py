@@ -13,8 +13,12 @@ Tried on real Slurm 22.05.8 unless said:
   `defaultqos=` (-1: none) and `GrpTRES=` (a TRES at -1: no limit) may stand in one command. A command after which some
   user may not use what is his default QOS is refused (22.05: with exit status 0), and all that is in it: an account's
   default that is not in a user's own list, or `qos-=` of a user's own default. So the three are commands of their own.
-  Users without a default of their own show their account's.
+  Users without a default of their own show their account's. An account that lost its last QOS does not get back its
+  parent's: nobody can submit any more (`Invalid qos specification`).
 - `delete account` with `cluster=` takes the account from that cluster and leaves its name; without, from all clusters.
+- A limit of a job's QOS takes the place of the limits of its user and accounts for the same TRES; these count the job
+  all the same. So an account's limit holds jobs in a QOS without one. A job that waits in a QOS which its account
+  lost does not start (`InvalidQOS`, or the reason that it had), unless an administrator gave it that.
 - A QOS that is some account's default cannot be deleted (`Changes Discarded`); one that jobs have can, and they stay
   behind with a QOS that nobody knows: so that is asked before. An account with jobs cannot (`Job(s) active`).
 - An administrator may give a waiting job any QOS, also one that its account may not use: Slurm does not check, so this
@@ -133,7 +137,8 @@ class SlurmAccounting:
 
     def set_team(self, action: SetTeam) -> None:
         account = team_rules.team(action.account)
-        add, drop = (",".join(sorted(map(ours, names))) for names in (action.add, action.drop))
+        drop = ",".join(sorted(map(ours, action.drop)))
+        add = ",".join([*sorted(map(ours, action.add)), *([plain(action.keep)] if action.keep else [])])
         default = action.default_qos
         parts = [
             [*_caps(action.caps), *([f"qos+={add}"] if add else [])],

@@ -35,13 +35,15 @@ class DropQos(BaseAction):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTeam(BaseAction):
     """Have an account's own association allow the QOS `add` and no longer allow `drop` (all others stay), with these
-    limits (GrpTRES) and this default QOS (None: left; empty: none)."""
+    limits (GrpTRES) and this default QOS (None: left; empty: none). `keep` is a QOS of the site's that it allows, too,
+    where it would be left with none: Slurm takes no job of such an account."""
 
     account: str
     add: frozenset[str] = frozenset()
     drop: frozenset[str] = frozenset()
     caps: Caps = ()
     default_qos: str | None = None
+    keep: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from steward.model.accounting import ACCOUNT_MARK, Accounting
+from steward.model.accounting import ACCOUNT_MARK, Accounting, Association
 from steward.model.action import DropQos, DropTeam, MoveJob, SetTeam
 from steward.model.events import Level
 from steward.model.ids import Key
 from steward.model.quota import ComputeQuota, QuotaStatus
-from steward.model.team_name import borrowed_qos, guaranteed_qos
+from steward.model.team_name import PREFIX, borrowed_qos, guaranteed_qos
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.edits import edit_key, forget
@@ -75,16 +75,18 @@ def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draf
     has = picture.of_account(quota.team)
     fixed = users_with_default(picture, quota.team, names)
     drop = names & (has.qos - set(fixed.values())) if has is not None else frozenset()
-    if has is not None and (drop or has.default_qos in names):
+    target, keep = _qos_afterwards(default, has, picture)
+    if has is not None and (drop or has.default_qos in names or keep):
         ours = {tres for tres in has.limits if _is_ours(f"{account}/cap:{tres}", draft)}
         before = {tres: _before(f"{account}/cap:{tres}", draft) for tres in ours}
         action = SetTeam(
-            key=edit_key(account, f"ends {sorted(drop)}"),
+            key=edit_key(account, f"ends {sorted(drop)} {keep}"),
             why=why,
             account=quota.team,
             drop=drop,
             caps=tuple(sorted((tres, int(value) if value else None) for tres, value in before.items())),
             default_qos=default if has.default_qos in names else None,
+            keep=keep,
         )
         draft.wish(action, RETRY_S)
         return
@@ -95,9 +97,19 @@ def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draf
     for job in in_it:
         if job.is_pending and not job.is_completing:
             key = Key(f"quota:move:{job.id}:{job.restarts}:ends")
-            draft.wish(MoveJob(key=key, why=why, job=job.id, qos=(default or _COMMON_QOS,)), RETRY_S)
+            draft.wish(MoveJob(key=key, why=why, job=job.id, qos=(target,)), RETRY_S)
     for name in sorted(names - kept - {name for job in in_it for name in job.qos.split(",")}):
         draft.wish(DropQos(key=edit_key(name, "ends"), why=why, qos=name), RETRY_S)
+
+
+def _qos_afterwards(default: str, has: Association | None, picture: Accounting) -> tuple[str, str]:
+    """The QOS in which its jobs go on: what was the default before, else Slurm's common one, else any that the account
+    has. And the one that it has to be given: empty where some of the site's are left to it."""
+    site = frozenset(name for name in has.qos if not name.startswith(PREFIX)) if has is not None else frozenset()
+    wanted = [name for name in (default, _COMMON_QOS) if name and name in picture.qos]
+    if not site:
+        return (wanted[0], wanted[0]) if wanted else (default or _COMMON_QOS, "")
+    return next((name for name in wanted if name in site), min(site)), ""
 
 
 def _tell_who_keeps_it(quota: ComputeQuota, listed: Sequence[str], fixed: Mapping[str, str], draft: Draft) -> None:

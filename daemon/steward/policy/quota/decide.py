@@ -80,6 +80,8 @@ class Rules:
     rebalance_before: float | None = None
     """Jobs that started before this may give way to a fairer share; None: none may now."""
     not_before: Mapping[JobId, float] = field(default_factory=dict)
+    held_up: frozenset[JobId] = frozenset()
+    """By limits that are not ours: nobody gives way to them."""
 
 
 class Decider:
@@ -111,7 +113,7 @@ class Decider:
         rest = [unit for unit in self._owners(queue) if not self._ruled_out(unit)]
         self._borrowers(rest)
         for unit in queue:
-            if self.rulings[unit.id].standing is Standing.WAITS and not unit.replica and not unit.apart:
+            if self.rulings[unit.id].standing is Standing.WAITS and not unit.replica and self._may_take(unit):
                 self._push_out(unit)
 
     def _keep(self, unit: Unit) -> None:
@@ -167,7 +169,7 @@ class Decider:
             size, asked = self._size(unit, amounts, lambda a: ledger.is_entitled(unit.team, a))
             while granted < unit.count and ledger.is_entitled(unit.team, asked):
                 wish = self._wish(unit, asked, size)
-                if not unit.apart and not (self._fits(unit, asked) and self._has_place(unit, wish)):
+                if self._may_take(unit) and not (self._fits(unit, asked) and self._has_place(unit, wish)):
                     self._reclaim(unit, asked, wish)
                 self._take(unit, asked)
                 if wish is not None and self._room.places is not None:
@@ -189,6 +191,10 @@ class Decider:
         if wish is None or self._room.places is None or unit.jobs[0].reason not in _FOR_NODES:
             return True
         return self._room.places.has(wish)
+
+    def _may_take(self, unit: Unit) -> bool:
+        """Whether it could start on what others leave it."""
+        return not unit.apart and unit.id not in self._rules.held_up
 
     def _reclaim(self, unit: Unit, asked: Amounts, wish: Wish | None) -> None:
         """Take back what others borrowed. Where nobody can give way it is nodes that are lacking: the unit waits for

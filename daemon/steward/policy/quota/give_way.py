@@ -16,8 +16,9 @@ from steward.model.quota import Eviction, QuotaJob, Reclaimed
 from steward.model.team_name import borrowed_qos, team_of_qos
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.quota.decide import Yielding
+from steward.policy.quota.decide import Standing, Yielding
 from steward.policy.quota.requests import holds_nodes
+from steward.policy.quota.turn import Turn
 from steward.policy.quota.words import told
 
 RETRY_S = 5.0
@@ -90,24 +91,77 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
     elif eviction.due is None and not _is_waited_for(eviction, draft):
         _change(id, memory, None, draft)
     elif eviction.due is None:
-        patience = _patience(draft)
-        if draft.now < eviction.at + patience:
-            draft.wake(eviction.at + patience)
-            return
-        since = draft.now if job.preempted is None else job.preempted  # by Slurm's hand it had its grace
-        late = replace(eviction, due=max(draft.now, since + draft.want.quota.grace_s))
-        text = f"job {id}: Slurm made no room for job {eviction.to_job} in {patience:.0f} s: we do"
-        draft.tell("quota.late", text, job=id)
-        _change(id, memory, late, draft)
-        _warn(job, late, draft)
+        draft.wake(eviction.at + _patience(draft))
     elif draft.now < eviction.due:
         _warn(job, eviction, draft)
-    elif _is_waited_for(eviction, draft):
+
+
+def finish(turn: Turn, draft: Draft) -> None:
+    """The jobs whose time is over, Slurm's to make room or their own grace: they go, if by this turn somebody may still
+    run with what they free."""
+    for id, memory in list(draft.quota.jobs.items()):
+        job, eviction = draft.seen.jobs.get(id), memory.yielding
+        if job is None or eviction is None or job.is_pending or job.is_over or job.restarts > eviction.restart:
+            continue
+        if eviction.due is None:
+            if draft.now >= eviction.at + _patience(draft):
+                _lose_patience(id, memory, eviction, job, turn, draft)
+        elif draft.now >= eviction.due:
+            _grace_is_over(id, memory, eviction, job, turn, draft)
+
+
+def _lose_patience(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, turn: Turn, draft: Draft) -> None:
+    if not _is_wanted(id, eviction, turn, draft):
+        if job.preempted is None:
+            _change(id, memory, None, draft)
+        return
+    if job.preempted is None and _slurm_preempts(draft) and turn.is_hopeless(JobId(eviction.to_job)):
+        _change(id, memory, replace(eviction, at=draft.now), draft)  # Slurm saw that nobody there could make room
+        return
+    since = draft.now if job.preempted is None else job.preempted  # by Slurm's hand it had its grace
+    late = replace(eviction, due=max(draft.now, since + draft.want.quota.grace_s))
+    text = f"job {id}: Slurm made no room for job {eviction.to_job} in {_patience(draft):.0f} s: we do"
+    draft.tell("quota.late", text, job=id)
+    _change(id, memory, late, draft)
+    _warn(job, late, draft)
+
+
+def _grace_is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, turn: Turn, draft: Draft) -> None:
+    assert eviction.due is not None
+    if not _is_wanted(id, eviction, turn, draft):
+        off = eviction.due + draft.want.quota.grace_s
+        if draft.now < off:
+            draft.wake(off)  # one that saves slowly may still end for its signal: then it is put back
+        else:
+            _change(id, memory, None, draft)
+    elif _was_told(job, eviction, draft):
         _end(job, eviction, draft)
-    elif draft.now < (off := eviction.due + draft.want.quota.grace_s):
-        draft.wake(off)  # one that saves slowly may still end for its signal: then it is put back
     else:
-        _change(id, memory, None, draft)
+        late = replace(eviction, due=draft.now + draft.want.quota.grace_s)
+        _change(id, memory, late, draft)
+        _warn(job, late, draft)
+
+
+def _is_wanted(id: JobId, eviction: Eviction, turn: Turn, draft: Draft) -> bool:
+    """The job that it makes room for waits, and by this turn may run; or, where an owner takes something back, another
+    owner who may counts on the room. One that waits may be held, be of another team, or be covered no longer (what is
+    left of an array)."""
+    if not _is_waited_for(eviction, draft):
+        return False
+    if eviction.cause is not Reclaimed.RECLAIM:
+        return JobId(eviction.to_job) in turn.rulings
+    team, has = next(((u.team, u.options[0]) for us in turn.running.values() for u in us if u.id == id), ("", {}))
+    return any(
+        ruling.standing is Standing.OWN and ruling.may_run and ruling.unit.team != team and has.keys() & ruling.amounts
+        for ruling in turn.rulings.values()
+    )
+
+
+def _was_told(job: Job, eviction: Eviction, draft: Draft) -> bool:
+    """It had its signal, or ends already. Not so when no head ran while its grace went by."""
+    had_none = eviction.due is None or eviction.due <= eviction.at
+    is_told = job.preempted is not None or draft.asked_at(_signal_key(job.id, eviction)) is not None
+    return had_none or is_told or not job.is_active
 
 
 def _parts_hold(id: JobId, draft: Draft) -> bool:
@@ -151,8 +205,13 @@ def _told_at(job: Job, eviction: Eviction, draft: Draft) -> float | None:
 
 def _patience(draft: Draft) -> float:
     """How long Slurm may take to start the one that it makes room for."""
-    rules, picture = draft.want.quota, draft.seen.accounting
-    return rules.patience_s + (rules.grace_s if picture is not None and picture.can.preempts else 0.0)
+    rules = draft.want.quota
+    return rules.patience_s + (rules.grace_s if _slurm_preempts(draft) else 0.0)
+
+
+def _slurm_preempts(draft: Draft) -> bool:
+    picture = draft.seen.accounting
+    return picture is not None and picture.can.preempts
 
 
 def _is_waited_for(eviction: Eviction, draft: Draft) -> bool:
@@ -176,6 +235,7 @@ def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> No
             to_job=each.to.id,
             text=_text(each, job, draft),
             due=None if is_slurms else draft.now + draft.want.quota.grace_s,
+            signal=round(draft.now),
         )
         draft.quota.add_eviction(victim.id, victim.team, eviction)
         draft.tell("quota.gives_way", f"job {victim.id} {eviction.text}", job=victim.id)
@@ -211,7 +271,7 @@ def _requeue(job: Job, eviction: Eviction, draft: Draft, key: Key, *, told_at: f
 
 def _signal_key(id: JobId, eviction: Eviction) -> Key:
     """One signal for each time that it has to give way: from the last it may have been spared."""
-    return Key(f"quota:signal:{id}:{eviction.restart}:{eviction.at:.0f}")
+    return Key(f"quota:signal:{id}:{eviction.restart}:{eviction.signal or round(eviction.at)}")
 
 
 def _signal(job: Job, draft: Draft) -> str:

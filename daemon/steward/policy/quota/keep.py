@@ -56,7 +56,7 @@ def keep_quotas(draft: Draft) -> None:
     draft.quota_said = quota_words(turn, draft)
     changes = Edits()
     if draft.want.quota.enabled:
-        changes = edits(wanted_qos(turn, draft, picture), wanted_teams(turn, picture), picture, draft)
+        changes = edits(wanted_qos(turn, draft, picture), wanted_teams(turn, draft, picture), picture, draft)
         _write(changes, turn, picture, draft)
     _settle(turn, picture, changes, draft)
 
@@ -78,6 +78,7 @@ def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> Non
     lower = changes.lower[:left]
     for action in lower:
         draft.wish(action, RETRY_S)
+    give_way.finish(turn, draft)
     give_way.begin(turn.yielding, picture, draft)
     touched = keep_marks(turn, picture, draft)
     for ruling in sorted(turn.rulings.values(), key=lambda each: each.unit.id):

@@ -51,7 +51,8 @@ class WantedTeam:
 def wanted_qos(turn: Turn, draft: Draft, picture: Accounting) -> list[WantedQos]:
     """The QOS of all teams, those of borrowers first, because others name them."""
     lenders = sorted(turn.quotas)
-    borrowers = [team for team in lenders if turn.quotas[team].strategy.borrows]
+    still = teams_still_in_b(turn, draft, picture)
+    borrowers = [team for team in lenders if turn.quotas[team].strategy.borrows or team in still]
     priorities = _priorities(turn, borrowers)
     used = {team: _Use(turn, team) for team in lenders}
     granted = _granted(turn)
@@ -84,18 +85,56 @@ def wanted_qos(turn: Turn, draft: Draft, picture: Accounting) -> list[WantedQos]
     return found
 
 
-def wanted_teams(turn: Turn, picture: Accounting) -> Iterator[WantedTeam]:
-    """The hard ceiling holds whatever happens to Steward. An account that is not there is not ours to make."""
+def teams_still_in_b(turn: Turn, draft: Draft, picture: Accounting) -> frozenset[str]:
+    """Teams that may borrow no more and have jobs left in `b`: owners preempt these there, and those that wait would be
+    refused without it."""
+    closed = {borrowed_qos(team): team for team, quota in turn.quotas.items() if not quota.strategy.borrows}
+    closed = {b: t for b, t in closed.items() if (has := picture.of_account(t)) is not None and b in has.qos}
+    if not closed:
+        return frozenset()
+    alive = (job.qos.split(",") for job in draft.seen.jobs.values() if not job.is_over)
+    return frozenset(closed[name] for names in alive for name in names if name in closed)
+
+
+def wanted_teams(turn: Turn, draft: Draft, picture: Accounting) -> Iterator[WantedTeam]:
+    """The ceiling holds jobs in the site's own QOS. An account that is not there is not ours to make."""
+    below, still = _teams_below(turn, picture), teams_still_in_b(turn, draft, picture)
     for team, quota in sorted(turn.quotas.items()):
-        owned = turn.ledger.accounts[team].owned
-        most = {n: owned.nominal.get(n, 0) + owned.may_borrow.get(n, 0) for n in turn.ledger.limits(team)}
         if team in picture.accounts:
+            has_b = quota.strategy.borrows or team in still
             yield WantedTeam(
                 account=team,
-                qos=frozenset({guaranteed_qos(team)} | ({borrowed_qos(team)} if quota.strategy.borrows else set())),
-                caps=caps_of(turn, team, picture, most),
+                qos=frozenset({guaranteed_qos(team)} | ({borrowed_qos(team)} if has_b else set())),
+                caps=_ceiling(turn, team, below.get(team, ()), picture),
                 default_qos=guaranteed_qos(team),
             )
+
+
+def _ceiling(turn: Turn, team: str, below: Collection[str], picture: Accounting) -> dict[str, int]:
+    """The most that the team may have. Slurm counts accounts below an account in its limits: so it has room for the
+    teams `below`, and no limit of what one of these may have without bound."""
+    names = turn.ledger.limits(team)
+    most = dict.fromkeys(names, 0)
+    for each in (team, *below):
+        owned = turn.ledger.accounts[each].owned
+        for name in names:
+            most[name] += owned.nominal.get(name, 0) + owned.may_borrow.get(name, 0)
+    unbound = {name for each in below for name in names - turn.ledger.limits(each)}
+    caps = caps_of(turn, team, picture, most)
+    return {tres: cap for tres, cap in caps.items() if unbound.isdisjoint(turn.words[team][tres])}
+
+
+def _teams_below(turn: Turn, picture: Accounting) -> Mapping[str, list[str]]:
+    """Of teams whose accounts have accounts of other teams below them: these."""
+    found: dict[str, list[str]] = {}
+    for team in turn.quotas:
+        seen, has = {team}, picture.of_account(team)
+        while has is not None and has.parent and has.parent not in seen:
+            seen.add(has.parent)
+            if has.parent in turn.quotas:
+                found.setdefault(has.parent, []).append(team)
+            has = picture.of_account(has.parent)
+    return found
 
 
 def users_apart(picture: Accounting, team: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """A look at who owns, uses and wants what, and the rulings on it: the same for the plan, the tables and `explain`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from steward.model.ids import JobId
@@ -8,6 +8,7 @@ from steward.model.job import Job
 from steward.model.quota import CPU, GPU, ComputeQuota, QuotaStatus, Reclaimed, Resource, SchedulerConfig, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Decider, Rules, Ruling, Yielding
+from steward.policy.quota.elsewhere import held_up
 from steward.policy.quota.fill_in import owned
 from steward.policy.quota.flavors import Flavors
 from steward.policy.quota.ledger import Account, Ledger
@@ -38,6 +39,8 @@ class Turn:
     yielding: tuple[Yielding, ...]
     teams: Mapping[str, str]
     """Account -> its team, for accounts below a team's."""
+    places: Callable[[Iterable[JobId]], Places]
+    """The nodes without these jobs: made when it is asked for."""
     words: dict[str, Mapping[str, list[Resource]]] = field(default_factory=dict)
     """Team -> what Slurm calls its resources, worked out once."""
 
@@ -45,6 +48,16 @@ class Turn:
     def leaving(self) -> frozenset[JobId]:
         """The units that have to give way, before this turn or in it."""
         return self.going.union(each.unit.id for each in self.yielding) if self.yielding else self.going
+
+    def is_hopeless(self, id: JobId) -> bool:
+        """Whether all that anybody borrowed, on nodes of this waiting job, would not let it start. False: or nobody
+        knows which nodes it needs."""
+        ruling = self.rulings.get(id)
+        if ruling is None or not ruling.may_run:
+            return False
+        places = self.places(())
+        wish = places.wish(ruling.unit, ruling.amounts, ruling.nodes)
+        return wish is not None and not places.has(wish) and Room(self.ledger, self.running).is_hopeless(places, wish)
 
 
 def in_force(draft: Draft) -> dict[str, ComputeQuota]:
@@ -66,9 +79,13 @@ def take_turn(draft: Draft) -> Turn | None:
     ledger = _ledger(draft, quotas, flavors, idle_sharing=scheduler.idle_sharing)
     jobs = present(draft, requests, teams, lambda job, team: _is_ready(job, team, draft))
     going = _enter(jobs, ledger, draft)
-    places = None if picture.can.preempts else lambda: Places(draft, flavors, requests, going)
-    room = Room(ledger, _staying(jobs.running, going), places)
-    decider = Decider(room, _rules(draft, quotas, fair_share=scheduler.fair_share))
+
+    def places(gone: Iterable[JobId]) -> Places:
+        return Places(draft, flavors, requests, gone)
+
+    room = Room(ledger, _staying(jobs.running, going), None if picture.can.preempts else lambda: places(going))
+    held = held_up(jobs.waiting, draft, picture)
+    decider = Decider(room, _rules(draft, quotas, held, fair_share=scheduler.fair_share))
     kept = [unit for unit in jobs.waiting if _is_kept(unit.id, draft)]
     decider.decide([unit for unit in jobs.waiting if unit not in kept] if kept else jobs.waiting, kept)
     return Turn(
@@ -82,6 +99,7 @@ def take_turn(draft: Draft) -> Turn | None:
         rulings=decider.rulings,
         yielding=tuple(decider.yielding),
         teams=teams,
+        places=places,
     )
 
 
@@ -183,7 +201,7 @@ def _is_kept(id: JobId, draft: Draft) -> bool:
     return memory is not None and memory.kept is not None and memory.kept.freed is None
 
 
-def _rules(draft: Draft, quotas: Mapping[str, ComputeQuota], *, fair_share: bool) -> Rules:
+def _rules(draft: Draft, quotas: Mapping[str, ComputeQuota], held_up: frozenset[JobId], *, fair_share: bool) -> Rules:
     rules = draft.want.quota
     waits = {id: until for id in draft.quota.jobs if (until := not_before(id, draft)) is not None}
     for until in waits.values():
@@ -195,6 +213,7 @@ def _rules(draft: Draft, quotas: Mapping[str, ComputeQuota], *, fair_share: bool
         borrow_priority=rules.borrow_priority,
         rebalance_before=_rebalance_before(draft),
         not_before=waits,
+        held_up=held_up,
     )
 
 
