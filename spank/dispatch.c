@@ -1,7 +1,7 @@
 /*
  * What Slurm calls, and where each call goes. Every function returns success
- * unless a user's own mistake is to be told to him: nothing of ours may fail a
- * job.
+ * unless a user's own mistake is to be told to him (where Slurm would go on all
+ * the same, submit.c ends the command): nothing of ours may fail a job.
  */
 #include <slurm/spank.h>
 

@@ -16,6 +16,9 @@
 #define SPANK_VARIABLE	 "_SLURM_SPANK_OPTION_steward_auto_resume"
 #define ELASTIC_VARIABLE "_SLURM_SPANK_OPTION_steward_elastic"
 
+/* What Slurm's commands end with for an option's value that is no good. */
+#define REFUSED 255
+
 static void _unset(const char *name)
 {
 	if (unsetenv(name))
@@ -37,6 +40,13 @@ void submit_forget_outer_job(void)
 		_unset(SUBMIT_ENV_ELASTIC);
 		_unset(SUBMIT_ENV_MODE);
 	}
+}
+
+/* Ends the command, which has submitted nothing yet: Slurm goes on without an
+ * optional plugin that fails after the options were read. */
+static _Noreturn void _refuse(void)
+{
+	exit(REFUSED);
 }
 
 /* Show the mode to the job, and to the scripts that the controller runs. */
@@ -136,10 +146,10 @@ int submit_allocator(spank_t spank, const struct config *config)
 	if (elastic_is_replica())
 		return _publish_replica(spank);
 	if (!_mode_wanted(&mode, &is_given))
-		return -1;
+		_refuse();
 	if (options_elastic(&spec)) {
 		if (!_resumes(&spec, &mode, &is_given) || !elastic_check(&spec))
-			return -1;
+			_refuse();
 		elastic_publish(spank, &spec);
 	}
 	if (is_given) {
@@ -173,7 +183,7 @@ int submit_srun(spank_t spank)
 	if (!getenv("SLURM_JOB_ID") && options_elastic(&spec)) {
 		slurm_error("steward: --elastic: '%.64s' is for sbatch only",
 			    spec.text);
-		return -1;
+		_refuse();
 	}
 	report_mode(&mode);
 	/* What an outer step has left is not about this one. */

@@ -232,13 +232,12 @@ static void _print_elastic(void)
 static int _run_allocator(int ac, char **av)
 {
 	const char *told;
-	int rc;
 
 	fake.context = S_CTX_ALLOCATOR;
 	slurm_spank_init(fake_handle(), plugin_arg_count, plugin_args);
 	optind = _give_options(ac, av);
-	rc = slurm_spank_init_post_opt(fake_handle(), plugin_arg_count,
-				       plugin_args);
+	/* Slurm goes on without an optional plugin that fails here. */
+	slurm_spank_init_post_opt(fake_handle(), plugin_arg_count, plugin_args);
 	told = fake_env_get(&fake.control_env, SUBMIT_ENV_MODE);
 	if (getenv("STEWARD_PROGRESS_FILE") || getenv("STEWARD_CULPRITS"))
 		printf("still told of the outer job\n");
@@ -246,7 +245,7 @@ static int _run_allocator(int ac, char **av)
 	printf("mode=%s control=%s inherited=%s\n", _env(SUBMIT_ENV_MODE),
 	       told ? told : "-",
 	       _env("SLURM_SPANK__SLURM_SPANK_OPTION_steward_auto_resume"));
-	return rc;
+	return 0;
 }
 
 static uint32_t _step_id(const char *name)

@@ -1,4 +1,4 @@
-"""What a job says behind `--auto-resume=`: how often, until when it is no use, and which exit codes are final."""
+"""What a job says behind `--auto-resume=`: how often, until when it is no use, which codes are final; wrong words."""
 
 from tests.e2e.story import Story
 
@@ -38,3 +38,19 @@ def test_each_job_ends_for_the_reason_that_its_options_name(story: Story) -> Non
         comment = shown.partition("AdminComment=steward: ")[2].partition(" StdErr=")[0]
         assert (("stopped" in comment), (words in comment)) == (True, True), comment
         assert rules[job] in story.explain(str(job))
+
+
+def test_what_cannot_work_is_refused_in_one_line_and_nothing_is_submitted(story: Story) -> None:
+    """Slurm itself goes on without a plugin that says no once the options are read."""
+    wrong = {
+        "is not for a job array": ["sbatch", "--elastic=4", "--array=0-3", "--wrap=true"],
+        "needs --auto-resume": ["sbatch", "--elastic=4", "--auto-resume=0", "--wrap=true"],
+        "'yes' is not known": ["env", "STEWARD_AUTO_RESUME=yes", "sbatch", "--wrap=true"],
+        "is for sbatch only": ["srun", "--elastic=4", "true"],
+    }
+    every = ["squeue", "--noheader", "--states=all", "--format=%A"]
+    before = story.bed.run(every).text
+    for why, argv in wrong.items():
+        done = story.bed.run(argv, check=False)
+        assert (done.returncode, why in done.error_text, len(done.error_text.splitlines())) == (255, True, 1), done
+    assert story.bed.run(every).text == before

@@ -24,6 +24,7 @@ from steward import __version__
 from steward.adapters.settings_file import load
 from steward.adapters.socket_path import owner_of
 from steward.head.choose import start_logging
+from steward.head.sole import sole
 from steward.head.wiring import Head, wire
 from steward.model.settings import RepairMode, Settings, SettingsError, split_host_port
 from steward.model.settings.sections import ApiSettings
@@ -105,7 +106,8 @@ def start(config: Path | None, log_level: str) -> int:
     start_logging(logging.getLevelName(log_level.upper()))
     try:
         settings = load(config, os.environ)
-        return serve(wire(settings), settings)
+        with sole(settings.head.state_dir):
+            return serve(wire(settings), settings)
     except SettingsError as error:
         print(f"stewardd: {error}", file=sys.stderr)
         return 2

@@ -1,0 +1,34 @@
+"""Two heads by mistake: each would carry out what the other one plans, out of one store."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from steward.head.sole import sole
+from steward.ports import Permanent, Retryable
+
+
+def test_a_second_head_on_one_state_dir_says_which_process_has_it(tmp_path: Path) -> None:
+    with (
+        sole(tmp_path / "state"),
+        pytest.raises(Retryable, match=rf"state: process {os.getpid()} is a head that keeps its state there; end it"),
+        sole(tmp_path / "state"),
+    ):
+        pytest.fail("there are two")
+
+
+def test_the_next_head_takes_over_what_a_dead_one_left(tmp_path: Path) -> None:
+    with sole(tmp_path):
+        pass
+    with sole(tmp_path):
+        assert (tmp_path / "stewardd.lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_a_state_dir_that_cannot_be_made_is_told_with_its_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(Permanent, match=r"state_dir .*/file/state: .*; make it, owned by SlurmUser"),
+        sole(tmp_path / "file" / "state"),
+    ):
+        pytest.fail("there is no such place")
