@@ -22,13 +22,15 @@ SLURM := 22.05
 NEWER_SLURMS := 24.11 26.05
 EACH_NEWER := $(NEWER_SLURMS:%=e2e-on-%)
 QUOTA_ON_NEWER := $(NEWER_SLURMS:%=e2e-quota-on-%)
+# Lines of one stage that fill, longest first, the places of the lines that are over.
+LAST := $(patsubst %,%:45,$(wordlist 2,9,$(EACH_NEWER))) $(QUOTA_ON_NEWER:%=%:30) demo:15
 ARGS ?=
 
 # Where Python may not keep what it compiled, each of the many processes that tests start compiles all of Steward again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo demo-elastic test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
+.PHONY: help setup setup-all setup-demo demo demo-elastic test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
   tested e2e-elastic e2e-docker e2e-versions $(EACH_NEWER) $(QUOTA_ON_NEWER) bench bench-scale bench-capacity bench-elastic docs fresh packages e2e-packages clean
 
 help:           ## this list
@@ -36,6 +38,9 @@ help:           ## this list
 
 setup:          ## install what `test` needs (idempotent)
 	@tools/setup test
+
+setup-all: shim
+	@tools/setup test && tools/setup demo && tools/setup torch
 
 setup-demo:     ## install what `demo` needs (idempotent)
 	@tools/setup demo
@@ -49,10 +54,12 @@ demo-elastic: setup-demo shim   ## a run that grows, gives way and loses a node;
 test: setup shim    ## lint, types, the shim, unit, property and contract tests, the main stories; one summary at the end
 	@python3 tools/stages.py lint:20 shim-tests:20 e2e-main:30 // contract:30 // nice unit:45
 
-test-all: setup setup-demo shim    ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
-	@tools/setup torch
-	@python3 tools/stages.py e2e-local:75 $(QUOTA_ON_NEWER:%=%:30) // images:45 e2e-docker:75 contract:60 \
-	  // e2e-elastic:75 $(EACH_NEWER:%=%:45) demo:15 // nice lint:45 shim-tests:30 unit-all:75
+test-all:       ## that, and the demo, the long stories, the docker test bed, other Slurms: what CI runs
+	@tools/setup debian
+	@python3 tools/stages.py setup-all:30 e2e-local:75 // images:45 after=setup-all e2e-docker:60 contract:60 \
+	  // after=setup-all e2e-elastic:75 e2e-on-$(firstword $(NEWER_SLURMS)):45 \
+	  // nice shim-tests:30 after=setup-all lint:45 unit-all:75 \
+	  $(patsubst %,// after=e2e-docker %,$(LAST))
 
 lint:           ## style, types, layers, shell, C
 	$(BIN)/ruff check daemon tests tools examples docker
@@ -76,7 +83,7 @@ unit-all:       ## all of them
 	$(UNIT) $(JUNIT) $(ARGS)
 
 contract:       ## each port's promises, held by its fake and by the real thing
-	$(PYTEST) $(TWO) tests/contract $(JUNIT) $(ARGS)
+	$(PYTEST) $(THREE) tests/contract $(JUNIT) $(ARGS)
 
 e2e-main: shim  ## the main stories on the local test bed, two clusters at a time
 	$(E2E) $(TWO) --backend local $(MAIN) $(JUNIT) $(ARGS)
@@ -92,8 +99,8 @@ e2e-elastic: shim ## elastic runs on the local test bed, two clusters at a time
 images:         ## what machines of the docker test bed are made from, for each Slurm (minutes the first time)
 	docker/engine.sh run sh -ec 'for version in $(SLURM) $(NEWER_SLURMS); do docker/build $$version; done'
 
-e2e-docker: shim ## end-to-end tests on the docker test bed
-	docker/engine.sh run $(E2E) --backend docker $(JUNIT) $(ARGS)
+e2e-docker: shim ## end-to-end tests on the docker test bed, two clusters at a time
+	docker/engine.sh run $(E2E) $(TWO) --backend docker $(JUNIT) $(ARGS)
 
 e2e-versions: $(EACH_NEWER) $(QUOTA_ON_NEWER) ## the main job, elastic runs, quotas and accounting on the newer Slurms, docker test bed
 

@@ -1,8 +1,9 @@
 """Runs the stages of `make test`, `make test-all`: each with a time limit, one summary at the end.
 
 usage: python3 tools/stages.py LINE [// LINE ...]     lines run beside each other, at most two for each processor
-       LINE is [nice] NAME:MINUTES ...               its stages one after the other, each a target of the Makefile;
-                                                     a line that is `nice` has what the others leave of the processors
+       LINE is [nice] [after=NAME] NAME:MINUTES ...  its stages one after the other, each a target of the Makefile;
+                                                     a line that is `nice` has what the others leave of the processors,
+                                                     and a stage after `after=NAME` waits until that one is over
 
 A stage that fails stops neither the others nor those after it. What a stage writes goes to .results/NAME.log; shown
 are its last line, or where it failed the end of it. Test runners leave their counts as JUnit files in $STEWARD_RESULTS,
@@ -58,6 +59,8 @@ class Stage:
     name: str
     limit_s: float
     niceness: int = 0
+    after: str = ""
+    """The stage of another line that is over before it begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,18 +126,24 @@ def _yield_to_others(pid: int, niceness: int) -> None:
 
 
 def lines_of(words: Iterable[str]) -> list[deque[Stage]]:
-    """What is to run beside each other: each line's stages in their order."""
+    """What is to run beside each other: each line's stages in their order. Raises ValueError for a stage that would
+    wait for one that is not named before it: it could wait for ever."""
     lines: list[deque[Stage]] = [deque()]
-    niceness = 0
+    niceness, after = 0, ""
     for word in words:
         if word == "//":
             lines.append(deque())
-            niceness = 0
+            niceness, after = 0, ""
         elif word == "nice":
             niceness = _NICENESS
+        elif word.startswith("after="):
+            after = word.removeprefix("after=")
+            if all(after != stage.name for line in lines for stage in line):
+                raise ValueError(f"{word}: no stage of that name comes before it")
         else:
             name, _, minutes = word.partition(":")
-            lines[-1].append(Stage(name=name, limit_s=float(minutes) * 60.0, niceness=niceness))
+            lines[-1].append(Stage(name=name, limit_s=float(minutes) * 60.0, niceness=niceness, after=after))
+            after = ""
     return [line for line in lines if line]
 
 
@@ -159,13 +168,13 @@ class EndAsked:
 
 def run_lines(lines: list[deque[Stage]], env: dict[str, str], end_asked: EndAsked, at_once: int) -> list[Outcome]:
     """All of them to their end, `at_once` lines at a time."""
-    waiting = deque(lines)
+    waiting = list(lines)
     running: list[tuple[deque[Stage], Running]] = []
     outcomes: list[Outcome] = []
     try:
         while running or waiting:
-            while waiting and len(running) < at_once:
-                line = waiting.popleft()
+            while len(running) < at_once and (line := _next(waiting, outcomes)) is not None:
+                waiting.remove(line)
                 running.append((line, Running.start(line.popleft(), env)))
             for place in list(running):
                 line, one = place
@@ -175,7 +184,7 @@ def run_lines(lines: list[deque[Stage]], env: dict[str, str], end_asked: EndAske
                 outcomes.append(outcome)
                 show(outcome)
                 if line:
-                    waiting.appendleft(line)
+                    waiting.insert(0, line)
             time.sleep(_LOOK_S)
             end_asked.heed()
     finally:
@@ -185,6 +194,12 @@ def run_lines(lines: list[deque[Stage]], env: dict[str, str], end_asked: EndAske
                 show(Outcome(stage=one.stage, text="ended by us", took_s=time.monotonic() - one.began))
             left_behind.end(set(left_behind.marked(env[_MARK], _MARK)))
     return outcomes
+
+
+def _next(waiting: Iterable[deque[Stage]], outcomes: Iterable[Outcome]) -> deque[Stage] | None:
+    """The first line that need not wait for a stage of another."""
+    over = {"", *(outcome.stage.name for outcome in outcomes)}
+    return next((line for line in waiting if line[0].after in over), None)
 
 
 def log_of(stage: Stage) -> Path:

@@ -49,12 +49,14 @@ ONLY_LOCAL = (
 )
 """What the docker bed cannot do, or has a story of its own for."""
 TOLD_ONCE = (
+    "test_approval",
     "test_capacity_minimum",
     "test_capacity_refusal",
     "test_capacity_rollback",
     "test_decisions",
     "test_elastic",
     "test_gate",
+    "test_grow",
     "test_hang",
     "test_health_admin",
     "test_health_breaker",

@@ -109,7 +109,7 @@ def fake_ec2() -> Iterator[FakeEc2]:
     """An empty EC2 in a thread of its own, on a free port."""
     fake = FakeEc2()
     server = make_server("127.0.0.1", 0, _Front(fake), threaded=True, request_handler=_Quiet)
-    thread = threading.Thread(target=server.serve_forever, name="fake-ec2", daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), name="fake-ec2", daemon=True)
     thread.start()
     fake.url = f"http://127.0.0.1:{server.server_port}"
     try:

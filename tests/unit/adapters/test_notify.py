@@ -51,7 +51,7 @@ def receiver(**how: object) -> Iterator[Receiver]:
             return
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     found.url = f"http://127.0.0.1:{server.server_address[1]}/services/{SECRET}"
     try:

@@ -7,6 +7,26 @@ import sys
 def test_an_agent_imports_none_of_the_records_that_only_the_head_makes() -> None:
     """To make their classes took a fifth of the time of a start."""
     heads = {f"steward.model.{name}" for name in ("action", "observed", "memory", "case", "accounting")}
-    code = f"import sys, steward.agent.__main__; print(sorted({heads} & sys.modules.keys()))"
+    code = f"import sys, steward.agent.serve; print(sorted({heads} & sys.modules.keys()))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert told.stdout.strip() == "[]"
+
+
+def test_an_agent_looks_for_garbage_once_it_serves_and_not_while_it_imports() -> None:
+    """That took a seventh of the time of a start."""
+    code = """
+import gc, sys
+from steward.agent import __main__ as agent
+imported = agent.import_module
+def counted(name):
+    before = gc.get_stats()
+    module = imported(name)
+    print(gc.get_stats() == before)
+    module.load = lambda *told: print(gc.isenabled(), gc.get_freeze_count() > 10_000)
+    module.asyncio.run = lambda work: work.close()
+    return module
+agent.import_module = counted
+sys.exit(agent.main(["--config", "none"]))
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert told.stdout.splitlines() == ["True", "True True"]

@@ -103,6 +103,30 @@ def test_lines_run_beside_each_other_and_the_stages_of_one_after_each_other(tmp_
     assert done.stdout.count(" passed after ") == 3
 
 
+@pytest.mark.parametrize("status", ["0", "3"], ids=["passed", "failed"])
+def test_a_stage_waits_for_one_of_another_line_and_meanwhile_no_line_waits_for_it(tmp_path: Path, status: str) -> None:
+    """`base` ends when `other` has begun, which comes after the stage that waits."""
+    (tmp_path / "Makefile").write_text(
+        f"base:\n\t@until [ -e other ]; do sleep 0.05; done; sleep 0.5; touch base; exit {status}\n"
+        "first:\n\t@touch first\n"
+        "needs:\n\t@[ -e first ] && [ -e base ]\n"
+        "other:\n\t@touch other\n"
+    )
+    one = str(min(os.sched_getaffinity(0)))
+    lines = ("base:1", "//", "first:1", "after=base", "needs:1", "//", "other:1")
+    command = ["taskset", "--cpu-list", one, sys.executable, str(STAGES), *lines]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert "=== needs passed" in done.stdout, done.stdout
+
+
+def test_a_stage_that_would_wait_for_none_that_comes_before_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("%:\n\t@touch $@\n")
+    done = run_stages(tmp_path, "after=late", "early:1", "//", "late:1")
+    assert done.returncode == 1
+    assert "after=late: no stage of that name comes before it" in done.stderr
+    assert not (tmp_path / "early").exists()
+
+
 def test_a_line_goes_on_after_a_stage_that_failed_and_the_run_fails(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text("bad:\n\t@exit 3\n\nnext:\n\t@touch next\n")
     done = run_stages(tmp_path, "bad:1", "next:1")

@@ -1,0 +1,39 @@
+"""Runs an agent until it is told to end."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from steward.agent.config import AgentConfig, ConfigError, load
+from steward.agent.wiring import run_agent
+from steward.ports import PortError
+
+
+def start(settings: Path, node: str, log_level: str) -> int:
+    """The agent's exit status. Garbage is looked for from here on, but not among what was imported."""
+    gc.freeze()
+    gc.enable()
+    logging.basicConfig(level=log_level.upper(), format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    try:
+        config = load(settings, os.environ)
+        asyncio.run(_until_told(config, node))
+    except ConfigError as error:
+        print(f"steward-agent: {error}", file=sys.stderr)
+        return 2
+    except PortError as error:
+        print(f"steward-agent: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _until_told(config: AgentConfig, node: str) -> None:
+    work = asyncio.ensure_future(run_agent(config, node=node))
+    for told in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(told, work.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await work
