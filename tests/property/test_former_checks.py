@@ -2,7 +2,7 @@
 
 import tomllib
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steward.checks import CHECKS, kernel_log
@@ -83,6 +83,7 @@ def read(text: str) -> Limits:
     return limits_of(tables)
 
 
+@settings(max_examples=400)
 @given(OLD)
 def test_every_check_has_the_mode_and_the_numbers_that_it_had(said: Said) -> None:
     limits = read(written(said))

@@ -122,7 +122,7 @@ def brought_up(tables: Mapping[str, Any], found: tuple[Found, ...]) -> dict[str,
     """The same settings in today's words."""
     new: dict[str, Any] = _copy(tables)
     for one in found:
-        value = one.former.turned(table_of(new, one.path).pop(one.path[-1]))
+        value = _as_it_ran(new, one, one.former.turned(table_of(new, one.path).pop(one.path[-1])))
         for to in one.to:
             _put(new, to, value)
     for path in EMPTIED:
@@ -190,6 +190,15 @@ def _put(tables: dict[str, Any], to: Path, value: Any) -> None:
             return  # no table stands there, which is refused by whoever reads the file
     if tables.get(to[-1]) != "off":
         tables[to[-1]] = value
+
+
+def _as_it_ran(tables: Mapping[str, Any], one: Found, word: Any) -> Any:
+    """A file that `[checks.mode]` alone named did not run where `[checks.site]` was off."""
+    if not one.former.key.startswith("checks.mode.site."):
+        return word
+    said = {".".join(path): value for path, value in leaves(tables)}
+    is_off = said.get("checks.site.mode") == "off" and ".".join(one.to[0]) not in said
+    return "off" if is_off else word
 
 
 def _drop_empty(tables: Any, path: Path) -> None:

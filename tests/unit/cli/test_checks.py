@@ -70,5 +70,5 @@ def test_json_has_numbers_with_units_and_the_nodes_that_fail(api: ApiBench) -> N
     api.show(mixed())
     found = {one["id"]: one for one in json.loads(steward(api, "checks", "--json").output)}
     assert [one["node"] for one in found["disk"]["failing"]] == ["n3", "n4"]
-    assert found["disk"]["numbers"][0]["unit"] == "percent"
+    assert found["disk"]["numbers"][0]["unit"] == "%"
     assert found["kernel_log.xid79"]["mode"] == "drain"

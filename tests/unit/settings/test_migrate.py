@@ -277,6 +277,11 @@ def test_a_setting_of_a_check_is_found_in_every_way_to_write_it(old: str, new: s
     assert migration(old).text == new
 
 
+def test_a_file_that_did_not_run_does_not_run_when_its_word_moves() -> None:
+    old = "[checks.site]\nmode = 'off'\n[checks.mode]\nsite.a = 'drain' # once\n"
+    assert tomllib.loads(migration(old).text) == {"checks": {"site": {"mode": "off"}, "site.a": {"mode": "off"}}}
+
+
 def test_what_stands_in_one_line_with_others_is_for_a_person() -> None:
     with pytest.raises(ByHand, match=r"checks\.mode\.os\.load: it is mode of .*only a person"):
         migration("checks.mode = {'os.load' = 'off', 'os.pids' = 'off'}")

@@ -5,7 +5,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from steward.model.dotted import Path, leaves
@@ -144,14 +144,15 @@ def _behind_equals(statement: str, value: Any) -> str:
 
 
 def _moved(text: str, one: Found) -> str:
-    new, cut = brought_up(tomllib.loads(text), (one,)), _cut(text, one)
-    text = cut.text
+    old, cut = tomllib.loads(text), _cut(text, one)
+    new, text = brought_up(old, (one,)), cut.text
     for number, to in enumerate(one.to):
         before, name, value = _plain(tomllib.loads(text)), ".".join(to), _value(new, to)
+        said = cut.value if value == _value(old, one.path) else json.dumps(value)
         texts = (
             _replacements(text, str(before[name]), str(value))
             if name in before
-            else _with_key(text, to, cut, above="" if number else cut.above)
+            else _with_key(text, to, replace(cut, value=said, above="" if number else cut.above))
         )
         wanted = {**before, name: value}
         if before != wanted:
@@ -159,12 +160,12 @@ def _moved(text: str, one: Found) -> str:
     return text
 
 
-def _with_key(text: str, to: Path, cut: _Cut, *, above: str) -> Iterator[str]:
+def _with_key(text: str, to: Path, cut: _Cut) -> Iterator[str]:
     """The key in its table if there is one, else in a new one where it was before, else at the end."""
     end = "\r\n" if "\r\n" in text else "\n"
     lines = [line if line.endswith("\n") else line + end for line in text.splitlines(keepends=True)]
     headings = {n: name for n, line in enumerate(lines) if (name := _heading(line)) is not None}
-    key = f"{above}{to[-1]} = {cut.value}{end}"
+    key = f"{cut.above}{to[-1]} = {cut.value}{end}"
     table = f"[{'.'.join(json.dumps(name) if '.' in name else name for name in to[:-1])}]{end}{key}"
     for number in (n for n, name in headings.items() if name == ".".join(to[:-1])):
         at = _end_of(number, lines, headings)
