@@ -40,7 +40,7 @@ class Admission:
 class Partition:
     """A partition as Slurm has it now. `loaded` is when slurmctld last began anew (Unix s; 0: not known): it then takes
     the state from its configuration again, whatever had been set. `qos` and `accounts` are whose jobs it takes; None:
-    not known."""
+    not known. `own_qos` is the QOS whose limits all its jobs have (`QOS=`); empty: none."""
 
     name: str
     state: PartitionState
@@ -48,6 +48,7 @@ class Partition:
     loaded: float = 0.0
     qos: Admission | None = None
     accounts: Admission | None = None
+    own_qos: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -244,11 +244,27 @@ def _doors(site: Site, team: str) -> Iterator[Line]:
             line = _changed("Qos", each.qos, refused)
             text = f"partition {each.name} refuses QOS {', '.join(refused)}: the team's jobs there do not start"
             yield warn(topic, text, f"slurm.conf: PartitionName={each.name} ... {line}; scontrol reconfigure")
+        elif passed := _passed_by(each.own_qos, site.picture, team):
+            whose = f"partition {each.name} (QOS {each.own_qos})"
+            text = f"the limits of {passed} of {whose} count there in the team's place"
+            names = ",".join(_qos_of(site.picture, team))
+            yield warn(topic, text, f"sacctmgr modify qos where name={names} set flags+=OverPartQOS")
     if closed and len(closed) == len(site.partitions or ()):
         for each in closed:
             line = _changed("Accounts", each.accounts or Admission(), [team])
             text = f"partition {each.name} refuses account {team}, and no other takes it: its jobs do not start"
             yield warn(topic, text, f"slurm.conf: PartitionName={each.name} ... {line}; scontrol reconfigure")
+
+
+def _passed_by(partitions: str, picture: Accounting, team: str) -> str:
+    """Which of the team's limits do not count where a partition has this QOS: Slurm looks at that first."""
+    there, found = picture.qos.get(partitions), set[str]()
+    for name in _qos_of(picture, team):
+        ours = picture.qos.get(name)
+        if there is not None and (ours is None or "OverPartQOS" not in ours.flags):
+            limits = (ours.limits.keys() if ours is not None else ()) or {t for t in there.limits if "gpu" in t}
+            found |= there.limits.keys() & limits
+    return ", ".join(sorted(found))
 
 
 def _qos_of(picture: Accounting, team: str) -> list[str]:

@@ -37,3 +37,8 @@ def test_an_allowed_list_is_all_that_counts() -> None:
     assert Admission(allow=frozenset({"b"}), deny=frozenset({"b"})).refuses("B") is False
     assert Admission(allow=frozenset({"b"})).refuses("a") is True
     assert Admission(deny=frozenset({"a"})).refuses("A") is True
+
+
+def test_a_partitions_own_qos() -> None:
+    assert partitions(LINE.format(""), 0.0)["main"].own_qos == ""
+    assert partitions(LINE.format("").replace("QoS=N/A", "QoS=part"), 0.0)["main"].own_qos == "part"

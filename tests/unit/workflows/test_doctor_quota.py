@@ -263,6 +263,28 @@ def test_a_partition_of_other_accounts_is_not_the_teams_unless_there_is_no_other
     assert said(behind(above), Health.WARN) == []
 
 
+@pytest.mark.parametrize(
+    ("limits", "flags", "passed"),
+    [
+        ({"gres/gpu": 6, "node": 2}, frozenset[str](), "gres/gpu"),
+        ({"gres/gpu": 6}, frozenset({"OverPartQOS"}), ""),
+        ({"node": 2}, frozenset[str](), ""),
+    ],
+    ids=["the same is limited", "ours comes first", "something else is limited"],
+)
+def test_a_partition_whose_own_qos_takes_the_place_of_the_teams_limits_is_named_with_the_remedy(
+    limits: dict[str, int], flags: frozenset[str], passed: str
+) -> None:
+    looked = behind(replace(a_partition("main"), own_qos="part"))
+    ours = {name: replace(each, flags=flags) for name, each in looked.picture.qos.items()}
+    qos = {**ours, "part": Qos(name="part", limits=limits)}
+    looked = replace(looked, picture=replace(looked.picture, qos=qos))
+    text = f"the limits of {passed} of partition main (QOS part) count there in the team's place"
+    assert said(looked, Health.WARN) == ([text] if passed else [])
+    remedy = "sacctmgr modify qos where name=stw-red-g,stw-red-b set flags+=OverPartQOS"
+    assert (remedy in remedies(looked)) is bool(passed)
+
+
 def test_what_is_not_known_of_partitions_is_not_called_good() -> None:
     assert said(behind(a_partition("main", qos=None)), Health.WARN) == [
         "not known which QOS and accounts partition main takes"

@@ -54,6 +54,7 @@ def _partition(line: str, loaded: float) -> Partition:
         loaded=loaded,
         qos=_admission(words, "Qos"),
         accounts=_admission(words, "Accounts"),
+        own_qos=words.get("QoS", "").replace("N/A", ""),
     )
 
 
