@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.wire.deep_messages import MAX_MEASURES, DeepLine, deep_frame, deep_of, measure_line, progress_line
+from steward.adapters.wire.deep_line import DeepLine, measure_line, progress_line
+from steward.adapters.wire.deep_messages import MAX_MEASURES, deep_frame, deep_of
 from steward.adapters.wire.shimline import MAX_LINE, BadLine, parse_request
 from steward.agent.reception import MAX_RUNS, DeepDesk
 from steward.model.deep import DeepReport, Measure
