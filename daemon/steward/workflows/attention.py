@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from steward.model.ask import Ask, OptedIn
+from steward.model.case import Case
 from steward.model.deep import DeepRun, slurm_name
 from steward.model.elastic import ElasticRun, Phase
 from steward.model.ids import JobId, NodeName
@@ -232,11 +233,20 @@ def _only_we_take_back(writes: Mapping[str, Wrote]) -> bool:
     return is_lent and not any(key.endswith("-g/preempt") and value for key, value in newest.items())
 
 
-def has_marked(memory: Memory, now: float) -> bool:
-    """Whether it matters if slurmctld began anew, which is read with the partitions."""
-    return any(
-        case.marked is not None if case.is_open else shows_again(case, now) for case in memory.cases.values()
-    )
+def has_marked(memory: Memory) -> bool:
+    """Whether it may matter some day when slurmctld began, which is read with the partitions."""
+    return any(case.is_open and case.marked is not None for case in memory.cases.values())
+
+
+def is_mark_in_question(memory: Memory, now: float) -> bool:
+    """Whether it matters now: a mark is too new to be on slurmctld's disk, is gone, or is there once more."""
+    return any(_is_in_question(case, now) for case in memory.cases.values())
+
+
+def _is_in_question(case: Case, now: float) -> bool:
+    if not case.is_open:
+        return shows_again(case, now)
+    return case.marked is not None and (not case.marking.on_disk or case.marking.gone is not None)
 
 
 def is_reserving(memory: Memory, now: float) -> bool:

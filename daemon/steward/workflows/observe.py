@@ -103,6 +103,7 @@ class Observer:
         *,
         busy: bool,
         groups: bool,
+        marked: bool = False,
         reserving: bool = False,
         quotas: bool = False,
         memory: Memory = _NOTHING,
@@ -110,15 +111,14 @@ class Observer:
         alive: Callable[[], None],
     ) -> Observed:
         """Never raises for a failed look; `alive` is called every now and then while it waits. `groups`: partitions
-        are of interest; `reserving`: reservations of ours are there; `quotas`: teams have some; `memory` says what is
-        open."""
+        are of interest; `marked`: nodes bear our mark; `reserving`: reservations of ours are there; `quotas`: teams
+        have some; `memory` says what is open."""
         now = self._heed_the_clock()
         self._alive = alive
         asks = tuple(self._set_backs.in_time(ask, now) for ask in self._agents.asks())
         opted = tuple(self._set_backs.in_time(one, now) for one in self._agents.opted_in())
         self._list_instances(busy)
-        if groups and not self._partitions.fresh(max(self._clock.now() - self._patience.partitions, self._parted)):
-            self._partitions.start()
+        self._read_partitions(groups=groups, marked=marked)
         every = self._patience.reservations_busy if reserving else self._patience.reservations
         if not self._reservations.fresh(max(self._clock.now() - every, self._changed if reserving else 0.0)):
             self._reservations.start()
@@ -232,6 +232,12 @@ class Observer:
         if not self._set_backs.by:
             return views
         return {name: self._set_backs.in_time(view, now) for name, view in views.items()}
+
+    def _read_partitions(self, *, groups: bool, marked: bool) -> None:
+        every = self._patience.partitions if groups else self._patience.partitions_marked
+        since = max(self._clock.now() - every, self._parted if groups else 0.0)
+        if (groups or marked) and not self._partitions.fresh(since):
+            self._partitions.start()
 
     def _list_instances(self, busy: bool) -> None:
         if self._instances is None:

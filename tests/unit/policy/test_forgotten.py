@@ -12,7 +12,7 @@ from steward.model.ids import Key, NodeName
 from steward.model.node import NodeBase
 from steward.model.partition import Partition, PartitionState
 from steward.policy.controls import pause, resume_actions
-from steward.workflows.attention import has_marked
+from steward.workflows.attention import has_marked, is_mark_in_question
 from tests.builders.picture import Picture, a_cluster
 
 
@@ -346,16 +346,31 @@ def test_a_reboot_that_a_person_asked_slurm_for_is_let_be(flag: str) -> None:
     assert seen_and_read(taken_out_later(10.0, flag), began=2.0) == ([], [])
 
 
-def test_partitions_are_read_while_a_mark_stands_there_again_and_slurm_may_have_forgotten_the_return() -> None:
-    assert has_marked(waiting().memory, waiting().now)
+def test_when_slurms_controller_began_is_asked_often_while_a_mark_is_too_new_to_be_on_its_disk() -> None:
+    picture = waiting()
+    assert has_marked(picture.memory)
+    assert not case_of(picture).marking.on_disk
+    assert is_mark_in_question(picture.memory, picture.now)
+    long_ago = read(picture.wait(60.0).then(1), began=0.0).then(1)
+    assert has_marked(long_ago.memory)
+    assert not is_mark_in_question(long_ago.memory, long_ago.now)
+
+
+def test_and_again_as_soon_as_the_mark_is_gone() -> None:
+    picture = in_service(read(waiting().wait(60.0).then(1), began=0.0).then(1)).then(1)
+    assert is_mark_in_question(picture.memory, picture.now)
+
+
+def test_and_while_one_stands_there_once_more_whose_return_slurm_may_have_forgotten() -> None:
     shown = returned().then(1)
-    assert has_marked(shown.memory, shown.now)
-    assert not has_marked(shown.memory, shown.now + 721.0)
+    assert is_mark_in_question(shown.memory, shown.now)
+    assert not is_mark_in_question(shown.memory, shown.now + 721.0)
 
 
-def test_nobody_asks_after_slurms_controller_for_a_node_that_serves_again() -> None:
+def test_nobody_asks_after_it_for_a_node_that_serves_again() -> None:
     served = in_service(returned()).then(2)
-    assert not has_marked(served.memory, served.now)
+    assert not is_mark_in_question(served.memory, served.now)
+    assert not has_marked(served.memory)
 
 
 @pytest.mark.parametrize("otherwise", [{"returned": None}, {"stand_in": NodeName("s1")}])

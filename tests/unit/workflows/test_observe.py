@@ -77,10 +77,14 @@ class Bench:
             workers=self.workers,
         )
 
-    def look(self, *, busy: bool = False, groups: bool = False, memory: Memory | None = None) -> Observed:
+    def look(
+        self, *, busy: bool = False, groups: bool = False, marked: bool = False, memory: Memory | None = None
+    ) -> Observed:
         """About n1 and n2, which are under repair."""
         memory = UNDER_REPAIR if memory is None else memory
-        return self.observer.observe(busy=busy, groups=groups, memory=memory, failures={}, alive=lambda: None)
+        return self.observer.observe(
+            busy=busy, groups=groups, marked=marked, memory=memory, failures={}, alive=lambda: None
+        )
 
 
 def test_a_picture_is_fresh_when_slurm_answers() -> None:
@@ -218,6 +222,16 @@ def test_partitions_are_read_beside_the_cycle_and_only_while_they_are_of_interes
     bench.look(groups=True)
     until("the partitions were read", lambda: bool(bench.look(groups=True).partitions))
     assert bench.look().partitions_at >= began
+
+
+def test_where_only_a_mark_stands_partitions_are_read_once_a_minute() -> None:
+    clock = FakeClock(10_000.0)
+    bench = Bench(clock=clock, workers=Inline())
+    read = [bench.look(marked=True).partitions_at]
+    for pause in (30.0, 31.0):
+        clock.at += pause
+        read.append(bench.look(marked=True).partitions_at)
+    assert read == [10_000.0, 10_000.0, 10_061.0]
 
 
 def test_a_partition_that_changed_rings() -> None:

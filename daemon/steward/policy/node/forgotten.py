@@ -160,16 +160,16 @@ def returned_by(node: Node, draft: Draft) -> Case | None:
 
 def _forgot_return(case: Case, draft: Draft) -> bool | None:
     """Whether slurmctld began anew after the node was given back, and just now. None: it is not known yet."""
-    if case.returned is None or not may_be_forgotten(case, draft.now):
+    returned = case.returned
+    if returned is None or not may_be_forgotten(case, draft.now):
         return False
-    if case.marking.again is None:
-        case = _keep(case, replace(case.marking, again=draft.now), draft)
-    shown = min(case.marking.again or draft.now, draft.now)
-    if not shown <= draft.seen.partitions_at <= draft.now:
+    again = case.marking.again if case.marking.again is not None else draft.now
+    _keep(case, replace(case.marking, again=again), draft)
+    if not min(again, draft.now) <= draft.seen.partitions_at <= draft.now:
         draft.wake(draft.now + _WHOLE_S)
         return None
     began = _began(draft)
-    return case.returned < began <= case.returned + _BEGINS_S and draft.now <= began + _SHOWS_S
+    return returned < began <= returned + _BEGINS_S and draft.now <= began + _SHOWS_S
 
 
 def _ended_well(case: Case) -> bool:

@@ -18,7 +18,7 @@ from steward.policy.traits import Trait
 
 LOOKED_AT = (Standing.LATE, Standing.SILENT, Standing.LOST, Standing.AGENT_ONLY)
 """A look at a late one is in time for when its silence becomes a loss."""
-DIES_AFTER_S = 0.2
+DIES_AFTER_S = 0.05
 """The slurmd of a machine that dies may answer a moment longer than its agent: it is looked at again after this long,
 and then each time after as long as the agent has been gone."""
 PROBE_OFTEN_S = 60.0
