@@ -84,6 +84,7 @@ def test_a_reclaim_ends_well_whoever_else_dies_in_the_middle(name: str, fault: s
 @pytest.mark.parametrize("team", ["guest", "owner"])
 @pytest.mark.parametrize("name", list(BY_NAME))
 def test_a_quota_that_is_deleted_in_the_middle_of_a_reclaim_goes_and_every_job_ends(name: str, team: str) -> None:
+    """Slurm has begun with the borrower; Steward ends none any more for a team whose quota goes."""
     flow = BY_NAME[name]
     bench = flow.make()
     flow.begin(bench)
@@ -96,7 +97,8 @@ def test_a_quota_that_is_deleted_in_the_middle_of_a_reclaim_goes_and_every_job_e
     assert isinstance(bench.world, TeamWorld)
     qos = set(bench.world.accounting.qos)
     bench.close()
-    assert [(job.state, job.restarts) for job in jobs] == [(JobState.COMPLETED, n) for n in (0, 1, 0)]
+    gave_way = 0 if (name, team) == ("reclaim by Steward", "owner") else 1
+    assert [(job.state, job.restarts) for job in jobs] == [(JobState.COMPLETED, n) for n in (0, gave_way, 0)]
     (other,) = {"guest", "owner"} - {team}
     assert (left, qos) == ({other}, {"normal", f"stw-{other}-g", f"stw-{other}-b"})
 

@@ -150,9 +150,13 @@ def _is_wanted(id: JobId, eviction: Eviction, turn: Turn, draft: Draft) -> bool:
         return False
     if eviction.cause is not Reclaimed.RECLAIM:
         return JobId(eviction.to_job) in turn.rulings
-    team, has = next(((u.team, u.options[0]) for us in turn.running.values() for u in us if u.id == id), ("", {}))
+    known = next((unit for units in turn.running.values() for unit in units if unit.id == id), None)
+    team = known.team if known is not None else draft.quota.jobs[id].team  # its quota may be gone by now
     return any(
-        ruling.standing is Standing.OWN and ruling.may_run and ruling.unit.team != team and has.keys() & ruling.amounts
+        ruling.standing is Standing.OWN
+        and ruling.may_run
+        and ruling.unit.team != team
+        and (known is None or known.options[0].keys() & ruling.amounts)
         for ruling in turn.rulings.values()
     )
 
