@@ -3,7 +3,7 @@
 Names of resources are Slurm's (TRES): `cpu`, `mem` (MiB), `node`, `gres/gpu`, `gres/gpu:l4`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -115,6 +115,15 @@ class Accounting:
     def of_account(self, account: str) -> Association | None:
         """The account's own association."""
         return self._of_accounts.get(account)
+
+    def line_of(self, account: str) -> Iterator[str]:
+        """The account and those above it, the nearest first, each once."""
+        seen: set[str] = set()
+        while account and account not in seen:
+            seen.add(account)
+            yield account
+            has = self.of_account(account)
+            account = has.parent if has is not None else ""
 
     def users_of(self, account: str) -> tuple[Association, ...]:
         """The associations of the account's users."""

@@ -295,16 +295,7 @@ def _has_theirs(qos: Collection[str], team: str, account: str) -> bool:
 
 def _is_below(picture: Accounting, accounts: Collection[str], team: str) -> bool:
     """All of them are the team's sub-accounts."""
-    parents = {a.account: a.parent for a in picture.associations if not a.user and not a.partition}
-
-    def leads_there(account: str) -> bool:
-        for _ in range(64):
-            account = parents.get(account, "")
-            if account in (team, ""):
-                return account == team
-        return False
-
-    return all(leads_there(account) for account in accounts)
+    return all(account != team and team in picture.line_of(account) for account in accounts)
 
 
 def _others(config: Mapping[str, str]) -> list[str]:

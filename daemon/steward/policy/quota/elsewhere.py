@@ -5,7 +5,7 @@ room: then nobody gives way, for what he leaves would stay idle.
 What it says of a job may be a round of its scheduler old: so the job keeps its place, and only nobody is taken for it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from steward.model.accounting import Accounting, Tres
 from steward.model.ids import JobId
@@ -55,20 +55,10 @@ def _is_ours(key: str, draft: Draft) -> bool:
 
 def _used_by(team: str, draft: Draft, picture: Accounting) -> Mapping[str, int]:
     """By the jobs of its account and of those below, as Slurm counts them."""
-    above = {name: team in _chain(name, picture) for name in {job.account for job in draft.seen.jobs.values()}}
+    above = {name: team in picture.line_of(name) for name in {job.account for job in draft.seen.jobs.values()}}
     found: dict[str, int] = {}
     for job in draft.seen.jobs.values():
         if above[job.account] and holds_nodes(job):
             for tres, amount in parse_tres(job.allocated or job.requested).items():
                 found[tres] = found.get(tres, 0) + amount
     return found
-
-
-def _chain(account: str, picture: Accounting) -> Iterator[str]:
-    """It and all above it."""
-    seen: set[str] = set()
-    while account and account not in seen:
-        seen.add(account)
-        yield account
-        has = picture.of_account(account)
-        account = has.parent if has is not None else ""

@@ -21,7 +21,7 @@ from steward.policy.quota.closing import close_ended
 from steward.policy.quota.comment import quota_words
 from steward.policy.quota.decide import Ruling, Standing
 from steward.policy.quota.edits import Edits, edits
-from steward.policy.quota.limits import remedy_for, users_apart, wanted_qos, wanted_teams
+from steward.policy.quota.limits import remedy_for, teams_still_in_b, users_apart, wanted_qos, wanted_teams
 from steward.policy.quota.marks import RETRY_S, SOON_S, TOUCHED_AT_ONCE, keep_marks
 from steward.policy.quota.requests import Unit
 from steward.policy.quota.turn import Turn, in_force, is_delayed, take_turn
@@ -56,7 +56,8 @@ def keep_quotas(draft: Draft) -> None:
     draft.quota_said = quota_words(turn, draft)
     changes = Edits()
     if draft.want.quota.enabled:
-        changes = edits(wanted_qos(turn, draft, picture), wanted_teams(turn, draft, picture), picture, draft)
+        still = teams_still_in_b(turn, draft, picture)
+        changes = edits(wanted_qos(turn, still, draft, picture), wanted_teams(turn, still, picture), picture, draft)
         _write(changes, turn, picture, draft)
     _settle(turn, picture, changes, draft)
 

@@ -48,10 +48,10 @@ class WantedTeam:
     default_qos: str
 
 
-def wanted_qos(turn: Turn, draft: Draft, picture: Accounting) -> list[WantedQos]:
-    """The QOS of all teams, those of borrowers first, because others name them."""
+def wanted_qos(turn: Turn, still: frozenset[str], draft: Draft, picture: Accounting) -> list[WantedQos]:
+    """The QOS of all teams, those of borrowers first, because others name them. `still` has what `teams_still_in_b`
+    found."""
     lenders = sorted(turn.quotas)
-    still = teams_still_in_b(turn, draft, picture)
     borrowers = [team for team in lenders if turn.quotas[team].strategy.borrows or team in still]
     priorities = _priorities(turn, borrowers)
     used = {team: _Use(turn, team) for team in lenders}
@@ -96,9 +96,9 @@ def teams_still_in_b(turn: Turn, draft: Draft, picture: Accounting) -> frozenset
     return frozenset(closed[name] for names in alive for name in names if name in closed)
 
 
-def wanted_teams(turn: Turn, draft: Draft, picture: Accounting) -> Iterator[WantedTeam]:
+def wanted_teams(turn: Turn, still: frozenset[str], picture: Accounting) -> Iterator[WantedTeam]:
     """The ceiling holds jobs in the site's own QOS. An account that is not there is not ours to make."""
-    below, still = _teams_below(turn, picture), teams_still_in_b(turn, draft, picture)
+    below = _teams_below(turn, picture)
     for team, quota in sorted(turn.quotas.items()):
         if team in picture.accounts:
             has_b = quota.strategy.borrows or team in still
@@ -128,12 +128,9 @@ def _teams_below(turn: Turn, picture: Accounting) -> Mapping[str, list[str]]:
     """Of teams whose accounts have accounts of other teams below them: these."""
     found: dict[str, list[str]] = {}
     for team in turn.quotas:
-        seen, has = {team}, picture.of_account(team)
-        while has is not None and has.parent and has.parent not in seen:
-            seen.add(has.parent)
-            if has.parent in turn.quotas:
-                found.setdefault(has.parent, []).append(team)
-            has = picture.of_account(has.parent)
+        for above in picture.line_of(team):
+            if above != team and above in turn.quotas:
+                found.setdefault(above, []).append(team)
     return found
 
 

@@ -139,15 +139,16 @@ def not_before(id: JobId, draft: Draft) -> float | None:
 def teams_of(draft: Draft, quotas: Mapping[str, ComputeQuota]) -> dict[str, str]:
     """Accounts below a team's are the team's, but where they are a team of their own."""
     picture = draft.seen.accounting
-    parents = {a.account: a.parent for a in picture.associations if not a.user} if picture else {}
     found = {team: team for team in quotas}
-    for account in parents:
-        path, at = list[str](), account
-        while at and at not in found and len(path) < 64:
+    if picture is None:
+        return found
+    for account in [each.account for each in picture.associations if not each.user]:
+        path = list[str]()
+        for at in picture.line_of(account):
+            if at in found:
+                found |= dict.fromkeys(path, found[at])
+                break
             path.append(at)
-            at = parents.get(at, "")
-        if at in found:
-            found |= dict.fromkeys(path, found[at])
     return found
 
 
