@@ -147,9 +147,5 @@ class Scene:
     def is_running(self) -> bool:
         return self.word is not None and self.word.state is Activity.RUNNING
 
-    @property
-    def is_forming(self) -> bool:
-        return self.word is not None and self.word.state is Activity.FORMING
-
     def replica_of(self, job: JobId) -> Replica | None:
         return next((one for one in self.run.replicas if one.job == job), None)

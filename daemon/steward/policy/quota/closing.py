@@ -1,6 +1,6 @@
 """A quota that ends: its QOS take no new job, those that wait move on, and when nobody has it any more it goes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from steward.model.accounting import ACCOUNT_MARK, Accounting, Association
@@ -149,9 +149,3 @@ def _before(key: str, draft: Draft) -> str:
 def _forget(team: str, draft: Draft) -> None:
     for owner in (guaranteed_qos(team), borrowed_qos(team), f"account {team}"):
         forget(owner, draft)
-
-
-def kept_names(draft: Draft) -> Iterator[str]:
-    """The QOS of all quotas in memory."""
-    for quota in draft.quota.quotas.values():
-        yield from (guaranteed_qos(quota.team), borrowed_qos(quota.team))

@@ -225,8 +225,3 @@ def _rebalance_before(draft: Draft) -> float | None:
     all_of = (each for memory in draft.quota.jobs.values() for each in memory.evictions)
     last = max((each.at for each in all_of if each.cause is Reclaimed.REBALANCE), default=0.0)
     return draft.now - rules.rebalance_after_s if draft.now >= last + rules.rebalance_after_s else None
-
-
-def jobs_of(turn: Turn, draft: Draft) -> list[Job]:
-    """The jobs that quotas are about."""
-    return [job for job in draft.seen.jobs.values() if job.account in turn.teams]
