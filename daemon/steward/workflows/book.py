@@ -22,7 +22,7 @@ V = TypeVar("V")
 _TRIES = 3
 _COSTS_KEPT = 3
 """The least of the last costs counts: one sweep that was held up does not make the next ones rare."""
-_COMMAND_S = 0.05
+_COMMAND_S = 0.025
 _RECORD_S = 0.0002
 """The most that a command costs, and each record of it, in seconds. A sweep of few records that took longer was held up
 by a busy machine: it is late, not dear."""
@@ -31,11 +31,11 @@ by a busy machine: it is late, not dear."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """From one sweep to the next: `share` of the time may be spent on them, never longer than `most_s` (seconds) unless
-    `least_s` is longer."""
+    `least_s` is longer. Nodes and jobs have their own sweeps, each with this share: 1 % of a core for both."""
 
     least_s: float = 5.0
     most_s: float = 60.0
-    share: float = 0.01
+    share: float = 0.005
 
     def every(self, cost_s: float) -> float:
         return max(self.least_s, min(self.most_s, cost_s / self.share))

@@ -23,7 +23,7 @@ from steward.workflows.pool import Workers
 K = TypeVar("K", bound=Hashable)
 
 BUSY_SHARE = 0.05
-"""The share of a core for the sweep while something is open."""
+"""The share of a core for each of the two sweeps while something is open."""
 _POLL_S = 0.2
 _LATE_S = 5.0
 _MOVES_S = 5.0

@@ -269,7 +269,7 @@ def test_a_sweep_takes_its_time_by_what_it_costs() -> None:
 
 
 def test_a_small_site_on_a_busy_machine_is_swept_as_often_as_on_a_quiet_one() -> None:
-    pace = Pace(least_s=5.0, most_s=60.0, share=0.01)
+    pace = Pace()
     assert pace.every(cost_of(took_s=1.5, records=6)) < 6.0
     assert pace.every(cost_of(took_s=1.5, records=10_000)) == 60.0
     assert cost_of(took_s=0.02, records=10_000) == 0.02

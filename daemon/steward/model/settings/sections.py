@@ -84,7 +84,7 @@ class HeadSettings(Section):
         ge=1,
         le=600,
         description="All of Slurm's nodes and jobs are read at least this often. In between, a large site is read as "
-        "often as 1 % of the time allows (5 % while busy); what is to be acted on is always read before.",
+        "often as 1 % of the time allows (10 % while busy); what is to be acted on is always read before.",
     )
     heartbeat_s: float = Field(
         default=0.5,
