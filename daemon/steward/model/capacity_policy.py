@@ -10,8 +10,7 @@ from pydantic import Field
 
 from steward.model.ids import NodeName
 from steward.model.machine_types import MachineType
-from steward.model.section import Section, Words
-from steward.model.setting_types import SIGNAL_OR_NONE, Durations, NodeCommand, ProviderKind
+from steward.model.setting_types import SIGNAL_OR_NONE, Durations, NodeCommand, ProviderKind, Section, Words
 
 _HOUR_S = 3600.0
 

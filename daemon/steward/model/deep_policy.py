@@ -5,8 +5,7 @@ import sys
 from pydantic import Field
 
 from steward.model.deep import DeepKind
-from steward.model.section import Section
-from steward.model.setting_types import Program
+from steward.model.setting_types import Program, Section
 
 _HOUR_S = 3600.0
 

@@ -13,7 +13,7 @@ from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
-from steward.model.section import Section, Words
+from steward.model.setting_types import Section, Words
 
 # `[health]`: when a bad state counts, trials of checks that may change, and what Slurm's users are told of a node.
 

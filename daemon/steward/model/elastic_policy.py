@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from steward.model.section import Section
+from steward.model.setting_types import Section
 
 
 class ElasticPolicy(Section):

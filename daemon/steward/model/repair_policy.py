@@ -2,8 +2,7 @@
 
 from pydantic import Field
 
-from steward.model.section import Section
-from steward.model.setting_types import Durations, RepairMode
+from steward.model.setting_types import Durations, RepairMode, Section
 
 _HOUR_S = 3600.0
 

@@ -3,8 +3,7 @@
 from pydantic import Field
 
 from steward.model.resume_mode import ResumeMode, SiteDefault
-from steward.model.section import Section
-from steward.model.setting_types import SIGNAL_OR_NONE, AutoResume, ExitCodes, Waits
+from steward.model.setting_types import SIGNAL_OR_NONE, AutoResume, ExitCodes, Section, Waits
 
 _HOUR_S = 3600.0
 

@@ -15,8 +15,7 @@ from steward.model.instance import SPARES, Slot
 from steward.model.machine_types import BUILT_IN, MachineType
 from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
-from steward.model.section import Section
-from steward.model.setting_types import ProviderKind, Recovery, expand_nodes
+from steward.model.setting_types import ProviderKind, Recovery, Section, expand_nodes
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.providers import GroupSettings, ProviderSettings
 from steward.model.settings.sections import (
