@@ -9,7 +9,7 @@ from steward.adapters.slurm.include import IncludeFile
 from steward.model.events import Event
 from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail, AgentView, Freshness
-from steward.model.words import REPORT_ONLY
+from steward.model.text import REPORT_ONLY
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
 from steward.workflows.doctor import (
     Line,

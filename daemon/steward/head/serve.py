@@ -28,7 +28,7 @@ from steward.head.sole import sole
 from steward.head.wiring import Head, wire
 from steward.model.settings import RepairMode, Settings, SettingsError, split_host_port
 from steward.model.settings.sections import ApiSettings
-from steward.model.words import REPORT_ONLY
+from steward.model.text import REPORT_ONLY
 from steward.ports import Permanent, PortError
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.observed import Freshness, Observed
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
-from steward.model.words import ago, clean, times, until
+from steward.model.text import ago, clean, times, until
 from steward.policy.case.scene import limit_s
 from steward.policy.case.spares import free_spare, loans, needs_spare, shortage
 from steward.policy.case.table import facts_of

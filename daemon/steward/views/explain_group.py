@@ -11,7 +11,7 @@ from steward.model.memory import Memory
 from steward.model.node_names import fold
 from steward.model.observed import Observed
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
-from steward.model.words import ago, clean, span, until
+from steward.model.text import ago, clean, span, until
 from steward.policy.draft import Draft
 from steward.policy.elastic.rules import rules_of
 from steward.policy.groups.serving import serves

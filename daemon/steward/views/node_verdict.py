@@ -13,9 +13,8 @@ from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.slot import COMING, Purpose, SlotRecord, SlotStep
-from steward.model.text import printable
+from steward.model.text import REPORT_ONLY, printable, times, until
 from steward.model.why import Why
-from steward.model.words import REPORT_ONLY, times, until
 from steward.policy.case.spares import free_spare, needs_spare, shortage
 from steward.policy.deep.start import SUSPECT_AGAIN_S
 from steward.policy.draft import Draft

@@ -8,10 +8,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from steward.accounting_port import AccountingPort
-from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Accounting
+from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Accounting, borrowed_qos, guaranteed_qos
 from steward.model.action.quota import SetQos, SetTeam
 from steward.model.ids import Key
-from steward.model.team_name import borrowed_qos, guaranteed_qos
 from steward.model.why import Why
 from steward.ports import Permanent
 from steward.workflows.doctor_quota import Site, conf_lines, missing

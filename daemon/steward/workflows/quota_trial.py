@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from steward.accounting_port import AccountingPort, TrialJob, TrialPort
+from steward.model.accounting import borrowed_qos, guaranteed_qos
 from steward.model.action.quota import Caps, DropQos, SetQos, SetTeam
 from steward.model.ids import JobId, Key, NodeName
-from steward.model.team_name import borrowed_qos, guaranteed_qos
 from steward.model.why import Why
 from steward.ports import Permanent, PortError
 from steward.workflows.doctor import Line, bad, ok, warn

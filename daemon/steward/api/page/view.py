@@ -16,7 +16,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.ledger import Phase, Sums
 from steward.model.node_names import fold
 from steward.model.resume import JobMemory
-from steward.model.words import REPORT_ONLY
+from steward.model.text import REPORT_ONLY
 from steward.views.node_verdict import NodeVerdict, Word
 from steward.views.report import timeline
 from steward.workflows.snapshot import Snapshot
