@@ -15,8 +15,8 @@ from steward.api.auth import Gatekeeper
 from steward.api.shapes import event_shape
 from steward.api.source import Source
 from steward.api.turns import Turns
+from steward.model.desired import ElasticPolicy
 from steward.model.elastic import ElasticRun, SizeChange
-from steward.model.elastic_policy import ElasticPolicy
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.observed import Observed

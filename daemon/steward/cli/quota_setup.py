@@ -27,8 +27,7 @@ from steward.model.text import printable
 from steward.ports import PortError
 from steward.workflows.doctor import Health, Line, warn
 from steward.workflows.doctor_quota import Site, lines
-from steward.workflows.quota_setup import Setup, carry_out, needed
-from steward.workflows.quota_trial import Trial
+from steward.workflows.quota_setup import Setup, Trial, carry_out, needed
 
 _TEAMS = click.argument("teams", nargs=-1)
 

@@ -1,9 +1,8 @@
 """Lines for people about an instance group (its slots and its gate, and what happens next), about an elastic run, and
 about a job that is part of one."""
 
-from steward.model.desired import Desired
+from steward.model.desired import Desired, ElasticPolicy
 from steward.model.elastic import ElasticRun, Phase
-from steward.model.elastic_policy import ElasticPolicy
 from steward.model.group import Group, RolloutState
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job

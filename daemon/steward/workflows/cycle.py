@@ -22,12 +22,12 @@ from steward.model.setting_types import RepairMode
 from steward.ports import AgentPort, Clock, Notifier, PortError
 from steward.workflows.apply import Applier
 from steward.workflows.attention import has_marked, is_busy, is_mark_in_question, is_reserving
-from steward.workflows.bell import Bell
 from steward.workflows.commands import Commands
 from steward.workflows.confirm import decide
 from steward.workflows.effects import Door, row_of
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
+from steward.workflows.pool import Bell
 from steward.workflows.set_back import SetBacks, earlier, last_stamp
 from steward.workflows.snapshot import Phases, Snapshot
 

@@ -20,9 +20,8 @@ from steward.model.partition import Partition
 from steward.model.reservation import Reservation
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
 from steward.workflows.attention import Known, attention, jobs_by_node
-from steward.workflows.bell import Bell
 from steward.workflows.confirm import Confirmed
-from steward.workflows.pool import Look, Pool, Workers
+from steward.workflows.pool import Bell, Look, Pool, Workers
 from steward.workflows.records import Patience, Records
 from steward.workflows.set_back import SetBacks
 from steward.workflows.submitted import Submissions, Submitted

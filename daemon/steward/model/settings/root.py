@@ -7,9 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from steward.model.capacity_policy import CapacityPolicy, CapacitySettings, Pool
-from steward.model.deep_policy import DeepPolicy
-from steward.model.desired import Desired, HealthPolicy, QuotaPolicy
-from steward.model.elastic_policy import ElasticPolicy
+from steward.model.desired import DeepPolicy, Desired, ElasticPolicy, HealthPolicy, QuotaPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.machine_types import BUILT_IN, MachineType
