@@ -1,6 +1,5 @@
 """`POST /`: one AWS request from its headers to its answer. Operations are somebody else's: see `Handler`."""
 
-import asyncio
 import json
 import logging
 import uuid
@@ -11,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from steward.api.admission import Limits, Replays, is_declared_longer, path_of
+from steward.api.admission import READ_S, Limits, Replays, TooLong, body_of, path_of
 from steward.api.audit import Audit
 from steward.api.identify import Door, Received
 from steward.api.json11 import validate
@@ -23,8 +22,6 @@ from steward.model.access import Caller, Identity
 from steward.ports import PortError, Retryable
 
 log = logging.getLogger(__name__)
-
-_READ_S = 30.0
 
 
 class Json11:
@@ -62,11 +59,13 @@ class Json11:
         return _response(200, answer, {"x-amzn-RequestId": number})
 
     async def _receive(self, request: Request, number: str) -> Received:
+        most = self._max_body_bytes
         try:
-            async with asyncio.timeout(_READ_S):
-                body = await self._body(request)
+            body = await body_of(request, most=most)
+        except TooLong as error:
+            raise ApiError(Code.TOO_LARGE, f"The body has more than {most} bytes.") from error
         except TimeoutError as error:
-            raise ApiError(Code.TIMEOUT, f"The body did not arrive within {_READ_S:g} s.") from error
+            raise ApiError(Code.TIMEOUT, f"The body did not arrive within {READ_S:g} s.") from error
         except ClientDisconnect as error:
             raise ApiError(Code.TIMEOUT, "The caller has gone away.") from error
         return Received(
@@ -78,17 +77,6 @@ class Json11:
             body=body,
             address=request.client.host if request.client else "",
         )
-
-    async def _body(self, request: Request) -> bytes:
-        body = bytearray()
-        too_long = ApiError(Code.TOO_LARGE, f"The body has more than {self._max_body_bytes} bytes.")
-        if is_declared_longer(request, self._max_body_bytes):
-            raise too_long
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > self._max_body_bytes:
-                raise too_long
-        return bytes(body)
 
     def _answer(self, received: Received) -> dict[str, Any] | None:
         """Answer the request. An error that nobody foresaw ends here: it is logged in full, and the caller gets its

@@ -2,7 +2,7 @@
 the page writes them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
@@ -114,7 +114,7 @@ def _job(job: JobMemory, snapshot: Snapshot, now: float) -> Json:
         "state": known.state.value if known and job.ended is None else (job.end_text or "ended"),
         "mode": job.mode.text,
         "resumes": job.resumes,
-        "nodes": fold(sorted(nodes, key=natural)),
+        "nodes": fold(nodes),
         "excluded": fold(job.excluded),
         "step": runs[-1].step if runs else None,
         "last": {"at": last.at, "decision": last.decision.value, "why": last.why.text} if last else None,
@@ -179,10 +179,6 @@ def ago(at: float | None, now: float) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(moment, clock(at), age(now - at))
 
 
-def folded(names: Iterable[str]) -> str:
-    return fold(names)
-
-
 FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {"css": css, "clock": clock, "ago": ago, "folded": folded, "sign": lambda word: SIGNS.get(word, "?")}
+    {"css": css, "clock": clock, "ago": ago, "folded": fold, "sign": lambda word: SIGNS.get(word, "?")}
 )
