@@ -146,12 +146,12 @@ def run_report(snapshot: Snapshot, run: ElasticRun) -> Json:
 def change_run(who: str, said: Mapping[str, str]) -> ChangeRun:
     """The order of a body such as `{"run": "7", "size": "4"}`. Raises Refusal for what is no number."""
     run, size, paused = said.get("run", ""), said.get("size", ""), said.get("paused", "")
-    if not _is_number(run) or (size and not _is_number(size)) or paused not in _PAUSED:
+    if not is_number(run) or (size and not is_number(size)) or paused not in _PAUSED:
         raise Refusal(RefusalKind.VALIDATION, "run and size are whole numbers, paused is true or false")
     return ChangeRun(who=who, run=int(run), size=int(size) if size else None, paused=_PAUSED[paused])
 
 
-def _is_number(word: str) -> bool:
+def is_number(word: str) -> bool:
     return word.isascii() and word.isdigit() and len(word) <= 10
 
 

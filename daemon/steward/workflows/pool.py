@@ -121,6 +121,30 @@ class Look(Generic[T]):
             self.last, self.failed, self._running, self._ended = last, failed, None, began
 
 
+class NewsLook(Look[T]):
+    """A look that rings for news alone: a bell on every read would never let the cycle rest."""
+
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[], T],
+        pool: Workers,
+        clock: Clock,
+        ring: Callable[[], None],
+        news: Callable[[Seen[T]], object] = lambda seen: seen.value,
+    ) -> None:
+        """`news` is the part of what was read that is compared."""
+        super().__init__(name, read, pool, clock, self._came)
+        self._ring, self._news = ring, news
+        self._told: object = None
+
+    def _came(self) -> None:
+        news = self._news(self.last) if self.last is not None else None
+        if news is not None and news != self._told:
+            self._told = news
+            self._ring()
+
+
 class Bell:
     """Wakes the cycle, which alone waits for it; rung by anybody, from any thread. Any number of rings before it looks
     are one."""
