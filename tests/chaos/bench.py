@@ -25,10 +25,9 @@ from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from steward.workflows.pool import Bell
-from tests.chaos.accounting_port import AccountingOfWorld
 from tests.chaos.disk import Disk
 from tests.chaos.head_ports import AgentsOfWorld, ProviderOfWorld, SiteOfWorld, StoreWithPoints, WitnessOfWorld
-from tests.chaos.slurm_port import SlurmOfWorld
+from tests.chaos.slurm_port import AccountingOfWorld, SlurmOfWorld
 from tests.chaos.trouble import Killed, Trouble
 from tests.chaos.watch import Watch
 from tests.fakes.head import Watcher
