@@ -218,9 +218,13 @@ def approve(who: str, said: Mapping[str, str]) -> Approve:
 
 
 def jobs_view(snapshot: Snapshot) -> list[Json]:
-    """All remembered jobs with `--auto-resume`, those not ended first."""
-    jobs = sorted(snapshot.memory.jobs.values(), key=lambda job: (job.ended is not None, -job.id))
-    return [{**shape(job), "user": user_name(job.uid), **_slurm_of(snapshot, job)} for job in jobs]
+    """All remembered jobs with `--auto-resume`."""
+    return [{**shape(job), "user": user_name(job.uid), **_slurm_of(snapshot, job)} for job in in_order(snapshot.memory)]
+
+
+def in_order(memory: Memory) -> list[JobMemory]:
+    """Jobs that go on first, then the newest."""
+    return sorted(memory.jobs.values(), key=lambda job: (job.ended is not None, -job.id))
 
 
 def _slurm_of(snapshot: Snapshot, job: JobMemory) -> Json:

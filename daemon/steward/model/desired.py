@@ -13,10 +13,7 @@ from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
-from steward.model.setting_types import Program, Section, Words
-
-_HOUR_S = 3600.0
-
+from steward.model.setting_types import HOUR_S, Program, Section, Words
 
 # `[elastic]`: how training runs grow into idle nodes and give them back.
 
@@ -134,12 +131,10 @@ class DeepPolicy(Section):
 
     @property
     def sweep_period_s(self) -> float:
-        """Every idle node is deep-checked once in this time; 0: never."""
-        return self.sweep_period_h * _HOUR_S
+        return self.sweep_period_h * HOUR_S
 
     @property
     def at_once_fraction(self) -> float:
-        """At most this share of the idle nodes is under a deep check at once."""
         return self.at_once_percent / 100.0
 
 
@@ -177,13 +172,10 @@ class HealthPolicy(Section):
 
     @property
     def canary_s(self) -> float:
-        """Such a check is armed at the earliest so long after enough nodes had results of it."""
-        return self.canary_h * _HOUR_S
+        return self.canary_h * HOUR_S
 
     @property
     def canary_failing_fraction(self) -> float:
-        """A check is armed when no larger share of its nodes failed than this, above the share of its earlier
-        version."""
         return self.canary_failing_percent / 100.0
 
 

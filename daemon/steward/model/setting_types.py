@@ -16,9 +16,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 from steward.model.ids import NodeName
 from steward.model.resume_mode import ResumeMode
 
+HOUR_S = 3600.0
+
 
 class Section(BaseModel):
-    """Frozen, strict about types, and an unknown key is an error."""
+    """Frozen, strict about types, and an unknown key is an error. Keys in hours and percent are properties in seconds
+    and as fractions, too."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 

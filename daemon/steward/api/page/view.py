@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from steward.api.shapes import shape
 from steward.api.source import Source
-from steward.api.views import cases_view, natural, nodes_of, status_view, user_name, verdicts, views_of
+from steward.api.views import cases_view, in_order, natural, nodes_of, status_view, user_name, verdicts, views_of
 from steward.model.ids import JobId, NodeName
 from steward.model.ledger import Phase, Sums
 from steward.model.node_names import fold
@@ -97,9 +97,7 @@ def _grid(said: Mapping[NodeName, NodeVerdict], wrong: list[Json], source: Sourc
 
 
 def _jobs(snapshot: Snapshot, now: float) -> list[Json]:
-    """Those that go on first, then the newest."""
-    found = sorted(snapshot.memory.jobs.values(), key=lambda job: (job.ended is not None, -job.id))
-    return [_job(job, snapshot, now) for job in found[:_MOST_JOBS]]
+    return [_job(job, snapshot, now) for job in in_order(snapshot.memory)[:_MOST_JOBS]]
 
 
 def _job(job: JobMemory, snapshot: Snapshot, now: float) -> Json:
