@@ -17,10 +17,9 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from steward.api.admission import Limits, Rate, Replays
-from steward.api.audit import Audit
 from steward.api.auth import Gatekeeper
 from steward.api.identify import Door, Sigv4
-from steward.api.json11.route import Json11
+from steward.api.json11.route import Audit, Json11
 from steward.api.json11.service import Service, load
 from steward.api.late import Endpoint
 from steward.api.operations.sight import Handler

@@ -12,8 +12,7 @@ from typing import Any
 
 from steward.adapters.wire.deep_messages import measure_record
 from steward.deep.fabric import START_S
-from steward.deep.lines import MAX_LINE, NoPeer, is_proof, nonce, packed, proof, unpacked
-from steward.deep.meeting import Meeting
+from steward.deep.meeting import MAX_LINE, Meeting, NoPeer, is_proof, nonce, packed, proof, unpacked
 from steward.deep.tell import Here
 from steward.deep.workers import Budget
 from steward.model.deep import Measure
