@@ -238,6 +238,11 @@ def has_marked(memory: Memory) -> bool:
     return any(case.is_open and case.marked is not None for case in memory.cases.values())
 
 
+def partitions_matter(memory: Memory, now: float) -> bool:
+    """Whether they are to be seen soon: we keep gates, or it matters now when slurmctld began."""
+    return memory.cluster is not None or bool(memory.gates) or is_mark_in_question(memory, now)
+
+
 def is_mark_in_question(memory: Memory, now: float) -> bool:
     """Whether it matters now: a mark is too new to be on slurmctld's disk, is gone, or is there once more."""
     return any(_is_in_question(case, now) for case in memory.cases.values())

@@ -19,7 +19,7 @@ from steward.model.observed import AgentView, Freshness, Observed, Subject
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
-from steward.workflows.attention import Known, attention, jobs_by_node
+from steward.workflows.attention import Known, attention, has_marked, is_reserving, jobs_by_node, partitions_matter
 from steward.workflows.confirm import Confirmed
 from steward.workflows.pool import Bell, Look, NewsLook, Pool, Seen, Workers
 from steward.workflows.records import Patience, Records
@@ -98,26 +98,19 @@ class Observer:
         self,
         *,
         busy: bool,
-        groups: bool,
-        marked: bool = False,
-        reserving: bool = False,
-        quotas: bool = False,
         memory: Memory = _NOTHING,
         failures: Mapping[str, str],
         alive: Callable[[], None],
     ) -> Observed:
-        """Never raises for a failed look; `alive` is called every now and then while it waits. `groups`: partitions
-        are of interest; `marked`: nodes bear our mark; `reserving`: reservations of ours are there; `quotas`: teams
-        have some; `memory` says what is open."""
+        """Never raises for a failed look; `alive` is called every now and then while it waits. `memory` says what is
+        open, and what of the world is of interest."""
         now = self._heed_the_clock()
         self._alive = alive
         asks = tuple(self._set_backs.in_time(ask, now) for ask in self._agents.asks())
         opted = tuple(self._set_backs.in_time(one, now) for one in self._agents.opted_in())
         self._list_instances(busy)
-        self._read_partitions(groups=groups, marked=marked)
-        every = self._patience.reservations_busy if reserving else self._patience.reservations
-        if not self._reservations.fresh(max(self._clock.now() - every, self._changed if reserving else 0.0)):
-            self._reservations.start()
+        self._read_partitions(memory)
+        self._read_reservations(memory)
         about = attention(memory, self._known(asks, opted), self._clock.now())
         asked = max((ask.at for ask in asks), default=0.0)
         slurm = self._records.look(about, asked=asked, anew=self._began_anew(), busy=busy, alive=alive)
@@ -137,7 +130,9 @@ class Observer:
             provider=self._provider_freshness(),
             listed_at=instances.began if instances else None,
             instances=instances.value if instances else MappingProxyType({}),
-            accounting=self._accounts.seen(wanted=quotas, changed=self._changed) if self._accounts else None,
+            accounting=self._accounts.seen(wanted=bool(memory.quotas), changed=self._changed)
+            if self._accounts
+            else None,
             asks=asks,
             opted_in=opted,
             failures=failures,
@@ -229,11 +224,20 @@ class Observer:
             return views
         return {name: self._set_backs.in_time(view, now) for name, view in views.items()}
 
-    def _read_partitions(self, *, groups: bool, marked: bool) -> None:
-        every = self._patience.partitions if groups else self._patience.partitions_marked
-        since = max(self._clock.now() - every, self._parted if groups else 0.0)
-        if (groups or marked) and not self._partitions.fresh(since):
+    def _read_partitions(self, memory: Memory) -> None:
+        now = self._clock.now()
+        matter = partitions_matter(memory, now)
+        every = self._patience.partitions if matter else self._patience.partitions_marked
+        since = max(now - every, self._parted if matter else 0.0)
+        if (matter or has_marked(memory)) and not self._partitions.fresh(since):
             self._partitions.start()
+
+    def _read_reservations(self, memory: Memory) -> None:
+        now = self._clock.now()
+        reserving = is_reserving(memory, now)
+        every = self._patience.reservations_busy if reserving else self._patience.reservations
+        if not self._reservations.fresh(max(now - every, self._changed if reserving else 0.0)):
+            self._reservations.start()
 
     def _list_instances(self, busy: bool) -> None:
         if self._instances is None:
