@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.model.words import REPORT_ONLY
+from steward.model.text import REPORT_ONLY
 
 SOURCES = Path(__file__).resolve().parents[2] / "daemon/steward"
 INSIDE = {

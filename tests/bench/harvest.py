@@ -9,8 +9,8 @@ import random
 import sys
 from dataclasses import dataclass, replace
 
+from steward.model.desired import ElasticPolicy
 from steward.model.elastic import Activity
-from steward.model.elastic_policy import ElasticPolicy
 from tests.fakes.elastic_world import ElasticWorld
 
 GOAL = 0.8

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from steward.head.serve import suit_many_nodes
-from steward.model.accounting import Association
+from steward.model.accounting import Association, borrowed_qos, guaranteed_qos
 from steward.model.action import SetQos, SetTeam
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.node import NodeBase
 from steward.model.quota import Share
-from steward.model.team_name import borrowed_qos, guaranteed_qos
 from steward.policy.draft import Draft
 from steward.policy.groundwork import Groundwork
 from steward.policy.quota.keep import keep_quotas

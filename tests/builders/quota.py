@@ -11,6 +11,7 @@ from steward.model.action.quota import Caps
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.machine_types import MachineType
+from steward.model.node import NodeBase
 from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, Share, Strategy, resource
 from steward.policy.quota.decide import Decider, Rules
 from steward.policy.quota.fill_in import owned
@@ -179,3 +180,32 @@ def _set_team(has: Association, action: SetTeam) -> Association:
 def _limits(has: Mapping[str, int], caps: Caps) -> dict[str, int]:
     found = {**has, **dict(caps)}
     return {name: limit for name, limit in found.items() if limit is not None}
+
+
+# Jobs of teams in a picture: those that run with their quota's or borrowed resources, and those that wait.
+
+
+UNBOUND = (Share(machine_type=G6.name, accelerators=100),)
+
+
+def own(team: str, gpus: int, **fields: Any) -> ComputeQuota:
+    """It lends, and borrows without bound."""
+    return replace(a_quota(team, gpus=gpus, borrow_absolute=UNBOUND, weight=10), **fields)
+
+
+def teams(*quotas: ComputeQuota, can: Capabilities = LISTS, machines: int = 2) -> Picture:
+    """On machines of four GPUs each: n1, n2 ..."""
+    return a_picture(*quotas, can=can, machines=machines)
+
+
+def runs(picture: Picture, id: int, team: str, gpus: int, end: str = "g", on: str = "n1", **fields: Any) -> Picture:
+    """`end` of its QOS: g is its quota's, b borrowed."""
+    size = tres(gpus)
+    given = {"qos": f"stw-{team}-{end}", "account": team, "requested": size, "allocated": size, **fields}
+    return picture.job(id, on=(on,), **given).node(on, base=NodeBase.MIXED)
+
+
+def waits(picture: Picture, id: int, team: str, gpus: int, **fields: Any) -> Picture:
+    given: dict[str, Any] = {"qos": f"stw-{team}-g", "reason": "None", "submitted": picture.now, "node_count": 1}
+    given |= {"account": team, "requested": tres(gpus), **fields}
+    return picture.job(id, on=(), state=JobState.PENDING, **given).change_job(id, started=None)

@@ -4,8 +4,7 @@ from typing import Any, TypeVar
 
 from steward.model.desired import Desired, HealthPolicy
 from steward.model.repair_policy import RepairPolicy
-from steward.model.section import Section
-from steward.model.setting_types import RepairMode
+from steward.model.setting_types import RepairMode, Section
 
 _Section = TypeVar("_Section", bound=Section)
 

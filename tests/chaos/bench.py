@@ -19,16 +19,15 @@ from steward.model.plan import Plan
 from steward.policy.plan import Plans
 from steward.ports import Retryable, StorePort
 from steward.workflows.apply import Applier
-from steward.workflows.bell import Bell
 from steward.workflows.commands import Command, Commands
 from steward.workflows.cycle import Cycle, Parts, Planner, Sweeps
 from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
-from tests.chaos.accounting_port import AccountingOfWorld
+from steward.workflows.pool import Bell
 from tests.chaos.disk import Disk
 from tests.chaos.head_ports import AgentsOfWorld, ProviderOfWorld, SiteOfWorld, StoreWithPoints, WitnessOfWorld
-from tests.chaos.slurm_port import SlurmOfWorld
+from tests.chaos.slurm_port import AccountingOfWorld, SlurmOfWorld
 from tests.chaos.trouble import Killed, Trouble
 from tests.chaos.watch import Watch
 from tests.fakes.head import Watcher

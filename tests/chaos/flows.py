@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from steward.model.case import Step
 from steward.model.deep import DeepCause, DeepKind, DeepRun, DeepState
-from steward.model.deep_policy import DeepPolicy
+from steward.model.desired import DeepPolicy
 from steward.model.group import BatchSize, GroupStatus
 from steward.model.health import Advice, Severity
 from steward.model.ids import NodeName

@@ -18,8 +18,8 @@ from tests.chaos.columns import COLUMNS, Column
 from tests.chaos.flow import Flow
 from tests.chaos.flows import DEEP, GROUPS, REPAIRS
 from tests.chaos.hang_flows import HANGS
+from tests.chaos.page import Row
 from tests.chaos.run_flows import RUNS
-from tests.chaos.table import Row
 from tests.chaos.team_flows import RECLAIMS
 
 FLOWS = (*REPAIRS, *HANGS, *GROUPS, DEEP, *RUNS, *RECLAIMS)

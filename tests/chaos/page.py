@@ -1,12 +1,27 @@
 """docs/reliability.md, made from what the matrix found."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tests.chaos.cell import Result
 from tests.chaos.columns import COLUMNS, LASTS_S, Column
-from tests.chaos.table import Row
 from tests.chaos.trouble import Point
 from tests.chaos.watch import INVARIANTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """`results` are by column; one named `no fault` is there only when the control run itself went wrong."""
+
+    flow: str
+    step: str
+    undisturbed_s: float
+    results: tuple[Result, ...]
+
+    @property
+    def red(self) -> list[Result]:
+        return [result for result in self.results if result.broken]
+
 
 HEAD = """# Reliability: what happens when Steward, or what Steward needs, fails
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from steward.model.desired import ElasticPolicy
 from steward.model.elastic import ElasticRun, Phase
-from steward.model.elastic_policy import ElasticPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from tests.builders.want import a_want

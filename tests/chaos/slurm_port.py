@@ -1,10 +1,12 @@
-"""SlurmPort on the simulated cluster, behind a `scontrol` and a controller that can be broken."""
+"""SlurmPort on the simulated cluster, behind a `scontrol` and a controller that can be broken; and AccountingPort
+beside it, with a slurmdbd that can die."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from steward.adapters.slurm import narrow, rules
+from steward.model.accounting import Accounting
 from steward.model.action import (
     CancelReplica,
     ExtendLimit,
@@ -19,6 +21,7 @@ from steward.model.action import (
     SignalJob,
     SubmitDeep,
 )
+from steward.model.action.quota import CancelJob, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.mark import Mark
@@ -28,6 +31,7 @@ from steward.model.reservation import Reservation
 from steward.model.why import Why
 from steward.ports import Permanent, Retryable, Stale
 from tests.chaos.trouble import HANGS_S, Command, Controller, Point, Trouble
+from tests.fakes.accounting import FakeAccounting
 from tests.fakes.world import World
 
 WHY = Why(rule="port", text="a port was called", evidence=("its arguments",))
@@ -198,3 +202,51 @@ class SlurmOfWorld:
             raise Retryable("scontrol: its answer cannot be read")
         if failed:
             raise error(failed[0])
+
+
+@dataclass(slots=True, kw_only=True)
+class AccountingOfWorld:
+    """`slurm` is the door to the same slurmctld."""
+
+    inner: FakeAccounting
+    slurm: SlurmOfWorld
+
+    def picture(self) -> Accounting:
+        self.slurm.fail_early()
+        if not self.inner.dbd_up:
+            self.slurm.trouble.bite()
+        return self.inner.picture()
+
+    def set_qos(self, action: SetQos) -> None:
+        self._edit(lambda: self.inner.set_qos(action))
+
+    def drop_qos(self, action: DropQos) -> None:
+        self._edit(lambda: self.inner.drop_qos(action))
+
+    def set_team(self, action: SetTeam) -> None:
+        self._edit(lambda: self.inner.set_team(action))
+
+    def make_account(self, name: str) -> None:
+        self._edit(lambda: self.inner.make_account(name))
+
+    def remove_account(self, name: str) -> None:
+        self._edit(lambda: self.inner.remove_account(name))
+
+    def move_job(self, action: MoveJob) -> None:
+        self._edit(lambda: self.inner.move_job(action))
+
+    def mark_job(self, action: MarkJob) -> None:
+        self._edit(lambda: self.inner.mark_job(action))
+
+    def set_node_count(self, action: SetNodeCount) -> None:
+        self._edit(lambda: self.inner.set_node_count(action))
+
+    def cancel_job(self, action: CancelJob) -> None:
+        self._edit(lambda: self.inner.cancel_job(action))
+
+    def _edit(self, do: Callable[[], None]) -> None:
+        trouble = self.slurm.trouble
+        trouble.point(Point.BEFORE_ACT)
+        self.slurm.fail_early()
+        do()
+        trouble.point(Point.AFTER_ACT)

@@ -13,19 +13,20 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
 from botocore.credentials import Credentials
+from botocore.exceptions import ClientError
 from starlette.applications import Starlette
 from starlette.routing import Route
 
 from steward.api.admission import Limits, Rate, Replays
-from steward.api.audit import Audit
 from steward.api.auth import Gatekeeper
 from steward.api.identify import Door, Sigv4
-from steward.api.json11.route import Json11
+from steward.api.json11.errors import not_found
+from steward.api.json11.route import Audit, Json11
 from steward.api.json11.service import Service, load
 from steward.api.late import Endpoint
 from steward.api.operations.sight import Handler
 from steward.client import Client
-from steward.model.access import AccessKey
+from steward.model.access import AccessKey, Caller
 from steward.model.events import Event
 from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunge, FakeMunged
@@ -114,3 +115,44 @@ def post(aws: AwsBench, body: bytes, headers: dict[str, str]) -> requests.Respon
     return requests.post(
         aws.url, data=body, headers={"Content-Type": "application/x-amz-json-1.1"} | headers, timeout=FACT_S
     )
+
+
+# Three operations for tests that are about the way to them.
+
+
+ARN = "arn:aws:sagemaker:steward-1:000000000000:cluster/abcdefghij12"
+SUMMARY = {"ClusterArn": ARN, "ClusterName": "ml", "CreationTime": 1700000000.5, "ClusterStatus": "InService"}
+Members = Mapping[str, Any]
+
+
+def list_clusters(_caller: Caller, _members: Members) -> Members:
+    return {"ClusterSummaries": [SUMMARY]}
+
+
+def delete_cluster(_caller: Caller, members: Members) -> Members:
+    if members["ClusterName"] != "ml":
+        raise not_found(f"there is no cluster {members['ClusterName']}")
+    return {"ClusterArn": ARN}
+
+
+def delete_tags(_caller: Caller, _members: Members) -> Members:
+    return {}
+
+
+HANDLERS: dict[str, Handler] = {
+    "ListClusters": list_clusters,
+    "DeleteCluster": delete_cluster,
+    "DeleteTags": delete_tags,
+}
+
+
+def failing(error: Exception) -> Handler:
+    def handler(_caller: Caller, _members: Members) -> Members:
+        raise error
+
+    return handler
+
+
+def code_of(error: ClientError) -> tuple[str, int]:
+    """The code and the HTTP status."""
+    return error.response["Error"]["Code"], error.response["ResponseMetadata"]["HTTPStatusCode"]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 
 from steward.model.action import Action, CancelReplica, ResizeRun, SubmitReplica
+from steward.model.desired import ElasticPolicy
 from steward.model.elastic import Activity, ElasticRun, ElasticWord, FailedSubmit, replica_comment
-from steward.model.elastic_policy import ElasticPolicy
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState

@@ -11,8 +11,7 @@ from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase, Reason
 from steward.model.partition import PartitionState
 from steward.ports import PortError
-from tests.fakes.slurm_partitions import FakePartitions
-from tests.fakes.slurm_reservations import FakeReservations
+from tests.fakes.slurm_places import FakePartitions, FakeReservations
 
 _REQUEUE_DELAY_S = 121.0
 """How long Slurm keeps a requeued job ineligible (cred_expire + 1)."""

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun
-from steward.model.deep_policy import DeepPolicy
+from steward.model.desired import DeepPolicy
 from steward.model.health import Advice, Severity
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import Slot

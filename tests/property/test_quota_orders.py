@@ -6,6 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steward.model.accounting import why_no_team
 from steward.model.arn import slurm_cluster_arns
 from steward.model.machine_types import BUILT_IN
 from steward.model.memory import Memory
@@ -22,7 +23,6 @@ from steward.model.quota_order import (
     UpdateQuota,
     UpdateScheduler,
 )
-from steward.model.team_name import why_no_team
 from steward.policy.orders import carry_out
 from tests.builders.api_cluster import ApiPicture, nothing
 from tests.builders.orders import with_rules

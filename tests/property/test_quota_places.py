@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steward.model.action import RequeueJob, SignalJob
-from tests.builders.quota import WEAK
-from tests.builders.quota_jobs import own
+from tests.builders.quota import WEAK, own
 from tests.builders.quota_site import a_site, done, runs, waits
 
 JOB = st.tuples(st.integers(0, 2), st.integers(1, 4), st.sampled_from("gbb"), st.integers(1, 9000))

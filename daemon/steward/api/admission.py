@@ -13,13 +13,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from steward.api.auth import Gatekeeper
 from steward.api.json11.errors import ApiError, Code
 from steward.model.settings.sections import ApiSettings
 from steward.model.text import printable
@@ -68,51 +71,69 @@ def _without_port(host: str) -> str:
 
 
 READ_S = 30.0
-"""As at the AWS endpoint: who sends no more holds a connection, and not for ever."""
+"""Who sends no more holds a connection, and not for ever."""
 _MAX_BODY = 65536
 _MAX_WORD = 400
 _MAX_DIGITS = 18
 
 
-async def read_body(request: Request, *, within_s: float = READ_S) -> bytes:
-    """Raises HTTPException for a body that is too long, or that has not come within that time."""
-    try:
-        async with asyncio.timeout(within_s):
-            return await _all_of(request)
-    except TimeoutError as error:
-        raise HTTPException(408, f"the body did not arrive within {within_s:g} s") from error
-    except ClientDisconnect as error:
-        raise HTTPException(408, "the caller has gone away before the end of the body") from error
+class TooLong(Exception):
+    """A body has more bytes than are taken."""
 
 
-def words_of(body: bytes) -> Mapping[str, str]:
-    """The words of a body such as `{"why": "..."}`; an empty body has none. Raises HTTPException."""
-    try:
-        given = json.loads(body) if body else {}
-    except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"the body is not JSON: {error}") from error
-    if not isinstance(given, dict) or not all(isinstance(word, str) for word in given.values()):
-        raise HTTPException(400, 'the body is not an object of texts, such as {"why": TEXT}')
-    return {name: printable(word, _MAX_WORD) for name, word in given.items()}
+async def body_of(request: Request, *, most: int, within_s: float = READ_S) -> bytes:
+    """Raises TooLong, TimeoutError, or ClientDisconnect where the caller has gone away before the end."""
+    if _is_declared_longer(request, most):
+        raise TooLong
+    body = bytearray()
+    async with asyncio.timeout(within_s):
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > most:
+                raise TooLong
+    return bytes(body)
 
 
-def is_declared_longer(request: Request, most: int) -> bool:
+def _is_declared_longer(request: Request, most: int) -> bool:
     """Whether its Content-Length says so: it is refused at once, not when so much has come. A server lets no text pass
     that is no number."""
     declared = request.headers.get("content-length", "")
     return declared.isdecimal() and int(declared[:_MAX_DIGITS]) > most
 
 
-async def _all_of(request: Request) -> bytes:
-    body = bytearray()
-    too_long = HTTPException(413, f"a body of more than {_MAX_BODY} bytes")
-    if is_declared_longer(request, _MAX_BODY):
-        raise too_long
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _MAX_BODY:
-            raise too_long
-    return bytes(body)
+async def read_body(request: Request, *, within_s: float = READ_S) -> bytes:
+    """Raises HTTPException for a body that is too long, or that has not come within that time."""
+    try:
+        return await body_of(request, most=_MAX_BODY, within_s=within_s)
+    except TooLong as error:
+        raise HTTPException(413, f"a body of more than {_MAX_BODY} bytes") from error
+    except TimeoutError as error:
+        raise HTTPException(408, f"the body did not arrive within {within_s:g} s") from error
+    except ClientDisconnect as error:
+        raise HTTPException(408, "the caller has gone away before the end of the body") from error
+
+
+async def admitted(request: Request, gatekeeper: Gatekeeper) -> tuple[str, bytes]:
+    """Who asks for a change, of those who may, and the body. Raises HTTPException, and as `Gatekeeper.admit`."""
+    body = await read_body(request)
+    proof = request.headers.get("authorization", "")
+    return await run_in_threadpool(gatekeeper.admit, proof, request.method, path_of(request), body), body
+
+
+def json_of(body: bytes) -> Any:
+    """Raises HTTPException for what is no JSON."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, f"the body is not JSON: {error}") from error
+
+
+def words_of(body: bytes) -> Mapping[str, str]:
+    """The words of a body such as `{"why": "..."}`; an empty body has none. Raises HTTPException."""
+    given = json_of(body) if body else {}
+    if not isinstance(given, dict) or not all(isinstance(word, str) for word in given.values()):
+        raise HTTPException(400, 'the body is not an object of texts, such as {"why": TEXT}')
+    return {name: printable(word, _MAX_WORD) for name, word in given.items()}
 
 
 _MAX_BUCKETS = 4096

@@ -15,8 +15,8 @@ from steward.api.auth import Gatekeeper
 from steward.api.shapes import event_shape
 from steward.api.source import Source
 from steward.api.turns import Turns
+from steward.model.desired import ElasticPolicy
 from steward.model.elastic import ElasticRun, SizeChange
-from steward.model.elastic_policy import ElasticPolicy
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.observed import Observed
@@ -31,6 +31,9 @@ _JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?")
 """An id, or as squeue shows it for a task of an array: the array's and its index."""
 _EVENTS = 50
 
+Explained = tuple[tuple[str, ...], list[tuple[int, Event]]]
+"""Lines about something, and the last events about it."""
+
 
 def explain_routes(source: Source, gatekeeper: Gatekeeper, reads: Turns, heavy: Turns) -> list[Route]:
     """A group's is `heavy`: it goes through every event. All may read them; what a job printed is only in the answer to
@@ -39,22 +42,22 @@ def explain_routes(source: Source, gatekeeper: Gatekeeper, reads: Turns, heavy: 
     def node(request: Request) -> Response:
         snapshot = source.snapshot()
         name = known_node(str(request.path_params["name"]), snapshot)
-        text = explain_node(name, snapshot.seen, source.want, snapshot.memory, source.clock.now())
-        return _answer(text, source.store.events(node=name, limit=_EVENTS))
+        return explained_page(explained_node(name, source, snapshot))
 
     def job(request: Request) -> Response:
         snapshot = source.snapshot()
         id = job_of(str(request.path_params["job"]), snapshot)
         known, proof = snapshot.memory.jobs.get(id), request.headers.get("authorization", "")
         private = known is not None and gatekeeper.may_read_of(known.uid, proof, request.method, path_of(request))
-        return explained_job(id, source, snapshot, private=private)
+        return explained_page(explained_job(id, source, snapshot, private=private))
 
     def group(request: Request) -> Response:
         snapshot, name = source.snapshot(), str(request.path_params["name"])
         if name not in snapshot.memory.groups:
             raise HTTPException(404, f"{name} is not an instance group of this cluster")
         text = explain_group(name, snapshot.seen, source.want, snapshot.memory, source.clock.now())
-        return _answer(text, [one for one in source.store.events() if ("group", name) in one[1].data][-_EVENTS:])
+        events = [one for one in source.store.events() if ("group", name) in one[1].data][-_EVENTS:]
+        return explained_page((text, events))
 
     return [
         reads.route("/v1/explain/node/{name}", node),
@@ -63,13 +66,19 @@ def explain_routes(source: Source, gatekeeper: Gatekeeper, reads: Turns, heavy: 
     ]
 
 
-def explained_job(id: JobId, source: Source, snapshot: Snapshot, *, private: bool) -> Response:
+def explained_node(name: NodeName, source: Source, snapshot: Snapshot) -> Explained:
+    text = explain_node(name, snapshot.seen, source.want, snapshot.memory, source.clock.now())
+    return text, source.store.events(node=name, limit=_EVENTS)
+
+
+def explained_job(id: JobId, source: Source, snapshot: Snapshot, *, private: bool = False) -> Explained:
     """`private`: with what the job printed."""
     text = explain_job(id, snapshot.seen, source.want, snapshot.memory, source.clock.now(), private=private)
-    return _answer(text, source.store.events(job=id, limit=_EVENTS))
+    return text, source.store.events(job=id, limit=_EVENTS)
 
 
-def _answer(lines: tuple[str, ...], events: list[tuple[int, Event]]) -> Response:
+def explained_page(explained: Explained) -> Response:
+    lines, events = explained
     return JSONResponse({"lines": list(lines), "events": [event_shape(*one) for one in events]})
 
 
@@ -137,12 +146,12 @@ def run_report(snapshot: Snapshot, run: ElasticRun) -> Json:
 def change_run(who: str, said: Mapping[str, str]) -> ChangeRun:
     """The order of a body such as `{"run": "7", "size": "4"}`. Raises Refusal for what is no number."""
     run, size, paused = said.get("run", ""), said.get("size", ""), said.get("paused", "")
-    if not _is_number(run) or (size and not _is_number(size)) or paused not in _PAUSED:
+    if not is_number(run) or (size and not is_number(size)) or paused not in _PAUSED:
         raise Refusal(RefusalKind.VALIDATION, "run and size are whole numbers, paused is true or false")
     return ChangeRun(who=who, run=int(run), size=int(size) if size else None, paused=_PAUSED[paused])
 
 
-def _is_number(word: str) -> bool:
+def is_number(word: str) -> bool:
     return word.isascii() and word.isdigit() and len(word) <= 10
 
 

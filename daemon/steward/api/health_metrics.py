@@ -28,32 +28,6 @@ MOST_NAMES = 400
 _OTHER = "other"
 
 
-class SiteMetrics(Collector):
-    """Fed by Metrics."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._latest: Snapshot | None = None
-        registry.register(self)
-
-    def watch(self, snapshot: Snapshot) -> None:
-        """A cycle ended."""
-        self._latest = snapshot
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        latest = self._latest
-        nodes = GaugeMetricFamily("steward_nodes", "Nodes by state.", labels=["state"])
-        states = Tally(node_state(node) for node in latest.seen.nodes.values()) if latest else Tally[str]()
-        for state, count in states.items():
-            nodes.add_metric([state], count)
-        yield nodes
-        cases = sum(case.is_open for case in latest.memory.cases.values()) if latest else 0
-        yield GaugeMetricFamily("steward_open_cases", "Repairs that are not closed.", value=cases)
-        agents = sum(view.connected for view in latest.seen.agents.values()) if latest else 0
-        yield GaugeMetricFamily("steward_agents_connected", "Agents that are connected now.", value=agents)
-        paused = latest is not None and latest.memory.paused
-        yield GaugeMetricFamily("steward_paused", "1 while a person has paused all actions.", value=paused)
-
-
 def node_state(node: Node) -> str:
     """One word for people: Slurm's base state, or how it is out of service."""
     if node.is_down:
@@ -90,6 +64,7 @@ class HealthMetrics(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         snapshot = self._latest
         seen, memory = (snapshot.seen, snapshot.memory) if snapshot else (Observed(at=0.0), Memory())
+        yield from _site(seen, memory)
         yield from _checks(seen)
         yield _verdicts(seen, memory, self._want, snapshot.at if snapshot else 0.0)
         tripped = _bounded(memory.breakers)
@@ -111,6 +86,16 @@ def _result(old: Case | None, now: Case) -> str:
     if now.step is not Step.CLOSED or was in (Step.SUSPECT, Step.HELD):
         return ""
     return "returned" if now.returned is not None else "called_off"
+
+
+def _site(seen: Observed, memory: Memory) -> Iterator[GaugeMetricFamily]:
+    states: dict[tuple[str, ...], int] = {(s,): n for s, n in Tally(map(node_state, seen.nodes.values())).items()}
+    yield _gauge("steward_nodes", "Nodes by state.", ["state"], states)
+    cases = sum(case.is_open for case in memory.cases.values())
+    yield GaugeMetricFamily("steward_open_cases", "Repairs that are not closed.", value=cases)
+    agents = sum(view.connected for view in seen.agents.values())
+    yield GaugeMetricFamily("steward_agents_connected", "Agents that are connected now.", value=agents)
+    yield GaugeMetricFamily("steward_paused", "1 while a person has paused all actions.", value=memory.paused)
 
 
 def _checks(seen: Observed) -> Iterator[GaugeMetricFamily]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from steward.api.health_metrics import HealthMetrics, SiteMetrics
+from steward.api.health_metrics import HealthMetrics
 from steward.model.action import AnswerAsk
 from steward.model.case import Case
 from steward.model.desired import Desired
@@ -63,7 +63,6 @@ class Metrics:
         self._actions = Counter(
             "steward_actions", "Actions by kind and outcome.", ["kind", "outcome"], registry=registry
         )
-        self._site = SiteMetrics(registry)
         self._groups = GroupMetrics(registry)
         self._ledger = LedgerMetrics(registry)
         self._elastic = ElasticMetrics(registry)
@@ -85,7 +84,6 @@ class Metrics:
         self._note_repairs(snapshot.before, snapshot.memory)
         self._note_resumes(snapshot.before, snapshot.memory)
         self._note_answers(snapshot)
-        self._site.watch(snapshot)
         self._groups.watch(snapshot.before, snapshot.memory, snapshot.seen)
         self._ledger.watch(snapshot.before, snapshot.memory)
         self._elastic.watch(snapshot.before, snapshot.memory)

@@ -1,6 +1,5 @@
 """The pages of quotas: tables of teams, what a document would change, and the document applied."""
 
-import json
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from steward.api.admission import path_of, read_body
+from steward.api.admission import admitted, json_of
 from steward.api.auth import Gatekeeper
 from steward.api.json11.errors import ApiError
 from steward.api.operations.quota_wish import config_shape, quota_wish, scheduler_shape, scheduler_wish
@@ -159,14 +158,8 @@ def _proved(gatekeeper: Gatekeeper, page: Callable[[str, Json], Json]) -> Callab
     is not (409)."""
 
     async def serve(request: Request) -> Response:
-        body = await read_body(request)
-        who = await run_in_threadpool(
-            gatekeeper.admit, request.headers.get("authorization", ""), request.method, path_of(request), body
-        )
-        try:
-            said = json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise HTTPException(400, f"the body is not JSON: {error}") from error
+        who, body = await admitted(request, gatekeeper)
+        said = json_of(body)
         if not isinstance(said, dict):
             raise HTTPException(400, 'the body is not an object such as {"document": {...}}')
         try:

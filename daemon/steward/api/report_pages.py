@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from steward.api.explain_pages import run_report
+from steward.api.explain_pages import is_number, run_report
 from steward.api.shapes import shape
 from steward.api.source import Source
 from steward.api.turns import Turns
@@ -31,7 +31,6 @@ from steward.views.report import (
     repairs,
 )
 
-_DIGITS = 10
 Json = dict[str, Any]
 _LONGEST = 120
 
@@ -67,7 +66,7 @@ def report_page(source: Source, query: Mapping[str, str], only: int | None = Non
 
 def history_page(source: Source, word: str, only: int | None = None) -> Response:
     """`only`: this user's runs alone, where several had a job of this number. Raises HTTPException."""
-    if not (word.isascii() and word.isdigit() and len(word) <= _DIGITS):
+    if not is_number(word):
         raise HTTPException(404, f"{printable(word, 40)} is not a job number")
     found = history_view(source.store, int(word), only)
     if not found:

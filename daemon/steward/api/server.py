@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from steward.api.admission import OwnHosts, own_names, path_of, read_body, words_of
+from steward.api.admission import OwnHosts, admitted, own_names, words_of
 from steward.api.auth import Gatekeeper, Refused
 from steward.api.checks import (
     breakers_view,
@@ -41,7 +41,6 @@ from steward.model.order import Refusal
 from steward.model.text import printable
 from steward.ports import PortError
 from steward.workflows.commands import ArmCheck, Command, Pause, ResetBreakers, ResumeActions
-from steward.workflows.cycle import dry_run
 
 _MAX_EVENTS = 5000
 _MAX_WAIT_S = 30.0
@@ -70,8 +69,7 @@ class Pages:
 
     def plan(self, _request: Request) -> Response:
         snapshot, now = self._source.snapshot(), self._source.clock.now()
-        plan = dry_run(self._source.plan, snapshot, self._source.want, now)
-        return JSONResponse(plan_view(plan, snapshot, now))
+        return JSONResponse(plan_view(self._source, snapshot, now))
 
     def lemons(self, _request: Request) -> Response:
         return JSONResponse(lemons_view(self._source.snapshot(), self._source.clock.now()))
@@ -147,8 +145,9 @@ class Pages:
 
     async def notify_test(self, request: Request) -> Response:
         """Sends a test message; what went wrong is told for each channel."""
-        who, said = await self._admitted(request)
-        return JSONResponse(await run_in_threadpool(test_channels, self._source.notify, who, said.get("channel", "")))
+        who, body = await admitted(request, self._gatekeeper)
+        channel = words_of(body).get("channel", "")
+        return JSONResponse(await run_in_threadpool(test_channels, self._source.notify, who, channel))
 
     def deeps(self, _request: Request) -> Response:
         return JSONResponse(deeps_view(self._source.snapshot()))
@@ -170,17 +169,9 @@ class Pages:
         return await self._order(request, change_run)
 
     async def _order(self, request: Request, command: Callable[[str, Mapping[str, str]], Command]) -> Response:
-        who, said = await self._admitted(request)
-        answer = await run_in_threadpool(self._source.commands.give, command(who, said))
+        who, body = await admitted(request, self._gatekeeper)
+        answer = await run_in_threadpool(self._source.commands.give, command(who, words_of(body)))
         return JSONResponse({"done": True, "by": who, **({"runs": list(answer.runs)} if answer.runs else {})})
-
-    async def _admitted(self, request: Request) -> tuple[str, Mapping[str, str]]:
-        """Who may change things, and what he said."""
-        body = await read_body(request)
-        who = await run_in_threadpool(
-            self._gatekeeper.admit, request.headers.get("authorization", ""), request.method, path_of(request), body
-        )
-        return who, words_of(body)
 
 
 def build(
@@ -248,22 +239,15 @@ def _http_error(_request: Request, error: Exception) -> Response:
     return JSONResponse({"error": detail}, status_code=status)
 
 
-def _refused(_request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, status_code=403)
-
-
-def _refusal(_request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, status_code=409)
-
-
-def _port_error(_request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, status_code=503)
+def says(status: int, headers: Mapping[str, str] | None = None) -> Callable[[Request, Exception], Response]:
+    """The answer to an error whose text is for the caller."""
+    return lambda _request, error: JSONResponse({"error": str(error)}, status_code=status, headers=headers)
 
 
 ERRORS: dict[Any, Callable[[Request, Exception], Response]] = {
     HTTPException: _http_error,
-    Refused: _refused,
-    Refusal: _refusal,
-    PortError: _port_error,
+    Refused: says(403),
+    Refusal: says(409),
+    PortError: says(503),
 }
 """The answers of our pages to errors."""

@@ -15,10 +15,10 @@ from starlette.routing import Route
 
 from steward.api.admission import Limits, OwnHosts, path_of
 from steward.api.auth import Gatekeeper, Unproved
-from steward.api.explain_pages import explained_job, job_of, unknown_job
+from steward.api.explain_pages import explained_job, explained_page, job_of, unknown_job
 from steward.api.json11.errors import ApiError
 from steward.api.report_pages import history_page, report_page
-from steward.api.server import ERRORS
+from steward.api.server import ERRORS, says
 from steward.api.source import Source
 from steward.api.turns import Turns
 from steward.api.views import jobs_view
@@ -48,7 +48,8 @@ class UserPages:
         owner = _owner(id, snapshot)
         if self._only(asker) not in (None, owner):
             raise unknown_job(word)
-        return explained_job(id, self._source, snapshot, private=asker.is_admin or asker.uid == owner)
+        private = asker.is_admin or asker.uid == owner
+        return explained_page(explained_job(id, self._source, snapshot, private=private))
 
     def history(self, request: Request) -> Response:
         return history_page(self._source, str(request.path_params["job"]), self._only(self._asker(request)))
@@ -88,14 +89,6 @@ def build_users(pages: UserPages, hosts: Collection[str]) -> Starlette:
         heavy.route("/v1/report", pages.report),
         Route("/{path:path}", pages.elsewhere, methods=["GET", "POST"]),
     ]
-    errors: dict[Any, Callable[[Request, Exception], Response]] = {**ERRORS, Unproved: _unproved, ApiError: _too_often}
+    prove = says(401, {"WWW-Authenticate": "MUNGE"})  # a client that can prove who asks does so now
+    errors: dict[Any, Callable[[Request, Exception], Response]] = {**ERRORS, Unproved: prove, ApiError: says(429)}
     return Starlette(routes=routes, exception_handlers=errors, middleware=[Middleware(OwnHosts, names=hosts)])
-
-
-def _unproved(_request: Request, error: Exception) -> Response:
-    """A client that can prove who asks does so now."""
-    return JSONResponse({"error": str(error)}, status_code=401, headers={"WWW-Authenticate": "MUNGE"})
-
-
-def _too_often(_request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, status_code=429)

@@ -21,12 +21,12 @@ from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import AgentDetail, AgentView
 from steward.model.order import Approve, Refusal, RefusalKind
-from steward.model.plan import Plan
 from steward.model.resume import JobMemory
 from steward.model.setting_types import expand_nodes
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import current_counts
 from steward.views.node_verdict import NodeVerdict, node_verdicts
+from steward.workflows.cycle import dry_run
 from steward.workflows.snapshot import Snapshot
 
 _KEPT_S = 60.0
@@ -218,9 +218,13 @@ def approve(who: str, said: Mapping[str, str]) -> Approve:
 
 
 def jobs_view(snapshot: Snapshot) -> list[Json]:
-    """All remembered jobs with `--auto-resume`, those not ended first."""
-    jobs = sorted(snapshot.memory.jobs.values(), key=lambda job: (job.ended is not None, -job.id))
-    return [{**shape(job), "user": user_name(job.uid), **_slurm_of(snapshot, job)} for job in jobs]
+    """All remembered jobs with `--auto-resume`."""
+    return [{**shape(job), "user": user_name(job.uid), **_slurm_of(snapshot, job)} for job in in_order(snapshot.memory)]
+
+
+def in_order(memory: Memory) -> list[JobMemory]:
+    """Jobs that go on first, then the newest."""
+    return sorted(memory.jobs.values(), key=lambda job: (job.ended is not None, -job.id))
 
 
 def _slurm_of(snapshot: Snapshot, job: JobMemory) -> Json:
@@ -245,8 +249,9 @@ def nodes_of(job: Job, memory: Memory) -> frozenset[NodeName]:
     return job.nodes | run.members if run is not None and job.nodes else job.nodes
 
 
-def plan_view(plan: Plan, snapshot: Snapshot, now: float) -> Json:
+def plan_view(source: Source, snapshot: Snapshot, now: float) -> Json:
     """The plan that would be carried out at `now`, and what stands in its way."""
+    plan = dry_run(source.plan, snapshot, source.want, now)
     return {
         "at": now,
         "picture_at": snapshot.at,

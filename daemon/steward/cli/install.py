@@ -20,8 +20,7 @@ from steward.cli.show import line
 from steward.client import Client, HeadError
 from steward.model.node_names import fold
 from steward.model.setting_types import expand_nodes
-from steward.model.text import printable
-from steward.model.words import some
+from steward.model.text import printable, some
 from steward.ports import PortError
 from steward.workflows.far_hosts import ASK, REMOVE, Facts, Odd, Outcome, Role, Tally, chosen, install_script, on_hosts
 

@@ -14,7 +14,7 @@ from steward.cli.show import ago, line, span, styled, table, when
 from steward.client import Client, HeadError, NotThere
 from steward.model.events import LEVELS, EventFilter
 from steward.model.node_names import fold
-from steward.model.words import REPORT_ONLY
+from steward.model.text import REPORT_ONLY
 
 _AGAIN_S = 1.0
 _FINE = "fine"

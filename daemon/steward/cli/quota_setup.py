@@ -17,18 +17,17 @@ from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.trial import TrialSlurm
 from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
 from steward.cli.show import line, table
+from steward.model.accounting import why_no_team
 from steward.model.node import Node, NodeBase
 from steward.model.partition import Partition
 from steward.model.quota import Strategy
 from steward.model.settings import SettingsError
 from steward.model.settings.sections import ClusterSettings
-from steward.model.team_name import why_no_team
 from steward.model.text import printable
 from steward.ports import PortError
 from steward.workflows.doctor import Health, Line, warn
 from steward.workflows.doctor_quota import Site, lines
-from steward.workflows.quota_setup import Setup, carry_out, needed
-from steward.workflows.quota_trial import Trial
+from steward.workflows.quota_setup import Setup, Trial, carry_out, needed
 
 _TEAMS = click.argument("teams", nargs=-1)
 

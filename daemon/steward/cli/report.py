@@ -12,7 +12,7 @@ from steward.cli.jobs import size_table
 from steward.cli.show import line, table, when
 from steward.cli.timeline_svg import timeline_svg
 from steward.model.node_names import fold
-from steward.model.words import times
+from steward.model.text import times
 
 _PHASES = ("start", "work", "redo", "detect", "decide", "release", "queue")
 _INSTANTS = ("fault", "detected", "decided", "marked", "eligible", "running", "first_step", "replaced", "returned")

@@ -16,7 +16,7 @@ from steward.cli.look import trouble_lines
 from steward.cli.show import ago, console, grid, harmless, print_lines, styled, when
 from steward.client import Client, HeadError, Unreachable
 from steward.model.node_names import fold
-from steward.model.words import some
+from steward.model.text import some
 
 _ROWS = 12
 _FINE = "fine"

@@ -12,8 +12,8 @@ from typing import Any
 
 from steward.adapters.wire.deep_messages import measure_record
 from steward.deep.fabric import START_S
-from steward.deep.lines import MAX_LINE, NoPeer, is_proof, nonce, packed, proof, unpacked
-from steward.deep.meeting import Meeting
+from steward.deep.meeting import MAX_LINE, Meeting, NoPeer, is_proof, nonce, packed, proof, unpacked
+from steward.deep.tell import Here
 from steward.deep.workers import Budget
 from steward.model.deep import Measure
 from steward.model.health import Outcome
@@ -133,7 +133,7 @@ class Coordinator:
             said = await driver.ask(order, seconds + ANSWER_SLACK_S + len(tools) * (seconds + START_S))
             measures = measures_of(said, driver.node, server.node)
         except NoPeer as error:
-            measures = [_measure("tcp.bandwidth", driver.node, server.node, Outcome.UNKNOWN, text=str(error))]
+            measures = [Here(driver.node, server.node).unknown("tcp.bandwidth", str(error))]
         self._found[pair] = min((_worth(one) for one in measures if one.check == "tcp.bandwidth"), default=0.0)
         for end, other in ((driver, server), (server, driver)):
             records = [{**measure_record(one), "node": end.node, "partner": other.node} for one in measures]
@@ -152,7 +152,7 @@ class Coordinator:
         witness = self.members.get(self.nodes[0]) or next(iter(self.members.values()))
         text = "it did not come to be measured with others"
         for node in absent:
-            record = measure_record(_measure("pair.presence", node, None, Outcome.UNKNOWN, text=text))
+            record = measure_record(Here(node).unknown("pair.presence", text))
             witness.say({"do": "note", "measures": [record]})
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -194,49 +194,24 @@ class Coordinator:
 
 def measures_of(said: dict[str, Any], node: NodeName, partner: NodeName) -> list[Measure]:
     """The driver's results, as measures of the pair. Raises NoPeer for what is no answer."""
-    seconds = float(said.get("seconds", 0.0))
+    here, seconds = Here(node, partner), float(said.get("seconds", 0.0))
     if said.get("error"):
         text = f"no measurement between {node} and {partner}: {said['error']}"
-        return [_measure("tcp.bandwidth", node, partner, Outcome.FAILED, text=text, seconds=seconds)]
+        return [here.bad("tcp.bandwidth", text, seconds=seconds)]
     found = said.get("found")
     if not isinstance(found, list):
         raise NoPeer(f"{node} answered with something else")
     return [
-        _measure(
+        here.said(
             str(one["check"]),
-            node,
-            partner,
             Outcome(one.get("outcome", "passed")),
-            value=float(one["value"]) if one.get("value") is not None else math.nan,
-            unit=str(one.get("unit", "")),
-            text=str(one.get("text", "")),
-            seconds=seconds,
+            str(one.get("text", "")),
+            seconds,
+            float(one["value"]) if one.get("value") is not None else math.nan,
+            str(one.get("unit", "")),
         )
         for one in found
     ]
-
-
-def _measure(
-    check: str,
-    node: NodeName,
-    partner: NodeName | None,
-    outcome: Outcome,
-    *,
-    value: float = math.nan,
-    unit: str = "",
-    text: str = "",
-    seconds: float = 0.0,
-) -> Measure:
-    return Measure(
-        check=check,
-        node=node,
-        partner=partner,
-        outcome=outcome,
-        value=value,
-        unit=unit,
-        text=text,
-        seconds=round(seconds, 2),
-    )
 
 
 def _worth(measure: Measure) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from steward.adapters.process import Failed
 from steward.deep.fabric import Tools, free_port
-from steward.deep.lines import Lines, NoPeer
+from steward.deep.meeting import Lines, NoPeer, listen
 
 CHUNK = 256 << 10
 _SLOW_CHUNK = 4 << 10
@@ -133,14 +133,6 @@ def _echo(sock: socket.socket) -> None:
     sock.settimeout(HEADER_S)
     while byte := sock.recv(1):
         sock.sendall(byte)
-
-
-def listen(port: int) -> socket.socket:
-    """A listening socket on all addresses, IPv6 too where there is any. Raises OSError when the port is taken."""
-    with contextlib.suppress(OSError):
-        if socket.has_dualstack_ipv6():
-            return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=256)
-    return socket.create_server(("", port), backlog=256)
 
 
 PINGS = 200

@@ -13,8 +13,7 @@ from steward.adapters.wire.deep_messages import measure_of
 from steward.adapters.wire.frames import Malformed
 from steward.deep.coordinator import Coordinator, new_token
 from steward.deep.fabric import Tools
-from steward.deep.lines import Lines, NoPeer
-from steward.deep.meeting import Meeting
+from steward.deep.meeting import Lines, Meeting, NoPeer
 from steward.deep.pair import CONNECT_S, Numbers, Pace, PairServer, Peer, connect, measure_pair
 from steward.deep.tell import Here, Teller
 from steward.deep.workers import Budget

@@ -5,7 +5,7 @@ import logging
 import math
 import socket
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from steward.adapters.wire.deep_line import measure_line, progress_line
@@ -69,23 +69,33 @@ def _ask(path: Path, line: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """Makes measures of `node`."""
+    """Makes measures of `node`, or of a pair with `partner`."""
 
     node: NodeName
+    partner: NodeName | None = None
 
     def good(self, check: str, value: float, unit: str, text: str = "", seconds: float = 0.0) -> Measure:
-        return replace(self._said(check, Outcome.PASSED, text, seconds), value=value, unit=unit)
+        return self.said(check, Outcome.PASSED, text, seconds, value, unit)
 
     def bad(self, check: str, text: str, value: float = math.nan, unit: str = "", seconds: float = 0.0) -> Measure:
-        return replace(self._said(check, Outcome.FAILED, text, seconds), value=value, unit=unit)
+        return self.said(check, Outcome.FAILED, text, seconds, value, unit)
 
     def unknown(self, check: str, text: str, seconds: float = 0.0) -> Measure:
-        return self._said(check, Outcome.UNKNOWN, text, seconds)
+        return self.said(check, Outcome.UNKNOWN, text, seconds)
 
     def skipped(self, check: str, text: str) -> Measure:
-        return self._said(check, Outcome.SKIPPED, text, 0.0)
+        return self.said(check, Outcome.SKIPPED, text)
 
-    def _said(self, check: str, outcome: Outcome, text: str, seconds: float) -> Measure:
+    def said(
+        self, check: str, outcome: Outcome, text: str, seconds: float = 0.0, value: float = math.nan, unit: str = ""
+    ) -> Measure:
         return Measure(
-            check=check, node=self.node, outcome=outcome, value=math.nan, unit="", text=text, seconds=round(seconds, 2)
+            check=check,
+            node=self.node,
+            partner=self.partner,
+            outcome=outcome,
+            value=value,
+            unit=unit,
+            text=text,
+            seconds=round(seconds, 2),
         )

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping
 
 from steward.api.admission import Replays, call_limits
-from steward.api.audit import Audit
 from steward.api.auth import Gatekeeper
 from steward.api.identify import Door, KeyOf, Sigv4
-from steward.api.json11.route import Json11
+from steward.api.json11.route import Audit, Json11
 from steward.api.json11.service import load
 from steward.api.operations.sight import Handler
 from steward.model.events import Event

@@ -9,7 +9,8 @@ from steward.adapters.slurm.include import IncludeFile
 from steward.model.events import Event
 from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail, AgentView, Freshness
-from steward.model.words import REPORT_ONLY
+from steward.model.repair_policy import RepairPolicy
+from steward.model.text import REPORT_ONLY
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
 from steward.workflows.doctor import (
     Line,
@@ -55,8 +56,7 @@ class Doctor:
     moved: Callable[[], frozenset[NodeName]]
     """Nodes whose agents speak from where neither Slurm nor the provider knows them to be."""
     capacity: CapacityPlace
-    acts: bool
-    asks: bool
+    rules: RepairPolicy
 
     def examine(self) -> list[Line]:
         """Examine everything: a line or more for each topic."""
@@ -98,9 +98,9 @@ class Doctor:
         return lines
 
     def _mode(self) -> list[Line]:
-        if self.acts and self.asks:
+        if self.rules.ask:
             return [ok("mode", "broken nodes are drained; each repair waits for `steward approve`")]
-        if self.acts:
+        if self.rules.act:
             return [ok("mode", "broken nodes are taken out and repaired")]
         remedy = 'set repair.mode = "ask" or "act" when the reports look right (`steward events` says what it would do)'
         return [warn("mode", f"{REPORT_ONLY.split(':')[0]}, which is how an install begins", remedy)]

@@ -148,7 +148,7 @@ class Hearing:
         """A frame that is no beat. One of a type that we do not know is left out. Raises Malformed."""
         match frame["t"]:
             case "report":
-                self._reported(link, frame)
+                self._ring_if(self._roster.reported(link.node, report_of(frame), self._clock.now()))
             case "setup":
                 self._ring_if(self._roster.set_up_is(link.node, replace(setup_of(frame), at=self._clock.now())))
             case "mended":
@@ -195,9 +195,6 @@ class Hearing:
             self._left_out.add((node, type))
             text = "frames of the unknown type %r are ignored: is the agent of another version?"
             log.warning(text, type, extra={"node": node})
-
-    def _reported(self, link: Link, frame: Frame) -> None:
-        self._ring_if(self._roster.reported(link.node, report_of(frame), self._clock.now()))
 
     def _asked(self, link: Link, frame: Frame) -> None:
         """An ask counts from when it reached us: deadlines are on our clock."""

@@ -14,62 +14,9 @@ from steward.model.ids import NodeName
 
 log = logging.getLogger(__name__)
 
-# Stacks of jobs' tasks when they stood still: `<folder>/<name>/<node>.txt`, for the head's eyes only.
-
-_BUNDLES = 200
-_NODES = 1024
-
-
-class Bundles:
-    """`take` never blocks. Only the head's user may read them: they show what users' programs do."""
-
-    def __init__(self, folder: Path, *, keep_days: float, now: Callable[[], float] = time.time) -> None:
-        rules = Rules(
-            kind="bundle",
-            suffix=".txt",
-            size=MAX_BUNDLE,
-            most=_NODES,
-            keep_days=keep_days,
-            groups=_BUNDLES,
-            folder_mode=0o700,
-            file_mode=0o600,
-        )
-        self._files = PieceFiles(folder, rules, now=now)
-
-    def path(self, name: str, node: NodeName) -> Path:
-        return self._files.path(name, node)
-
-    def take(self, node: NodeName, piece: BundlePiece) -> None:
-        self._files.take(piece.name, node, piece.offset, piece.text)
-
-    def settle(self) -> None:
-        """Until everything taken so far is written."""
-        self._files.settle()
-
-
-# The logs of nodes' setups on the head: `<folder>/<node>/<token>.log`.
-
+_BUNDLES, _NODES = 200, 1024
+"""Bundles that are kept, and the parts of one."""
 _LOGS_OF_A_NODE = 20
-
-
-class SetupLogs:
-    """`take` never blocks."""
-
-    def __init__(self, folder: Path, *, keep_days: float, now: Callable[[], float] = time.time) -> None:
-        rules = Rules(kind="log", suffix=".log", size=MAX_LOG, most=_LOGS_OF_A_NODE, keep_days=keep_days)
-        self._files = PieceFiles(folder, rules, now=now)
-
-    def path(self, node: NodeName, token: str) -> Path:
-        return self._files.path(node, token)
-
-    def take(self, node: NodeName, chunk: LogChunk) -> None:
-        self._files.take(node, chunk.token, chunk.offset, chunk.text)
-
-    def settle(self) -> None:
-        """Until everything taken so far is written."""
-        self._files.settle()
-
-
 _WAITING = 2_000
 _PRUNE_EVERY_S = 3600.0
 _MISSING = "[a part of this %s did not reach the head]"
@@ -91,7 +38,7 @@ class Rules:
 
 
 class PieceFiles:
-    """`take` never blocks: a thread of its own writes, and what it cannot keep up with is left out of the file.
+    """`put` never blocks: a thread of its own writes, and what it cannot keep up with is left out of the file.
 
     A daemon thread, begun with the first piece. Pieces may come again or overlap: an offset has one place. Who calls
     has made sure that names are fit for files.
@@ -106,7 +53,7 @@ class PieceFiles:
     def path(self, group: str, name: str) -> Path:
         return self._folder / group / f"{name}{self._rules.suffix}"
 
-    def take(self, group: str, name: str, offset: int, text: str) -> None:
+    def put(self, group: str, name: str, offset: int, text: str) -> None:
         try:
             self._waiting.put_nowait((group, name, offset, text))
         except queue.Full:
@@ -172,3 +119,35 @@ def _empty(folder: Path) -> None:
     for file in folder.iterdir():
         file.unlink(missing_ok=True)
     folder.rmdir()
+
+
+class Bundles(PieceFiles):
+    """Stacks of jobs' tasks when they stood still: `<folder>/<name>/<node>.txt`. Only the head's user may read them:
+    they show what users' programs do."""
+
+    def __init__(self, folder: Path, *, keep_days: float, now: Callable[[], float] = time.time) -> None:
+        rules = Rules(
+            kind="bundle",
+            suffix=".txt",
+            size=MAX_BUNDLE,
+            most=_NODES,
+            keep_days=keep_days,
+            groups=_BUNDLES,
+            folder_mode=0o700,
+            file_mode=0o600,
+        )
+        super().__init__(folder, rules, now=now)
+
+    def take(self, node: NodeName, piece: BundlePiece) -> None:
+        self.put(piece.name, node, piece.offset, piece.text)
+
+
+class SetupLogs(PieceFiles):
+    """The logs of nodes' setups: `<folder>/<node>/<token>.log`."""
+
+    def __init__(self, folder: Path, *, keep_days: float, now: Callable[[], float] = time.time) -> None:
+        rules = Rules(kind="log", suffix=".log", size=MAX_LOG, most=_LOGS_OF_A_NODE, keep_days=keep_days)
+        super().__init__(folder, rules, now=now)
+
+    def take(self, node: NodeName, chunk: LogChunk) -> None:
+        self.put(node, chunk.token, chunk.offset, chunk.text)

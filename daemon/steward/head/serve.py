@@ -4,6 +4,8 @@ one of its own, until told to stop."""
 import asyncio
 import contextlib
 import ctypes
+import errno
+import fcntl
 import gc
 import logging
 import os
@@ -24,12 +26,11 @@ from steward import __version__
 from steward.adapters.settings_file import load
 from steward.adapters.socket_path import owner_of
 from steward.head.choose import start_logging
-from steward.head.sole import sole
 from steward.head.wiring import Head, wire
 from steward.model.settings import RepairMode, Settings, SettingsError, split_host_port
 from steward.model.settings.sections import ApiSettings
-from steward.model.words import REPORT_ONLY
-from steward.ports import Permanent, PortError
+from steward.model.text import REPORT_ONLY
+from steward.ports import Permanent, PortError, Retryable
 
 log = logging.getLogger(__name__)
 
@@ -191,6 +192,43 @@ def http_server(app: Starlette, api: ApiSettings, *, idle_s: float = _IDLE_S) ->
         where = f"api.tls_certificate {api.tls_certificate}, api.tls_key {api.tls_key}"
         raise Permanent(f"{where}: {error}; give both as PEM files that SlurmUser can read") from error
     return _Http(config, idle_s)
+
+
+# One head at a time on one state_dir. A second one, typed by hand, would migrate the store of the one that runs, and
+# both would do what either plans.
+
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What a file system without locks says: nobody is kept out then."""
+
+
+@contextlib.contextmanager
+def sole(directory: Path) -> Iterator[None]:
+    """Holds the head's state_dir, made when absent. A dead holder's lock is free. Raises Retryable when another head
+    has it, Permanent when it cannot be made."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory / "stewardd.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Permanent(f"head.state_dir {directory}: {error}; make it, owned by SlurmUser") from error
+    try:
+        _hold(descriptor, directory)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _hold(descriptor: int, directory: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "?"
+        text = f"process {holder} is a head that keeps its state there; end it, or give this one a place of its own"
+        raise Retryable(f"head.state_dir {directory}: {text}") from None
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise Permanent(f"head.state_dir {directory}: {error}") from error
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
 # How Python runs the head, whose memory is pictures of thousands of nodes that are made anew all the time.

@@ -37,6 +37,7 @@ from steward.head.hub import Hub
 from steward.head.origin import Origins
 from steward.head.piece_files import Bundles, SetupLogs
 from steward.head.watch import SecondLook
+from steward.model.desired import Desired
 from steward.model.events import Event
 from steward.model.ids import JobId, NodeName
 from steward.model.job import other_parts
@@ -47,7 +48,6 @@ from steward.policy.plan import Plans, plan
 from steward.ports import Notifier, ProviderPort, StorePort
 from steward.views.explain import job_warning
 from steward.workflows.apply import Applier
-from steward.workflows.bell import Bell
 from steward.workflows.book import Pace
 from steward.workflows.commands import Commands
 from steward.workflows.cycle import Cycle, Parts, Sweeps
@@ -55,6 +55,7 @@ from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.notify import NotifyDesk
 from steward.workflows.observe import Observer
+from steward.workflows.pool import Bell
 from steward.workflows.records import BUSY_SHARE, Patience
 from steward.workflows.snapshot import Snapshot
 
@@ -83,6 +84,7 @@ class _Base:
     """The things that most parts need."""
 
     settings: Settings
+    want: Desired
     clock: SystemClock
     bell: Bell
     told: deque[Event]
@@ -102,8 +104,7 @@ def wire(settings: Settings) -> Head:
     base = _base(settings)
     logs = SetupLogs(settings.head.state_dir / "setup-logs", keep_days=settings.capacity.setup_logs_days)
     bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
-    origins, witness, want = Origins(), PortWitness(now=base.clock.now), desired(settings)
-    rules = want.resume
+    origins, witness, rules = Origins(), PortWitness(now=base.clock.now), base.want.resume
     second = SecondLook(witness.look, lambda seen: hub.saw(seen))
     hub = Hub(
         sealer=Sealer(base.munge, choose.trusted(settings), Threads(_MUNGE_THREADS)),
@@ -116,7 +117,7 @@ def wire(settings: Settings) -> Head:
         facts=lambda job: None if cycle.latest is None else resume_facts(job, cycle.latest.memory, rules),
         nodes_of=lambda job: _nodes_of(job, cycle.latest),
         defaults=rules.defaults,
-        warning=job_warning(want),
+        warning=job_warning(base.want),
         origins=origins,
         addresses=settings.head.agent_addresses,
         examine=second,
@@ -164,13 +165,14 @@ def _nodes_of(job: JobId, latest: Snapshot | None) -> frozenset[NodeName]:
 
 
 def _base(settings: Settings) -> _Base:
-    bell = Bell()
+    bell, want = Bell(), desired(settings)
     conf, limit_s = settings.cluster.slurm_conf, settings.cluster.command_timeout_s
     slurm = choose_slurm(
         settings.cluster.slurm_adapter, conf=str(conf), timeout_s=limit_s, include=settings.capacity.slurm_include
     )
     return _Base(
         settings=settings,
+        want=want,
         clock=SystemClock(),
         bell=bell,
         told=deque(maxlen=_MAX_TOLD),
@@ -180,7 +182,7 @@ def _base(settings: Settings) -> _Base:
         config=SlurmConfig(conf=conf, timeout_s=limit_s),
         provider=choose.fleet(settings, slurm.slurm),
         store=choose.store(settings),
-        metrics=Metrics(desired(settings)),
+        metrics=Metrics(want),
         commands=Commands(bell.ring),
         notifier=choose.notifier(),
     )
@@ -221,7 +223,7 @@ def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
         bell=base.bell,
         clock=base.clock,
         notifier=base.notifier,
-        want=desired(base.settings),
+        want=base.want,
         sweeps=Sweeps(quiet_s=head.sweep_s, busy_s=head.busy_sweep_s),
         told=base.told,
     )
@@ -288,8 +290,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk) -> Source:
         details=hub.details,
         moved=hub.strangers,
         capacity=_place(base.settings),
-        acts=base.settings.desired().repair.act,
-        asks=base.settings.desired().repair.ask,
+        rules=base.want.repair,
     )
     return Source(
         cluster=base.settings.cluster.name,
@@ -298,7 +299,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk) -> Source:
         clock=base.clock,
         latest=lambda: cycle.latest,
         details=hub.details,
-        want=desired(base.settings),
+        want=base.want,
         plan=plan,
         store=base.store,
         commands=base.commands,

@@ -1,8 +1,10 @@
-"""Accounts, limits and QOS of Slurm's accounting (slurmctld's copy of it: assoc_mgr), as they were read.
+"""Accounts, limits and QOS of Slurm's accounting (slurmctld's copy of it: assoc_mgr), as they were read; and which of
+them are teams', by their names.
 
 Names of resources are Slurm's (TRES): `cpu`, `mem` (MiB), `node`, `gres/gpu`, `gres/gpu:l4`.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -128,3 +130,40 @@ class Accounting:
     def users_of(self, account: str) -> tuple[Association, ...]:
         """The associations of the account's users."""
         return self._of_users.get(account, ())
+
+
+# A team: it is a Slurm account, and its name is part of the names of its two QOS. Only QOS that are called so are ours.
+
+QOS_PREFIX = "stw-"
+"""QOS that begin so are ours: `stw-TEAM-g` and `stw-TEAM-b`."""
+_LONGEST = 40
+
+_FORM = re.compile(r"[a-z0-9](?:[-_.a-z0-9]*[a-z0-9])?")
+_SLURMS = frozenset({"root"})
+"""Accounts that every Slurm has."""
+
+
+def guaranteed_qos(team: str) -> str:
+    return f"{QOS_PREFIX}{team}-g"
+
+
+def borrowed_qos(team: str) -> str:
+    return f"{QOS_PREFIX}{team}-b"
+
+
+def team_of_qos(qos: str) -> str:
+    """Empty for one that is not ours."""
+    return qos.removeprefix(QOS_PREFIX)[:-2] if qos.startswith(QOS_PREFIX) and qos.endswith(("-g", "-b")) else ""
+
+
+def why_no_team(name: str) -> str:
+    """Why this cannot be a team's name; empty: it can. The answer does not repeat what may be hostile."""
+    if not 1 <= len(name) <= _LONGEST:
+        return f"it has {len(name)} characters, not 1 to {_LONGEST}"
+    if not _FORM.fullmatch(name):
+        return "it must be of a-z, 0-9, '-', '_' and '.', and begin and end with a letter or a digit"
+    if name in _SLURMS:
+        return "it is an account of Slurm's own"
+    if name.startswith(QOS_PREFIX):
+        return f"names that begin with {QOS_PREFIX} are Steward's own"
+    return ""

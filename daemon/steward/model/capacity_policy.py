@@ -10,10 +10,7 @@ from pydantic import Field
 
 from steward.model.ids import NodeName
 from steward.model.machine_types import MachineType
-from steward.model.section import Section, Words
-from steward.model.setting_types import SIGNAL_OR_NONE, Durations, NodeCommand, ProviderKind
-
-_HOUR_S = 3600.0
+from steward.model.setting_types import HOUR_S, SIGNAL_OR_NONE, Durations, NodeCommand, ProviderKind, Section, Words
 
 
 class GateRule(Enum):
@@ -134,12 +131,10 @@ class CapacitySettings(Section):
 
     @property
     def minimum_timeout_s(self) -> float:
-        """A group whose MinCount is not there by then goes back to its last good size."""
-        return self.minimum_timeout_h * _HOUR_S
+        return self.minimum_timeout_h * HOUR_S
 
     @property
     def bringup_fraction(self) -> float:
-        """In a large group the limits of failed bring-ups are at least this share of it."""
         return self.bringup_percent / 100.0
 
     @property

@@ -1,4 +1,4 @@
-"""A case: one node's repair from suspicion to return."""
+"""A case: one node's repair from suspicion to return; and what is kept of the past of a piece of hardware."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -127,3 +127,37 @@ class Case:
     @property
     def is_open(self) -> bool:
         return self.step is not Step.CLOSED
+
+
+# The history of a piece of hardware: the ladder's budgets and the lemon score rest on it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """One rung that was begun. Kept under the identity of the piece it was about: a GPU's UUID, the board's serial,
+    else the instance id, else the node's name."""
+
+    at: float
+    rung: Advice
+    node: NodeName
+    instance: InstanceId | None
+    case: CaseId
+    check: str
+
+
+class Blow(Enum):
+    """A sign of a bad machine where nothing was repaired."""
+
+    NODE_FAIL = "node_fail"
+    """The node failed under a job of one node."""
+    NODE_FAIL_OF_MANY = "node_fail_of_many"
+    """The node failed under a job of several nodes."""
+    EXCLUDED = "excluded"
+    """A user's job avoids it by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mishap:
+    at: float
+    blow: Blow
+    node: NodeName

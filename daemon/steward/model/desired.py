@@ -1,5 +1,6 @@
 """The site's wishes, as numbers that the decisions use. Made from the settings; nothing here is read from a file."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -7,17 +8,137 @@ from types import MappingProxyType
 from pydantic import Field
 
 from steward.model.capacity_policy import CapacityPolicy
-from steward.model.deep_policy import DeepPolicy
-from steward.model.elastic_policy import ElasticPolicy
+from steward.model.deep import DeepKind
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
-from steward.model.section import Section, Words
+from steward.model.setting_types import HOUR_S, Program, Section, Words
+
+# `[elastic]`: how training runs grow into idle nodes and give them back.
+
+
+class ElasticPolicy(Section):
+    """Elastic runs (`sbatch --elastic`). A run's own options come before these keys."""
+
+    enabled: bool = Field(default=True, description="false: no run grows; nodes that others need are still given back.")
+    grace_s: float = Field(
+        default=600.0,
+        ge=1,
+        le=86400,
+        description="How long all ranks may take to save a checkpoint before a change of size (`grace=`).",
+    )
+    settle_s: float = Field(
+        default=60.0,
+        ge=0,
+        le=86400,
+        description="How long the first new node that is ready waits for others, so that they join together "
+        "(`settle=`).",
+    )
+    faulty_s: float = Field(
+        default=30.0,
+        ge=0,
+        le=86400,
+        description="How long a run waits for the replacement of a lost node, where one is on its way (`faulty=`).",
+    )
+    snooze_s: float = Field(
+        default=300.0, ge=0, le=86400, description="No growth for this long after any change of size (`snooze=`)."
+    )
+    backoff_s: float = Field(
+        default=300.0,
+        ge=0,
+        le=86400,
+        description="No growth for this long after one that did not last (`backoff=`); each further one doubles "
+        "the time ...",
+    )
+    backoff_most_s: float = Field(default=3600.0, ge=0, le=604_800, description="... up to this.")
+    form_s: float = Field(
+        default=900.0,
+        ge=10,
+        le=86400,
+        description="A change of size has failed when the first step at the new size is not made within this time.",
+    )
+    pause_s: float = Field(
+        default=60.0,
+        ge=1,
+        le=86400,
+        description="Assumed cost of a change of size, for a run that has made none yet; a run grows only where "
+        "it gains more.",
+    )
+    growths_at_once: int = Field(default=4, ge=1, le=1000, description="At most this many runs grow at the same time.")
+    replica_limit_s: float = Field(
+        default=14_400.0,
+        ge=60,
+        le=604_800,
+        description="How long replica jobs may work; a short time lets Slurm fit them into gaps. Their time limit has "
+        "`grace=` and a minute on top.",
+    )
+
+
+# `[deep]`: deep checks of nodes that no job uses.
+
+
+class DeepPolicy(Section):
+    """Deep checks: what runs on nodes that no job uses, when, and on how many at once."""
+
+    enabled: bool = Field(default=True, description="false: no deep check starts, whoever asks for it.")
+    command: Program | None = Field(
+        default=None,
+        description="The runner, by its path on the nodes; none: `-m steward.deep` with the Python that runs the head.",
+    )
+    on_start: tuple[DeepKind, ...] = Field(
+        default=(),
+        strict=False,
+        description="What new and repaired machines of `[[groups]]` must pass before they serve: InstanceStress, "
+        "InstanceConnectivity. Groups of the API have OnStartDeepHealthChecks of their own.",
+    )
+    suspects: bool = Field(
+        default=True, description="Deep-check a node with a suspected, unproven fault as soon as it is idle."
+    )
+    sweep_period_h: float = Field(
+        default=0.0, ge=0, le=8760, description="Every idle node is deep-checked once in this time; 0: never."
+    )
+    budget_s: float = Field(default=900.0, ge=10, le=86400, description="How long one deep check may run on its nodes.")
+    start_timeout_s: float = Field(
+        default=120.0,
+        ge=5,
+        le=3600,
+        description="A deep check whose job Slurm does not start within this time is given up.",
+    )
+    busy_wait_s: float = Field(
+        default=600.0, ge=0, le=86400, description="How long a busy node is waited for before it is skipped."
+    )
+    gather_s: float = Field(
+        default=15.0, ge=0, le=3600, description="How long free nodes wait for the other nodes of their check."
+    )
+    at_once_percent: float = Field(
+        default=10.0, gt=0, le=100, description="At most this share of the idle nodes is under a deep check at once ..."
+    )
+    at_once_min: int = Field(
+        default=2, ge=1, le=10000, description="... but at least this many; a single node cannot measure the network."
+    )
+    output: str = Field(
+        default="/dev/null",
+        pattern=r"^/[^\s'\"]*$",
+        max_length=255,
+        description="Where the runner's output goes on the first node of a check; `%j` is the job's number.",
+    )
+
+    @property
+    def runner(self) -> tuple[str, ...]:
+        """The program that runs on the nodes: `command`, or else this Python."""
+        return self.command or (sys.executable, "-m", "steward.deep")
+
+    @property
+    def sweep_period_s(self) -> float:
+        return self.sweep_period_h * HOUR_S
+
+    @property
+    def at_once_fraction(self) -> float:
+        return self.at_once_percent / 100.0
+
 
 # `[health]`: when a bad state counts, trials of checks that may change, and what Slurm's users are told of a node.
-
-_HOUR_S = 3600.0
 
 
 class HealthPolicy(Section):
@@ -51,13 +172,10 @@ class HealthPolicy(Section):
 
     @property
     def canary_s(self) -> float:
-        """Such a check is armed at the earliest so long after enough nodes had results of it."""
-        return self.canary_h * _HOUR_S
+        return self.canary_h * HOUR_S
 
     @property
     def canary_failing_fraction(self) -> float:
-        """A check is armed when no larger share of its nodes failed than this, above the share of its earlier
-        version."""
         return self.canary_failing_percent / 100.0
 
 

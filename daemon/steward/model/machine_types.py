@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from steward.model.section import Section, Words
+from steward.model.setting_types import Section, Words
 
 
 class MachineType(Section):

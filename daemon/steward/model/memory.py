@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from steward.model.case import Case
+from steward.model.case import Case, Mishap, Remedy
 from steward.model.deep import Baseline, DeepRun
 from steward.model.elastic import ElasticRun
 from steward.model.group import ClientToken, Cluster, Group, Operation
@@ -14,7 +14,6 @@ from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.ledger import Run
 from steward.model.partition import Gate
 from steward.model.quota import ComputeQuota, QuotaJob, SchedulerConfig, Wrote
-from steward.model.remedy import Mishap, Remedy
 from steward.model.resume import JobMemory
 from steward.model.slot import SlotRecord
 

@@ -160,10 +160,6 @@ class Observed:
     accounting: Accounting | None = None
     """Accounts, limits and QOS; None: nobody looked, as memory has no quota."""
 
-    def node_at(self, name: NodeName) -> float:
-        """When this node's record was read, or seen to be gone (Unix s)."""
-        return self.at if self.node_times is None else self.node_times.at(name)
-
     def job_at(self, id: JobId) -> float:
         """When the job's record was read (Unix s)."""
         return self.at if self.job_times is None else self.job_times.at(id)

@@ -91,7 +91,23 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComputeQuota:
+class QuotaEntry:
+    """What is kept of a quota, and of how teams share: who made and changed it when, and whether it is in force."""
+
+    description: str = ""
+    tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    version: int = 1
+    status: QuotaStatus = QuotaStatus.CREATING
+    failure: str = ""
+    """Why it is not in force (FailureReason)."""
+    created: float = 0.0
+    created_by: str = ""
+    modified: float = 0.0
+    modified_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeQuota(QuotaEntry):
     """A team's part of the cluster, and how the team shares it. `id` is the key in `Memory.quotas`.
 
     `borrow_percent` is of the team's own quota, for each resource, rounded down; `borrow_absolute` takes its place for
@@ -108,16 +124,6 @@ class ComputeQuota:
     weight: int = 0
     preempt: PreemptTeamTasks = PreemptTeamTasks.LOWER_PRIORITY
     enabled: bool = True
-    description: str = ""
-    tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    version: int = 1
-    status: QuotaStatus = QuotaStatus.CREATING
-    failure: str = ""
-    """Why it is not in force (FailureReason)."""
-    created: float = 0.0
-    created_by: str = ""
-    modified: float = 0.0
-    modified_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +135,7 @@ class PriorityClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulerConfig:
+class SchedulerConfig(QuotaEntry):
     """How teams share: one for the cluster. Without one the defaults of this class count."""
 
     id: str = ""
@@ -139,15 +145,6 @@ class SchedulerConfig:
     """False: first come, first served among those who borrow."""
     idle_sharing: bool = False
     """Whether resources that no team owns may be borrowed, too."""
-    description: str = ""
-    tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    version: int = 1
-    status: QuotaStatus = QuotaStatus.CREATING
-    failure: str = ""
-    created: float = 0.0
-    created_by: str = ""
-    modified: float = 0.0
-    modified_by: str = ""
 
 
 class Reclaimed(Enum):

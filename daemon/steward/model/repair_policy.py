@@ -2,10 +2,7 @@
 
 from pydantic import Field
 
-from steward.model.section import Section
-from steward.model.setting_types import Durations, RepairMode
-
-_HOUR_S = 3600.0
+from steward.model.setting_types import HOUR_S, Durations, RepairMode, Section
 
 
 class LadderPolicy(Section):
@@ -41,13 +38,11 @@ class LadderPolicy(Section):
 
     @property
     def hardware_window_s(self) -> float:
-        """Repairs of one piece of hardware are counted within this time."""
-        return self.hardware_window_h * _HOUR_S
+        return self.hardware_window_h * HOUR_S
 
     @property
     def probation_s(self) -> float:
-        """A fault within this time of a repair skips a rung."""
-        return self.probation_h * _HOUR_S
+        return self.probation_h * HOUR_S
 
 
 class RepairPolicy(Section):
@@ -174,30 +169,24 @@ class RepairPolicy(Section):
 
     @property
     def release_deadline_s(self) -> float:
-        """Jobs on a degraded node may run this long."""
-        return self.release_deadline_h * _HOUR_S
+        return self.release_deadline_h * HOUR_S
 
     @property
     def node_repairs_window_s(self) -> float:
-        """Repairs of one node are counted within this time."""
-        return self.node_repairs_window_h * _HOUR_S
+        return self.node_repairs_window_h * HOUR_S
 
     @property
     def concurrent_fraction(self) -> float:
-        """Repairs at once, as a share of a group."""
         return self.concurrent_percent / 100.0
 
     @property
     def breaker_fraction(self) -> float:
-        """More nodes out by us than this share of a group trip its breaker."""
         return self.breaker_percent / 100.0
 
     @property
     def check_breaker_fraction(self) -> float:
-        """More nodes taken out for one check than this share of all trip its breaker."""
         return self.check_breaker_percent / 100.0
 
     @property
     def correlated_fraction(self) -> float:
-        """The same fault on this share of all nodes is an incident."""
         return self.correlated_percent / 100.0

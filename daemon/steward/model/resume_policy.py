@@ -3,10 +3,7 @@
 from pydantic import Field
 
 from steward.model.resume_mode import ResumeMode, SiteDefault
-from steward.model.section import Section
-from steward.model.setting_types import SIGNAL_OR_NONE, AutoResume, ExitCodes, Waits
-
-_HOUR_S = 3600.0
+from steward.model.setting_types import HOUR_S, SIGNAL_OR_NONE, AutoResume, ExitCodes, Section, Waits
 
 
 class ResumeDefault(Section):
@@ -197,10 +194,8 @@ class ResumePolicy(Section):
 
     @property
     def keep_fraction(self) -> float:
-        """No larger share of a partition's nodes is kept at once."""
         return self.keep_percent / 100.0
 
     @property
     def exclude_culprits_s(self) -> float:
-        """A blamed node stays on the job's exclude list this long."""
-        return self.exclude_culprits_h * _HOUR_S
+        return self.exclude_culprits_h * HOUR_S

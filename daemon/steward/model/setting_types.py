@@ -1,14 +1,39 @@
-"""Small value types of the settings, each with a message that says what to write instead."""
+"""What tables of the settings file are made of: the table itself, and small value types, each with a message that says
+what to write instead.
+
+Where the decisions use the keys of a table as they are, the table is their policy, too: each number is declared once,
+with its default, its range and what it means.
+"""
 
 import re
+from collections.abc import Iterable
 from enum import Enum
 from typing import Annotated
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from steward.model.ids import NodeName
 from steward.model.resume_mode import ResumeMode
+
+HOUR_S = 3600.0
+
+
+class Section(BaseModel):
+    """Frozen, strict about types, and an unknown key is an error. Keys in hours and percent are properties in seconds
+    and as fractions, too."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def _unique(words: Iterable[str]) -> tuple[str, ...]:
+    kept = tuple(words)
+    if twice := next((word for word in kept if kept.count(word) > 1), None):
+        raise ValueError(f"{twice!r} is there twice; write each once")
+    return kept
+
+
+Words = Annotated[tuple[str, ...], AfterValidator(_unique)]
 
 _HOST_PORT = re.compile(r"^(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})$")
 _NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$")

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import TypeVar
 
-from steward.model.case import Case
+from steward.model.case import Case, Mishap, Remedy
 from steward.model.ids import JobId, Key
-from steward.model.remedy import Mishap, Remedy
 from steward.policy.draft import Draft
 from steward.policy.kept import Kept
 

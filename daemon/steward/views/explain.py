@@ -12,7 +12,7 @@ from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.observed import Freshness, Observed
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
-from steward.model.words import ago, clean, times, until
+from steward.model.text import ago, clean, times, until
 from steward.policy.case.scene import limit_s
 from steward.policy.case.spares import free_spare, loans, needs_spare, shortage
 from steward.policy.case.table import facts_of
@@ -31,7 +31,7 @@ from steward.policy.node.gone import open_silence
 from steward.policy.node.slurm_faults import acting_row
 from steward.policy.node.suspicion import fault_of, mark_word, why_withheld
 from steward.policy.node.verdict import standing
-from steward.views.explain_group import closed_partitions, elastic_lines, slot_lines
+from steward.views.explain_group import closed_partitions, elastic_lines, next_line, slot_lines
 from steward.views.explain_health import (
     deep_lines,
     feature_lines,
@@ -41,6 +41,7 @@ from steward.views.explain_health import (
     verdict_lines,
 )
 from steward.views.explain_quota import has_quota, quota_lines
+from steward.views.node_verdict import give_back
 
 _LEFT = "The node left its group of the API and has no machine: a group that takes it makes one."
 _UNUSED = "Its group of the API does not use it: nothing is done about it until one takes it."
@@ -166,7 +167,7 @@ def _case(case: Case, draft: Draft) -> list[str]:
     if case.approved is not None:
         lines.append(f"{case.approved_by} approved the repair {ago(case.approved, draft.now)}.")
     if case.is_stood_in:
-        mend = f"repair {case.node}, then `scontrol update nodename={case.node} state=resume`"
+        mend = f"repair {case.node}, then {give_back(case.node)}"
         lines.append(f"Spare {case.stand_in} serves in its place. For a person: {mend}; the spare then goes back.")
     elif case.stand_in:
         lines.append(f"Spare {case.stand_in} is to serve in its place.")
@@ -174,11 +175,9 @@ def _case(case: Case, draft: Draft) -> list[str]:
         lines.append(f"The repair waits for a spare; {shortage(case, draft)}.")
     if case.tries:
         lines.append(f"The provider refused {times(case.tries)}; next try {until(case.next_try, draft.now)}.")
-    ends = ", or ".join(f'"{fact.value}"' for fact in facts_of(case.step))
     node = draft.seen.nodes.get(case.node)
     limit = limit_s(case, node, draft) if node is not None else None
-    by = f", at the latest {until(case.entered + limit, draft.now)}" if limit is not None else ""
-    return [*lines, f"Next{by}: {ends}."]
+    return [*lines, next_line(facts_of(case.step), case.entered, limit, draft.now)]
 
 
 def _no_case(node: Node | None, draft: Draft) -> list[str]:

@@ -1,9 +1,11 @@
 """Lines for people about an instance group (its slots and its gate, and what happens next), about an elastic run, and
 about a job that is part of one."""
 
-from steward.model.desired import Desired
+from collections.abc import Iterable
+from enum import Enum
+
+from steward.model.desired import Desired, ElasticPolicy
 from steward.model.elastic import ElasticRun, Phase
-from steward.model.elastic_policy import ElasticPolicy
 from steward.model.group import Group, RolloutState
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
@@ -11,7 +13,7 @@ from steward.model.memory import Memory
 from steward.model.node_names import fold
 from steward.model.observed import Observed
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
-from steward.model.words import ago, clean, span, until
+from steward.model.text import ago, clean, span, until
 from steward.policy.draft import Draft
 from steward.policy.elastic.rules import rules_of
 from steward.policy.groups.serving import serves
@@ -150,10 +152,15 @@ def slot_lines(node: NodeName, draft: Draft) -> list[str]:
     lines = [f"Slot {slot.logical} of group {group.name}: {_step(slot, group, draft)}."]
     if slot.step is SlotStep.SERVING and slot.purpose is Purpose.STAY:
         return lines
-    limit = deadline(slot.step, draft.want)
-    by = f", at the latest {until(slot.entered + limit, draft.now)}" if limit is not None else ""
-    ends = ", or ".join(f'"{fact.value}"' for fact in facts_of(slot.step))
-    return [*lines, f"Reason: {slot.why}", f"Next{by}: {ends}."]
+    coming = next_line(facts_of(slot.step), slot.entered, deadline(slot.step, draft.want), draft.now)
+    return [*lines, f"Reason: {slot.why}", coming]
+
+
+def next_line(ends: Iterable[Enum], entered: float, limit_s: float | None, now: float) -> str:
+    """What ends a step that was entered then, and by when at the latest."""
+    by = f", at the latest {until(entered + limit_s, now)}" if limit_s is not None else ""
+    facts = ", or ".join(f'"{fact.value}"' for fact in ends)
+    return f"Next{by}: {facts}."
 
 
 def closed_partitions(job: Job | None, draft: Draft) -> list[str]:

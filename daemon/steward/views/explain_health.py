@@ -5,14 +5,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from steward.model.case import Remedy
 from steward.model.deep import DeepRun
 from steward.model.health import Finding, Outcome, TrialState
 from steward.model.ids import NodeName
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import AgentView
-from steward.model.remedy import Remedy
-from steward.model.words import ago, until
+from steward.model.text import ago, until
 from steward.policy.draft import Draft
 from steward.policy.node.breaker import guards
 from steward.policy.node.ladder import identity

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from steward.model.job import Job
 from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource
-from steward.model.words import ago, until
+from steward.model.text import ago, until
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Ruling, Standing, Yielding
 from steward.policy.quota.flavors import parse_tres

@@ -13,9 +13,8 @@ from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.slot import COMING, Purpose, SlotRecord, SlotStep
-from steward.model.text import printable
+from steward.model.text import REPORT_ONLY, printable, times, until
 from steward.model.why import Why
-from steward.model.words import REPORT_ONLY, times, until
 from steward.policy.case.spares import free_spare, needs_spare, shortage
 from steward.policy.deep.start import SUSPECT_AGAIN_S
 from steward.policy.draft import Draft
@@ -179,12 +178,11 @@ def _of_foreign(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict
         return None
     reason = node.reason
     evidence = f'"{reason.text}" by {reason.user or "?"}' if reason else "out of service without a reason"
-    resume = f"`scontrol update nodename={node.name} state=resume`"
     return NodeVerdict(
         word=Word.FOREIGN,
         evidence=evidence,
         since=reason.at if reason and reason.at else None,
-        next=f"nothing: whoever did it gives it back ({resume})",
+        next=f"nothing: whoever did it gives it back ({give_back(node.name)})",
     )
 
 
@@ -279,7 +277,7 @@ def _down(node: Node) -> NodeVerdict:
         word=Word.SUSPECT,
         evidence=f"Slurm says {'+'.join([node.base.value, *sorted(node.flags)])}{why}; its checks found no fault",
         since=node.reason.at if node.reason else None,
-        next=f"back when slurmd answers, or by a person (`scontrol update nodename={node.name} state=resume`)",
+        next=f"back when slurmd answers, or by a person ({give_back(node.name)})",
     )
 
 
@@ -317,6 +315,11 @@ _AWAITED = {
 _SHOWN_JOBS = 3
 
 
+def give_back(node: NodeName) -> str:
+    """How a person gives a node back to Slurm."""
+    return f"`scontrol update nodename={node} state=resume`"
+
+
 def withheld_line(why: str) -> str:
     """Why nothing is done; the report-only mode is the one that new sites meet."""
     return f"nothing: {'reported only (repair.mode)' if why.startswith('repairs are set to report') else why}"
@@ -336,7 +339,7 @@ def next_of_case(case: Case, draft: Draft) -> str:
 
 
 def _of_held(case: Case) -> str:
-    resume = f"`scontrol update nodename={case.node} state=resume`"
+    resume = give_back(case.node)
     if case.is_stood_in:
         return f"a person repairs it, then {resume}; spare {case.stand_in} serves meanwhile"
     return f"a person looks at it, then {resume}, or reason=Action:Replace"

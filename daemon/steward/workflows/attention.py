@@ -8,6 +8,7 @@ A guess that is good enough: what it misses costs one more look when something i
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from steward.model.accounting import QOS_PREFIX
 from steward.model.ask import Ask, OptedIn
 from steward.model.case import Case
 from steward.model.deep import DeepRun, slurm_name
@@ -19,7 +20,6 @@ from steward.model.observed import AgentView, Subject
 from steward.model.quota import Wrote
 from steward.model.resume import JobMemory
 from steward.model.slot import SlotStep
-from steward.model.team_name import PREFIX
 from steward.policy.groundwork import Index
 from steward.policy.job.leaving import is_looked_into
 from steward.policy.node.forgotten import shows_again
@@ -228,7 +228,7 @@ def _is_silence_new(memory: Memory, now: float) -> bool:
 
 def _only_we_take_back(writes: Mapping[str, Wrote]) -> bool:
     """Something is lent, and Slurm does not preempt for its owner: the job that wants it back is to be seen soon."""
-    newest = {key: wrote.values[0] for key, wrote in writes.items() if key.startswith(PREFIX) and wrote.values}
+    newest = {key: wrote.values[0] for key, wrote in writes.items() if key.startswith(QOS_PREFIX) and wrote.values}
     is_lent = any("-b/cap:" in key and value not in ("", "0") for key, value in newest.items())
     return is_lent and not any(key.endswith("-g/preempt") and value for key, value in newest.items())
 
@@ -236,6 +236,11 @@ def _only_we_take_back(writes: Mapping[str, Wrote]) -> bool:
 def has_marked(memory: Memory) -> bool:
     """Whether it may matter some day when slurmctld began, which is read with the partitions."""
     return any(case.is_open and case.marked is not None for case in memory.cases.values())
+
+
+def partitions_matter(memory: Memory, now: float) -> bool:
+    """Whether they are to be seen soon: we keep gates, or it matters now when slurmctld began."""
+    return memory.cluster is not None or bool(memory.gates) or is_mark_in_question(memory, now)
 
 
 def is_mark_in_question(memory: Memory, now: float) -> bool:

@@ -21,13 +21,13 @@ from steward.model.plan import Plan
 from steward.model.setting_types import RepairMode
 from steward.ports import AgentPort, Clock, Notifier, PortError
 from steward.workflows.apply import Applier
-from steward.workflows.attention import has_marked, is_busy, is_mark_in_question, is_reserving
-from steward.workflows.bell import Bell
+from steward.workflows.attention import is_busy
 from steward.workflows.commands import Commands
 from steward.workflows.confirm import decide
 from steward.workflows.effects import Door, row_of
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
+from steward.workflows.pool import Bell
 from steward.workflows.set_back import SetBacks, earlier, last_stamp
 from steward.workflows.snapshot import Phases, Snapshot
 
@@ -156,10 +156,6 @@ class Cycle:
         before = self._remembered()
         seen = parts.observer.observe(
             busy=self._is_busy(),
-            groups=before.cluster is not None or bool(before.gates) or is_mark_in_question(before, parts.clock.now()),
-            marked=has_marked(before),
-            reserving=is_reserving(before, parts.clock.now()),
-            quotas=bool(before.quotas),
             memory=before,
             failures=parts.journal.failures(),
             alive=self._alive,

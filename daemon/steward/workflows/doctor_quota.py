@@ -9,9 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from steward.model.accounting import QOS_MARK, Accounting
+from steward.model.accounting import QOS_MARK, Accounting, borrowed_qos, guaranteed_qos
 from steward.model.partition import Admission, Partition
-from steward.model.team_name import borrowed_qos, guaranteed_qos
 from steward.policy.quota.limits import remedy_for, users_apart
 from steward.workflows.doctor import Health, Line, bad, ok, warn
 

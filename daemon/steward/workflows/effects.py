@@ -1,5 +1,5 @@
-"""The effects of actions: one row a type, and nothing of it stands anywhere else. `apply` makes the calls, `batch`
-their order and groups, `promises` what an answer rests on, `subject` what is read before and after.
+"""The effects of actions: one row a type, and nothing of it stands anywhere else. `apply` makes the calls, `journal`
+knows what is read before and is other after.
 
 A new action is a class in `model/action`, a method of a port, and a row here; a test asks for the row.
 """

@@ -121,7 +121,7 @@ class ChannelWorker:
     def _try(self, state: ChannelState, message: Message) -> None:
         begun = notify.begun(state, message, self._clock.now())
         self._keep(begun)
-        error, is_final = self._send(message)
+        error, is_final = _sent(self.channel.messenger, message)
         if not error:
             self.last_sent, self.last_error = self._clock.now(), ""
             self._keep(notify.sent(begun, message))
@@ -133,16 +133,6 @@ class ChannelWorker:
             self._give_up(message, error)
         else:
             log.info("notify channel %s: %s; it is tried again", self.channel.rule.name, error)
-
-    def _send(self, message: Message) -> tuple[str, bool]:
-        """Send the message; return the error (empty: none), and whether another try is of no use."""
-        try:
-            self.channel.messenger.send(message)
-        except PortError as error:
-            return str(error), isinstance(error, Permanent)
-        except Exception as error:  # its text may quote a URL
-            return f"unexpected {type(error).__name__}", False
-        return "", False
 
     def _give_up(self, message: Message, error: str) -> None:
         what = f"{message.count} x {message.last.kind}" if message.count > 1 else message.last.kind
@@ -208,15 +198,16 @@ class NotifyDesk:
         message = Message(number=int(now * 1000), key="test", last=event, level=event.level, since=now)
         chosen = [one.channel for one in self.workers if name in ("", one.channel.rule.name)]
         with ThreadPoolExecutor(max_workers=max(1, len(chosen))) as pool:
-            errors = pool.map(lambda channel: _tested(channel.messenger, message), chosen)
+            errors = pool.map(lambda channel: _sent(channel.messenger, message)[0], chosen)
             yield from zip((channel.rule.name for channel in chosen), errors, strict=True)
 
 
-def _tested(messenger: MessengerPort, message: Message) -> str:
+def _sent(messenger: MessengerPort, message: Message) -> tuple[str, bool]:
+    """Send the message; return the error (empty: none), and whether another try is of no use."""
     try:
         messenger.send(message)
     except PortError as error:
-        return str(error)
+        return str(error), isinstance(error, Permanent)
     except Exception as error:  # its text may quote a URL
-        return f"unexpected {type(error).__name__}"
-    return ""
+        return f"unexpected {type(error).__name__}", False
+    return "", False

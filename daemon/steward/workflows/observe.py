@@ -19,10 +19,9 @@ from steward.model.observed import AgentView, Freshness, Observed, Subject
 from steward.model.partition import Partition
 from steward.model.reservation import Reservation
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
-from steward.workflows.attention import Known, attention, jobs_by_node
-from steward.workflows.bell import Bell
+from steward.workflows.attention import Known, attention, has_marked, is_reserving, jobs_by_node, partitions_matter
 from steward.workflows.confirm import Confirmed
-from steward.workflows.pool import Look, Pool, Workers
+from steward.workflows.pool import Bell, Look, NewsLook, Pool, Seen, Workers
 from steward.workflows.records import Patience, Records
 from steward.workflows.set_back import SetBacks
 from steward.workflows.submitted import Submissions, Submitted
@@ -63,20 +62,17 @@ class Observer:
             ring=bell.ring,
             is_asked=lambda: bool(agents.asks()),
         )
-        self._partitions: Look[Mapping[str, Partition]] = Look(
-            "Slurm's partitions", slurm.partitions, pool, clock, self._divided
+        self._partitions: NewsLook[Mapping[str, Partition]] = NewsLook(
+            "Slurm's partitions", slurm.partitions, pool, clock, bell.ring
         )
-        self._reservations: Look[Mapping[str, Reservation]] = Look(
-            "Slurm's reservations", slurm.reservations, pool, clock, self._reserved
+        self._reservations: NewsLook[Mapping[str, Reservation]] = NewsLook(
+            "Slurm's reservations", slurm.reservations, pool, clock, bell.ring
         )
-        self._instances: Look[Mapping[InstanceId, Instance]] | None = None
+        self._instances: NewsLook[Mapping[InstanceId, Instance]] | None = None
         if provider is not None:
-            self._instances = Look("the instances", provider.instances, pool, clock, self._listed)
+            self._instances = NewsLook("the instances", provider.instances, pool, clock, bell.ring, self._listed)
         self._changed = self._parted = self._listing_needed = 0.0
         self._set_backs = SetBacks(clock.now())
-        self._told: tuple[Mapping[InstanceId, Instance] | None, bool] = (None, False)
-        self._told_partitions: Mapping[str, Partition] | None = None
-        self._told_reservations: Mapping[str, Reservation] | None = None
         self._places = jobs_by_node()
         self._alive: Callable[[], None] = lambda: None
         self._shown: tuple[object, object] = (None, None)
@@ -102,26 +98,19 @@ class Observer:
         self,
         *,
         busy: bool,
-        groups: bool,
-        marked: bool = False,
-        reserving: bool = False,
-        quotas: bool = False,
         memory: Memory = _NOTHING,
         failures: Mapping[str, str],
         alive: Callable[[], None],
     ) -> Observed:
-        """Never raises for a failed look; `alive` is called every now and then while it waits. `groups`: partitions
-        are of interest; `marked`: nodes bear our mark; `reserving`: reservations of ours are there; `quotas`: teams
-        have some; `memory` says what is open."""
+        """Never raises for a failed look; `alive` is called every now and then while it waits. `memory` says what is
+        open, and what of the world is of interest."""
         now = self._heed_the_clock()
         self._alive = alive
         asks = tuple(self._set_backs.in_time(ask, now) for ask in self._agents.asks())
         opted = tuple(self._set_backs.in_time(one, now) for one in self._agents.opted_in())
         self._list_instances(busy)
-        self._read_partitions(groups=groups, marked=marked)
-        every = self._patience.reservations_busy if reserving else self._patience.reservations
-        if not self._reservations.fresh(max(self._clock.now() - every, self._changed if reserving else 0.0)):
-            self._reservations.start()
+        self._read_partitions(memory)
+        self._read_reservations(memory)
         about = attention(memory, self._known(asks, opted), self._clock.now())
         asked = max((ask.at for ask in asks), default=0.0)
         slurm = self._records.look(about, asked=asked, anew=self._began_anew(), busy=busy, alive=alive)
@@ -141,7 +130,9 @@ class Observer:
             provider=self._provider_freshness(),
             listed_at=instances.began if instances else None,
             instances=instances.value if instances else MappingProxyType({}),
-            accounting=self._accounts.seen(wanted=quotas, changed=self._changed) if self._accounts else None,
+            accounting=self._accounts.seen(wanted=bool(memory.quotas), changed=self._changed)
+            if self._accounts
+            else None,
             asks=asks,
             opted_in=opted,
             failures=failures,
@@ -233,11 +224,20 @@ class Observer:
             return views
         return {name: self._set_backs.in_time(view, now) for name, view in views.items()}
 
-    def _read_partitions(self, *, groups: bool, marked: bool) -> None:
-        every = self._patience.partitions if groups else self._patience.partitions_marked
-        since = max(self._clock.now() - every, self._parted if groups else 0.0)
-        if (groups or marked) and not self._partitions.fresh(since):
+    def _read_partitions(self, memory: Memory) -> None:
+        now = self._clock.now()
+        matter = partitions_matter(memory, now)
+        every = self._patience.partitions if matter else self._patience.partitions_marked
+        since = max(now - every, self._parted if matter else 0.0)
+        if (matter or has_marked(memory)) and not self._partitions.fresh(since):
             self._partitions.start()
+
+    def _read_reservations(self, memory: Memory) -> None:
+        now = self._clock.now()
+        reserving = is_reserving(memory, now)
+        every = self._patience.reservations_busy if reserving else self._patience.reservations
+        if not self._reservations.fresh(max(now - every, self._changed if reserving else 0.0)):
+            self._reservations.start()
 
     def _list_instances(self, busy: bool) -> None:
         if self._instances is None:
@@ -252,29 +252,10 @@ class Observer:
         since = max(self._clock.now() - 3 * self._patience.provider, self._listing_needed)
         return Freshness.FRESH if self._instances.fresh(since) else Freshness.OLD
 
-    def _listed(self) -> None:
-        """Ring only for news: a bell on every listing would never let the cycle rest."""
+    def _listed(self, seen: Seen[Mapping[InstanceId, Instance]]) -> tuple[Mapping[InstanceId, Instance], bool]:
+        """That a list is new enough is news, too."""
         look = self._instances
-        if look is None or look.last is None:
-            return
-        told = (look.last.value, look.fresh(self._listing_needed) is not None)
-        if told != self._told:
-            self._told = told
-            self._bell.ring()
-
-    def _divided(self) -> None:
-        """The same for partitions: what we changed, or somebody else, shows at once."""
-        last = self._partitions.last
-        if last is not None and last.value != self._told_partitions:
-            self._told_partitions = last.value
-            self._bell.ring()
-
-    def _reserved(self) -> None:
-        """The same for reservations."""
-        last = self._reservations.last
-        if last is not None and last.value != self._told_reservations:
-            self._told_reservations = last.value
-            self._bell.ring()
+        return seen.value, look is not None and look.fresh(self._listing_needed) is not None
 
 
 # Slurm's accounting beside the cycle: looked at every few seconds and after each change, where quotas are only.
@@ -283,14 +264,13 @@ _EVERY_S = 5.0
 
 
 class Accounts:
-    """`ring` is called when it has changed: a bell on every look would never let the cycle rest."""
+    """`ring` is called when it has changed, but for its time."""
 
     def __init__(
         self, read: Callable[[], Accounting], *, workers: Workers, clock: Clock, ring: Callable[[], None]
     ) -> None:
-        self._clock, self._ring = clock, ring
-        self._look: Look[Accounting] = Look("Slurm's accounting", read, workers, clock, self._came)
-        self._told: Accounting | None = None
+        self._clock = clock
+        self._look: NewsLook[Accounting] = NewsLook("Slurm's accounting", read, workers, clock, ring, self._news)
 
     def seen(self, *, wanted: bool, changed: float) -> Accounting | None:
         """The newest picture, with `trouble` where a later look failed; None where nobody wants one, or it was never
@@ -302,11 +282,10 @@ class Accounts:
         last = self._look.last
         if last is None:
             return Accounting(trouble=self._look.failed) if self._look.failed else None
-        return replace(last.value, trouble=self._look.failed) if self._look.failed else last.value
+        return self._with_trouble(last.value)
 
-    def _came(self) -> None:
-        last = self._look.last
-        news = None if last is None else replace(last.value, at=0.0, trouble=self._look.failed or last.value.trouble)
-        if news is not None and news != self._told:
-            self._told = news
-            self._ring()
+    def _news(self, seen: Seen[Accounting]) -> Accounting:
+        return self._with_trouble(replace(seen.value, at=0.0))
+
+    def _with_trouble(self, found: Accounting) -> Accounting:
+        return replace(found, trouble=self._look.failed) if self._look.failed else found

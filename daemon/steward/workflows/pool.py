@@ -1,9 +1,11 @@
 """What may be slow is done beside the cycle: in threads, and of each slow read of the world one at a time, whose last
-good answer is kept. The threads are daemon threads: a call that never comes back cannot hold up our exit."""
+good answer is kept. The threads are daemon threads: a call that never comes back cannot hold up our exit. And the bell
+that wakes the cycle."""
 
 import logging
 import queue
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -117,3 +119,55 @@ class Look(Generic[T]):
             log.warning("cannot read %s: %s", self._name, failed)
         with self._lock:
             self.last, self.failed, self._running, self._ended = last, failed, None, began
+
+
+class NewsLook(Look[T]):
+    """A look that rings for news alone: a bell on every read would never let the cycle rest."""
+
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[], T],
+        pool: Workers,
+        clock: Clock,
+        ring: Callable[[], None],
+        news: Callable[[Seen[T]], object] = lambda seen: seen.value,
+    ) -> None:
+        """`news` is the part of what was read that is compared."""
+        super().__init__(name, read, pool, clock, self._came)
+        self._ring, self._news = ring, news
+        self._told: object = None
+
+    def _came(self) -> None:
+        news = self._news(self.last) if self.last is not None else None
+        if news is not None and news != self._told:
+            self._told = news
+            self._ring()
+
+
+class Bell:
+    """Wakes the cycle, which alone waits for it; rung by anybody, from any thread. Any number of rings before it looks
+    are one."""
+
+    def __init__(self) -> None:
+        self._rung = threading.Event()
+        self._since: float | None = None
+        self._lock = threading.Lock()
+
+    def ring(self) -> None:
+        with self._lock:
+            if self._since is None:
+                self._since = time.monotonic()
+            self._rung.set()
+
+    def wait(self, timeout_s: float) -> float | None:
+        """Wait at most `timeout_s`. The monotonic time of the first ring since the last wait, or None for lateness."""
+        self._rung.wait(max(timeout_s, 0.0))
+        with self._lock:
+            since, self._since = self._since, None
+            self._rung.clear()
+        return since
+
+    @property
+    def is_rung(self) -> bool:
+        return self._rung.is_set()

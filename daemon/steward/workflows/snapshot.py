@@ -24,7 +24,7 @@ class Phases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One finished cycle. `error` is why it did not get to its end; `before` is the memory that it began with."""
+    """One finished cycle. `before` is the memory that it began with."""
 
     at: float
     number: int
@@ -33,4 +33,3 @@ class Snapshot:
     memory: Memory
     plan: Plan
     phases: Phases = Phases()
-    error: str = ""

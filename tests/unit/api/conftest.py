@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.fakes.api_bench import ApiBench, an_api
-from tests.fakes.aws_bench import AwsBench, an_aws_endpoint
-from tests.fakes.aws_stubs import HANDLERS
+from tests.fakes.aws_bench import HANDLERS, AwsBench, an_aws_endpoint
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from botocore.exceptions import ClientError
 from steward.client import OperationError
 from steward.model.access import Caller, payload
 from steward.ports import Permanent, Retryable
-from tests.fakes.aws_bench import KEY, REGION, AwsBench, post, signed
-from tests.fakes.aws_stubs import ARN, Members, code_of, failing, list_clusters
+from tests.fakes.aws_bench import ARN, KEY, REGION, AwsBench, Members, code_of, failing, list_clusters, post, signed
 from tests.fakes.munge import FakeMunge
 from tests.fakes.until import FACT_S
 

@@ -12,8 +12,19 @@ from steward.api.admission import Rate, Replays
 from steward.api.json11.errors import ApiError
 from steward.client import OperationError
 from steward.model.access import Caller, payload
-from tests.fakes.aws_bench import KEY, READER, AwsBench, an_aws_endpoint, post, signed
-from tests.fakes.aws_stubs import ARN, HANDLERS, Members, code_of, list_clusters
+from tests.fakes.aws_bench import (
+    ARN,
+    HANDLERS,
+    KEY,
+    READER,
+    AwsBench,
+    Members,
+    an_aws_endpoint,
+    code_of,
+    list_clusters,
+    post,
+    signed,
+)
 from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunge
 from tests.fakes.store import FakeStore

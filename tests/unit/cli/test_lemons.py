@@ -3,9 +3,9 @@
 import json
 from dataclasses import replace
 
+from steward.model.case import Remedy
 from steward.model.health import Advice
 from steward.model.ids import CaseId
-from steward.model.remedy import Remedy
 from tests.builders.cli import steward
 from tests.builders.picture import T0, a_cluster, n
 from tests.fakes.api_bench import ApiBench

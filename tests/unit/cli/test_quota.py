@@ -15,8 +15,7 @@ from steward.model.memory import Memory
 from steward.model.quota import QuotaStatus
 from tests.builders.cli import Run, as_root
 from tests.builders.picture import Picture
-from tests.builders.quota import TYPES
-from tests.builders.quota_jobs import own, runs, teams, waits
+from tests.builders.quota import TYPES, own, runs, teams, waits
 from tests.builders.want import but
 from tests.fakes.api_bench import ApiBench, an_api
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from steward.deep.coordinator import Member
-from steward.deep.lines import NoPeer, packed
+from steward.deep.meeting import NoPeer, packed
 from steward.model.ids import NodeName
 
 

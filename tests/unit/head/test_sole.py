@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.head.sole import sole
+from steward.head.serve import sole
 from steward.ports import Permanent, Retryable
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from steward.model.action import CancelReplica, RequeueJob, ResizeRun, SubmitReplica
+from steward.model.desired import ElasticPolicy
 from steward.model.elastic import Activity, Cause, Phase
-from steward.model.elastic_policy import ElasticPolicy
 from steward.model.job import JobState
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode

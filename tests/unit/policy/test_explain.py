@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from steward.model.ask import AskKind
+from steward.model.case import Remedy
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
 from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import CaseId, JobId
 from steward.model.job import JobState
 from steward.model.memory import Breaker
-from steward.model.remedy import Remedy
 from steward.model.resume_mode import ResumeMode
 from steward.model.resume_policy import ResumeDefault
 from steward.model.setting_types import RepairMode

@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from steward.model.action import Action, DrainNode, LaunchInstance, MendNode, RebootInstance, ReturnNode
-from steward.model.case import Case, Step
+from steward.model.case import Case, Remedy, Step
 from steward.model.health import Advice, Severity
 from steward.model.ids import CaseId, InstanceId
 from steward.model.mend import MendReport
-from steward.model.remedy import Remedy
 from steward.model.repair_policy import LadderPolicy
 from tests.builders.picture import Picture, a_cluster, n
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from steward.model.case import Blow, Mishap, Remedy
 from steward.model.health import Advice
 from steward.model.ids import CaseId, InstanceId, JobId
 from steward.model.job import Job, JobState
 from steward.model.memory import Memory
-from steward.model.remedy import Blow, Mishap, Remedy
 from steward.policy.node.lemons import arithmetic, lemons
 from tests.builders.picture import T0, Picture, a_cluster, n, names
 

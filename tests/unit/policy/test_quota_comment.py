@@ -7,7 +7,7 @@ from steward.model.comment import with_ours
 from steward.model.ids import JobId
 from steward.model.quota import Eviction, QuotaJob, Reclaimed
 from tests.builders.picture import Picture
-from tests.builders.quota_jobs import own, runs, teams, waits
+from tests.builders.quota import own, runs, teams, waits
 
 
 def comments(picture: Picture) -> dict[int, str]:

@@ -8,7 +8,7 @@ from steward.model.ids import JobId
 from steward.model.quota import Eviction, QuotaJob, Reclaimed, Wrote
 from steward.views.explain import explain_job
 from tests.builders.picture import Picture
-from tests.builders.quota_jobs import own, runs, teams, waits
+from tests.builders.quota import own, runs, teams, waits
 from tests.builders.quota_site import a_site
 
 

@@ -6,8 +6,7 @@ from steward.model.quota import CPU, GPU, Share, Strategy, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.view import QuotaView, ResourceRow, quota_view
 from tests.builders.picture import Picture, n
-from tests.builders.quota import G6, a_quota
-from tests.builders.quota_jobs import own, runs, teams, waits
+from tests.builders.quota import G6, a_quota, own, runs, teams, waits
 
 GPUS = resource(G6.name, GPU)
 

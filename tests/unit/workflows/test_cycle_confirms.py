@@ -36,7 +36,9 @@ def test_a_node_that_is_as_the_last_sweep_showed_it_is_acted_on() -> None:
     bench.plan = down_if_idle
     bench.cycle.turn()
     assert bench.slurm.node_table[N1].is_down
-    assert bench.snapshots[-1].seen.node_at(N1) == bench.clock.at
+    times = bench.snapshots[-1].seen.node_times
+    assert times is not None
+    assert times.at(N1) == bench.clock.at
 
 
 def test_nothing_is_done_to_a_node_that_cannot_be_looked_at_now() -> None:

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from steward.adapters.service import SystemClock
+from steward.model.case import Marking
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState
 from steward.model.job import JobState
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import AgentView, Freshness, Observed
+from steward.model.partition import Gate
 from steward.ports import Clock, Retryable
-from steward.workflows.bell import Bell
 from steward.workflows.observe import Observer
-from steward.workflows.pool import Workers
+from steward.workflows.pool import Bell, Workers
 from steward.workflows.records import Patience
 from tests.builders.picture import a_cluster
 from tests.fakes.clock import FakeClock
@@ -53,6 +54,14 @@ class Inline:
 QUICK = Patience(close=0.0, usual=1.0, asked=0.1)
 """For tests in which something hangs."""
 UNDER_REPAIR = a_cluster().failing("n1").failing("n2").then().memory
+GATED = replace(UNDER_REPAIR, gates={"main": Gate(partition="main", open=True, set_at=1.0)})
+MARKED = replace(
+    UNDER_REPAIR,
+    cases={
+        id: replace(case, marked=1.0, marking=Marking(shown=1.0, on_disk=True))
+        for id, case in UNDER_REPAIR.cases.items()
+    },
+)
 
 
 @dataclass
@@ -77,14 +86,9 @@ class Bench:
             workers=self.workers,
         )
 
-    def look(
-        self, *, busy: bool = False, groups: bool = False, marked: bool = False, memory: Memory | None = None
-    ) -> Observed:
+    def look(self, *, busy: bool = False, memory: Memory = UNDER_REPAIR) -> Observed:
         """About n1 and n2, which are under repair."""
-        memory = UNDER_REPAIR if memory is None else memory
-        return self.observer.observe(
-            busy=busy, groups=groups, marked=marked, memory=memory, failures={}, alive=lambda: None
-        )
+        return self.observer.observe(busy=busy, memory=memory, failures={}, alive=lambda: None)
 
 
 def test_a_picture_is_fresh_when_slurm_answers() -> None:
@@ -212,34 +216,34 @@ def test_without_a_provider_there_are_no_instances() -> None:
     observer = Observer(
         slurm=FakeSlurm.with_nodes("n1"), provider=None, agents=FakeAgents(), clock=SystemClock(), bell=Bell()
     )
-    assert observer.observe(busy=False, groups=False, failures={}, alive=lambda: None).provider is Freshness.ABSENT
+    assert observer.observe(busy=False, failures={}, alive=lambda: None).provider is Freshness.ABSENT
 
 
 def test_partitions_are_read_beside_the_cycle_and_only_while_they_are_of_interest() -> None:
     bench = Bench()
     assert bench.look().partitions_at == 0.0
     began = time.time()
-    bench.look(groups=True)
-    until("the partitions were read", lambda: bool(bench.look(groups=True).partitions))
+    bench.look(memory=GATED)
+    until("the partitions were read", lambda: bool(bench.look(memory=GATED).partitions))
     assert bench.look().partitions_at >= began
 
 
 def test_where_only_a_mark_stands_partitions_are_read_once_a_minute() -> None:
     clock = FakeClock(10_000.0)
     bench = Bench(clock=clock, workers=Inline())
-    read = [bench.look(marked=True).partitions_at]
+    read = [bench.look(memory=MARKED).partitions_at]
     for pause in (30.0, 31.0):
         clock.at += pause
-        read.append(bench.look(marked=True).partitions_at)
+        read.append(bench.look(memory=MARKED).partitions_at)
     assert read == [10_000.0, 10_000.0, 10_061.0]
 
 
 def test_a_partition_that_changed_rings() -> None:
     bench = Bench(patience=Patience(close=0.0, usual=1.0, asked=0.1, partitions=0.0))
-    until("the partitions were read", lambda: bool(bench.look(groups=True).partitions))
+    until("the partitions were read", lambda: bool(bench.look(memory=GATED).partitions))
     bench.slurm.set_gate("main", open=False)
     bench.bell.wait(0.0)
-    bench.look(groups=True)
+    bench.look(memory=GATED)
     assert bench.bell.wait(FACT_S)
 
 

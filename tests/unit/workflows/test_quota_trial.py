@@ -11,7 +11,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.ports import Retryable
 from steward.workflows.doctor import Health, Line
-from steward.workflows.quota_trial import TEAM, Trial
+from steward.workflows.quota_setup import TEAM, Trial
 from tests.fakes.accounting import FakeAccounting
 
 

@@ -1,18 +1,17 @@
-"""`POST /`: one AWS request from its headers to its answer. Operations are somebody else's: see `Handler`."""
+"""`POST /`: one AWS request from its headers to its answer, and who changed what, when and from where: one log line
+(`steward.audit`) and one event for each asked change. Operations are somebody else's: see `Handler`."""
 
-import asyncio
 import json
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from steward.api.admission import Limits, Replays, is_declared_longer, path_of
-from steward.api.audit import Audit
+from steward.api.admission import READ_S, Limits, Replays, TooLong, body_of, path_of
 from steward.api.identify import Door, Received
 from steward.api.json11 import validate
 from steward.api.json11.errors import CONTENT_TYPE, ApiError, Code
@@ -20,11 +19,42 @@ from steward.api.json11.render import render
 from steward.api.json11.service import Service, is_read
 from steward.api.operations.sight import Handler
 from steward.model.access import Caller, Identity
+from steward.model.events import Event, Level
+from steward.model.text import printable
 from steward.ports import PortError, Retryable
 
 log = logging.getLogger(__name__)
+audit = logging.getLogger("steward.audit")
 
-_READ_S = 30.0
+_SUMMARY = 400
+_DONE = "done"
+
+
+class Audit:
+    """`tell` keeps an event. Refused changes are told too; those that only came too often go to the log alone."""
+
+    def __init__(self, *, tell: Callable[[Event], None], now: Callable[[], float]) -> None:
+        self._tell, self._now = tell, now
+
+    def note(self, caller: Caller, operation: str, body: bytes, refusal: Code | None) -> None:
+        """`refusal` None: it was accepted."""
+        outcome = refusal.value if refusal else _DONE
+        about = {
+            "who": caller.user,
+            "way": caller.way,
+            "from": caller.address,
+            "request": caller.request,
+            "outcome": outcome,
+            "asked": printable(body[: 4 * _SUMMARY].decode(errors="replace"), _SUMMARY),
+        }
+        audit.log(logging.WARNING if refusal else logging.INFO, "%s: %s", operation, outcome, extra=about)
+        if refusal is not Code.THROTTLED:
+            self._tell(_event(self._now(), operation, about, Level.WARNING if refusal else Level.INFO))
+
+
+def _event(at: float, operation: str, about: dict[str, str], level: Level) -> Event:
+    text = f"{operation} by {about['who']} from {about['from']}: {about['outcome']}"
+    return Event(at=at, kind=f"api.{operation}", text=text, level=level, data=tuple(about.items()))
 
 
 class Json11:
@@ -62,11 +92,13 @@ class Json11:
         return _response(200, answer, {"x-amzn-RequestId": number})
 
     async def _receive(self, request: Request, number: str) -> Received:
+        most = self._max_body_bytes
         try:
-            async with asyncio.timeout(_READ_S):
-                body = await self._body(request)
+            body = await body_of(request, most=most)
+        except TooLong as error:
+            raise ApiError(Code.TOO_LARGE, f"The body has more than {most} bytes.") from error
         except TimeoutError as error:
-            raise ApiError(Code.TIMEOUT, f"The body did not arrive within {_READ_S:g} s.") from error
+            raise ApiError(Code.TIMEOUT, f"The body did not arrive within {READ_S:g} s.") from error
         except ClientDisconnect as error:
             raise ApiError(Code.TIMEOUT, "The caller has gone away.") from error
         return Received(
@@ -78,17 +110,6 @@ class Json11:
             body=body,
             address=request.client.host if request.client else "",
         )
-
-    async def _body(self, request: Request) -> bytes:
-        body = bytearray()
-        too_long = ApiError(Code.TOO_LARGE, f"The body has more than {self._max_body_bytes} bytes.")
-        if is_declared_longer(request, self._max_body_bytes):
-            raise too_long
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > self._max_body_bytes:
-                raise too_long
-        return bytes(body)
 
     def _answer(self, received: Received) -> dict[str, Any] | None:
         """Answer the request. An error that nobody foresaw ends here: it is logged in full, and the caller gets its

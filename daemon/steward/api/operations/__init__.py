@@ -11,8 +11,6 @@ from steward.api.operations.quotas import Quotas, Schedulers
 from steward.api.operations.sight import Handler
 from steward.api.source import Source
 
-__all__ = ["handlers"]
-
 
 def handlers(source: Source) -> Mapping[str, Handler]:
     """One for each operation that is served."""

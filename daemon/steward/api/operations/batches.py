@@ -77,7 +77,7 @@ class Batches:
             logical_ids=tuple(logical),
         )
         try:
-            return _answer(kind, carried(self._source.commands.give, order).nodes)
+            return _answer(kind, carried(self._source, order).nodes)
         except ApiError as error:
             raise ApiError(error.code, _in_our_words(error.message, order.ids)) from error
 
@@ -134,7 +134,7 @@ class AddBatch:
             wishes=tuple((entry["InstanceGroupName"], entry["IncrementTargetCountBy"]) for entry in wishes),
             token=members.get("ClientToken", ""),
         )
-        answer = carried(self._source.commands.give, order) if wishes else Answer()
+        answer = carried(self._source, order) if wishes else Answer()
         return {
             "Successful": [_success(one) for one in answer.added if one.logical],
             "Failed": [*unfit, *(_failure(one) for one in answer.added if not one.logical)],
@@ -192,5 +192,5 @@ class Health:
                 for entry in members["DeepHealthCheckConfigurations"]
             ),
         )
-        answer = carried(self._source.commands.give, order)
+        answer = carried(self._source, order)
         return {"ClusterArn": arn_of(answer.cluster_id, self._source.want.capacity)}

@@ -69,7 +69,7 @@ class Clusters:
             tags={tag["Key"]: tag["Value"] for tag in members.get("Tags", ())},
             extras=_extras(members),
         )
-        answer = carried(self._source.commands.give, order)
+        answer = carried(self._source, order)
         return {"ClusterArn": self._arn(answer.cluster_id)}
 
     def describe(self, _caller: Caller, members: Members) -> Json:
@@ -111,13 +111,13 @@ class Clusters:
             continuous=mode,
             extras=_extras(members),
         )
-        carried(self._source.commands.give, order)
+        carried(self._source, order)
         return {"ClusterArn": sight.arn}
 
     def delete(self, caller: Caller, members: Members) -> Json:
         """The cluster is shown as Deleting until its last node is gone, then no more."""
         order = DeleteCluster(who=caller.user, cluster=members["ClusterName"])
-        return {"ClusterArn": self._arn(carried(self._source.commands.give, order).cluster_id)}
+        return {"ClusterArn": self._arn(carried(self._source, order).cluster_id)}
 
     def _arn(self, id: str) -> str:
         return arn_of(id, self._source.want.capacity)
@@ -272,7 +272,7 @@ class Software:
             wait_s=float(config.get("WaitIntervalInSeconds", 0)),
             alarms=tuple(alarm["AlarmName"] for alarm in config.get("AutoRollbackConfiguration", ())),
         )
-        answer = carried(self._source.commands.give, order)
+        answer = carried(self._source, order)
         return {"ClusterArn": arn_of(answer.cluster_id, self._source.want.capacity)}
 
 
@@ -294,7 +294,7 @@ class Tags:
     def add(self, caller: Caller, members: Members) -> Json:
         """The answer has all tags of the resource."""
         put = {tag["Key"]: tag["Value"] for tag in members["Tags"]}
-        answer = carried(self._source.commands.give, ChangeTags(who=caller.user, arn=self._arn(members), put=put))
+        answer = carried(self._source, ChangeTags(who=caller.user, arn=self._arn(members), put=put))
         return {"Tags": _shape(answer.tags)}
 
     def list_tags(self, _caller: Caller, members: Members) -> Json:
@@ -304,7 +304,7 @@ class Tags:
 
     def delete(self, caller: Caller, members: Members) -> Json:
         drop = tuple(members["TagKeys"])
-        carried(self._source.commands.give, ChangeTags(who=caller.user, arn=self._arn(members), drop=drop))
+        carried(self._source, ChangeTags(who=caller.user, arn=self._arn(members), drop=drop))
         return {}
 
     def _arn(self, members: Members) -> str:

@@ -40,7 +40,7 @@ class Quotas:
             wish=quota_wish(members),
             tags={tag["Key"]: tag["Value"] for tag in members.get("Tags", ())},
         )
-        id = carried(self._source.commands.give, order).made
+        id = carried(self._source, order).made
         return {"ComputeQuotaArn": self._arn(id), "ComputeQuotaId": id}
 
     def describe(self, _caller: Caller, members: Members) -> Json:
@@ -71,12 +71,12 @@ class Quotas:
             version=members["TargetVersion"],
             wish=quota_wish(members),
         )
-        answer = carried(self._source.commands.give, order)
+        answer = carried(self._source, order)
         return {"ComputeQuotaArn": self._arn(order.id), "ComputeQuotaVersion": answer.version}
 
     def delete(self, caller: Caller, members: Members) -> Json:
         """Delete a quota; it is shown as Deleting until its limits have left Slurm."""
-        carried(self._source.commands.give, DeleteQuota(who=caller.user, id=members["ComputeQuotaId"]))
+        carried(self._source, DeleteQuota(who=caller.user, id=members["ComputeQuotaId"]))
         return {}
 
     def _quota(self, id: str) -> ComputeQuota:
@@ -145,7 +145,7 @@ class Schedulers:
             wish=scheduler_wish(members),
             tags={tag["Key"]: tag["Value"] for tag in members.get("Tags", ())},
         )
-        id = carried(self._source.commands.give, order).made
+        id = carried(self._source, order).made
         return {"ClusterSchedulerConfigArn": self._arn(id), "ClusterSchedulerConfigId": id}
 
     def describe(self, _caller: Caller, members: Members) -> Json:
@@ -179,11 +179,11 @@ class Schedulers:
             version=members["TargetVersion"],
             wish=scheduler_wish(members),
         )
-        answer = carried(self._source.commands.give, order)
+        answer = carried(self._source, order)
         return {"ClusterSchedulerConfigArn": self._arn(order.id), "ClusterSchedulerConfigVersion": answer.version}
 
     def delete(self, caller: Caller, members: Members) -> Json:
-        carried(self._source.commands.give, DeleteScheduler(who=caller.user, id=members["ClusterSchedulerConfigId"]))
+        carried(self._source, DeleteScheduler(who=caller.user, id=members["ClusterSchedulerConfigId"]))
         return {}
 
     def _config(self, id: str) -> SchedulerConfig:

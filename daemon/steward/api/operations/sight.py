@@ -27,15 +27,6 @@ _NODE_ID = re.compile(r"i-[a-f0-9]{8}(?:[a-f0-9]{9})?")
 _EVENT_DIGITS = 12
 
 
-def cluster_arn(cluster: Cluster, policy: CapacityPolicy) -> str:
-    return arn_of(cluster.id, policy)
-
-
-def is_named(cluster: Cluster, policy: CapacityPolicy, name_or_arn: str) -> bool:
-    """The caller means this cluster."""
-    return name_or_arn in (cluster.name, cluster_arn(cluster, policy))
-
-
 def node_id(instance: InstanceId) -> str:
     """The provider's own id where it looks like EC2's; else one that is made from it and is always the same."""
     if _NODE_ID.fullmatch(instance):
@@ -84,7 +75,7 @@ class Sight:
 
     @property
     def arn(self) -> str:
-        return cluster_arn(self.cluster, self.policy)
+        return arn_of(self.cluster.id, self.policy)
 
     def slots_of(self, group: Group) -> list[SlotRecord]:
         return [slot for slot in self.memory.slots.values() if slot.group == group.name]
@@ -141,20 +132,15 @@ def any_sight(source: Source) -> Sight | None:
 def sight_of(source: Source, name_or_arn: str) -> Sight:
     """Raises ApiError (ResourceNotFound) when there is no such cluster."""
     sight = any_sight(source)
-    if sight is None or not is_named(sight.cluster, sight.policy, name_or_arn):
+    if sight is None or name_or_arn not in (sight.cluster.name, sight.arn):
         raise not_found(f"Cluster with name {name_or_arn} not found.")
     return sight
 
 
-# The way from a handler to the cycle that carries its order out.
-
-Give = Callable[[Order], Answer]
-
-
-def carried(give: Give, order: Order) -> Answer:
+def carried(source: Source, order: Order) -> Answer:
     """Give the order to the cycle and return its answer. Raises ApiError where it is refused, Retryable where no cycle
     has taken it in time."""
     try:
-        return give(order)
+        return source.commands.give(order)
     except Refusal as refusal:
         raise ApiError(Code(refusal.kind.value), str(refusal)) from refusal

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from steward.api.explain_pages import job_of, known_node
+from steward.api.explain_pages import Explained, explained_job, explained_node, job_of, known_node
 from steward.api.page.view import FILTERS, page_view
 from steward.api.shapes import event_shape
 from steward.api.source import Source
@@ -21,15 +21,12 @@ from steward.api.turns import News, Turns
 from steward.api.views import plan_view
 from steward.model.text import printable
 from steward.ports import Retryable
-from steward.views.explain import explain_job, explain_node
-from steward.workflows.cycle import dry_run
 from steward.workflows.snapshot import Snapshot
 
 _MAX_WATCHERS = 32
 _LEAST_S = 2.0
 """A page that is watched is made again at most so often."""
 _KEEPALIVE_S = 15.0
-_EVENTS = 50
 _KINDS = MappingProxyType({"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"})
 _HEADERS = MappingProxyType(
     {
@@ -90,16 +87,12 @@ class _Pages:
     def node(self, request: Request) -> Response:
         source, name = self._source, str(request.path_params["name"])
         snapshot = source.snapshot()
-        node = known_node(name, snapshot)
-        lines = explain_node(node, snapshot.seen, source.want, snapshot.memory, source.clock.now())
-        return self._explained(f"Node {name}", lines, source.store.events(node=node, limit=_EVENTS))
+        return self._explained(f"Node {name}", explained_node(known_node(name, snapshot), source, snapshot))
 
     def job(self, request: Request) -> Response:
         source, word = self._source, str(request.path_params["job"])
         snapshot = source.snapshot()
-        id = job_of(word, snapshot)
-        lines = explain_job(id, snapshot.seen, source.want, snapshot.memory, source.clock.now())
-        return self._explained(f"Job {word}", lines, source.store.events(job=id, limit=_EVENTS))
+        return self._explained(f"Job {word}", explained_job(job_of(word, snapshot), source, snapshot))
 
     def file(self, request: Request) -> Response:
         name = str(request.path_params["file"])
@@ -130,7 +123,8 @@ class _Pages:
         finally:
             self._watchers -= 1
 
-    def _explained(self, title: str, lines: tuple[str, ...], events: list[Any]) -> Response:
+    def _explained(self, title: str, explained: Explained) -> Response:
+        lines, events = explained
         shown = [event_shape(*one) for one in reversed(events)]
         return self._made("explained.html", title=title, lines=lines, events=shown, cluster=self._source.cluster)
 
@@ -178,7 +172,6 @@ class Fragment:
 
     def _would_do(self, snapshot: Snapshot, now: float) -> list[dict[str, object]]:
         if self._planned is None or (snapshot is not self._planned and not 0 <= now - self._planned_at < _PLAN_S):
-            plan = dry_run(self._source.plan, snapshot, self._source.want, now)
-            self._actions = plan_view(plan, snapshot, now)["actions"]
+            self._actions = plan_view(self._source, snapshot, now)["actions"]
             self._planned, self._planned_at = snapshot, now
         return self._actions

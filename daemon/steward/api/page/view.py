@@ -2,7 +2,7 @@
 the page writes them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
@@ -11,12 +11,12 @@ from markupsafe import Markup
 
 from steward.api.shapes import shape
 from steward.api.source import Source
-from steward.api.views import cases_view, natural, nodes_of, status_view, user_name, verdicts, views_of
+from steward.api.views import cases_view, in_order, natural, nodes_of, status_view, user_name, verdicts, views_of
 from steward.model.ids import JobId, NodeName
 from steward.model.ledger import Phase, Sums
 from steward.model.node_names import fold
 from steward.model.resume import JobMemory
-from steward.model.words import REPORT_ONLY
+from steward.model.text import REPORT_ONLY
 from steward.views.node_verdict import NodeVerdict, Word
 from steward.views.report import timeline
 from steward.workflows.snapshot import Snapshot
@@ -97,9 +97,7 @@ def _grid(said: Mapping[NodeName, NodeVerdict], wrong: list[Json], source: Sourc
 
 
 def _jobs(snapshot: Snapshot, now: float) -> list[Json]:
-    """Those that go on first, then the newest."""
-    found = sorted(snapshot.memory.jobs.values(), key=lambda job: (job.ended is not None, -job.id))
-    return [_job(job, snapshot, now) for job in found[:_MOST_JOBS]]
+    return [_job(job, snapshot, now) for job in in_order(snapshot.memory)[:_MOST_JOBS]]
 
 
 def _job(job: JobMemory, snapshot: Snapshot, now: float) -> Json:
@@ -114,7 +112,7 @@ def _job(job: JobMemory, snapshot: Snapshot, now: float) -> Json:
         "state": known.state.value if known and job.ended is None else (job.end_text or "ended"),
         "mode": job.mode.text,
         "resumes": job.resumes,
-        "nodes": fold(sorted(nodes, key=natural)),
+        "nodes": fold(nodes),
         "excluded": fold(job.excluded),
         "step": runs[-1].step if runs else None,
         "last": {"at": last.at, "decision": last.decision.value, "why": last.why.text} if last else None,
@@ -179,10 +177,6 @@ def ago(at: float | None, now: float) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(moment, clock(at), age(now - at))
 
 
-def folded(names: Iterable[str]) -> str:
-    return fold(names)
-
-
 FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {"css": css, "clock": clock, "ago": ago, "folded": folded, "sign": lambda word: SIGNS.get(word, "?")}
+    {"css": css, "clock": clock, "ago": ago, "folded": fold, "sign": lambda word: SIGNS.get(word, "?")}
 )

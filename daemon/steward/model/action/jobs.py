@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from steward.model.action.base import BaseAction
 from steward.model.ask import Answer
 from steward.model.ids import AskId, JobId, NodeName
+from steward.model.why import BaseAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

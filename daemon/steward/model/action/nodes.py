@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from steward.model.action.base import BaseAction
 from steward.model.health import Advice
 from steward.model.ids import CaseId, InstanceId, NodeName
 from steward.model.instance import Slot
 from steward.model.mark import Mark
 from steward.model.setup import Lifecycle
+from steward.model.why import BaseAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from steward.model.action.base import BaseAction
 from steward.model.ids import JobId
+from steward.model.why import BaseAction
 
 Caps = tuple[tuple[str, int | None], ...]
 """(TRES, limit), sorted; None: no limit (Slurm's -1)."""

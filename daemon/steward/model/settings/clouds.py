@@ -4,8 +4,7 @@ from enum import Enum
 
 from pydantic import Field
 
-from steward.model.section import Section, Words
-from steward.model.setting_types import Program
+from steward.model.setting_types import Program, Section, Words
 
 
 class CommandProvider(Section):

@@ -6,8 +6,7 @@ from pydantic import Field, SecretStr
 
 from steward.model.events import Level
 from steward.model.notify import ChannelKind, ChannelRule
-from steward.model.section import Section, Words
-from steward.model.setting_types import HostPort, Program
+from steward.model.setting_types import HostPort, Program, Section, Words
 
 
 class NotifySettings(Section):

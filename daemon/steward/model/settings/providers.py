@@ -4,8 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from steward.model.section import Section, Words
-from steward.model.setting_types import NodeCommand, NodeList, ProviderKind, Recovery, SomeNodes
+from steward.model.setting_types import NodeCommand, NodeList, ProviderKind, Recovery, Section, SomeNodes, Words
 from steward.model.settings.clouds import CommandProvider, Ec2Provider, PowerProvider
 
 

@@ -7,16 +7,13 @@ from typing import Any
 from pydantic import Field
 
 from steward.model.capacity_policy import CapacityPolicy, CapacitySettings, Pool
-from steward.model.deep_policy import DeepPolicy
-from steward.model.desired import Desired, HealthPolicy, QuotaPolicy
-from steward.model.elastic_policy import ElasticPolicy
+from steward.model.desired import DeepPolicy, Desired, ElasticPolicy, HealthPolicy, QuotaPolicy
 from steward.model.ids import NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.machine_types import BUILT_IN, MachineType
 from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
-from steward.model.section import Section
-from steward.model.setting_types import ProviderKind, Recovery, expand_nodes
+from steward.model.setting_types import ProviderKind, Recovery, Section, expand_nodes
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.providers import GroupSettings, ProviderSettings
 from steward.model.settings.sections import (

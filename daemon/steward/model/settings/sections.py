@@ -5,8 +5,7 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 
 from steward.model.mend import RESTARTABLE
-from steward.model.section import Section, Words
-from steward.model.setting_types import AddressRule, HostPort, SlurmAdapter
+from steward.model.setting_types import AddressRule, HostPort, Section, SlurmAdapter, Words
 
 
 class ClusterSettings(Section):

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from steward.model.accounting import borrowed_qos
 from steward.model.action import CancelReplica, SubmitReplica
 from steward.model.elastic import ElasticRun, Phase, Replica, replica_of
 from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
-from steward.model.team_name import borrowed_qos
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.elastic.book import with_replica

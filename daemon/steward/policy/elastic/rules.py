@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
+from steward.model.desired import ElasticPolicy
 from steward.model.elastic import ElasticRun, ElasticSpec, SizeChange
-from steward.model.elastic_policy import ElasticPolicy
 
 _PAYS = 2.0
 _LASTS = 10.0

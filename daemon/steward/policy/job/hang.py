@@ -10,8 +10,8 @@ from steward.model.ids import Key, NodeName
 from steward.model.job import Job, JobState
 from steward.model.job_report import Progress
 from steward.model.resume import Attempt, Decision, JobMemory, Standstill
+from steward.model.text import ago
 from steward.model.why import Why
-from steward.model.words import ago
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless, went_on
 from steward.policy.job.decide import Ruling, decide

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from steward.model.case import Case, Trigger
+from steward.model.case import Case, Remedy, Trigger
 from steward.model.health import Advice, Finding, Severity
 from steward.model.ids import InstanceId, NodeName
 from steward.model.mend import fits, is_gpu_uuid
-from steward.model.remedy import Remedy
 from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless

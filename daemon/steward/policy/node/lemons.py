@@ -7,11 +7,10 @@ and the happenings that are no repair: a machine fails under a job, or users kee
 import math
 from dataclasses import dataclass
 
-from steward.model.case import Case, Trigger
+from steward.model.case import Blow, Case, Mishap, Remedy, Trigger
 from steward.model.health import Advice
 from steward.model.ids import CaseId, NodeName
 from steward.model.memory import Memory
-from steward.model.remedy import Blow, Mishap, Remedy
 from steward.policy.draft import Draft
 from steward.policy.node.ladder import identity
 from steward.policy.traits import Trait

@@ -6,13 +6,13 @@ from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any
 
+from steward.model.accounting import why_no_team
 from steward.model.arn import slurm_cluster_arns
 from steward.model.events import Level
 from steward.model.machine_types import MachineType
 from steward.model.order import Answer
 from steward.model.quota import ComputeQuota, QuotaStatus, Share
 from steward.model.quota_order import CreateQuota, DeleteQuota, QuotaWish, SchedulerWish, UpdateQuota
-from steward.model.team_name import why_no_team
 from steward.model.text import printable
 from steward.policy.orders.cluster import check_tags
 from steward.policy.orders.desk import Desk

@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from steward.model.accounting import ACCOUNT_MARK, Accounting, Association
+from steward.model.accounting import ACCOUNT_MARK, QOS_PREFIX, Accounting, Association, borrowed_qos, guaranteed_qos
 from steward.model.action import DropQos, DropTeam, MoveJob, SetTeam
 from steward.model.events import Level
 from steward.model.ids import Key
 from steward.model.quota import ComputeQuota, QuotaStatus
-from steward.model.team_name import PREFIX, borrowed_qos, guaranteed_qos
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.edits import edit_key, forget
@@ -105,7 +104,7 @@ def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draf
 def _qos_afterwards(default: str, has: Association | None, picture: Accounting) -> tuple[str, str]:
     """The QOS in which its jobs go on: what was the default before, else Slurm's common one, else any that the account
     has. And the one that it has to be given: empty where some of the site's are left to it."""
-    site = frozenset(name for name in has.qos if not name.startswith(PREFIX)) if has is not None else frozenset()
+    site = frozenset(name for name in has.qos if not name.startswith(QOS_PREFIX)) if has is not None else frozenset()
     wanted = [name for name in (default, _COMMON_QOS) if name and name in picture.qos]
     if not site:
         return (wanted[0], wanted[0]) if wanted else (default or _COMMON_QOS, "")

@@ -9,12 +9,11 @@ from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
-from steward.model.accounting import Accounting, Association, Qos
+from steward.model.accounting import QOS_PREFIX, Accounting, Association, Qos
 from steward.model.action import DropQos, SetQos, SetTeam
 from steward.model.events import Level
 from steward.model.ids import Key
 from steward.model.quota import Wrote
-from steward.model.team_name import PREFIX
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.limits import WantedQos, WantedTeam, users_apart, users_with_default
@@ -112,7 +111,7 @@ def _of_team(want: WantedTeam, has: Association, picture: Accounting, draft: Dra
     ours = _Fields(f"account {want.account}", draft, has_limits_of_its_own=True)
     lower, higher = _changed_caps(ours, has.limits, want.caps)
     missing = want.qos - has.qos
-    drop = frozenset(name for name in has.qos if name.startswith(PREFIX) and name not in want.qos)
+    drop = frozenset(name for name in has.qos if name.startswith(QOS_PREFIX) and name not in want.qos)
     drop -= set(users_with_default(picture, want.account, drop).values())
     is_default = not ours.differs("default_qos", has.default_qos, want.default_qos) or is_apart
     if not (lower or higher or missing or drop) and is_default:

@@ -7,13 +7,12 @@ can read why.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from steward.model.accounting import Accounting
+from steward.model.accounting import Accounting, borrowed_qos, team_of_qos
 from steward.model.action import CancelJob, RequeueJob, SignalJob
 from steward.model.ids import JobId, Key
 from steward.model.job import Job, JobState
 from steward.model.port_error import is_refusal
 from steward.model.quota import Eviction, QuotaJob, Reclaimed
-from steward.model.team_name import borrowed_qos, team_of_qos
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Standing, Yielding

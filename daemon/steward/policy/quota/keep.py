@@ -6,13 +6,12 @@ exists.
 
 from dataclasses import replace
 
-from steward.model.accounting import Accounting
+from steward.model.accounting import QOS_PREFIX, Accounting, borrowed_qos, guaranteed_qos
 from steward.model.action import MoveJob, NudgeJob, SetNodeCount
 from steward.model.events import Level
 from steward.model.ids import Key
 from steward.model.job import Job
 from steward.model.quota import QuotaStatus
-from steward.model.team_name import PREFIX, borrowed_qos, guaranteed_qos
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.nudge import credential_safe_at
@@ -100,7 +99,7 @@ def _place(ruling: Ruling, picture: Accounting, draft: Draft) -> int:
     unit, touched = ruling.unit, 0
     if not (ruling.may_run or unit.replica):
         return 0
-    if unit.qos and not any(name.startswith(PREFIX) for name in unit.qos):
+    if unit.qos and not any(name.startswith(QOS_PREFIX) for name in unit.qos):
         return 0
     wanted = _qos(ruling, picture)
     for job in unit.jobs:

@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from steward.model.accounting import Accounting
+from steward.model.accounting import Accounting, borrowed_qos, guaranteed_qos
 from steward.model.quota import CPU, GPU, MEM, Resource, kind_of, machine_type_of, profile_of
-from steward.model.team_name import borrowed_qos, guaranteed_qos
 from steward.policy.draft import Draft
 from steward.policy.quota.present import Held
 from steward.policy.quota.requests import add

@@ -7,11 +7,11 @@ from operator import attrgetter, is_
 from types import MappingProxyType
 from typing import Any
 
+from steward.model.accounting import QOS_PREFIX, borrowed_qos, guaranteed_qos, team_of_qos
 from steward.model.elastic import replica_of
 from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, profile_of, resource
-from steward.model.team_name import PREFIX, borrowed_qos, guaranteed_qos, team_of_qos
 from steward.policy.draft import Draft
 from steward.policy.quota.flavors import Flavors, parse_tres
 
@@ -257,7 +257,7 @@ def _is_limited(job: Job) -> bool:
     """A limit of a kind that we write holds it up; or the bound of its array, which is known: `present` counts."""
     if job.reason == "JobArrayTaskLimit":
         return job.most_tasks > 0
-    if job.reason.startswith("QOS") and PREFIX not in job.qos:
+    if job.reason.startswith("QOS") and QOS_PREFIX not in job.qos:
         return False  # the limit of another QOS, which its user chose
     return _LIMITED.fullmatch(job.reason) is not None
 

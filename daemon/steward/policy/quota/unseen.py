@@ -7,9 +7,9 @@ then.
 
 from collections.abc import Iterator, Mapping
 
+from steward.model.accounting import borrowed_qos, guaranteed_qos
 from steward.model.job import Job
 from steward.model.quota import Eviction, Reclaimed
-from steward.model.team_name import borrowed_qos, guaranteed_qos
 from steward.policy.draft import Draft
 from steward.policy.quota.turn import REQUEUE_DELAY_S, in_force, teams_of
 
