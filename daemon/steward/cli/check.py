@@ -1,18 +1,15 @@
 """`steward check`: deep checks of nodes that no job uses, and which checks of the site may take nodes out. `steward
 checks`: every check, how it is set, and what it says now."""
 
-from typing import Any
-
 import click
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
 
 from steward.cli.capacity import Sight, follow
 from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, print_done, table, when
-from steward.client import Client, HeadError
+from steward.client import Client, HeadError, Json
 from steward.model.deep import DeepKind, DeepResult
 
-Json = dict[str, Any]
 _MOST_WORDS = 400
 _COLUMNS = ("NODE", "CHECK", "STATE", "RESULT", "WHY")
 _KINDS = click.Choice([kind.value for kind in DeepKind])

@@ -2,29 +2,25 @@
 into idle nodes and give them back."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json, with_context, with_json
+from steward.cli.context import Context, print_json, with_context, with_json
 from steward.cli.show import line, span, table, when
-from steward.client import HeadError
+from steward.client import HeadError, Json
 from steward.model.node_names import fold
 
 
 @click.group(invoke_without_command=True)
 @click.option("--user", default="", help="Only jobs of this user.")
 @click.option("--state", default="", help="Only jobs in this state: running, pending, ended, ...")
-@JSON
-@click.pass_context
-@one_line_errors
-def jobs(click_context: click.Context, user: str, state: str, as_json: bool) -> None:
+@with_json
+def jobs(context: Context, user: str, state: str) -> None:
     """Jobs that asked to be resumed."""
-    if click_context.invoked_subcommand is not None:
+    if click.get_current_context().invoked_subcommand is not None:
         return
-    context: Context = click_context.obj
     found = [job for job in context.client().jobs() if _is_wanted(job, user, state)]
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     rows = [
@@ -45,11 +41,11 @@ def jobs(click_context: click.Context, user: str, state: str, as_json: bool) -> 
     table(columns, rows, empty="No job with --auto-resume is known.")
 
 
-def _is_wanted(job: dict[str, Any], user: str, state: str) -> bool:
+def _is_wanted(job: Json, user: str, state: str) -> bool:
     return user in ("", job["user"], str(job["uid"])) and (job["state"] or "ended").lower().startswith(state.lower())
 
 
-def _last_decision(job: dict[str, Any]) -> str:
+def _last_decision(job: Json) -> str:
     if not job["attempts"]:
         return ""
     last = job["attempts"][-1]
@@ -83,12 +79,11 @@ def history(context: Context, job: int) -> None:
     table(columns, rows, empty="The job has not run yet.")
 
 
-def _decided(run: dict[str, Any]) -> str:
+def _decided(run: Json) -> str:
     culprits = f" ({fold(run['culprits'])})" if run["culprits"] else ""
     return f"{run['decision']}: {run['why']}{culprits}" if run["decision"] else ""
 
 
-Json = dict[str, Any]
 _COLUMNS = ("RUN", "SIZE", "BASE", "SPEC", "PHASE", "REPLICAS", "CHANGES", "NODE-HOURS+")
 
 

@@ -15,7 +15,7 @@ from steward.adapters.slurm.accounting import SlurmAccounting
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.trial import TrialSlurm
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, table
 from steward.model.node import Node, NodeBase
 from steward.model.partition import Partition
@@ -36,10 +36,8 @@ _TEAMS = click.argument("teams", nargs=-1)
 @click.command()
 @_TEAMS
 @click.option("--apply", "apply_it", is_flag=True, help="Run the sacctmgr commands; slurm.conf stays yours to write.")
-@JSON
-@click.pass_obj
-@one_line_errors
-def setup(context: Context, teams: tuple[str, ...], apply_it: bool, as_json: bool) -> None:
+@with_json
+def setup(context: Context, teams: tuple[str, ...], apply_it: bool) -> None:
     """Show what Slurm needs before teams share it. Lines of slurm.conf and sacctmgr commands.
 
     Only accounts and QOS of Steward's own are made; accounts that are there keep their users, QOS and limits.
@@ -47,7 +45,7 @@ def setup(context: Context, teams: tuple[str, ...], apply_it: bool, as_json: boo
     known = _teams(context, teams)
     site, port, _ = _look(known)
     wanted = needed(site, [team for team, borrows in known.items() if borrows])
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json({"slurm.conf": wanted.conf, "commands": list(wanted.commands(site.picture.cluster))})
     else:
         _tell(wanted, site, apply_it=apply_it)
@@ -64,16 +62,14 @@ def setup(context: Context, teams: tuple[str, ...], apply_it: bool, as_json: boo
     is_flag=True,
     help="Also run three short jobs on one idle node, under an account and two QOS that are taken away again.",
 )
-@JSON
-@click.pass_obj
-@one_line_errors
-def doctor(context: Context, teams: tuple[str, ...], try_it: bool, as_json: bool) -> None:
+@with_json
+def doctor(context: Context, teams: tuple[str, ...], try_it: bool) -> None:
     """Check whether quotas can work with this Slurm. Exit status 1 when something is bad."""
     site, port, nodes = _look(_teams(context, teams))
     found = lines(site)
     if try_it and all(each.health is not Health.BAD for each in found):
         found += _trial(site, port, nodes)
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json([{**asdict(each), "health": each.health.value} for each in found])
     else:
         rows = [(each.health.value, each.topic, each.text, each.remedy) for each in found]
