@@ -1,26 +1,23 @@
 """`steward quota setup` and `steward quota doctor`: run where Slurm's commands work, as an administrator of Slurm."""
 
-import os
 import signal
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from types import FrameType
 
 import click
 
-from steward.adapters.settings_file import load
 from steward.adapters.slurm.accounting import SlurmAccounting
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.trial import TrialSlurm
+from steward.cli.config import named_file, read_settings
 from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, table
 from steward.model.node import Node, NodeBase
 from steward.model.partition import Partition
 from steward.model.quota import Strategy
-from steward.model.settings import SettingsError
 from steward.model.settings.sections import ClusterSettings
 from steward.model.team_name import why_no_team
 from steward.model.text import printable
@@ -119,11 +116,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _cluster() -> ClusterSettings:
-    given = click.get_current_context().find_root().params.get("file")
-    try:
-        return load(given if isinstance(given, Path) else None, os.environ).cluster
-    except SettingsError as error:
-        raise click.ClickException(str(error)) from error
+    return read_settings(named_file()).cluster
 
 
 def _look(teams: Mapping[str, bool]) -> tuple[Site, SlurmAccounting, Collection[Node]]:
