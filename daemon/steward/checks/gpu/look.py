@@ -52,6 +52,11 @@ def each(of_one: OfOne) -> Judge:
     return lambda raws, facts, past: judge_each(raws[0], of_one)
 
 
+def each_by(of_one: Callable[[Gpu, Facts, Past], Verdict | None]) -> Judge:
+    """The same where that word needs the site's numbers or earlier looks."""
+    return lambda raws, facts, past: judge_each(raws[0], lambda gpu: of_one(gpu, facts, past))
+
+
 def nothing_to_judge(raw: Raw) -> Verdict | None:
     if raw.hung:
         return unknown(raw.hung)
