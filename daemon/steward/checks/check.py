@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from steward.checks.limits import Limits, Names, Setting, Threshold
 from steward.checks.past import Notes, Past
 from steward.model.dotted import said_of
-from steward.model.health import Advice, Outcome, Scope, Severity
+from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import NodeName
 from steward.model.probe import Probe, Raw
 
@@ -42,6 +42,20 @@ class Verdict:
     @property
     def is_bad(self) -> bool:
         return self.outcome is Outcome.FAILED
+
+    def finding(self, check: str, at: float, *, event: bool = False, subject: str = "") -> Finding:
+        """As the head is told of it. `subject`: what it is about, where it names no hardware itself."""
+        return Finding(
+            check=check,
+            outcome=self.outcome,
+            severity=self.severity,
+            advice=self.advice,
+            text=self.text,
+            at=at,
+            event=event,
+            scope=self.scope,
+            hardware=self.hardware or subject,
+        )
 
 
 Judge = Callable[[tuple[Raw, ...], Facts, Past], Verdict]
