@@ -12,8 +12,8 @@ from steward.adapters.files import write_whole
 from steward.adapters.settings_file import load, migrated, rewrite
 from steward.adapters.settings_path import settings_path
 from steward.adapters.slurm.config import survey
+from steward.checks.catalogue import checks_page
 from steward.checks.known import in_force
-from steward.checks.page import checks_page
 from steward.cli.context import one_line_errors
 from steward.cli.show import line
 from steward.model.port_error import PortError
