@@ -10,9 +10,8 @@ from steward.model.ids import NodeName
 from steward.testbed.bed import Backend, Bed
 from steward.testbed.docker_engine import engine
 from steward.testbed.docker_faults import machines
-from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.docker_setup import load
-from steward.testbed.layout import Layout
+from steward.testbed.layout import DockerLayout, Layout
 
 _TIMEOUT_S = 30.0
 

@@ -10,9 +10,9 @@ from steward.model.ids import NodeName
 from steward.testbed.bed import Bed
 from steward.testbed.docker_engine import engine
 from steward.testbed.docker_faults import machines
-from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.docker_setup import load
 from steward.testbed.faults import FaultKind
+from steward.testbed.layout import DockerLayout
 from steward.testbed.reset import reset
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story

@@ -7,8 +7,8 @@ from pathlib import Path
 from steward.model.ids import NodeName
 from steward.testbed.docker_engine import engine
 from steward.testbed.docker_faults import machines
-from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.docker_setup import load
+from steward.testbed.layout import DockerLayout
 from tests.e2e.capacity import CLUSTER, EXTRA, PARTITION, Capacity, wish
 
 SHIPPED = Path(__file__).resolve().parents[2] / "lifecycle-scripts"

@@ -16,8 +16,8 @@ from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Say
 from steward.testbed.docker_engine import engine, remove_all
 from steward.testbed.docker_faults import DockerFaults, faults_in_force, is_active, machines, names_of, power
 from steward.testbed.docker_files import HTTP_PORT, MOUNT, Plan
-from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.faults import SHAPES, Fault, FaultKind
+from steward.testbed.layout import DockerLayout
 from steward.testbed.wait import NotInTime, await_ready, call_silent_nodes, node_states, wait_until
 
 _TIMED_OUT = 124

@@ -16,7 +16,6 @@ from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import BedError, Power
 from steward.testbed.docker_engine import containers, engine
 from steward.testbed.docker_files import Plan
-from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.fake_gpus import has_fault
 from steward.testbed.faults import Fault, FaultKind
 from steward.testbed.file_faults import (
@@ -26,6 +25,7 @@ from steward.testbed.file_faults import (
     remove_failing_check,
     write_failing_check,
 )
+from steward.testbed.layout import DockerLayout
 from steward.testbed.wait import wait_until
 
 AGENT = "steward-agent"
@@ -92,7 +92,7 @@ def _of_node(layout: DockerLayout, plan: Plan, node: NodeName, container: Contai
         yield FaultKind.KILL_AGENT
     if has_failing_check(layout.checks(node)):
         yield FaultKind.FAIL_CHECK
-    if has_fault(layout.own(node)):
+    if has_fault(layout.node(node)):
         yield FaultKind.GPU_FAULT
     if layout.slow_link(node).exists():
         yield FaultKind.SLOW_LINK
@@ -211,7 +211,7 @@ class DockerFaults:
         """The part of the node that faults reach."""
         if not self._layout.gpus.is_dir():
             raise BedError("this bed has no GPUs; bring it up with --gpus 8")
-        return self._layout.own(node)
+        return self._layout.node(node)
 
     def _log_kernel_line(self, node: NodeName, line: str) -> None:
         with self._layout.kernel_log(node).open("a") as log:

@@ -14,7 +14,7 @@ from steward.model.settings.providers import DockerProvider as DockerSettings
 from steward.testbed.bed import Backend, BedError, BedSpec, Say
 from steward.testbed.docker_engine import DEFAULT_SLURM, engine_url, image_for, make_network, must_have_room, slurm_of
 from steward.testbed.docker_files import ENGINE_SOCKET, MOUNT, Plan, write_files
-from steward.testbed.docker_layout import DockerLayout
+from steward.testbed.layout import DockerLayout
 
 _COMMANDS = ["sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "sdiag", "sinfo"]
 _COMMAND = """#!/bin/sh

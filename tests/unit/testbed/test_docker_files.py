@@ -10,8 +10,8 @@ from steward.adapters.settings_file import load as load_settings
 from steward.model.setting_types import ProviderKind
 from steward.testbed.bed import Backend, BedError, BedSpec
 from steward.testbed.docker_files import Plan, write_files
-from steward.testbed.docker_layout import DockerLayout
 from steward.testbed.docker_setup import load, provider_settings, save
+from steward.testbed.layout import DockerLayout
 from tools.packages.contents import packages
 
 
