@@ -13,12 +13,12 @@ from steward.model.ids import NodeName
 from steward.model.instance import InstanceState
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedSpec
+from steward.testbed.beds import reset
 from steward.testbed.docker_engine import containers, engine, remove_all
 from steward.testbed.docker_faults import machines
 from steward.testbed.docker_setup import load, provider_settings
 from steward.testbed.faults import FaultKind, fault
 from steward.testbed.layout import DockerLayout
-from steward.testbed.reset import reset
 from steward.testbed.wait import wait_until
 from tests.contract.provider import SLOT, ProviderContract
 from tests.e2e.conftest import brought_up

@@ -8,12 +8,12 @@ import pytest
 
 from steward.model.ids import NodeName
 from steward.testbed.bed import Bed
+from steward.testbed.beds import reset
 from steward.testbed.docker_engine import engine
 from steward.testbed.docker_faults import machines
 from steward.testbed.docker_setup import load
 from steward.testbed.faults import FaultKind
 from steward.testbed.layout import DockerLayout
-from steward.testbed.reset import reset
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
 from tests.e2e.test_deep import has_begun

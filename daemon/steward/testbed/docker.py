@@ -16,7 +16,7 @@ from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Say
 from steward.testbed.docker_engine import engine, remove_all
 from steward.testbed.docker_faults import DockerFaults, faults_in_force, is_active, machines, names_of, power
 from steward.testbed.docker_files import HTTP_PORT, MOUNT, Plan
-from steward.testbed.faults import SHAPES, Fault, FaultKind
+from steward.testbed.faults import Fault, FaultKind, undoing
 from steward.testbed.layout import DockerLayout
 from steward.testbed.wait import NotInTime, await_ready, call_silent_nodes, node_states, wait_until
 
@@ -91,7 +91,7 @@ class DockerBed:
             slurm=plan.slurm,
             nodes=self._nodes(plan),
             services=self._services(plan),
-            faults=tuple(_words(fault) for fault in faults_in_force(self._layout, plan)),
+            faults=tuple(str(fault) for fault in faults_in_force(self._layout, plan)),
             env=self.env,
         )
 
@@ -114,13 +114,11 @@ class DockerBed:
             raise BedError(f"{fault.kind.value}: {error}") from error
 
     def restore(self) -> None:
-        for fault in list(faults_in_force(self._layout, self._plan)):
-            undo = SHAPES[fault.kind].undo
-            if undo is not None:
-                self.inject(Fault(kind=undo, node=fault.node))
+        for fault in undoing(faults_in_force(self._layout, self._plan)):
+            self.inject(fault)
 
     def logs(self) -> Mapping[str, Path]:
-        return {path.stem: path for path in sorted((self._layout.root / "log").glob("*.log"))}
+        return self._layout.logs()
 
     @property
     def _plan(self) -> Plan:
@@ -176,7 +174,3 @@ class DockerBed:
             clean = ["docker", "run", "--rm", "--volume", f"{root}:{MOUNT}", "--entrypoint", "find", image]
             run([*clean, str(MOUNT), "-mindepth", "1", "-delete"], timeout_s=_CLEAN_S)
             root.rmdir()
-
-
-def _words(fault: Fault) -> str:
-    return f"{fault.kind.value} {fault.node}" if fault.node else fault.kind.value

@@ -1,22 +1,23 @@
 """A docker bed before its first container starts, and the facts that later commands must know of it."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from ipaddress import IPv4Network
-from pathlib import Path
 from typing import Any
 
 import docker
 
 from steward.adapters.providers.docker import BED, Machine, create
 from steward.model.settings.providers import DockerProvider as DockerSettings
-from steward.testbed.bed import Backend, BedError, BedSpec, Say
+from steward.testbed.bed import BedError, BedSpec, Say, plain, spec_of
 from steward.testbed.docker_engine import DEFAULT_SLURM, engine_url, image_for, make_network, must_have_room, slurm_of
 from steward.testbed.docker_files import ENGINE_SOCKET, MOUNT, Plan, write_files
 from steward.testbed.layout import DockerLayout
 
-_COMMANDS = ["sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "sdiag", "sinfo"]
+_COMMANDS = (
+    *("sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "sdiag", "sinfo"),
+    *("sprio", "squeue", "sreport", "srun", "sshare", "sstat", "steward", "strigger"),
+)
 _COMMAND = """#!/bin/sh
 # Made by `steward testbed up`.
 case $PWD/ in
@@ -33,7 +34,7 @@ def prepare(client: docker.DockerClient, layout: DockerLayout, spec: BedSpec, sa
     """Image, network, directory and every file. Raises BedError."""
     if layout.root.exists() and any(layout.root.iterdir()):
         raise BedError(f"{layout.root} is not empty; bring its bed down first, or choose another --dir")
-    must_have_room(client, 1 + len(spec.node_names) + len(spec.spare_names))
+    must_have_room(client, 1 + len(spec.machine_names))
     # By id: a build for another bed moves the tag, and a bed's machines stay all alike.
     image = str(client.images.get(image_for(spec.slurm or DEFAULT_SLURM, say)).id)
     plan = Plan(
@@ -51,7 +52,7 @@ def prepare(client: docker.DockerClient, layout: DockerLayout, spec: BedSpec, sa
     layout.root.chmod(0o755)
     save(layout, plan)
     write_commands(layout)
-    for node in (*spec.node_names, *spec.spare_names):
+    for node in spec.machine_names:
         layout.checks(node).mkdir(parents=True)
         layout.kernel_log(node).touch()
     write_files(plan, layout.root)
@@ -95,20 +96,13 @@ def load(layout: DockerLayout) -> Plan:
     except FileNotFoundError:
         remedy = f"`steward testbed up --backend docker --dir {layout.root}` makes one"
         raise BedError(f"no bed in {layout.root}; {remedy}") from None
-    spec = entry.pop("spec")
-    where: dict[str, Any] = {"dir": Path(spec.pop("dir")), "backend": Backend(spec.pop("backend"))}
-    subnet, mounts = IPv4Network(entry.pop("subnet")), tuple(entry.pop("mounts"))
-    return Plan(**entry, spec=BedSpec(**spec, **where), subnet=subnet, mounts=mounts)
+    subnet, mounts = IPv4Network(entry["subnet"]), tuple(entry["mounts"])
+    return Plan(**{**entry, "spec": spec_of(entry["spec"]), "subnet": subnet, "mounts": mounts})
 
 
 def save(layout: DockerLayout, plan: Plan) -> None:
     """For `load`."""
-    entry: Mapping[str, Any] = asdict(plan)
-    entry["spec"]["backend"] = plan.spec.backend.value
-    layout.manifest.write_text(json.dumps(entry, indent=1, default=str))
-
-
-_COMMANDS += ["sprio", "squeue", "sreport", "srun", "sshare", "sstat", "steward", "strigger"]
+    layout.manifest.write_text(json.dumps(asdict(plan), indent=1, default=plain))
 
 
 def write_commands(layout: DockerLayout) -> None:
