@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from steward.checks import known_set
-from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Notes, Past, Verdict, failed, passed, skipped, unknown
 from steward.checks.limits import Threshold
-from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
 

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped, unknown
 from steward.checks.limits import Names, Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Scope, Severity
 from steward.model.probe import DiskUsage, Probe, Raw, ReadFiles, TouchMounts
 

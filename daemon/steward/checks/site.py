@@ -4,10 +4,9 @@ Node Health Check."""
 import re
 import shlex
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped, unknown
 from steward.checks.disk import USERS, only_told
 from steward.checks.limits import Limits, Setting, Text, Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Probe, Raw, ReadFiles, RunProgram
 

@@ -6,10 +6,9 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Past, Verdict, failed, passed, skipped, unknown
 from steward.checks.fabric.ib import named
 from steward.checks.limits import Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
+from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped
 from steward.checks.gpu.look import answering, counters, each, each_by, judge_each, nvml_check
 from steward.checks.limits import Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import FindProcess, Gpu, Probe, Raw, ReadTree
 

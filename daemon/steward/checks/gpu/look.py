@@ -4,9 +4,8 @@ itself: every GPU is there, NVML answers, the driver asks for no repair."""
 from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 
-from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Notes, Past, Verdict, failed, passed, skipped, unknown
 from steward.checks.limits import Setting, Threshold
-from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, QueryGpus, Raw
 

@@ -1,9 +1,8 @@
 """GPU memory: errors that ECC found, rows remapped, pages retired, and what a job left behind in it."""
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
+from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped
 from steward.checks.gpu.look import ANSWERS_S, answering, each, each_by, nothing_to_judge, nvml_check, probes
 from steward.checks.limits import Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, ListProcesses, Probe, Process, Raw
 

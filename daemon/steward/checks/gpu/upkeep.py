@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed
+from steward.checks.check import Check, Facts, Judge, Past, Verdict, failed, passed
 from steward.checks.gpu.look import answering, counters, each, each_by, judge_each, nvml_check
 from steward.checks.limits import Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, Raw
 
