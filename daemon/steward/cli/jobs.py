@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from steward.cli.context import Context, print_json, with_context, with_json
-from steward.cli.show import line, span, table, when
+from steward.cli.show import line, listed, span, table, when
 from steward.client import HeadError, Json
 from steward.model.node_names import fold
 
@@ -20,10 +20,7 @@ def jobs(context: Context, user: str, state: str) -> None:
     if click.get_current_context().invoked_subcommand is not None:
         return
     found = [job for job in context.client().jobs() if _is_wanted(job, user, state)]
-    if context.as_json:
-        print_json(found)
-        return
-    rows = [
+    rows = (
         (
             job["id"],
             job["name"],
@@ -36,9 +33,9 @@ def jobs(context: Context, user: str, state: str) -> None:
             _last_decision(job),
         )
         for job in found
-    ]
+    )
     columns = ("JOB", "NAME", "USER", "STATE", "RESUME", "RESUMED", "NODES", "EXCLUDED", "LAST DECISION")
-    table(columns, rows, empty="No job with --auto-resume is known.")
+    listed(context, found, columns, rows, empty="No job with --auto-resume is known.")
 
 
 def _is_wanted(job: Json, user: str, state: str) -> bool:
@@ -58,10 +55,7 @@ def _last_decision(job: Json) -> str:
 def history(context: Context, job: int) -> None:
     """Every run of a job: where, how long, and how it ended. Also of a job that Slurm has forgotten."""
     found = context.client().job_history(job)
-    if context.as_json:
-        print_json(found)
-        return
-    rows = [
+    rows = (
         (
             run["number"],
             run["restart"],
@@ -74,9 +68,9 @@ def history(context: Context, job: int) -> None:
             _decided(run),
         )
         for run in found
-    ]
+    )
     columns = ("RUN", "RESTART", "ATTEMPT", "STARTED", "RAN", "NODES", "STEP", "ENDED", "DECISION")
-    table(columns, rows, empty="The job has not run yet.")
+    listed(context, found, columns, rows, empty="The job has not run yet.")
 
 
 def _decided(run: Json) -> str:
@@ -97,10 +91,7 @@ def elastic() -> None:
 def list_runs(context: Context) -> None:
     """Every run, open ones first."""
     found = context.client().runs()
-    if context.as_json:
-        print_json(found)
-        return
-    table(_COLUMNS, [_row(one) for one in found], empty="No elastic runs: `sbatch --elastic=8` starts one.")
+    listed(context, found, _COLUMNS, map(_row, found), empty="No elastic runs: `sbatch --elastic=8` starts one.")
 
 
 @elastic.command()

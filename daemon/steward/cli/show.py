@@ -56,6 +56,16 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
             out.print(text)
 
 
+def listed(
+    context: Context, found: Any, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str
+) -> None:
+    """`found` where JSON is wanted, else `table`."""
+    if context.as_json:
+        print_json(found)
+    else:
+        table(columns, rows, empty=empty)
+
+
 def grid(columns: Sequence[str], rows: Iterable[Sequence[object]], *, is_wrapped: bool = True) -> Table:
     """Words stay whole as far as they are no longer than a line of a narrow column."""
     found, given = Table(box=None, pad_edge=False, header_style="bold", show_edge=False), [list(row) for row in rows]
