@@ -154,7 +154,7 @@ class DockerProvider:
         return {instance.id: instance for instance in listed}
 
     def launch(self, slot: Slot, token: str) -> Instance:
-        name = f"{self._settings.cluster}-{slot.node}-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
+        name = f"{self._settings.cluster}-{slot.node}-{_digest(token)[:12]}"
         with self._engine(f"launch {slot.node}") as engine:
             with self._counting:
                 container = _find(engine, name) or self._create(engine, name, slot, token)
