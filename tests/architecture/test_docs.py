@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from steward.checks.page import checks_page
+from steward.checks.catalogue import checks_page
 from steward.model.settings import Settings
 from steward.model.settings.doc import settings_page
 from steward.model.settings.errors import section_of

@@ -19,9 +19,8 @@ from pathlib import Path
 
 from steward.adapters.node.probe import LocalProbes
 from steward.checks import CHECKS
-from steward.checks.check import Facts
+from steward.checks.check import Facts, Past
 from steward.checks.limits import Limits
-from steward.checks.past import Past
 from steward.model.ids import NodeName
 from steward.model.probe import RunProgram
 from tests.bench.hook_latency import agent_in

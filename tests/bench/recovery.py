@@ -20,8 +20,7 @@ from rich.console import Console
 
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedSpec
-from steward.testbed.beds import stoppable, take_down
-from steward.testbed.reset import reset
+from steward.testbed.beds import reset, stoppable, take_down
 from steward.testbed.wait import NotInTime, open_cases, wait_until_empty
 from tests.bench import expedited, way
 from tests.bench.scenarios import SCENARIOS, Scenario, plain_requeue

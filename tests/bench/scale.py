@@ -21,9 +21,8 @@ from rich.console import Console
 
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed
-from steward.testbed.beds import stoppable, take_down
+from steward.testbed.beds import reset, stoppable, take_down
 from steward.testbed.faults import FaultKind
-from steward.testbed.reset import reset
 from steward.testbed.wait import NotInTime, open_cases, wait_until_empty
 from tests.bench import scale_bed, scale_summary, way
 from tests.bench.recovery import new_dir

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.node.nvml import gpu_of
-from steward.checks.check import Check, Facts, Verdict
+from steward.checks.check import Check, Facts, Past, Verdict
 from steward.checks.limits import Limits
-from steward.checks.past import Past
 from steward.model.ids import NodeName
 from steward.model.probe import Process, Raw
 

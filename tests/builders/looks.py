@@ -3,9 +3,8 @@
 import dataclasses
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Verdict
+from steward.checks.check import NO_NOTES, Check, Facts, Notes, Past, Reading, Verdict
 from steward.checks.limits import limits_of
-from steward.checks.past import NO_NOTES, Notes, Past, Reading
 from steward.model.ids import NodeName
 from steward.model.probe import Raw
 

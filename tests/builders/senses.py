@@ -16,9 +16,8 @@ from steward.adapters.wire.messages import report_of
 from steward.agent.catalogue import SiteChecks
 from steward.agent.senses import Senses
 from steward.agent.track import CheckMemory, Track
-from steward.checks.check import Check, Facts, Verdict, failed, passed
+from steward.checks.check import Check, Facts, Past, Verdict, failed, passed
 from steward.checks.limits import Limits
-from steward.checks.past import Past
 from steward.checks.samples import Rule
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
 from steward.model.ids import BootId, InstanceId, NodeName

@@ -9,9 +9,8 @@ import pytest
 from steward.adapters.node.jobs_here import JobsHere
 from steward.adapters.node.probe import LocalProbes
 from steward.checks import memory, services
-from steward.checks.check import Check, Facts, Verdict
+from steward.checks.check import Check, Facts, Past, Verdict
 from steward.checks.limits import Limits
-from steward.checks.past import Past
 from steward.model.health import Outcome
 from steward.model.ids import JobId, NodeName
 from steward.ports import Retryable

@@ -9,9 +9,8 @@ import pytest
 from steward.adapters.node.nvml import Nvml
 from steward.adapters.node.probe import LocalProbes
 from steward.checks import gpu
-from steward.checks.check import Check, Facts
+from steward.checks.check import Check, Facts, Past, Reading
 from steward.checks.limits import Limits
-from steward.checks.past import Past, Reading
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
 from steward.model.probe import Gpu, QueryGpus, Raw

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.providers.docker import REFUSE_LAUNCH, DockerProvider
+from steward.adapters.providers.docker import DockerProvider
+from steward.adapters.providers.local_machine import REFUSE_LAUNCH
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.settings.providers import DockerProvider as DockerSettings

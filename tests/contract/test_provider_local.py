@@ -12,8 +12,9 @@ import pytest
 
 from steward.adapters import proc
 from steward.adapters.proc import Process
-from steward.adapters.providers.local import MACHINES, REFUSE_LAUNCH, LocalProvider
+from steward.adapters.providers.local import FAULTS, MACHINES, LocalProvider
 from steward.adapters.providers.local_machine import (
+    REFUSE_LAUNCH,
     Machine,
     Program,
     freeze,
@@ -127,7 +128,7 @@ def test_a_slot_whose_machine_is_still_on_gets_no_second_one(provider: LocalProv
 
 
 def test_without_capacity_a_launch_is_refused_and_nothing_is_noted(provider: LocalProvider, bed_dir: Path) -> None:
-    (bed_dir / REFUSE_LAUNCH).touch()
+    (bed_dir / FAULTS / REFUSE_LAUNCH).touch()
     with pytest.raises(Retryable, match=r"^capacity"):
         provider.launch(SLOT, "t1")
     assert not provider.instances()

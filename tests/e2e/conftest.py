@@ -16,7 +16,7 @@ import pytest
 
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedSpec, Overrides
-from steward.testbed.reset import reset
+from steward.testbed.beds import reset
 from tests.e2e import health_bed as of_health
 from tests.e2e import quota_bed as of_quota
 from tests.e2e.capacity import Capacity

@@ -8,11 +8,10 @@ from steward.adapters.process import run
 from steward.adapters.providers.local import LocalProvider
 from steward.model.ids import NodeName
 from steward.testbed.bed import Backend, Bed
+from steward.testbed.docker import load_plan
 from steward.testbed.docker_engine import engine
 from steward.testbed.docker_faults import machines
-from steward.testbed.docker_layout import DockerLayout
-from steward.testbed.docker_setup import load
-from steward.testbed.layout import Layout
+from steward.testbed.layout import DockerLayout, Layout
 
 _TIMEOUT_S = 30.0
 
@@ -27,7 +26,7 @@ def on_node(bed: Bed, node: str, *argv: str, env: Mapping[str, str] | None = Non
     if not has_own_machines(bed):
         return run(argv, timeout_s=_TIMEOUT_S, env=env or {}).text
     with engine() as client:
-        container = machines(load(DockerLayout(root=bed.spec.dir)).cluster)[NodeName(node)]
+        container = machines(load_plan(DockerLayout(root=bed.spec.dir)).cluster)[NodeName(node)]
         answer = client.containers.get(str(container.id)).exec_run(list(argv), environment=dict(env or {}))
     said = answer.output.decode("utf-8", "replace") if isinstance(answer.output, bytes) else ""
     assert answer.exit_code == 0, f"{node}: {' '.join(argv)}: {said}"

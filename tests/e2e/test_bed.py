@@ -6,8 +6,8 @@ import pytest
 
 from steward.testbed import beds
 from steward.testbed.bed import Bed, BedError, Power
+from steward.testbed.beds import reset
 from steward.testbed.faults import FaultKind, fault
-from steward.testbed.reset import reset
 from steward.testbed.wait import node_states, wait_until
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from steward.testbed.bed import Bed
+from steward.testbed.beds import reset
 from steward.testbed.faults import FaultKind
-from steward.testbed.reset import reset
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
 

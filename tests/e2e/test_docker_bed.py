@@ -13,12 +13,12 @@ from steward.model.ids import NodeName
 from steward.model.instance import InstanceState
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedSpec
+from steward.testbed.beds import reset
+from steward.testbed.docker import load_plan, provider_settings
 from steward.testbed.docker_engine import containers, engine, remove_all
 from steward.testbed.docker_faults import machines
-from steward.testbed.docker_layout import DockerLayout
-from steward.testbed.docker_setup import load, provider_settings
 from steward.testbed.faults import FaultKind, fault
-from steward.testbed.reset import reset
+from steward.testbed.layout import DockerLayout
 from steward.testbed.wait import wait_until
 from tests.contract.provider import SLOT, ProviderContract
 from tests.e2e.conftest import brought_up
@@ -28,7 +28,7 @@ from tests.e2e.story import Story, task_script
 @pytest.fixture
 def provider(bed: Bed) -> Iterator[DockerProvider]:
     """Machines of the bed's image that belong to no cluster."""
-    plan = load(DockerLayout(root=bed.spec.dir))
+    plan = load_plan(DockerLayout(root=bed.spec.dir))
     cluster = f"{plan.cluster}-contract"
     alone = {"cluster": cluster, "hosts": (), "mounts": (), "environment": ("BED_ROLE=node", "BED_STEWARD=0")}
     yield DockerProvider(provider_settings(plan).model_copy(update=alone))
@@ -51,7 +51,7 @@ def new_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
 def inside(bed: Bed, node: str, *argv: str) -> str:
     """What a command says on the node's machine."""
     with engine() as client:
-        container = machines(load(DockerLayout(root=bed.spec.dir)).cluster)[NodeName(node)]
+        container = machines(load_plan(DockerLayout(root=bed.spec.dir)).cluster)[NodeName(node)]
         answer = client.containers.get(str(container.id)).exec_run(list(argv))
     assert answer.exit_code == 0, answer.output
     return str(answer.output.decode()) if isinstance(answer.output, bytes) else ""
@@ -123,7 +123,7 @@ def test_systemd_has_no_complaint_about_the_units(bed: Bed) -> None:
 def test_a_rebooted_machine_has_a_new_boot_id_and_the_same_instance(plain_bed: Bed) -> None:
     files = ("cat", "/proc/sys/kernel/random/boot_id", "/etc/steward/instance-id")
     boot, instance = inside(plain_bed, "n2", *files).split()
-    provider = DockerProvider(provider_settings(load(DockerLayout(root=plain_bed.spec.dir))))
+    provider = DockerProvider(provider_settings(load_plan(DockerLayout(root=plain_bed.spec.dir))))
     provider.reboot(next(each.id for each in provider.instances().values() if each.node == "n2"), "once")
 
     def back() -> list[str]:

@@ -8,12 +8,12 @@ import pytest
 
 from steward.model.ids import NodeName
 from steward.testbed.bed import Bed
+from steward.testbed.beds import reset
+from steward.testbed.docker import load_plan
 from steward.testbed.docker_engine import engine
 from steward.testbed.docker_faults import machines
-from steward.testbed.docker_layout import DockerLayout
-from steward.testbed.docker_setup import load
 from steward.testbed.faults import FaultKind
-from steward.testbed.reset import reset
+from steward.testbed.layout import DockerLayout
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
 from tests.e2e.test_deep import has_begun
@@ -64,7 +64,7 @@ def deep_story(deep_bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]
 def mark(bed: Bed, node: str) -> None:
     """The node's machine has memory that forgets."""
     with engine() as client:
-        container = machines(load(DockerLayout(root=bed.spec.dir)).cluster)[NodeName(node)]
+        container = machines(load_plan(DockerLayout(root=bed.spec.dir)).cluster)[NodeName(node)]
         assert client.containers.get(str(container.id)).exec_run(["touch", _MARK]).exit_code == 0
 
 

@@ -5,10 +5,10 @@ import shutil
 from pathlib import Path
 
 from steward.model.ids import NodeName
+from steward.testbed.docker import load_plan
 from steward.testbed.docker_engine import engine
 from steward.testbed.docker_faults import machines
-from steward.testbed.docker_layout import DockerLayout
-from steward.testbed.docker_setup import load
+from steward.testbed.layout import DockerLayout
 from tests.e2e.capacity import CLUSTER, EXTRA, PARTITION, Capacity, wish
 
 SHIPPED = Path(__file__).resolve().parents[2] / "lifecycle-scripts"
@@ -35,7 +35,7 @@ find /etc/systemd/system /etc/shadow /etc/gshadow {CONFIG} ! -type d -printf '%p
 def on_node(capacity: Capacity, script: str) -> str:
     """What bash says on the node's machine."""
     with engine() as client:
-        container = machines(load(DockerLayout(root=capacity.bed.spec.dir)).cluster)[NodeName(NODE)]
+        container = machines(load_plan(DockerLayout(root=capacity.bed.spec.dir)).cluster)[NodeName(NODE)]
         answer = client.containers.get(str(container.id)).exec_run(["bash", "-c", script])
     said = answer.output.decode() if isinstance(answer.output, bytes) else ""
     assert answer.exit_code == 0, said

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pytest
 
 from steward.testbed.bed import Bed
+from steward.testbed.beds import reset
 from steward.testbed.faults import FaultKind
-from steward.testbed.reset import reset
 from tests.e2e.conftest import own_place
 from tests.e2e.story import XID_79, Story
 

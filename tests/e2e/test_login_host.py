@@ -9,7 +9,7 @@ import pytest
 
 from steward.client import Client, NotThere
 from steward.testbed.bed import Bed
-from steward.testbed.reset import reset
+from steward.testbed.beds import reset
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from steward.adapters.node.agentsock import ShimSocket
 from steward.adapters.process import Completed, run
-from steward.adapters.wire.deep_line import DeepLine
-from steward.adapters.wire.deep_messages import deep_of
+from steward.adapters.wire.deep_messages import DeepLine, deep_of
 from steward.adapters.wire.shimline import Request
 from steward.agent.reception import DeepDesk
 from steward.model.deep import DeepReport, Measure

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Channel
-from steward.adapters.wire.handshake import Hello, Terms, greet_agent, greet_head
+from steward.adapters.wire.handshake import Hello, Terms, accept_agent, greet_head
 from steward.adapters.wire.seal import Sealer
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
@@ -23,6 +23,14 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 def sealer(munged: FakeMunged, uid: int = 0, trusted: frozenset[int] = frozenset({0})) -> Sealer:
     return Sealer(FakeMunge(munged, uid), trusted, Threads(4))
+
+
+async def greet_agent(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, terms: Terms
+) -> tuple[Channel, Hello]:
+    """The head's side of the handshake, and its channel. Raises as `accept_agent` does."""
+    seals, hello, _ = await accept_agent(reader, writer, sealer, lambda: terms)
+    return Channel(reader, writer, seals, late_after_s=terms.late_after_s), hello
 
 
 @contextlib.asynccontextmanager

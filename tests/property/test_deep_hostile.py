@@ -6,8 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.adapters.wire.deep_line import DeepLine, measure_line
-from steward.adapters.wire.deep_messages import deep_frame, deep_of
+from steward.adapters.wire.deep_messages import DeepLine, deep_frame, deep_of, measure_line
 from steward.adapters.wire.frames import MAX_FRAME, Malformed, pack, unpack
 from steward.adapters.wire.shimline import MAX_LINE, BadLine, parse_request
 from steward.model.deep import DeepReport, Measure

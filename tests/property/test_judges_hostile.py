@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steward.checks import CHECKS
-from steward.checks.check import Check, Facts, Verdict
+from steward.checks.check import Check, Facts, Past, Reading, Verdict
 from steward.checks.limits import limits_of
-from steward.checks.past import Past, Reading
 from steward.model.ids import NodeName
 from steward.model.probe import (
     AskMunge,

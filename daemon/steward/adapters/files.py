@@ -6,10 +6,11 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from steward.adapters.process import Failed, run
 from steward.ports import Retryable
@@ -73,6 +74,51 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFile(Generic[T]):
+    """What `whose` remembers, in one file. Writers hold `locked()`; readers need nothing, the file is always whole.
+
+    Unlike `read_json` it loses nothing: a file that cannot be read, or that `of_json` finds damaged (ValueError,
+    TypeError, KeyError), is an error with a `remedy`. `empty` is the state where there is no file yet.
+    """
+
+    path: Path
+    whose: str
+    remedy: str
+    empty: Callable[[], T]
+    of_json: Callable[[Any], T]
+    to_json: Callable[[T], object]
+
+    @contextmanager
+    def locked(self) -> Iterator[T]:
+        """Raises Retryable where the file's directory cannot be used."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with locked(self.path.with_suffix(".lock")):
+                yield self.load()
+        except OSError as error:
+            raise Retryable(f"{self.whose}: {self.path}: {error}; SlurmUser must be able to write there") from error
+
+    def load(self) -> T:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return self.empty()
+        except OSError as error:
+            raise Retryable(f"{self.whose}: {self.path}: {error}") from error
+        try:
+            return self.of_json(json.loads(text))
+        except (ValueError, TypeError, KeyError) as error:
+            raise Retryable(f"{self.whose}: {self.path} is damaged ({error}); {self.remedy}") from error
+
+    def save(self, state: T) -> None:
+        """On disk before we return."""
+        write_json(self.path, self.to_json(state), sync=True)
 
 
 _REMOVE_S = 20.0

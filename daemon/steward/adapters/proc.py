@@ -2,12 +2,14 @@
 
 import ctypes
 import os
+import re
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
+_UID = re.compile(rb"^Uid:\s+([0-9]+)", re.MULTILINE)
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 
@@ -52,6 +54,15 @@ def look(pid: int) -> Seen | None:
         state=fields[0],
         ticks=int(fields[11]) + int(fields[12]),
     )
+
+
+def real_uid(pid: int) -> int:
+    """-1 when the process is gone. The folder in /proc of one that cannot be traced is root's: it does not tell."""
+    try:
+        found = _UID.search((_PROC / str(pid) / "status").read_bytes())
+    except OSError:
+        return -1
+    return int(found[1]) if found else -1
 
 
 def is_alive(process: Process) -> bool:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from steward.ports import Retryable
 
@@ -85,19 +85,15 @@ def run(
     its status is not zero; Left when it is still there `patience_s` after it was killed (None: that is waited for).
     """
     started = time.monotonic()
-    try:
-        child = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=None if env is None else {**os.environ, **env},
-            cwd=cwd,
-            start_new_session=True,
-            bufsize=0,
-        )
-    except (OSError, ValueError) as error:
-        raise Failed(f"cannot start `{show(' '.join(argv))}`: {error}") from error
+    child = _start(
+        argv,
+        stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=None if env is None else {**os.environ, **env},
+        cwd=cwd,
+        bufsize=0,
+    )
     talk = _Talk(child, input or b"", max_bytes)
     try:
         ended = talk.until(started + timeout_s)
@@ -129,15 +125,14 @@ def begin(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Child:
 
     Who starts it ends it, with `end`, and bounds the time that it waits for it. Raises Failed.
     """
+    whole = None if env is None else {**os.environ, **env}
+    return _start(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=whole, bufsize=0)
+
+
+def _start(argv: Sequence[str], **options: Any) -> Child:
+    """In a process group of its own. Raises Failed."""
     try:
-        return subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=None if env is None else {**os.environ, **env},
-            start_new_session=True,
-            bufsize=0,
-        )
+        return subprocess.Popen(list(argv), start_new_session=True, **options)
     except (OSError, ValueError) as error:
         raise Failed(f"cannot start `{show(' '.join(argv))}`: {error}") from error
 
@@ -166,18 +161,7 @@ def run_to_file(
     Raises Failed as `run` does.
     """
     deadline = time.monotonic() + timeout_s
-    try:
-        child = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=dict(env),
-            cwd=cwd,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        raise Failed(f"cannot start `{show(' '.join(argv))}`: {error}") from error
+    child = _start(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=dict(env), cwd=cwd)
     try:
         while time.monotonic() < deadline:
             watch(child.pid)
@@ -190,7 +174,7 @@ def run_to_file(
     raise Failed(f"no end within {timeout_s:g} s, killed: `{show(' '.join(argv))}`")
 
 
-def _ends_within(child: subprocess.Popen[bytes], seconds: float | None) -> bool:
+def _ends_within(child: Child, seconds: float | None) -> bool:
     try:
         child.wait(None if seconds is None else max(seconds, 0.0))
     except subprocess.TimeoutExpired:
@@ -198,13 +182,13 @@ def _ends_within(child: subprocess.Popen[bytes], seconds: float | None) -> bool:
     return True
 
 
-def _close_pipes(child: subprocess.Popen[bytes]) -> None:
+def _close_pipes(child: Child) -> None:
     for pipe in (child.stdin, child.stdout, child.stderr):
         if pipe is not None:
             pipe.close()
 
 
-def _end_group(child: subprocess.Popen[bytes]) -> None:
+def _end_group(child: Child) -> None:
     """The child has not been collected, unless it ended by itself in this very moment."""
     if child.returncode is None:
         _kill_group(child)
@@ -217,7 +201,7 @@ def show(text: str) -> str:
     return clean if len(clean) <= _SHOWN else clean[: _SHOWN - 1] + "…"
 
 
-def _kill_group(child: subprocess.Popen[bytes]) -> None:
+def _kill_group(child: Child) -> None:
     """Also after a normal end: what the program left behind in its group goes too.
 
     The child is not reaped yet, so its process group id cannot have been given to anybody else.
@@ -231,7 +215,7 @@ def _kill_group(child: subprocess.Popen[bytes]) -> None:
 class _Talk:
     """Feeds and drains one child without ever blocking past the deadline."""
 
-    def __init__(self, child: subprocess.Popen[bytes], data: bytes, max_bytes: int) -> None:
+    def __init__(self, child: Child, data: bytes, max_bytes: int) -> None:
         self._data = memoryview(data)
         self._room = max_bytes
         self._child = child

@@ -1,4 +1,5 @@
-"""Where a unix socket is to be: what a dead process left there is removed, what lives is left alone."""
+"""Where a unix socket is to be: what a dead process left there is removed, what lives is left alone. And whose the
+other end of a socket is."""
 
 import ipaddress
 import socket
@@ -24,6 +25,15 @@ def make_free(path: Path, *, rival: str) -> None:
             path.unlink(missing_ok=True)
             return
     raise FileExistsError(f"another {rival}")
+
+
+_PEER = struct.Struct("3i")
+
+
+def peer_of(sock: socket.socket) -> tuple[int, int]:
+    """Pid and uid of the process at the other end of a unix socket, as the kernel says."""
+    pid, uid, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return pid, uid
 
 
 # Whose the other end of a TCP connection is, where it is on this machine: the kernel knows (sock_diag(7)).

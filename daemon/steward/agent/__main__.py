@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-DEFAULT_CONFIG = "/etc/steward/steward.toml"
+from steward.adapters.settings_path import settings_path
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="steward-agent", description="Steward's agent on a compute node.")
-    where = Path(os.environ.get("STEWARD_CONFIG") or DEFAULT_CONFIG)
+    where = settings_path(None, os.environ)
     parser.add_argument("--config", type=Path, default=where, metavar="FILE", help=f"settings (now: {where})")
     parser.add_argument("--node", default="", metavar="NAME", help="Slurm's name of this node (default: hostname -s)")
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))

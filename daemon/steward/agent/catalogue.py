@@ -8,10 +8,7 @@ from steward.adapters.node.site_dir import Digests, look, make_results_dir, why_
 from steward.checks import CHECKS
 from steward.checks.check import Check
 from steward.checks.limits import Limits
-from steward.checks.nhc import NAME as NHC
-from steward.checks.nhc import nhc_check
-from steward.checks.site import NHC as NHC_CONF
-from steward.checks.site import site_check, site_id
+from steward.checks.site import NHC, NHC_ID, nhc_check, site_check, site_id
 from steward.model.health import Finding, Outcome
 
 _OFF = "off"
@@ -48,13 +45,13 @@ class SiteCatalogue:
             make_results_dir(self._results_dir)
         files = {site_id(path.name): path for path in site.programs}
         checks = {site_id(path.name): self._site_check(path) for path in site.programs}
-        named, refused = self._limits.word(NHC_CONF), site.refused
+        named, refused = self._limits.word(NHC), site.refused
         conf = Path(named)
         if why := why_not_read(conf) if named else "":
             refused = (*refused, f"{conf}: {why}")
         elif named:
-            checks[site_id(NHC)] = nhc_check(self._limits)
-            files[site_id(NHC)] = conf
+            checks[NHC_ID] = nhc_check(self._limits)
+            files[NHC_ID] = conf
         wanted = tuple(check for check in checks.values() if check.mode(self._limits) != _OFF)
         digests = self._digests.of(files[check.id] for check in wanted)
         versions = {check.id: digests[files[check.id]] for check in wanted if files[check.id] in digests}

@@ -5,7 +5,6 @@ what it says is hostile, and nothing is sent before the kernel has said whose it
 import asyncio
 import json
 import logging
-import re
 import signal
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,8 +12,9 @@ from typing import Any
 
 from steward.adapters import proc
 from steward.adapters.files import read_json, write_json
-from steward.adapters.node.elastic_start import Place, peer_uid
+from steward.adapters.node.elastic_start import Place
 from steward.adapters.offload import Threads
+from steward.adapters.socket_path import peer_of
 from steward.adapters.wire.codec import text, whole
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.messages import opted_of, opted_record, record_of
@@ -49,7 +49,7 @@ class ElasticLine:
             reader, writer = await asyncio.open_unix_connection(sock=dialled, limit=MAX_LINE)
         except (OSError, PortError, ValueError):
             return False
-        pid, uid = peer_uid(writer.get_extra_info("socket"))
+        pid, uid = peer_of(writer.get_extra_info("socket"))
         if uid != self._place.uid:
             log.warning("not the coordinator run=%d uid=%d is=%d", self._place.run, self._place.uid, uid)
             writer.transport.abort()
@@ -74,7 +74,7 @@ class ElasticLine:
             self._writer.transport.abort()
         if self._reading is not None:
             self._reading.cancel()
-        if end and self._process is not None and _is_of(self._process, self._place.uid):
+        if end and self._process is not None and proc.real_uid(self._process.pid) == self._place.uid:
             proc.send(self._process, signal.SIGTERM)
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -88,15 +88,6 @@ class ElasticLine:
         finally:
             writer.transport.abort()
             self._writer = None
-
-
-def _is_of(process: proc.Process, uid: int) -> bool:
-    """By its real uid: the folder in /proc of one that cannot be traced is root's."""
-    try:
-        status = Path(f"/proc/{process.pid}/status").read_text(errors="replace")
-    except OSError:
-        return False
-    return re.search(rf"^Uid:\s*{uid}\s", status, re.MULTILINE) is not None
 
 
 # The file of the runs.

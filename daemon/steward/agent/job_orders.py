@@ -4,7 +4,6 @@ the node COMPLETING; and tell what its tasks are doing, as one text.
 What killed slurmstepds left behind is put out of the way when a step of that number begins again.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from steward.adapters.wire.messages import LetGoOrder
 from steward.agent.job_folder import STACKS, JobFolders
 from steward.agent.link import Outbox
 from steward.agent.opted import OptedBook
+from steward.agent.tasks import OneEach
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.ports import PortError
@@ -51,7 +51,7 @@ class LettingGo:
         self._skew_s = skew_s
         self._threads = threads
         self._room = Threads(_ROOM_THREADS)
-        self._tasks: dict[JobId, asyncio.Task[None]] = {}
+        self._tasks = OneEach[JobId]()
 
     def obey(self, order: LetGoOrder) -> None:
         """Begin, unless the order is of no use here: then say why."""
@@ -63,9 +63,7 @@ class LettingGo:
         elif known is not None and known.restart > order.restart:
             log.warning("not let go job=%d why='restart %d of it began here'", order.job, known.restart)
         else:
-            work = self._end(order, order.before - skew)
-            self._tasks[order.job] = asyncio.get_running_loop().create_task(work)
-            self._tasks[order.job].add_done_callback(lambda _: self._tasks.pop(order.job, None))
+            self._tasks.begin(order.job, self._end(order, order.before - skew))
 
     async def make_room(self, job: JobId, step: int, uid: int, within_s: float) -> None:
         """Before this step begins, which waits for it. What fails or takes longer leaves the step to Slurm."""
@@ -80,7 +78,7 @@ class LettingGo:
 
     async def rest(self) -> None:
         """Until nothing is being done."""
-        await asyncio.gather(*self._tasks.values())
+        await self._tasks.rest()
 
     async def _end(self, order: LetGoOrder, before: float) -> None:
         try:
@@ -127,7 +125,7 @@ class Stacks:
         self._node, self._opted, self._folders, self._head = node, opted, folders, head
         self._progress = progress
         self._threads, self._written, self._pids = threads, written, pids or _pids
-        self._tasks: dict[JobId, asyncio.Task[None]] = {}
+        self._tasks = OneEach[JobId]()
 
     def obey(self, order: StacksOrder) -> None:
         """Begin; never blocks."""
@@ -140,12 +138,11 @@ class Stacks:
             log.info("no stacks job=%d why='none of its opted-in processes ran here'", order.job)
             self._tell(order, f"job {order.job} on {self._node}: none of its opted-in processes ran here\n")
             return
-        self._tasks[order.job] = asyncio.get_running_loop().create_task(self._collect(order, known))
-        self._tasks[order.job].add_done_callback(lambda _: self._tasks.pop(order.job, None))
+        self._tasks.begin(order.job, self._collect(order, known))
 
     async def rest(self) -> None:
         """Until nothing is being done."""
-        await asyncio.gather(*self._tasks.values())
+        await self._tasks.rest()
 
     async def _collect(self, order: StacksOrder, opted: OptedIn) -> None:
         try:

@@ -1,6 +1,5 @@
 """The agent's looks at jobs, the end of their output, Slurm and other nodes: bounded, off the loop's thread."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -14,6 +13,7 @@ from steward.adapters.wire.order_messages import LookOrder, looked_frame
 from steward.agent.job_folder import PROGRESS, JobFolders
 from steward.agent.link import Outbox
 from steward.agent.opted import OptedBook, Output
+from steward.agent.tasks import OneEach
 from steward.checks.job_log import signs_in
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
@@ -35,17 +35,16 @@ class PeerLook:
     def __init__(self, look: Callable[[Address], WitnessSeen | None], *, head: Outbox, threads: Threads) -> None:
         """`look` blocks for some seconds."""
         self._look, self._head, self._threads = look, head, threads
-        self._tasks: dict[NodeName, asyncio.Task[None]] = {}
+        self._tasks = OneEach[NodeName]()
 
     def obey(self, order: LookOrder) -> None:
         """Begin, unless this node is looked at just now; never blocks."""
         if order.node not in self._tasks and len(self._tasks) < AT_ONCE:
-            self._tasks[order.node] = asyncio.get_running_loop().create_task(self._tell(order))
-            self._tasks[order.node].add_done_callback(lambda _: self._tasks.pop(order.node, None))
+            self._tasks.begin(order.node, self._tell(order))
 
     async def rest(self) -> None:
         """Until nothing is being looked at."""
-        await asyncio.gather(*self._tasks.values())
+        await self._tasks.rest()
 
     async def _tell(self, order: LookOrder) -> None:
         address = Address(host=order.address, port=order.port)

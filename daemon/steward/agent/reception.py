@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from steward.adapters.files import read_json, write_json
-from steward.adapters.wire.deep_line import DeepLine
-from steward.adapters.wire.deep_messages import deep_frame, deep_of
+from steward.adapters.wire.deep_messages import DeepLine, deep_frame, deep_of
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.shimline import OK, Request
 from steward.adapters.wire.verdict_line import FINE, UNKNOWN, VerdictLine, bad_line

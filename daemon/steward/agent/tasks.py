@@ -1,9 +1,11 @@
-"""Tasks of the agent's loop: parts that live and end together; and what is worth doing after each change, but not at
-the pace of those who make changes."""
+"""Tasks of the agent's loop: parts that live and end together, work that is done once at a time, and what is worth
+doing after each change, but not at the pace of those who make changes."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+K = TypeVar("K")
 
 
 async def together(*parts: Coroutine[Any, Any, None]) -> None:
@@ -17,6 +19,28 @@ async def together(*parts: Coroutine[Any, Any, None]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class OneEach(Generic[K]):
+    """Work that is done once at a time for each key."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[K, asyncio.Task[None]] = {}
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._tasks
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def begin(self, key: K, work: Coroutine[Any, Any, None]) -> None:
+        """Never blocks."""
+        self._tasks[key] = asyncio.get_running_loop().create_task(work)
+        self._tasks[key].add_done_callback(lambda _: self._tasks.pop(key, None))
+
+    async def rest(self) -> None:
+        """Until nothing is being done."""
+        await asyncio.gather(*self._tasks.values())
 
 
 class Debounced:

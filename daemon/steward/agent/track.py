@@ -13,8 +13,7 @@ from typing import Any
 from steward.adapters.files import read_json, write_json
 from steward.adapters.node.probe import KEEP_S
 from steward.adapters.offload import Threads
-from steward.checks.check import Check, Facts, Verdict, unknown
-from steward.checks.past import NO_NOTES, Notes, Past, Reading
+from steward.checks.check import NO_NOTES, Check, Facts, Notes, Past, Reading, Verdict, unknown
 from steward.checks.samples import Rule, Standing, settle
 from steward.model.health import Finding, Incarnation, Outcome
 from steward.model.probe import Raw

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from steward.checks import known_set
-from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Notes, Past, Verdict, failed, passed, skipped, unknown
 from steward.checks.limits import Threshold
-from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
 
@@ -231,16 +230,13 @@ def _has_ras(card: Card) -> bool:
     return card.has_ras
 
 
-def _has_links(card: Card) -> bool:
-    return _LINKS in card.uncorrectable
-
-
-def _has_sensors(card: Card) -> bool:
-    return card.sensors > 0
-
-
 ECC = _check("amd.ecc", _of_cards(_ecc, _has_ras), "Uncorrectable errors of an AMD GPU", "drain", MAX_ERRORS)
 BADPAGES = _check("amd.badpages", _of_cards(_badpages, _has_ras), "Bad pages of an AMD GPU", "drain", MAX_NEW_PAGES)
-XGMI = _check("amd.xgmi", _of_cards(_xgmi, _has_links), "Links between AMD GPUs with errors", "drain")
-TEMP = _check("amd.temp", _of_cards(_temperature, _has_sensors), "AMD GPU too hot", "report")
+XGMI = _check(
+    "amd.xgmi",
+    _of_cards(_xgmi, lambda card: _LINKS in card.uncorrectable),
+    "Links between AMD GPUs with errors",
+    "drain",
+)
+TEMP = _check("amd.temp", _of_cards(_temperature, lambda card: card.sensors > 0), "AMD GPU too hot", "report")
 CHECKS: tuple[Check, ...] = (COUNT, ECC, BADPAGES, XGMI, TEMP)

@@ -1,12 +1,13 @@
 """Every check as people read of it: what it detects, where it looks, how often, by which numbers, in what mode."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from steward.checks import CHECKS, kernel_log, site
 from steward.checks.check import Check
 from steward.checks.known import OWN_MODES
-from steward.checks.limits import Limits, Threshold, table_of
+from steward.checks.limits import NO_END, Limits, Names, Setting, Threshold, table_of
 from steward.model.dotted import entry_of, said_of
 
 _ITS_OWN = "default"
@@ -107,3 +108,44 @@ def _numbers(thresholds: Iterable[Threshold], limits: Limits) -> tuple[Number, .
         for one in thresholds
         if limits.says(one) or one.default is not None
     )
+
+
+# The same for docs/config.md: the part on the tables of checks, made from their rows.
+
+_HEAD = """## `[checks.<id>]`
+
+A table for each check, by its id: `[checks."ib.flap"]`, or without the quotes. Each may hold `mode`: `"off"`,
+`"report"` or `"drain"`, by default as in [checks.md](checks.md), and what the table below says. `[checks."ib.*"]` holds
+the `mode` of every check whose id begins with `ib.` and that has none of its own; the longest such name wins.
+`[checks.kernel_log]` and `[checks.site]` hold the mode of all lines and files without a table of their own, such as
+`[checks."kernel_log.xid79"]` and `[checks."site.scratch"]` (default: `"drain"` and `"report"`).
+
+| Table | Key | Type | Default | Range | Meaning |
+|---|---|---|---|---|---|"""
+
+
+def checks_page() -> str:
+    of_site = (site.TIMEOUT_S, site.NHC, *site.settings_of("site.<file>"))
+    rows = (*(one for check in CHECKS for one in check.settings), *kernel_log.THRESHOLDS, *of_site)
+    return "\n".join((_HEAD, *_rows(rows), ""))
+
+
+def _rows(settings: Iterable[Setting]) -> Iterator[str]:
+    """Each once: checks of a family may share one."""
+    for one in dict.fromkeys(settings):
+        cells = (f"`{table_of(one.id)}`", f"`{one.key}`", *_described(one), one.text)
+        yield f"| {' | '.join(cells)} |".replace("|  |", "| |")
+
+
+def _described(setting: Setting) -> tuple[str, str, str]:
+    """Type, default and range."""
+    match setting:
+        case Threshold(default=default):
+            high = f" to {setting.high:g}" if setting.high < NO_END else ""
+            kind = "whole number" if setting.is_whole else "number"
+            own = "none" if default is None else f"`{default:g}`"
+            return kind, own, f"from {setting.low:g}{high} ({setting.unit})"
+        case Names(default=names):
+            return "list of strings", f"`{json.dumps(names)}`", ""
+        case _:
+            return "string", '`""`', ""

@@ -1,8 +1,7 @@
 """The node's clock: against the head's, and held by a time daemon."""
 
-from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped, unknown
 from steward.checks.limits import Threshold
-from steward.checks.past import Past
 from steward.checks.processes import PROCESSES_S
 from steward.model.health import Advice, Severity
 from steward.model.probe import HeadClock, KernelClock, ListProcesses, Raw

@@ -4,8 +4,7 @@ import re
 from collections import Counter
 from pathlib import PurePosixPath
 
-from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped, unknown
-from steward.checks.past import Past
+from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped, unknown
 from steward.checks.slurm_node import EVERY_S, is_pretended, no_answer, number, show_node
 from steward.model.health import Advice, Severity
 from steward.model.probe import Probe, Raw, ReadFiles, ReadTree

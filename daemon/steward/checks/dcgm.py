@@ -7,8 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
-from steward.checks.past import Past
+from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped, unknown
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, RunProgram
 

@@ -5,9 +5,8 @@ import re
 from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 
-from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped
+from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped
 from steward.checks.limits import Names, Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import Disk, DiskUsage, Probe, Raw, ReadFiles, ReadTree, RunOnEach
 

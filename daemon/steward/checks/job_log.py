@@ -3,7 +3,7 @@ enough for it: users can print anything."""
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from steward.model.job_report import GRES_LOST, Lean, LogSign
 from steward.model.text import printable
@@ -31,8 +31,7 @@ def _signature(sign: str, pattern: str, lean: Lean, *, strong: bool = False, not
 
 
 def _ending(sign: str, pattern: str, lean: Lean, note: str) -> Signature:
-    compiled = re.compile(pattern, re.IGNORECASE)
-    return Signature(sign=sign, pattern=compiled, lean=lean, strong=True, last_word=True, note=note)
+    return replace(_signature(sign, pattern, lean, strong=True, note=note), last_word=True)
 
 
 _SLURM = r"(?:slurmstepd|srun)(?:-\S+)?: .{0,80}"

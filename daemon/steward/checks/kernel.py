@@ -3,10 +3,9 @@ that it waits for."""
 
 import re
 
-from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped, unknown
 from steward.checks.cpu import ONLINE, count_cpus
 from steward.checks.limits import Names, Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadFiles
 

@@ -34,18 +34,7 @@ class Kept:
 
     @property
     def finding(self) -> Finding:
-        verdict = self.verdict
-        return Finding(
-            check=self.check,
-            outcome=verdict.outcome,
-            severity=verdict.severity,
-            advice=verdict.advice,
-            text=verdict.text,
-            at=self.at,
-            event=True,
-            scope=verdict.scope,
-            hardware=verdict.hardware or self.subject,
-        )
+        return self.verdict.finding(self.check, self.at, event=True, subject=self.subject)
 
 
 def remember(events: tuple[Kept, ...], sign: Sign, at: float, *, now: float | None = None) -> tuple[Kept, ...]:

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from steward.checks.check import Facts, Judge, Verdict, failed, passed, skipped
+from steward.checks.check import Facts, Judge, Notes, Past, Verdict, failed, passed, skipped
 from steward.checks.limits import Threshold
-from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw
 

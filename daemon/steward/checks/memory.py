@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import PurePosixPath
 
-from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped, unknown
 from steward.checks.limits import Threshold
-from steward.checks.past import Past
 from steward.checks.slurm_node import EVERY_S, no_answer, number, show_node
 from steward.model.health import Advice, Severity
 from steward.model.probe import Probe, Raw, ReadFiles, ReadTree

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped, unknown
 from steward.checks.limits import Names, Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Scope, Severity
 from steward.model.probe import DiskUsage, Probe, Raw, ReadFiles, TouchMounts
 
@@ -32,7 +31,7 @@ def _judge_mounts(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     table = tables[0].files.get(_TABLE) if tables else ""
     if table is None:
         return unknown(f"{_TABLE} is not there")
-    points = _points(table)
+    points = {point for point, _ in mounted(table)}
     absent = [path for path in writable if path not in raw.disks]
     read_only = [path for path in writable if path in raw.disks and raw.disks[path].read_only]
     unmounted = [path for path in present if path not in points]
@@ -52,10 +51,10 @@ def _well(writable: tuple[str, ...], present: tuple[str, ...]) -> str:
     return "; ".join(f"{word}: {', '.join(paths)}" for word, paths in told if paths)
 
 
-def _points(table: str) -> frozenset[str]:
-    """The kernel writes white space of a path as `\\040`."""
+def mounted(table: str) -> tuple[tuple[str, str], ...]:
+    """Mount point and type of each line of /proc/mounts, where white space and backslashes of a path are `\\040`."""
     fields = (line.split(" ") for line in table.splitlines())
-    return frozenset(_OCTAL.sub(lambda match: chr(int(match[1], 8)), words[1]) for words in fields if len(words) > 2)
+    return tuple((_OCTAL.sub(lambda match: chr(int(match[1], 8)), words[1]), words[2]) for words in fields if words[2:])
 
 
 MOUNTS = Check(

@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from steward.checks import known_set
-from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Past, Verdict, failed, passed, skipped, unknown
 from steward.checks.limits import Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
 

@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped
+from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped
 from steward.checks.cpu import ONLINE, count_cpus
 from steward.checks.limits import Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import ListProcesses, Process, Raw, ReadFiles
 

@@ -35,19 +35,7 @@ class Standing:
     good_since: float | None = None
 
     def finding(self, check: str) -> Finding | None:
-        if self.told is None:
-            return None
-        told = self.told
-        return Finding(
-            check=check,
-            outcome=told.outcome,
-            severity=told.severity,
-            advice=told.advice,
-            text=told.text,
-            at=self.since,
-            scope=told.scope,
-            hardware=told.hardware,
-        )
+        return None if self.told is None else self.told.finding(check, self.since)
 
 
 def settle(old: Standing, look: Verdict, now: float, rule: Rule) -> Standing:

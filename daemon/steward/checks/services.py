@@ -2,9 +2,8 @@
 
 import re
 
-from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped, unknown
 from steward.checks.limits import Names, Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import AskMunge, Raw, RunProgram
 from steward.model.text import printable

@@ -2,10 +2,9 @@
 
 import re
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped, unknown
 from steward.checks.disk import used_percent
 from steward.checks.limits import Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Probe, Raw, ReadFiles, ReadTree, RunProgram, SpoolUsage
 

@@ -1,18 +1,15 @@
 """`steward check`: deep checks of nodes that no job uses, and which checks of the site may take nodes out. `steward
 checks`: every check, how it is set, and what it says now."""
 
-from typing import Any
-
 import click
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
 
 from steward.cli.capacity import Sight, follow
 from steward.cli.context import Context, print_json, with_json
-from steward.cli.show import line, print_done, table, when
-from steward.client import Client, HeadError
+from steward.cli.show import line, listed, print_done, table, when
+from steward.client import Client, HeadError, Json
 from steward.model.deep import DeepKind, DeepResult
 
-Json = dict[str, Any]
 _MOST_WORDS = 400
 _COLUMNS = ("NODE", "CHECK", "STATE", "RESULT", "WHY")
 _KINDS = click.Choice([kind.value for kind in DeepKind])
@@ -42,15 +39,12 @@ def deep(context: Context, nodes: tuple[str, ...], kinds: tuple[str, ...], wait:
 def list_(context: Context) -> None:
     """Deep checks that run now, and recent ones."""
     found = context.client().deeps()
-    if context.as_json:
-        print_json(found)
-        return
-    rows = [
+    rows = (
         (one["id"], one["cause"], one["who"], one["state"], when(one["asked"]), _count(one), ", ".join(one["kinds"]))
         for one in found
-    ]
+    )
     columns = ("CHECK", "CAUSE", "WHO", "STATE", "ASKED", "NODES", "KINDS")
-    table(columns, rows, empty="No deep check is remembered: `steward check deep NODES` asks for one.")
+    listed(context, found, columns, rows, empty="No deep check is remembered: `steward check deep NODES` asks for one.")
 
 
 @click.command()
@@ -129,11 +123,9 @@ def check() -> None:
 def trials(context: Context) -> None:
     """The site's checks on trial. Each version: on trial (it only reports), armed or refused, and why."""
     found = context.client().trials()
-    if context.as_json:
-        print_json(found)
-        return
-    rows = [(one["check"], one["version"][:12], one["state"], when(one["since"]), one["text"]) for one in found]
-    table(("CHECK", "VERSION", "STATE", "SINCE", "WHY"), rows, empty="No agent has reported a check of the site.")
+    rows = ((one["check"], one["version"][:12], one["state"], when(one["since"]), one["text"]) for one in found)
+    columns = ("CHECK", "VERSION", "STATE", "SINCE", "WHY")
+    listed(context, found, columns, rows, empty="No agent has reported a check of the site.")
 
 
 @check.command()

@@ -14,7 +14,7 @@ import click
 from steward.cli.capacity import Sight, find_cluster, follow, need_cluster, specification
 from steward.cli.context import Context, print_json, with_json
 from steward.cli.group import COLUMNS, NO_WAIT, YES, follow_groups, row
-from steward.cli.show import line
+from steward.cli.show import change_lines, line
 from steward.client import Client, Json
 
 _COUNTS = {"InstanceCount": "TargetCount", "MinInstanceCount": "MinCount"}
@@ -116,9 +116,6 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-_STYLES = {"+": "green", "-": "red", "~": "yellow"}
-
-
 @click.group()
 def cluster() -> None:
     """The cluster as a whole."""
@@ -135,15 +132,14 @@ def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, n
     """Make the cluster what FILE says. JSON, as for `aws sagemaker create-cluster --cli-input-json`."""
     client, wanted = context.client(), _read(file)
     found = _difference(client, wanted, prune=prune)
-    quiet = context.as_json
-    for text in () if quiet else found.lines or ("No change.",):
-        line(text, _STYLES.get(text[:1], ""))
+    if not context.as_json:
+        change_lines(found.lines)
     if found.is_empty or dry_run:
         return
     if not yes:
         click.confirm("Apply?", abort=True)
     answer = _carry_out(client, found)
-    if quiet:
+    if context.as_json:
         print_json(answer)
     elif not no_wait and (found.wanted or found.gone):
         follow_groups(client, found.wanted, found.gone)

@@ -3,7 +3,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -12,8 +12,8 @@ from steward.adapters.files import write_whole
 from steward.adapters.settings_file import load, migrated, rewrite
 from steward.adapters.settings_path import settings_path
 from steward.adapters.slurm.config import survey
+from steward.checks.catalogue import checks_page
 from steward.checks.known import in_force
-from steward.checks.page import checks_page
 from steward.cli.context import one_line_errors
 from steward.cli.show import line
 from steward.model.port_error import PortError
@@ -21,13 +21,26 @@ from steward.model.settings import Settings, SettingsError, parse
 from steward.model.settings.doc import settings_page
 from steward.workflows.site_settings import draft, logins_of, misfits
 
-_FILE = click.option(
-    "--config",
-    "file",
-    type=click.Path(path_type=Path),
-    default=lambda: click.get_current_context().find_root().params.get("file"),  # `steward --config FILE config ...`
-    help="Settings file (else STEWARD_CONFIG).",
-)
+
+def named_file() -> Path | None:
+    """The file of `steward --config FILE ...`."""
+    file: Path | None = click.get_current_context().find_root().params.get("file")
+    return file
+
+
+def read_settings(file: Path | None) -> Settings:
+    """Raises ClickException where they are wrong, or not there."""
+    try:
+        return load(file, os.environ)
+    except SettingsError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _file(help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option("--config", "file", type=click.Path(path_type=Path), default=named_file, help=help)
+
+
+_FILE = _file("Settings file (else STEWARD_CONFIG).")
 
 
 @click.group()
@@ -40,7 +53,7 @@ def config() -> None:
 @click.option("--offline", is_flag=True, help="Do not ask Slurm: only the file itself is judged.")
 def check(file: Path | None, offline: bool) -> None:
     """Check the settings, and compare them with Slurm. Exit status 1, and what to correct, when they are wrong."""
-    settings, where = _read(file), settings_path(file, os.environ)
+    settings, where = read_settings(file), settings_path(file, os.environ)
     note = "; Slurm was not asked" if offline else _compare(settings, where)
     click.echo(f"{where}: valid; {_counted(len(settings.slots()))} may be repaired{note}")
 
@@ -60,7 +73,7 @@ def _compare(settings: Settings, where: Path) -> str:
 @_FILE
 def show(file: Path | None) -> None:
     """Print every setting in force, defaults included, as JSON."""
-    settings = _read(file)
+    settings = read_settings(file)
     click.echo(json.dumps({**settings.model_dump(mode="json"), "checks": in_force(settings.checks)}, indent=2))
 
 
@@ -99,25 +112,12 @@ def _counted(nodes: int) -> str:
     return "1 node" if nodes == 1 else f"{nodes or 'no'} nodes"
 
 
-def _read(file: Path | None) -> Settings:
-    try:
-        return load(file, os.environ)
-    except SettingsError as error:
-        raise click.ClickException(str(error)) from error
-
-
 _DEFAULT_CONF = "/etc/slurm/slurm.conf"
 _ASK_S = 10.0
 
 
 @click.command()
-@click.option(
-    "--config",
-    "file",
-    type=click.Path(path_type=Path),
-    default=lambda: click.get_current_context().find_root().params.get("file"),
-    help="File to write (else STEWARD_CONFIG, else /etc/steward/steward.toml).",
-)
+@_file("File to write (else STEWARD_CONFIG, else /etc/steward/steward.toml).")
 @click.option("--provider", type=click.Choice(["static", "power", "none"]), default=None, help="What repairs machines.")
 @click.option("--act", is_flag=True, help="Repair nodes from the start; without it Steward only reports.")
 @click.option("--login-hosts", is_flag=True, help="Let users ask for their jobs from other hosts (TCP 6862).")

@@ -19,7 +19,7 @@ from steward.client import Client, HeadError
 from steward.model.port_error import PortError
 
 P = ParamSpec("P")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,16 +79,11 @@ def with_json(command: Callable[..., None]) -> Callable[..., None]:
     def told(context: Context, /, *args: Any, as_json: bool, **kwargs: Any) -> None:
         command(replace(context, as_json=as_json or context.as_json), *args, **kwargs)
 
-    return JSON(with_context(told))
+    return _JSON(with_context(told))
 
 
 def print_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2))
-
-
-def wants_json(context: Context, as_json: bool) -> bool:
-    """`steward --json nodes` and `steward nodes --json` are the same."""
-    return as_json or context.as_json
 
 
 # Where the head is, as the settings file says. The types of all settings take longer to import than all else that

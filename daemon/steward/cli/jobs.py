@@ -2,32 +2,25 @@
 into idle nodes and give them back."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json, with_context, with_json
-from steward.cli.show import line, span, table, when
-from steward.client import HeadError
+from steward.cli.context import Context, print_json, with_context, with_json
+from steward.cli.show import line, listed, span, table, when
+from steward.client import HeadError, Json
 from steward.model.node_names import fold
 
 
 @click.group(invoke_without_command=True)
 @click.option("--user", default="", help="Only jobs of this user.")
 @click.option("--state", default="", help="Only jobs in this state: running, pending, ended, ...")
-@JSON
-@click.pass_context
-@one_line_errors
-def jobs(click_context: click.Context, user: str, state: str, as_json: bool) -> None:
+@with_json
+def jobs(context: Context, user: str, state: str) -> None:
     """Jobs that asked to be resumed."""
-    if click_context.invoked_subcommand is not None:
+    if click.get_current_context().invoked_subcommand is not None:
         return
-    context: Context = click_context.obj
     found = [job for job in context.client().jobs() if _is_wanted(job, user, state)]
-    if wants_json(context, as_json):
-        print_json(found)
-        return
-    rows = [
+    rows = (
         (
             job["id"],
             job["name"],
@@ -40,16 +33,16 @@ def jobs(click_context: click.Context, user: str, state: str, as_json: bool) -> 
             _last_decision(job),
         )
         for job in found
-    ]
+    )
     columns = ("JOB", "NAME", "USER", "STATE", "RESUME", "RESUMED", "NODES", "EXCLUDED", "LAST DECISION")
-    table(columns, rows, empty="No job with --auto-resume is known.")
+    listed(context, found, columns, rows, empty="No job with --auto-resume is known.")
 
 
-def _is_wanted(job: dict[str, Any], user: str, state: str) -> bool:
+def _is_wanted(job: Json, user: str, state: str) -> bool:
     return user in ("", job["user"], str(job["uid"])) and (job["state"] or "ended").lower().startswith(state.lower())
 
 
-def _last_decision(job: dict[str, Any]) -> str:
+def _last_decision(job: Json) -> str:
     if not job["attempts"]:
         return ""
     last = job["attempts"][-1]
@@ -62,10 +55,7 @@ def _last_decision(job: dict[str, Any]) -> str:
 def history(context: Context, job: int) -> None:
     """Every run of a job: where, how long, and how it ended. Also of a job that Slurm has forgotten."""
     found = context.client().job_history(job)
-    if context.as_json:
-        print_json(found)
-        return
-    rows = [
+    rows = (
         (
             run["number"],
             run["restart"],
@@ -78,17 +68,16 @@ def history(context: Context, job: int) -> None:
             _decided(run),
         )
         for run in found
-    ]
+    )
     columns = ("RUN", "RESTART", "ATTEMPT", "STARTED", "RAN", "NODES", "STEP", "ENDED", "DECISION")
-    table(columns, rows, empty="The job has not run yet.")
+    listed(context, found, columns, rows, empty="The job has not run yet.")
 
 
-def _decided(run: dict[str, Any]) -> str:
+def _decided(run: Json) -> str:
     culprits = f" ({fold(run['culprits'])})" if run["culprits"] else ""
     return f"{run['decision']}: {run['why']}{culprits}" if run["decision"] else ""
 
 
-Json = dict[str, Any]
 _COLUMNS = ("RUN", "SIZE", "BASE", "SPEC", "PHASE", "REPLICAS", "CHANGES", "NODE-HOURS+")
 
 
@@ -102,10 +91,7 @@ def elastic() -> None:
 def list_runs(context: Context) -> None:
     """Every run, open ones first."""
     found = context.client().runs()
-    if context.as_json:
-        print_json(found)
-        return
-    table(_COLUMNS, [_row(one) for one in found], empty="No elastic runs: `sbatch --elastic=8` starts one.")
+    listed(context, found, _COLUMNS, map(_row, found), empty="No elastic runs: `sbatch --elastic=8` starts one.")
 
 
 @elastic.command()

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from steward.cli.context import Context, age, print_json, with_json
-from steward.cli.show import ago, line, span, styled, table, when
+from steward.cli.show import ago, line, listed, span, styled, table, when
 from steward.client import Client, HeadError, NotThere
 from steward.model.events import LEVELS, EventFilter
 from steward.model.node_names import fold
@@ -132,10 +132,7 @@ def _agent_word(agent: dict[str, Any] | None) -> str:
 def cases(context: Context, closed: bool) -> None:
     """Repairs of nodes."""
     found = [case for case in context.client().cases() if closed or case["open"]]
-    if context.as_json:
-        print_json(found)
-        return
-    rows = [
+    rows = (
         (
             case["id"],
             case["node"],
@@ -148,9 +145,9 @@ def cases(context: Context, closed: bool) -> None:
             case["why"]["text"],
         )
         for case in found
-    ]
+    )
     columns = ("CASE", "NODE", "STEP", "OPENED", "DETECTED", "MARKED", "REPLACED", "RETURNED", "WHY")
-    table(columns, rows, empty="No case." if closed else "No open case (--all shows closed ones).")
+    listed(context, found, columns, rows, empty="No case." if closed else "No open case (--all shows closed ones).")
 
 
 @click.command()

@@ -7,7 +7,7 @@ import click
 from steward.cli.capacity import Sight, all_nodes, find_cluster, follow, named, need_cluster
 from steward.cli.context import Context, print_json, with_json
 from steward.cli.group import NO_WAIT, YES
-from steward.cli.show import line, table, when
+from steward.cli.show import line, listed, when
 from steward.client import Client, HeadError, Json
 from steward.model.node_names import fold
 
@@ -33,11 +33,9 @@ def list_nodes(context: Context) -> None:
     client = context.client()
     cluster = find_cluster(client)
     found = all_nodes(client, cluster["ClusterName"]) if cluster else []
-    if context.as_json:
-        print_json(found)
-        return
-    rows = [(*_row(one), one.get("NodeLogicalId"), when(one["LaunchTime"])) for one in found]
-    table((*_COLUMNS, "LOGICAL ID", "LAUNCHED"), rows, empty="No node: `steward group list` shows the groups.")
+    rows = ((*_row(one), one.get("NodeLogicalId"), when(one["LaunchTime"])) for one in found)
+    columns = (*_COLUMNS, "LOGICAL ID", "LAUNCHED")
+    listed(context, found, columns, rows, empty="No node: `steward group list` shows the groups.")
 
 
 @node.command()

@@ -3,7 +3,7 @@
 import click
 
 from steward.cli.context import Context, print_json, with_json
-from steward.cli.show import line, table, when
+from steward.cli.show import line, listed, when
 
 
 @click.group()
@@ -16,10 +16,7 @@ def notify() -> None:
 def list_(context: Context) -> None:
     """Every channel, and how its last message went."""
     found = context.client().channels()
-    if context.as_json:
-        print_json(found)
-        return
-    rows = [
+    rows = (
         (
             one["name"],
             one["kind"],
@@ -31,9 +28,9 @@ def list_(context: Context) -> None:
             one["last_error"],
         )
         for one in found
-    ]
+    )
     columns = ("CHANNEL", "KIND", "LEVELS", "EVENTS", "GROUPS", "WAITING", "LAST SENT", "LAST ERROR")
-    table(columns, rows, empty="No channel is configured: see [[notify]] in docs/config.md.")
+    listed(context, found, columns, rows, empty="No channel is configured: see [[notify]] in docs/config.md.")
 
 
 @notify.command()

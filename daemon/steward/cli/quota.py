@@ -11,14 +11,13 @@ from typing import Any
 import click
 
 from steward.cli import LateGroup
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.context import Context, print_json, with_json
 from steward.cli.group import NO_WAIT, YES
 from steward.cli.look import explain as explain_job
-from steward.cli.show import line, table, when
+from steward.cli.show import change_lines, line, table, when
 from steward.client import Client, Json
 
 COLUMNS = ("TEAM", "RESOURCE", "NOMINAL", "IN-USE", "LENT", "BORROWED", "SHARE")
-_STYLES = {"+": "green", "-": "red", "~": "yellow"}
 _GOING_ON = frozenset({"Creating", "Updating", "Deleting"})
 _FOLLOW_S = 30.0
 _LOOK_S = 0.5
@@ -39,13 +38,11 @@ def quota() -> None:
 
 @quota.command("list")
 @click.option("--all", "show_all", is_flag=True, help="Also resources that were filled in and limit nobody.")
-@JSON
-@click.pass_obj
-@one_line_errors
-def list_quotas(context: Context, show_all: bool, as_json: bool) -> None:
+@with_json
+def list_quotas(context: Context, show_all: bool) -> None:
     """Every team: what it owns, uses, lends and has borrowed. Also its share of what is lent."""
     found = context.client().quotas()
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     rows = [row for team in found["teams"] for row in _rows(team, show_all=show_all)]
@@ -55,13 +52,11 @@ def list_quotas(context: Context, show_all: bool, as_json: bool) -> None:
 
 @quota.command()
 @click.argument("team")
-@JSON
-@click.pass_obj
-@one_line_errors
-def show(context: Context, team: str, as_json: bool) -> None:
+@with_json
+def show(context: Context, team: str) -> None:
     """One team: its quota, and what its jobs wait for."""
     found = context.client().quota(team)
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(found)
         return
     state = found["status"] if found["enabled"] else f"{found['status']}, disabled"
@@ -86,12 +81,10 @@ def show(context: Context, team: str, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Show the difference and change nothing.")
 @YES
 @NO_WAIT
-@JSON
-@click.pass_obj
-@one_line_errors
-def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, no_wait: bool, as_json: bool) -> None:
+@with_json
+def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, no_wait: bool) -> None:
     """Make the quotas what FILE says. A .toml or .json file; the difference is shown first; all of it or nothing."""
-    client, document, quiet = context.client(), _read(file), wants_json(context, as_json)
+    client, document, quiet = context.client(), _read(file), context.as_json
     found = client.preview_quotas(document, prune=prune)
     if quiet and (dry_run or not found["changes"]):
         print_json(found)
@@ -112,10 +105,8 @@ def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, n
 @click.argument("team")
 @YES
 @NO_WAIT
-@JSON
-@click.pass_obj
-@one_line_errors
-def delete(context: Context, team: str, yes: bool, no_wait: bool, as_json: bool) -> None:
+@with_json
+def delete(context: Context, team: str, yes: bool, no_wait: bool) -> None:
     """Take a team's quota away. Its jobs go on; those that wait need no quota any more."""
     client = context.client()
     found = client.quota(team)
@@ -123,7 +114,7 @@ def delete(context: Context, team: str, yes: bool, no_wait: bool, as_json: bool)
         jobs = f"{found['running'] or 0} running and {found['waiting'] or 0} waiting jobs"
         click.confirm(f"Delete quota {found['name']} of team {team} ({jobs}, which stay)?", abort=True)
     answer = client.operate("DeleteComputeQuota", {"ComputeQuotaId": found["id"]})
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json(answer)
     elif not no_wait:
         _follow(client)
@@ -131,11 +122,10 @@ def delete(context: Context, team: str, yes: bool, no_wait: bool, as_json: bool)
 
 @quota.command()
 @click.argument("job")
-@JSON
-@click.pass_context
-def explain(context: click.Context, job: str, as_json: bool) -> None:
+@with_json
+def explain(context: Context, job: str) -> None:
     """Why a job waits for quota, or had to give way. The same as `steward explain job JOB`."""
-    context.invoke(explain_job, words=("job", job), as_json=as_json)
+    click.get_current_context().invoke(explain_job, words=("job", job), as_json=context.as_json)
 
 
 def _rows(team: Json, *, show_all: bool) -> Iterable[tuple[str, ...]]:
@@ -181,8 +171,7 @@ def _warn(found: Json) -> None:
 
 
 def _show_changes(found: Json) -> None:
-    for text in found["changes"] or ("No change.",):
-        line(text, _STYLES.get(text[:1], ""))
+    change_lines(found["changes"])
     for text in found["warnings"]:
         line(f"warning: {text}", "yellow")
 

@@ -1,27 +1,24 @@
 """`steward quota setup` and `steward quota doctor`: run where Slurm's commands work, as an administrator of Slurm."""
 
-import os
 import signal
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from types import FrameType
 
 import click
 
-from steward.adapters.settings_file import load
 from steward.adapters.slurm.accounting import SlurmAccounting
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.trial import TrialSlurm
-from steward.cli.context import JSON, Context, one_line_errors, print_json, wants_json
+from steward.cli.config import named_file, read_settings
+from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, table
 from steward.model.accounting import why_no_team
 from steward.model.node import Node, NodeBase
 from steward.model.partition import Partition
 from steward.model.quota import Strategy
-from steward.model.settings import SettingsError
 from steward.model.settings.sections import ClusterSettings
 from steward.model.text import printable
 from steward.ports import PortError
@@ -35,10 +32,8 @@ _TEAMS = click.argument("teams", nargs=-1)
 @click.command()
 @_TEAMS
 @click.option("--apply", "apply_it", is_flag=True, help="Run the sacctmgr commands; slurm.conf stays yours to write.")
-@JSON
-@click.pass_obj
-@one_line_errors
-def setup(context: Context, teams: tuple[str, ...], apply_it: bool, as_json: bool) -> None:
+@with_json
+def setup(context: Context, teams: tuple[str, ...], apply_it: bool) -> None:
     """Show what Slurm needs before teams share it. Lines of slurm.conf and sacctmgr commands.
 
     Only accounts and QOS of Steward's own are made; accounts that are there keep their users, QOS and limits.
@@ -46,7 +41,7 @@ def setup(context: Context, teams: tuple[str, ...], apply_it: bool, as_json: boo
     known = _teams(context, teams)
     site, port, _ = _look(known)
     wanted = needed(site, [team for team, borrows in known.items() if borrows])
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json({"slurm.conf": wanted.conf, "commands": list(wanted.commands(site.picture.cluster))})
     else:
         _tell(wanted, site, apply_it=apply_it)
@@ -63,16 +58,14 @@ def setup(context: Context, teams: tuple[str, ...], apply_it: bool, as_json: boo
     is_flag=True,
     help="Also run three short jobs on one idle node, under an account and two QOS that are taken away again.",
 )
-@JSON
-@click.pass_obj
-@one_line_errors
-def doctor(context: Context, teams: tuple[str, ...], try_it: bool, as_json: bool) -> None:
+@with_json
+def doctor(context: Context, teams: tuple[str, ...], try_it: bool) -> None:
     """Check whether quotas can work with this Slurm. Exit status 1 when something is bad."""
     site, port, nodes = _look(_teams(context, teams))
     found = lines(site)
     if try_it and all(each.health is not Health.BAD for each in found):
         found += _trial(site, port, nodes)
-    if wants_json(context, as_json):
+    if context.as_json:
         print_json([{**asdict(each), "health": each.health.value} for each in found])
     else:
         rows = [(each.health.value, each.topic, each.text, each.remedy) for each in found]
@@ -122,11 +115,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _cluster() -> ClusterSettings:
-    given = click.get_current_context().find_root().params.get("file")
-    try:
-        return load(given if isinstance(given, Path) else None, os.environ).cluster
-    except SettingsError as error:
-        raise click.ClickException(str(error)) from error
+    return read_settings(named_file()).cluster
 
 
 def _look(teams: Mapping[str, bool]) -> tuple[Site, SlurmAccounting, Collection[Node]]:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from steward.cli.context import Context, print_json, with_json
-from steward.cli.show import line, print_done, table, when
+from steward.cli.show import line, listed, print_done, table, when
 
 
 @click.command()
@@ -47,11 +47,8 @@ def breaker() -> None:
 def list_(context: Context) -> None:
     """Tripped breakers and why. Also when a first repair is let through."""
     found = context.client().breakers()
-    if context.as_json:
-        print_json(found)
-        return
-    rows = [(one["scope"], when(one["tripped"]), one["trial"] or when(one["next_try"]), one["text"]) for one in found]
-    table(("SCOPE", "TRIPPED", "FIRST REPAIR", "WHY"), rows, empty="No breaker is tripped.")
+    rows = ((one["scope"], when(one["tripped"]), one["trial"] or when(one["next_try"]), one["text"]) for one in found)
+    listed(context, found, ("SCOPE", "TRIPPED", "FIRST REPAIR", "WHY"), rows, empty="No breaker is tripped.")
 
 
 @breaker.command()

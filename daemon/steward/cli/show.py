@@ -34,6 +34,7 @@ _STYLES = {
     "report-only": "yellow",
     "foreign": "yellow",
 }
+_OF_CHANGES = {"+": "green", "-": "red", "~": "yellow"}
 
 
 def console() -> Console:
@@ -53,6 +54,16 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
     else:
         for text in stacked(columns, given):
             out.print(text)
+
+
+def listed(
+    context: Context, found: Any, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str
+) -> None:
+    """`found` where JSON is wanted, else `table`."""
+    if context.as_json:
+        print_json(found)
+    else:
+        table(columns, rows, empty=empty)
 
 
 def grid(columns: Sequence[str], rows: Iterable[Sequence[object]], *, is_wrapped: bool = True) -> Table:
@@ -94,6 +105,12 @@ def print_lines(out: Console, shown: RenderableType) -> None:
 
 def line(text: str, style: str = "") -> None:
     console().print(Text("\n".join(map(harmless, text.split("\n"))), style=style), soft_wrap=True)
+
+
+def change_lines(changes: Sequence[str]) -> None:
+    """What a file would change: lines that begin with `+`, `-` or `~`."""
+    for text in changes or ("No change.",):
+        line(text, _OF_CHANGES.get(text[:1], ""))
 
 
 def harmless(text: str) -> str:

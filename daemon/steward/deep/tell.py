@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from steward.adapters.wire.deep_line import measure_line, progress_line
+from steward.adapters.wire.deep_messages import measure_line, progress_line
 from steward.model.deep import Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from steward.adapters.process import Completed
 from steward.model.ids import NodeName
@@ -76,9 +76,24 @@ class BedSpec:
         return tuple(NodeName(f"s{number}") for number in range(1, self.spares + 1))
 
     @property
+    def machine_names(self) -> tuple[NodeName, ...]:
+        """Nodes and spares."""
+        return (*self.node_names, *self.spare_names)
+
+    @property
     def silent_names(self) -> str:
         """As Slurm writes a list of nodes."""
         return f"far[1-{self.silent}]" if self.silent else ""
+
+
+def spec_of(record: Mapping[str, Any]) -> BedSpec:
+    """From a bed's file, which was written with `plain`."""
+    return BedSpec(**{**record, "dir": Path(record["dir"]), "backend": Backend(record["backend"])})
+
+
+def plain(value: object) -> str:
+    """For json.dumps: what JSON has no form for."""
+    return str(value.value) if isinstance(value, Enum) else str(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ import shlex
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from enum import Enum
 from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -13,7 +12,7 @@ from typing import ParamSpec, TypeVar
 import click
 
 from steward.testbed import beds
-from steward.testbed.bed import Backend, Bed, BedError, BedSpec, BedStatus
+from steward.testbed.bed import Backend, Bed, BedError, BedSpec, BedStatus, plain
 from steward.testbed.beds import stoppable, take_down
 from steward.testbed.faults import SHAPES, FaultKind, fault
 
@@ -134,7 +133,7 @@ def down(directory: Path | None) -> None:
 def status(directory: Path | None, as_json: bool) -> None:
     """What runs, and which faults are in force. Exit status 1 unless all is well."""
     seen = _find(directory).status()
-    click.echo(json.dumps({**asdict(seen), "healthy": seen.healthy}, default=_plain) if as_json else _table(seen))
+    click.echo(json.dumps({**asdict(seen), "healthy": seen.healthy}, default=plain) if as_json else _table(seen))
     if not seen.healthy:
         raise click.exceptions.Exit(1)
 
@@ -193,10 +192,6 @@ def _overrides(words: tuple[str, ...]) -> Mapping[str, Mapping[str, object]]:
         except ValueError:
             found.setdefault(section, {})[key] = value
     return found
-
-
-def _plain(value: object) -> str:
-    return str(value.value) if isinstance(value, Enum) else str(value)
 
 
 def _table(seen: BedStatus) -> str:

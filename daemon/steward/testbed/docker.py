@@ -1,23 +1,39 @@
 """The docker bed: a controller and nodes as containers with systemd, on a bridge of their own."""
 
+import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from ipaddress import IPv4Network
 from pathlib import Path
+from typing import Any
+
+import docker
 
 from steward.adapters.process import Completed, Failed, run
-from steward.adapters.providers.docker import DockerProvider, instance_id
+from steward.adapters.providers.docker import BED, DockerProvider, Machine, create, instance_id
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
+from steward.model.settings.providers import DockerProvider as DockerSettings
 from steward.ports import PortError
-from steward.testbed import accounting, docker_setup, slurm_versions
-from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Say
-from steward.testbed.docker_engine import engine, remove_all
+from steward.testbed import accounting, slurm_versions
+from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Say, plain, spec_of
+from steward.testbed.docker_engine import (
+    DEFAULT_SLURM,
+    engine,
+    engine_url,
+    image_for,
+    make_network,
+    must_have_room,
+    remove_all,
+    slurm_of,
+)
 from steward.testbed.docker_faults import DockerFaults, faults_in_force, is_active, machines, names_of, power
-from steward.testbed.docker_files import HTTP_PORT, MOUNT, Plan
-from steward.testbed.docker_layout import DockerLayout
-from steward.testbed.faults import SHAPES, Fault, FaultKind
+from steward.testbed.docker_files import ENGINE_SOCKET, HTTP_PORT, MOUNT, Plan, write_files
+from steward.testbed.faults import Fault, FaultKind, undoing
+from steward.testbed.layout import DockerLayout
 from steward.testbed.wait import NotInTime, await_ready, call_silent_nodes, node_states, wait_until
 
 _TIMED_OUT = 124
@@ -57,9 +73,9 @@ class DockerBed:
     def up(self, say: Say) -> None:
         try:
             with engine() as client:
-                plan = docker_setup.prepare(client, self._layout, self._given, say)
+                plan = prepare(client, self._layout, self._given, say)
                 say(f"Slurm {plan.slurm} in {self._layout.root}")
-                docker_setup.start_head(client, self._layout, plan)
+                start_head(client, self._layout, plan)
             if plan.spec.accounting:
                 accounting.let_in(self, _USERS)
             if slurm_versions.parse(f"slurm {plan.slurm}").wants_all_files:
@@ -91,7 +107,7 @@ class DockerBed:
             slurm=plan.slurm,
             nodes=self._nodes(plan),
             services=self._services(plan),
-            faults=tuple(_words(fault) for fault in faults_in_force(self._layout, plan)),
+            faults=tuple(str(fault) for fault in faults_in_force(self._layout, plan)),
             env=self.env,
         )
 
@@ -114,17 +130,15 @@ class DockerBed:
             raise BedError(f"{fault.kind.value}: {error}") from error
 
     def restore(self) -> None:
-        for fault in list(faults_in_force(self._layout, self._plan)):
-            undo = SHAPES[fault.kind].undo
-            if undo is not None:
-                self.inject(Fault(kind=undo, node=fault.node))
+        for fault in undoing(faults_in_force(self._layout, self._plan)):
+            self.inject(fault)
 
     def logs(self) -> Mapping[str, Path]:
-        return {path.stem: path for path in sorted((self._layout.root / "log").glob("*.log"))}
+        return self._layout.logs()
 
     @property
     def _plan(self) -> Plan:
-        return docker_setup.load(self._layout)
+        return load_plan(self._layout)
 
     @property
     def _names(self) -> tuple[NodeName, ...]:
@@ -141,7 +155,7 @@ class DockerBed:
         wait_until("slurmctld answers again", answers, _ANSWER_S)
 
     def _launch_nodes(self, plan: Plan) -> None:
-        provider = DockerProvider(docker_setup.provider_settings(plan))
+        provider = DockerProvider(provider_settings(plan))
         slots = [Slot(node=node, group="main") for node in plan.spec.node_names]
         slots += [Slot(node=node, group="spare") for node in plan.spec.spare_names]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -178,5 +192,102 @@ class DockerBed:
             root.rmdir()
 
 
-def _words(fault: Fault) -> str:
-    return f"{fault.kind.value} {fault.node}" if fault.node else fault.kind.value
+# The bed before its first container starts, and the facts that later commands must know of it.
+
+_COMMANDS = (
+    *("sacct", "sacctmgr", "salloc", "sattach", "sbatch", "sbcast", "scancel", "scontrol", "sdiag", "sinfo"),
+    *("sprio", "squeue", "sreport", "srun", "sshare", "sstat", "steward", "strigger"),
+)
+_COMMAND = """#!/bin/sh
+# Made by `steward testbed up`.
+case $PWD/ in
+    {shared}/*) where=$PWD ;;
+    *) where={shared} ;;
+esac
+tty=
+if [ -t 0 ] && [ -t 1 ]; then tty=-t; fi
+exec docker exec -i $tty -w "$where" {head} {name} "$@"
+"""
+
+
+def prepare(client: docker.DockerClient, layout: DockerLayout, spec: BedSpec, say: Say) -> Plan:
+    """Image, network, directory and every file. Raises BedError."""
+    if layout.root.exists() and any(layout.root.iterdir()):
+        raise BedError(f"{layout.root} is not empty; bring its bed down first, or choose another --dir")
+    must_have_room(client, 1 + len(spec.machine_names))
+    # By id: a build for another bed moves the tag, and a bed's machines stay all alike.
+    image = str(client.images.get(image_for(spec.slurm or DEFAULT_SLURM, say)).id)
+    plan = Plan(
+        spec=spec,
+        cluster=layout.cluster,
+        image=image,
+        network=layout.cluster,
+        subnet=make_network(client, layout.cluster),
+        slurm=slurm_of(client, image),
+        cgroup1=client.info()["CgroupVersion"] == "1",
+        accounting=True,
+        mounts=(f"{layout.root}:{MOUNT}", f"{layout.shared}:{layout.shared}"),
+    )
+    layout.root.mkdir(parents=True, exist_ok=True)
+    layout.root.chmod(0o755)
+    save_plan(layout, plan)
+    write_commands(layout)
+    for node in spec.machine_names:
+        layout.checks(node).mkdir(parents=True)
+        layout.kernel_log(node).touch()
+    write_files(plan, layout.root)
+    return plan
+
+
+def start_head(client: docker.DockerClient, layout: DockerLayout, plan: Plan) -> None:
+    """The controller's machine; it may speak to the engine, because there Steward makes the nodes."""
+    socket = engine_url().removeprefix("unix://")
+    machine = Machine(
+        name=layout.head,
+        hostname="head",
+        image=plan.image,
+        network=plan.network,
+        address=plan.hosts["head"],
+        hosts=plan.hosts,
+        environment=plan.environment("head"),
+        mounts=(*plan.mounts, f"{socket}:{ENGINE_SOCKET}"),
+        labels={BED: plan.cluster},
+    )
+    create(client, machine).start()
+
+
+def provider_settings(plan: Plan) -> DockerSettings:
+    """The provider that stewardd has, as seen from here."""
+    return DockerSettings(
+        image=plan.image,
+        network=plan.network,
+        cluster=plan.cluster,
+        engine=engine_url(),
+        mounts=plan.mounts,
+        hosts=plan.host_words,
+        environment=plan.environment("node"),
+    )
+
+
+def load_plan(layout: DockerLayout) -> Plan:
+    """The plan of a bed that was brought up here. Raises BedError when there is none."""
+    try:
+        entry: dict[str, Any] = json.loads(layout.manifest.read_text())
+    except FileNotFoundError:
+        remedy = f"`steward testbed up --backend docker --dir {layout.root}` makes one"
+        raise BedError(f"no bed in {layout.root}; {remedy}") from None
+    subnet, mounts = IPv4Network(entry["subnet"]), tuple(entry["mounts"])
+    return Plan(**{**entry, "spec": spec_of(entry["spec"]), "subnet": subnet, "mounts": mounts})
+
+
+def save_plan(layout: DockerLayout, plan: Plan) -> None:
+    """For `load_plan`."""
+    layout.manifest.write_text(json.dumps(asdict(plan), indent=1, default=plain))
+
+
+def write_commands(layout: DockerLayout) -> None:
+    layout.commands.mkdir()
+    for name in _COMMANDS:
+        script = layout.commands / name
+        script.write_text(_COMMAND.format(shared=layout.shared, head=layout.head, name=name))
+        script.chmod(0o755)

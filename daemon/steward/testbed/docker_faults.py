@@ -3,7 +3,6 @@ and which of them are in force, read from the engine, the units and the files th
 
 import contextlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from docker.errors import APIError, ContainerError, NotFound
 from docker.models.containers import Container
@@ -11,21 +10,18 @@ from docker.models.networks import Network
 
 from steward.adapters.providers.docker import BED, NODE
 from steward.model.ids import NodeName
-from steward.testbed import fake_gpus
 from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import BedError, Power
 from steward.testbed.docker_engine import containers, engine
 from steward.testbed.docker_files import Plan
-from steward.testbed.docker_layout import DockerLayout
-from steward.testbed.fake_gpus import has_fault
 from steward.testbed.faults import Fault, FaultKind
 from steward.testbed.file_faults import (
     file_faults,
     file_faults_in_force,
-    has_failing_check,
-    remove_failing_check,
-    write_failing_check,
+    file_faults_of_node_in_force,
+    file_faults_of_nodes,
 )
+from steward.testbed.layout import DockerLayout
 from steward.testbed.wait import wait_until
 
 AGENT = "steward-agent"
@@ -44,7 +40,7 @@ def machines(cluster: str) -> dict[NodeName, Container]:
 def names_of(plan: Plan) -> tuple[NodeName, ...]:
     """Every node of the bed; where groups come through the API, those that have a machine now."""
     if not plan.spec.groups:
-        return (*plan.spec.node_names, *plan.spec.spare_names)
+        return plan.spec.machine_names
     return tuple(sorted(machines(plan.cluster)))
 
 
@@ -54,7 +50,6 @@ def power(container: Container | None) -> Power:
 
 
 def faults_in_force(layout: DockerLayout, plan: Plan) -> Iterator[Fault]:
-    """Kernel-log lines are not among them: they have happened, and are over."""
     for node, container in machines(plan.cluster).items():
         for kind in _of_node(layout, plan, node, container):
             yield Fault(kind=kind, node=node)
@@ -90,10 +85,7 @@ def _of_node(layout: DockerLayout, plan: Plan, node: NodeName, container: Contai
         yield FaultKind.FREEZE_NODE
     if state is Power.ON and plan.spec.steward and is_dead(container, AGENT):
         yield FaultKind.KILL_AGENT
-    if has_failing_check(layout.checks(node)):
-        yield FaultKind.FAIL_CHECK
-    if has_fault(layout.own(node)):
-        yield FaultKind.GPU_FAULT
+    yield from file_faults_of_node_in_force(layout, node)
     if layout.slow_link(node).exists():
         yield FaultKind.SLOW_LINK
 
@@ -145,11 +137,7 @@ class DockerFaults:
             FaultKind.MEND_LINK: lambda node, _: self._mend_link(node),
             FaultKind.KILL_AGENT: lambda node, _: self._on_container(node, lambda each: _kill_unit(each, AGENT)),
             FaultKind.START_AGENT: lambda node, _: self._on_container(node, lambda each: _start_unit(each, AGENT)),
-            FaultKind.FAIL_CHECK: lambda node, text: write_failing_check(layout.checks(node), text),
-            FaultKind.PASS_CHECK: lambda node, _: remove_failing_check(layout.checks(node)),
-            FaultKind.KERNEL_LOG: self._log_kernel_line,
-            FaultKind.GPU_FAULT: lambda node, text: fake_gpus.write_fault(self._with_gpus(node), text),
-            FaultKind.MEND_GPUS: lambda node, _: fake_gpus.mend(self._with_gpus(node)),
+            **file_faults_of_nodes(layout),
         }
         self._on_bed: dict[FaultKind, Callable[[str], object]] = {
             FaultKind.KILL_HEAD: lambda _: self._on_head(lambda each: _kill_unit(each, HEAD)),
@@ -206,16 +194,6 @@ class DockerFaults:
     def _network(self) -> Network:
         with engine() as client:
             return client.networks.get(self._plan.network)
-
-    def _with_gpus(self, node: NodeName) -> Path:
-        """The part of the node that faults reach."""
-        if not self._layout.gpus.is_dir():
-            raise BedError("this bed has no GPUs; bring it up with --gpus 8")
-        return self._layout.own(node)
-
-    def _log_kernel_line(self, node: NodeName, line: str) -> None:
-        with self._layout.kernel_log(node).open("a") as log:
-            log.write(f"{line}\n")
 
 
 def _kill(container: Container) -> None:

@@ -52,8 +52,8 @@ class Plan:
     @property
     def hosts(self) -> Mapping[str, str]:
         """Name -> address of every machine; a node keeps its address when its instance changes."""
-        names = [*self.spec.node_names, *self.spec.spare_names]
-        nodes = {str(name): str(self.subnet[_FIRST_NODE_HOST + index]) for index, name in enumerate(names)}
+        names = enumerate(self.spec.machine_names, _FIRST_NODE_HOST)
+        nodes = {str(name): str(self.subnet[number]) for number, name in names}
         return {"head": str(self.subnet[_HEAD_HOST]), **nodes}
 
     @property

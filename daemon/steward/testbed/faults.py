@@ -1,5 +1,6 @@
 """The faults a bed can make, by name, the same for every backend."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -132,6 +133,11 @@ SHAPES: dict[FaultKind, Shape] = {
     ),
     FaultKind.ALLOW_LAUNCH: Shape(doc="the provider has capacity again"),
 }
+
+
+def undoing(found: Iterable[Fault]) -> list[Fault]:
+    """What undoes those that can be undone."""
+    return [Fault(kind=undo, node=each.node) for each in found if (undo := SHAPES[each.kind].undo) is not None]
 
 
 def fault(kind: FaultKind, node: str = "", text: str = "") -> Fault:

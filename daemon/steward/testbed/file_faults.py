@@ -3,50 +3,73 @@
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
 
+from steward.model.ids import NodeName
+from steward.testbed import fake_gpus
+from steward.testbed.bed import BedError
 from steward.testbed.faults import Fault, FaultKind
+from steward.testbed.layout import BedPaths
 
 CHECK = "bed-fault"
 
 
-class Places(Protocol):
-    """Where a bed's parts look."""
-
-    @property
-    def wrappers(self) -> Path: ...
-    @property
-    def refuse_launch(self) -> Path: ...
-    @property
-    def limit_launch(self) -> Path: ...
-
-
-def file_faults(places: Places) -> dict[FaultKind, Callable[[str], object]]:
+def file_faults(layout: BedPaths) -> dict[FaultKind, Callable[[str], object]]:
     """Kind -> what makes it happen, with the fault's text."""
     return {
-        FaultKind.HANG_SCONTROL: lambda _: break_scontrol(places.wrappers, FaultKind.HANG_SCONTROL),
-        FaultKind.GARBLE_SCONTROL: lambda _: break_scontrol(places.wrappers, FaultKind.GARBLE_SCONTROL),
-        FaultKind.FAIL_SCONTROL: lambda _: break_scontrol(places.wrappers, FaultKind.FAIL_SCONTROL),
-        FaultKind.MEND_SCONTROL: lambda _: mend_scontrol(places.wrappers),
-        FaultKind.REFUSE_LAUNCH: lambda _: places.refuse_launch.touch(),
-        FaultKind.LIMIT_LAUNCH: places.limit_launch.write_text,
-        FaultKind.ALLOW_LAUNCH: lambda _: _allow_launch(places),
+        FaultKind.HANG_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.HANG_SCONTROL),
+        FaultKind.GARBLE_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.GARBLE_SCONTROL),
+        FaultKind.FAIL_SCONTROL: lambda _: break_scontrol(layout.wrappers, FaultKind.FAIL_SCONTROL),
+        FaultKind.MEND_SCONTROL: lambda _: mend_scontrol(layout.wrappers),
+        FaultKind.REFUSE_LAUNCH: lambda _: layout.refuse_launch.touch(),
+        FaultKind.LIMIT_LAUNCH: layout.limit_launch.write_text,
+        FaultKind.ALLOW_LAUNCH: lambda _: _allow_launch(layout),
     }
 
 
-def file_faults_in_force(places: Places) -> Iterator[Fault]:
+def file_faults_of_nodes(layout: BedPaths) -> dict[FaultKind, Callable[[NodeName, str], None]]:
+    """The same of single nodes."""
+    return {
+        FaultKind.FAIL_CHECK: lambda node, text: write_failing_check(layout.checks(node), text),
+        FaultKind.PASS_CHECK: lambda node, _: remove_failing_check(layout.checks(node)),
+        FaultKind.KERNEL_LOG: lambda node, line: _log_kernel_line(layout.kernel_log(node), line),
+        FaultKind.GPU_FAULT: lambda node, text: fake_gpus.write_fault(_with_gpus(layout, node), text),
+        FaultKind.MEND_GPUS: lambda node, _: fake_gpus.mend(_with_gpus(layout, node)),
+    }
+
+
+def file_faults_of_node_in_force(layout: BedPaths, node: NodeName) -> Iterator[FaultKind]:
+    """Kernel-log lines are not among them: they have happened, and are over."""
+    if has_failing_check(layout.checks(node)):
+        yield FaultKind.FAIL_CHECK
+    if fake_gpus.has_fault(layout.node(node)):
+        yield FaultKind.GPU_FAULT
+
+
+def file_faults_in_force(layout: BedPaths) -> Iterator[Fault]:
     """Those that were made to happen and are not undone."""
-    if (broken := how_broken(places.wrappers)) is not None:
+    if (broken := how_broken(layout.wrappers)) is not None:
         yield Fault(kind=broken)
-    if places.refuse_launch.exists():
+    if layout.refuse_launch.exists():
         yield Fault(kind=FaultKind.REFUSE_LAUNCH)
-    if places.limit_launch.exists():
-        yield Fault(kind=FaultKind.LIMIT_LAUNCH, text=places.limit_launch.read_text())
+    if layout.limit_launch.exists():
+        yield Fault(kind=FaultKind.LIMIT_LAUNCH, text=layout.limit_launch.read_text())
 
 
-def _allow_launch(places: Places) -> None:
-    for path in (places.refuse_launch, places.limit_launch):
+def _allow_launch(layout: BedPaths) -> None:
+    for path in (layout.refuse_launch, layout.limit_launch):
         path.unlink(missing_ok=True)
+
+
+def _log_kernel_line(log: Path, line: str) -> None:
+    with log.open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+
+
+def _with_gpus(layout: BedPaths, node: NodeName) -> Path:
+    """What faults reach of the node."""
+    if not layout.gpus.is_dir():
+        raise BedError("this bed has no GPUs; bring it up with --gpus 8")
+    return layout.node(node)
 
 
 # A scontrol that misbehaves, put before Slurm's own in stewardd's search path while the fault is in force.

@@ -1,9 +1,12 @@
-"""Where things lie in a bed's directory: what is the same in every one, and a local bed's own."""
+"""Where things lie in a bed's directory: what is the same in every one, a local bed's own and a docker bed's."""
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from steward.adapters.providers import local
+from steward.adapters.providers.local import FAULTS, MACHINES
+from steward.adapters.providers.local_machine import LIMIT_LAUNCH, REFUSE_LAUNCH
 from steward.model.ids import NodeName
 
 MANIFEST = "bed.json"
@@ -44,6 +47,28 @@ class BedPaths:
         """First in stewardd's search path; empty but for a fault."""
         return self.root / "wrappers"
 
+    @property
+    def refuse_launch(self) -> Path:
+        return self.root / FAULTS / REFUSE_LAUNCH
+
+    @property
+    def limit_launch(self) -> Path:
+        return self.root / FAULTS / LIMIT_LAUNCH
+
+    def node(self, name: NodeName | str = "%n") -> Path:
+        """What faults reach of a machine; of a local bed all of its disk. Empty on a new machine."""
+        return self.root / "nodes" / name
+
+    def checks(self, node: NodeName) -> Path:
+        return self.node(node) / "checks.d"
+
+    def kernel_log(self, node: NodeName) -> Path:
+        return self.node(node) / "kernel.log"
+
+    def logs(self) -> Mapping[str, Path]:
+        """Name of a log -> file."""
+        return {path.stem: path for path in sorted((self.root / "log").glob("*.log"))}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout(BedPaths):
@@ -51,15 +76,7 @@ class Layout(BedPaths):
 
     @property
     def machines(self) -> Path:
-        return self.root / local.MACHINES
-
-    @property
-    def refuse_launch(self) -> Path:
-        return self.root / local.REFUSE_LAUNCH
-
-    @property
-    def limit_launch(self) -> Path:
-        return self.root / local.LIMIT_LAUNCH
+        return self.root / MACHINES
 
     @property
     def partitions(self) -> Path:
@@ -101,10 +118,6 @@ class Layout(BedPaths):
         """State of slurmctld and stewardd, and who runs on the controller."""
         return self.root / "controller"
 
-    def node(self, name: NodeName | str = "%n") -> Path:
-        """The machine's own disk: empty on a new machine."""
-        return self.root / "nodes" / name
-
     def log(self, name: str) -> Path:
         return self.root / "log" / f"{name}.log"
 
@@ -118,3 +131,27 @@ class Layout(BedPaths):
             (self.root / path).mkdir(exist_ok=True, mode=0o755)
         (self.root / "private").chmod(0o700)
         self.shared.chmod(0o1777)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DockerLayout(BedPaths):
+    """Paths below one directory, which all its containers mount at /bed."""
+
+    @property
+    def cluster(self) -> str:
+        """The name of the bed's network and the label of its containers: the same for the same directory."""
+        return f"bed-{hashlib.sha256(str(self.root).encode()).hexdigest()[:10]}"
+
+    @property
+    def head(self) -> str:
+        """The name of the controller's container."""
+        return f"{self.cluster}-head"
+
+    @property
+    def commands(self) -> Path:
+        """For a person's search path: Slurm's commands and `steward`, each run in the controller's container."""
+        return self.root / "bin"
+
+    def slow_link(self, node: NodeName) -> Path:
+        """There while the node's network is slow; each start of a machine removes it."""
+        return self.node(node) / "slow-link"

@@ -20,9 +20,8 @@ from steward.ports import PortError, Retryable
 from steward.testbed import accounting, local_setup
 from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Power, Say
-from steward.testbed.fake_gpus import has_fault
-from steward.testbed.faults import SHAPES, Fault, FaultKind
-from steward.testbed.file_faults import file_faults_in_force, has_failing_check
+from steward.testbed.faults import Fault, FaultKind, undoing
+from steward.testbed.file_faults import file_faults_in_force, file_faults_of_node_in_force
 from steward.testbed.layout import Layout
 from steward.testbed.local_controller import Controller, services_of
 from steward.testbed.local_faults import LocalFaults
@@ -104,12 +103,11 @@ class LocalBed:
             raise BedError(f"{fault.kind.value}: {error}") from error
 
     def restore(self) -> None:
-        for fault in self._in_force():
-            if (undo := SHAPES[fault.kind].undo) is not None:
-                self.inject(Fault(kind=undo, node=fault.node))
+        for fault in undoing(self._in_force()):
+            self.inject(fault)
 
     def logs(self) -> Mapping[str, Path]:
-        return {path.stem: path for path in sorted((self._layout.root / "log").glob("*.log"))}
+        return self._layout.logs()
 
     @property
     def _manifest(self) -> Manifest:
@@ -181,14 +179,13 @@ def power(provider: LocalProvider, node: NodeName) -> Power:
 def names_of(manifest: Manifest, provider: LocalProvider) -> tuple[NodeName, ...]:
     """Every node of the bed; where groups come through the API, those that have a machine now."""
     if not manifest.spec.groups:
-        return (*manifest.spec.node_names, *manifest.spec.spare_names)
+        return manifest.spec.machine_names
     return tuple(sorted(instance.node for instance in provider.instances().values()))
 
 
 def faults_in_force(
     layout: Layout, manifest: Manifest, controller: Controller, provider: LocalProvider
 ) -> Iterator[Fault]:
-    """Kernel-log lines are not among them: they have happened, and are over."""
     for node in names_of(manifest, provider):
         for kind in _of_node(layout, manifest, provider, node):
             yield Fault(kind=kind, node=node)
@@ -212,10 +209,7 @@ def _of_node(layout: Layout, manifest: Manifest, provider: LocalProvider, node: 
         yield FaultKind.FREEZE_NODE
     if manifest.spec.steward and machine is not None and machine.is_on and machine.program("agent") is None:
         yield FaultKind.KILL_AGENT
-    if has_failing_check(layout.node(node) / "checks.d"):
-        yield FaultKind.FAIL_CHECK
-    if has_fault(layout.node(node)):
-        yield FaultKind.GPU_FAULT
+    yield from file_faults_of_node_in_force(layout, node)
 
 
 def _is_stopped(machine: Machine) -> bool:

@@ -3,30 +3,28 @@
 import signal
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 
 from steward.adapters.providers import local_machine
 from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.local_machine import Machine
 from steward.model.ids import NodeName
-from steward.testbed import fake_gpus
 from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import BedError
 from steward.testbed.faults import Fault, FaultKind
-from steward.testbed.file_faults import file_faults, remove_failing_check, write_failing_check
+from steward.testbed.file_faults import file_faults, file_faults_of_nodes
 from steward.testbed.layout import Layout
 from steward.testbed.local_controller import Controller
 from steward.testbed.wait import wait_until
 
 _START_S = 10.0
 _HEAD = "stewardd"
+_OF_MACHINES = (FaultKind.KERNEL_LOG, FaultKind.GPU_FAULT, FaultKind.MEND_GPUS)
 
 
 class LocalFaults:
     """Makes faults happen; each returns when it has."""
 
     def __init__(self, layout: Layout, controller: Controller, provider: LocalProvider) -> None:
-        self._layout = layout
         self._provider = provider
         self._on_node: dict[FaultKind, Callable[[NodeName, str], None]] = {
             FaultKind.KILL_NODE: lambda node, _: local_machine.power_off(self._machine(node)),
@@ -39,11 +37,7 @@ class LocalFaults:
             FaultKind.MEND_LINK: lambda node, _: _refuse(FaultKind.MEND_LINK),
             FaultKind.KILL_AGENT: lambda node, _: self._kill_agent(node),
             FaultKind.START_AGENT: lambda node, _: self._start_agent(node),
-            FaultKind.FAIL_CHECK: lambda node, text: write_failing_check(self._checks(node), text),
-            FaultKind.PASS_CHECK: lambda node, _: remove_failing_check(self._checks(node)),
-            FaultKind.KERNEL_LOG: self._log_kernel_line,
-            FaultKind.GPU_FAULT: lambda node, text: fake_gpus.write_fault(self._with_gpus(node), text),
-            FaultKind.MEND_GPUS: lambda node, _: fake_gpus.mend(self._with_gpus(node)),
+            **file_faults_of_nodes(layout),
         }
         self._on_bed: dict[FaultKind, Callable[[str], object]] = {
             FaultKind.KILL_HEAD: lambda _: controller.kill(_HEAD),
@@ -62,6 +56,8 @@ class LocalFaults:
         if fault.node is None:
             self._on_bed[fault.kind](fault.text)
         else:
+            if fault.kind in _OF_MACHINES:
+                self._machine(fault.node)
             self._on_node[fault.kind](fault.node, fault.text)
 
     def _machine(self, node: NodeName) -> Machine:
@@ -92,21 +88,6 @@ class LocalFaults:
         machine = self._machine(node)
         local_machine.restart_programs(machine)
         wait_until(f"the agent of {node} runs", lambda: machine.program("agent") is not None, _START_S, every_s=0.01)
-
-    def _log_kernel_line(self, node: NodeName, text: str) -> None:
-        self._machine(node)
-        with (self._layout.node(node) / "kernel.log").open("a", encoding="utf-8") as log:
-            log.write(text + "\n")
-
-    def _with_gpus(self, node: NodeName) -> Path:
-        """The node's own directory."""
-        self._machine(node)
-        if not self._layout.gpus.is_dir():
-            raise BedError("this bed has no GPUs; bring it up with --gpus 8")
-        return self._layout.node(node)
-
-    def _checks(self, node: NodeName) -> Path:
-        return self._layout.node(node) / "checks.d"
 
 
 def _refuse(kind: FaultKind) -> None:

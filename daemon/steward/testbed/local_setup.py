@@ -18,7 +18,7 @@ from pathlib import Path
 
 from steward.adapters.process import Failed, run
 from steward.testbed import accounting, fake_gpus, slurm_versions
-from steward.testbed.bed import Backend, BedError, BedSpec
+from steward.testbed.bed import BedError, BedSpec, plain, spec_of
 from steward.testbed.layout import LONGEST_DIR, Layout
 from steward.testbed.slurm_conf import SlurmPlan, write_slurm_conf
 from steward.testbed.slurm_versions import SlurmVersion
@@ -51,16 +51,12 @@ class Manifest:
     slurmdbd: int = 0
 
     def save(self, layout: Layout) -> None:
-        entry = asdict(self)
-        entry["spec"] |= {"dir": str(self.spec.dir), "backend": self.spec.backend.value}
-        layout.manifest.write_text(json.dumps(entry, indent=1))
+        layout.manifest.write_text(json.dumps(asdict(self), indent=1, default=plain))
 
 
 def load(layout: Layout) -> Manifest:
     entry = json.loads(layout.manifest.read_text())
-    spec = entry.pop("spec")
-    spec |= {"dir": Path(spec["dir"]), "backend": Backend(spec["backend"])}
-    return Manifest(**entry, spec=BedSpec(**spec))
+    return Manifest(**{**entry, "spec": spec_of(entry["spec"])})
 
 
 def prepare(layout: Layout, spec: BedSpec) -> Manifest:
@@ -69,8 +65,7 @@ def prepare(layout: Layout, spec: BedSpec) -> Manifest:
     version = installed_slurm()
     if not str(version).startswith(spec.slurm):
         raise BedError(f"Slurm {spec.slurm} was asked for, this machine has {version}; use --backend docker for others")
-    nodes = [*spec.node_names, *spec.spare_names]
-    controller, listen, http, users, slurmdbd, *node_ports = free_ports(5 + len(nodes))
+    controller, listen, http, users, slurmdbd, *node_ports = free_ports(5 + len(spec.machine_names))
     manifest = Manifest(
         spec=spec,
         slurm=str(version),

@@ -118,16 +118,15 @@ def resolved_host() -> str:
 
 def _nodes(plan: SlurmPlan) -> list[str]:
     host = socket.gethostname()
-    names = [*plan.spec.node_names, *plan.spec.spare_names]
     return [
         f"NodeName={name} NodeHostname={host} NodeAddr={LOOPBACK} Port={port} {hardware(plan.spec)} State=UNKNOWN"
-        for name, port in zip(names, plan.node_ports, strict=True)
+        for name, port in zip(plan.spec.machine_names, plan.node_ports, strict=True)
     ]
 
 
 def _partitions(spec: BedSpec) -> list[str]:
     options = f"MaxTime=INFINITE State=UP DefMemPerCPU={memory_mb() // CPUS // 4}"
-    main = (*spec.node_names, *spec.spare_names) if spec.fixed else spec.node_names
+    main = spec.machine_names if spec.fixed else spec.node_names
     lines = [f"PartitionName=main Nodes={','.join(main)} Default=YES {options}"]
     if spec.spare_names and not spec.fixed:
         lines.append(f"PartitionName=spare Nodes={','.join(spec.spare_names)} Default=NO {options}")

@@ -184,4 +184,4 @@ def ask_head(bed: Bed, path: str) -> Any:
 
 def _names(bed: Bed) -> tuple[NodeName, ...]:
     """Those that are there from the start."""
-    return () if bed.spec.groups else (*bed.spec.node_names, *bed.spec.spare_names)
+    return () if bed.spec.groups else bed.spec.machine_names

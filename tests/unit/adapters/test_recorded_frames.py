@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from steward.adapters.wire import handshake
-from steward.adapters.wire.deep_line import measure_line
-from steward.adapters.wire.deep_messages import deep_frame
+from steward.adapters.wire.deep_messages import deep_frame, measure_line
 from steward.adapters.wire.elastic_messages import Resize, Submit, elastic_order_frame, elastic_word_frame
 from steward.adapters.wire.frames import Frame, Malformed, pack
 from steward.adapters.wire.handshake import Hello, Terms

@@ -16,7 +16,6 @@ from steward.adapters.wire.handshake import (
     Hello,
     Terms,
     accept_agent,
-    greet_agent,
     greet_head,
 )
 from steward.adapters.wire.messages import MAX_OPTED, opted_list
@@ -29,7 +28,7 @@ from steward.model.resume_mode import ResumeMode
 from steward.ports import Permanent, Retryable
 from tests.fakes.munge import FakeMunged
 from tests.fakes.until import FACT_S, comes_true
-from tests.fakes.wires import HELLO, TERMS, WHO, sealer, stream_pair, wire
+from tests.fakes.wires import HELLO, TERMS, WHO, greet_agent, sealer, stream_pair, wire
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

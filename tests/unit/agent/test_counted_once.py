@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from steward.adapters.node.probe import KEEP_S
 from steward.agent.track import Track
-from steward.checks.check import Check, Facts, Verdict, failed, passed
-from steward.checks.past import Notes, Past
+from steward.checks.check import Check, Facts, Notes, Past, Verdict, failed, passed
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import Raw
 from tests.builders.senses import Scene, a_check, run

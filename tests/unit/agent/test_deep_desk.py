@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.wire.deep_line import DeepLine, measure_line, progress_line
-from steward.adapters.wire.deep_messages import MAX_MEASURES, deep_frame, deep_of
+from steward.adapters.wire.deep_messages import DeepLine, deep_frame, deep_of, measure_line, progress_line
 from steward.adapters.wire.shimline import MAX_LINE, BadLine, parse_request
 from steward.agent.reception import MAX_RUNS, DeepDesk
-from steward.model.deep import DeepReport, Measure
+from steward.model.deep import MAX_MEASURES, DeepReport, Measure
 from steward.model.health import Outcome
 from steward.model.ids import BootId, NodeName
 from tests.fakes.agent_parts import FakeHead

@@ -10,11 +10,11 @@ import pytest
 from steward.adapters.offload import Threads
 from steward.adapters.service import SystemClock
 from steward.adapters.wire.frames import Channel, Frame, Gone, Malformed, dial
-from steward.adapters.wire.handshake import Terms, greet_agent, greet_head
+from steward.adapters.wire.handshake import Terms, greet_head
 from steward.agent.link import LAST_BACKOFF_S, Link, backoff_s
 from tests.fakes.munge import FakeMunged
 from tests.fakes.until import FACT_S
-from tests.fakes.wires import HELLO, sealer
+from tests.fakes.wires import HELLO, greet_agent, sealer
 
 TERMS = Terms(interval_s=0.05, late_after_s=FACT_S, now=0.0)
 IMPATIENT = replace(TERMS, late_after_s=0.3)

@@ -7,8 +7,7 @@ import pytest
 
 from steward.adapters.wire.messages import report_of
 from steward.agent import senses
-from steward.checks.check import Facts, Verdict, passed
-from steward.checks.past import Notes, Past
+from steward.checks.check import Facts, Notes, Past, Verdict, passed
 from steward.model.health import Advice, Finding, Outcome, Severity
 from steward.model.probe import Raw
 from tests.builders.senses import Scene, a_check, run

@@ -5,9 +5,9 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steward.checks.check import Past
 from steward.checks.fabric import ib_ports
 from steward.checks.fabric.links import Strikes
-from steward.checks.past import Past
 from steward.model.health import Severity
 from tests.builders.looks import Looks
 

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from steward.checks import gpu
-from steward.checks.check import Check, Verdict
+from steward.checks.check import Check, Past, Verdict
 from steward.checks.gpu import links, look, memory, upkeep
 from steward.checks.limits import Limits
-from steward.checks.past import Past
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import GpuProcess, Raw
 from tests.builders.gpus import process, recorded, seen, with_fault

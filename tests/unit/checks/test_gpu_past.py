@@ -2,9 +2,8 @@
 
 import pytest
 
-from steward.checks.check import Check
+from steward.checks.check import Check, Past, Reading
 from steward.checks.gpu import links, look, upkeep
-from steward.checks.past import Past, Reading
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import Raw
 from tests.builders.gpus import recorded, seen, with_fault

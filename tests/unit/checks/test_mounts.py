@@ -3,9 +3,8 @@
 import pytest
 
 from steward.checks import mounts
-from steward.checks.check import Facts, Verdict
+from steward.checks.check import Facts, Past, Verdict
 from steward.checks.limits import Limits, limits_of
-from steward.checks.past import Past
 from steward.model.health import Advice, Outcome
 from steward.model.ids import NodeName
 from steward.model.probe import Disk, DiskUsage, Raw, ReadFiles

@@ -2,10 +2,9 @@
 
 import pytest
 
-from steward.checks.check import Facts, Verdict
+from steward.checks.check import Facts, Past, Verdict
 from steward.checks.limits import limits_of
-from steward.checks.nhc import nhc_check
-from steward.checks.past import Past
+from steward.checks.site import nhc_check
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.ids import NodeName
 from steward.model.probe import Raw

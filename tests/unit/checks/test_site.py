@@ -2,9 +2,8 @@
 
 import pytest
 
-from steward.checks.check import Facts, Verdict
+from steward.checks.check import Facts, Past, Verdict
 from steward.checks.limits import Limits, limits_of
-from steward.checks.past import Past
 from steward.checks.site import is_name, site_check
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.ids import NodeName

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from steward.checks import ACCELERATORS, CHECKS, gpu, kernel, mounts, services
-from steward.checks.check import Facts, Verdict
+from steward.checks.check import Facts, Past, Reading, Verdict
 from steward.checks.fabric import FABRIC
 from steward.checks.limits import Limits, limits_of
-from steward.checks.past import Past, Reading
 from steward.model.health import Advice, Outcome, Scope, Severity
 from steward.model.ids import NodeName
 from steward.model.probe import Raw, RunProgram, TouchMounts

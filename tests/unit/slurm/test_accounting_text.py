@@ -83,8 +83,3 @@ def test_what_slurm_can_do_follows_from_version_and_settings() -> None:
         *[(True, True, True)] * 2,
     ]
     assert not text.capabilities({}, (24, 11)).preempts
-
-
-def test_a_setting_that_is_not_set_has_no_words() -> None:
-    assert text.words_of("(null)") == frozenset()
-    assert text.words_of("associations,Limits,qos") == {"associations", "limits", "qos"}

@@ -9,7 +9,7 @@ from steward.model.setting_types import SlurmAdapter
 
 def test_the_site_may_have_the_commands_whatever_is_installed() -> None:
     choice = choose(SlurmAdapter.COMMANDS)
-    assert isinstance(choice.slurm, CommandLineSlurm)
+    assert type(choice.slurm) is CommandLineSlurm
     assert (choice.why, choice.is_second) == ("commands, because cluster.slurm_adapter says so", False)
 
 

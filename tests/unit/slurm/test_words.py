@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steward.adapters.slurm import versions
-from steward.adapters.slurm.words import expand, node_list, reason
+from steward.adapters.slurm.words import expand, node_list, reason, words_of
 from steward.model.ids import NodeName
 from steward.model.mark import Mark, parse_mark
 from steward.ports import Permanent, Retryable
@@ -62,3 +62,8 @@ def test_a_version_is_read(text: str, release: tuple[int, int]) -> None:
 def test_a_slurm_that_is_too_old_or_none_is_refused(text: str) -> None:
     with pytest.raises(Permanent):
         versions.parse(text)
+
+
+def test_a_setting_that_is_not_set_has_no_words() -> None:
+    assert words_of("(null)") == frozenset()
+    assert words_of("associations,Limits,qos") == {"associations", "limits", "qos"}

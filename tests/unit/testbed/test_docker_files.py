@@ -9,9 +9,9 @@ import pytest
 from steward.adapters.settings_file import load as load_settings
 from steward.model.setting_types import ProviderKind
 from steward.testbed.bed import Backend, BedError, BedSpec
+from steward.testbed.docker import load_plan, provider_settings, save_plan
 from steward.testbed.docker_files import Plan, write_files
-from steward.testbed.docker_layout import DockerLayout
-from steward.testbed.docker_setup import load, provider_settings, save
+from steward.testbed.layout import DockerLayout
 from tools.packages.contents import packages
 
 
@@ -111,13 +111,13 @@ def test_the_cluster_key_is_for_root_alone(tmp_path: Path) -> None:
 
 def test_a_later_command_reads_the_same_plan(tmp_path: Path) -> None:
     made = plan(tmp_path, contain=True, spares=3)
-    save(DockerLayout(root=tmp_path), made)
-    assert load(DockerLayout(root=tmp_path)) == made
+    save_plan(DockerLayout(root=tmp_path), made)
+    assert load_plan(DockerLayout(root=tmp_path)) == made
 
 
 def test_where_no_bed_is_the_remedy_is_told(tmp_path: Path) -> None:
     with pytest.raises(BedError, match=r"no bed in .*; `steward testbed up --backend docker --dir .*` makes one"):
-        load(DockerLayout(root=tmp_path))
+        load_plan(DockerLayout(root=tmp_path))
 
 
 def test_beds_in_two_directories_have_two_names(tmp_path: Path) -> None:

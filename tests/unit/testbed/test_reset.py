@@ -11,7 +11,7 @@ from typing import Any
 
 from steward.adapters.process import Completed
 from steward.testbed.bed import BedSpec
-from steward.testbed.reset import reset
+from steward.testbed.beds import reset
 
 
 @dataclass

@@ -8,13 +8,13 @@ import logging
 import os
 import re
 import socket
-import struct
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
-from steward.adapters.socket_path import make_free
+from steward.adapters.files import write_whole
+from steward.adapters.socket_path import make_free, peer_of
 from steward.adapters.wire.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
 from steward.model.resume_mode import SiteDefault
 from steward.ports import Permanent
@@ -49,7 +49,6 @@ not keep us busy."""
 PARK_S = 0.5
 LINES_PER_S = 100.0
 LINES_AT_ONCE = 128
-_CREDENTIALS = struct.Struct("3i")
 
 Serve = Callable[[Request, int], Awaitable[bytes | None]]
 """(request, uid of the peer) -> the last line for the shim, or None to hang up. Cancelled when the shim hangs up."""
@@ -97,7 +96,7 @@ class ShimSocket:
         task.add_done_callback(self._tasks.discard)
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        uid = _peer_uid(writer)
+        _, uid = peer_of(writer.get_extra_info("socket"))
         self._open[uid] += 1
         try:
             if uid == 0 or await self._in_turn(uid):
@@ -163,12 +162,6 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
         line.cancel()
 
 
-def _peer_uid(writer: asyncio.StreamWriter) -> int:
-    sock = writer.get_extra_info("socket")
-    _, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-    return int(uid)
-
-
 def _listen(path: Path) -> socket.socket:
     """A listening socket that every user may connect to. An old one is replaced, never one that is answered."""
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -204,7 +197,8 @@ def write_warning(folder: Path, warning: str) -> None:
 def _keep(file: Path, text: str) -> None:
     try:
         if text:
-            _replace(file, text)
+            file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            write_whole(file, text.encode("ascii", "replace").decode(), mode=0o644)
         else:
             file.unlink(missing_ok=True)
     except OSError as error:
@@ -218,11 +212,3 @@ def _default_line(one: SiteDefault) -> str:
         log.warning("site's default left out why='a name with blanks or other characters than ASCII' is=%r", words)
         return ""
     return " ".join(f"{key}={word}" for key, word in words.items() if word)
-
-
-def _replace(file: Path, text: str) -> None:
-    new = file.with_name(f".{file.name}.{os.getpid()}")
-    file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    new.write_text(text, encoding="ascii", errors="replace")
-    new.chmod(0o644)
-    new.replace(file)

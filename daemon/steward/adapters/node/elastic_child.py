@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
+from steward.adapters import proc
 from steward.adapters.node import job_processes
 from steward.adapters.node.elastic_start import said_by
 from steward.adapters.node.user_look import become, cgroup_folder
@@ -124,10 +125,8 @@ def _script_of(job: JobId, uid: int, token: str) -> int:
 
 def _began(pid: int) -> float:
     """In ticks; numbers of processes begin anew, so that a lower one may be younger."""
-    try:
-        return float(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
-    except (OSError, IndexError):
-        return float("inf")
+    seen = proc.look(pid)
+    return float("inf") if seen is None else float(seen.process.started)
 
 
 def _leave_starter() -> None:

@@ -1,10 +1,9 @@
-"""Has things done for an elastic run in its user's name, and finds who listens at its coordinator's socket."""
+"""Has things done for an elastic run in its user's name."""
 
 import errno
 import json
 import os
 import socket
-import struct
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from steward.ports import Retryable
 START_S = 20.0
 ORDER_S = 120.0
 _MAX_SAID = 4096
-_PEER = struct.Struct("3i")
 _FIRST_PORT, _PORTS = 20_000, 12_000
 """Below those that the kernel gives to connections by itself."""
 
@@ -97,9 +95,3 @@ def address_towards(host: str, port: int) -> str:
     with socket.socket(family, kind) as way:
         way.connect(place)
         return str(way.getsockname()[0])
-
-
-def peer_uid(sock: socket.socket) -> tuple[int, int]:
-    """Pid and uid of the process that listens at the other end of a unix socket."""
-    pid, uid, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-    return pid, uid

@@ -84,10 +84,7 @@ def text_of(folder: Path, name: str, uid: int, limit: int) -> str:
 def owner_of(folder: Path) -> int:
     """The uid of a real folder, without a question to what its user may have mounted over it. Raises PermissionError
     where something is, OSError for what is no folder."""
-    with (
-        _Descriptor(os.open(folder.parent, os.O_PATH | os.O_DIRECTORY)) as root,
-        _Descriptor(_open(folder.name, root, os.O_DIRECTORY)) as place,
-    ):
+    with _place(folder) as place:
         return os.fstat(place).st_uid
 
 
@@ -95,8 +92,7 @@ def dial(folder: Path, inner: str, name: str) -> socket.socket:
     """Connected to the socket `folder/inner/name`, found under the same precautions. Raises OSError where nobody
     listens, or its queue is full."""
     with (
-        _Descriptor(os.open(folder.parent, os.O_PATH | os.O_DIRECTORY)) as root,
-        _Descriptor(_open(folder.name, root, os.O_DIRECTORY)) as own,
+        _place(folder) as own,
         _Descriptor(_open(inner, own, os.O_DIRECTORY)) as place,
         _Descriptor(_open(name, place, 0)) as file,
     ):
@@ -115,23 +111,24 @@ def dial(folder: Path, inner: str, name: str) -> socket.socket:
 def names(folder: Path, limit: int) -> list[str]:
     """Up to `limit` names in the folder, sorted; none where it is a link or not there."""
     try:
-        with (
-            _Descriptor(os.open(folder.parent, os.O_PATH | os.O_DIRECTORY)) as root,
-            _Descriptor(_open(folder.name, root, os.O_DIRECTORY)) as place,
-            os.scandir(f"/proc/self/fd/{place}") as entries,
-        ):
+        with _place(folder) as place, os.scandir(f"/proc/self/fd/{place}") as entries:
             return sorted(entry.name for entry in islice(entries, limit))
     except (OSError, ValueError):
         return []
 
 
 @contextmanager
-def _found(folder: Path, name: str) -> Iterator[int]:
+def _place(folder: Path) -> Iterator[int]:
     with (
         _Descriptor(os.open(folder.parent, os.O_PATH | os.O_DIRECTORY)) as root,
         _Descriptor(_open(folder.name, root, os.O_DIRECTORY)) as place,
-        _Descriptor(_open(name, place, 0)) as file,
     ):
+        yield place
+
+
+@contextmanager
+def _found(folder: Path, name: str) -> Iterator[int]:
+    with _place(folder) as place, _Descriptor(_open(name, place, 0)) as file:
         yield file
 
 

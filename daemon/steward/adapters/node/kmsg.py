@@ -137,17 +137,14 @@ class FileLog:
     Without a position it begins at the file's present end: who knows whose boot the older lines are from.
     """
 
-    def __init__(
-        self, path: Path, *, clock: Clock, position: int | None, inode: int = 0, poll_s: float = _POLL_S
-    ) -> None:
+    def __init__(self, path: Path, *, clock: Clock, position: int | None, inode: int = 0) -> None:
         self._path = path
         self._clock = clock
         self._position = position
         self._inode = inode
-        self._poll_s = poll_s
 
     async def wait(self) -> None:
-        await asyncio.sleep(self._poll_s)
+        await asyncio.sleep(_POLL_S)
 
     def close(self) -> None:
         """Nothing is open between two reads."""

@@ -3,7 +3,6 @@
 import ctypes
 import glob
 import os
-import re
 import shutil
 import stat
 import threading
@@ -18,6 +17,7 @@ from steward.adapters.node.nvml import Nvml
 from steward.adapters.node.small_files import is_any_there, text_of, texts_of
 from steward.adapters.node.stepds import spool_dir
 from steward.adapters.process import Completed, Failed, run
+from steward.checks.mounts import mounted
 from steward.model.probe import (
     AskMunge,
     Disk,
@@ -45,7 +45,6 @@ _DRIVER_GPUS = "/proc/driver/nvidia/gpus"
 _TIMEX_SIZE = 512
 """More than any struct timex has; all zero it asks for nothing but the state."""
 _UNSYNCHRONISED = 5  # TIME_ERROR
-_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 class LocalProbes:
@@ -193,20 +192,14 @@ class Mount:
 
 def mounts(proc: Path) -> tuple[Mount, ...]:
     """In the order of mounting. Raises OSError. Nothing but the table is touched: a hung one does not hold us."""
-    lines = (proc / "mounts").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    fields = (line.split(" ") for line in lines)
-    return tuple(Mount(point=_plain(words[1]), type=words[2]) for words in fields if len(words) >= 3)
+    table = (proc / "mounts").read_text(encoding="utf-8", errors="surrogateescape")
+    return tuple(Mount(point=point, type=type) for point, type in mounted(table))
 
 
 def of_types(table: Iterable[Mount], types: Iterable[str]) -> tuple[str, ...]:
     """The mount points of these file system types, sorted, each once."""
     wanted = frozenset(types)
     return tuple(sorted({mount.point for mount in table if mount.type in wanted}))
-
-
-def _plain(field: str) -> str:
-    r"""The kernel writes white space and backslashes of a path as `\040`."""
-    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)
 
 
 def run_program(probe: RunProgram) -> Raw:

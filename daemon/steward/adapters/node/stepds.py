@@ -127,8 +127,9 @@ class Stepds:
         return title[2].decode("ascii", "replace")
 
     def _is_stepd(self, pid: int) -> bool:
-        """Anybody can write any title; the program and the user come from the kernel."""
-        return _program(pid).startswith("slurmstepd") and _real_uid(pid) == self._owner
+        """Anybody can write any title; the program and the user come from the kernel. A slurmstepd takes its user's
+        effective uid for a while, never the real one."""
+        return _program(pid).startswith("slurmstepd") and proc.real_uid(pid) == self._owner
 
     def _is_of_ours(self, pid: int) -> bool:
         """Several clusters may use this machine, each with a job of that number: their slurmds name their slurm.conf.
@@ -171,9 +172,3 @@ def _program(pid: int) -> str:
         return Path(os.readlink(_PROC / str(pid) / "exe")).name
     except OSError:
         return _read(pid, "comm").decode("ascii", "replace").strip()
-
-
-def _real_uid(pid: int) -> int:
-    """-1 when the process is gone. A slurmstepd takes its user's effective uid for a while, never the real one."""
-    found = re.search(rb"^Uid:\s+([0-9]+)", _read(pid, "status"), re.MULTILINE)
-    return int(found[1]) if found else -1

@@ -19,7 +19,7 @@ from docker.models.containers import Container
 from docker.types import EndpointConfig
 
 from steward.adapters.process import show
-from steward.adapters.providers.local_machine import read_limit, refuse_beyond
+from steward.adapters.providers.local_machine import refuse_as_told
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.settings.providers import DockerProvider as DockerSettings
@@ -120,8 +120,6 @@ def _started_at(container: Container) -> str:
     return cast(str, container.attrs["State"]["StartedAt"])
 
 
-REFUSE_LAUNCH = "refuse-launch"
-LIMIT_LAUNCH = "limit-launch"
 _TIMEOUT_S = 60
 _ID_DIGITS = 17
 _STATES = {
@@ -156,7 +154,7 @@ class DockerProvider:
         return {instance.id: instance for instance in listed}
 
     def launch(self, slot: Slot, token: str) -> Instance:
-        name = f"{self._settings.cluster}-{slot.node}-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
+        name = f"{self._settings.cluster}-{slot.node}-{_digest(token)[:12]}"
         with self._engine(f"launch {slot.node}") as engine:
             with self._counting:
                 container = _find(engine, name) or self._create(engine, name, slot, token)
@@ -186,11 +184,9 @@ class DockerProvider:
 
     def _create(self, engine: docker.DockerClient, name: str, slot: Slot, token: str) -> Container:
         settings = self._settings
-        if settings.faults is not None and (settings.faults / REFUSE_LAUNCH).exists():
-            raise Retryable(f"capacity: no machine for {slot.node}: launches are refused (fault refuse-launch)")
         there = self.instances()
         if settings.faults is not None:
-            refuse_beyond(read_limit(settings.faults / LIMIT_LAUNCH), len(there), slot)
+            refuse_as_told(settings.faults, len(there), slot)
         for other in there.values():
             if other.node == slot.node and other.state is InstanceState.RUNNING:
                 raise Retryable(f"{slot.node}: instance {other.id} still has this name; terminate it first")

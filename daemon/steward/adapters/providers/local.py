@@ -23,8 +23,7 @@ from steward.adapters.providers.local_machine import (
     own_environment,
     power_off,
     power_on,
-    read_limit,
-    refuse_beyond,
+    refuse_as_told,
 )
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
@@ -93,8 +92,7 @@ def _load(path: Path) -> Record:
 
 MACHINES = "machines.json"
 INSTANCES = "instances"
-REFUSE_LAUNCH = "faults/refuse-launch"
-LIMIT_LAUNCH = "faults/limit-launch"
+FAULTS = "faults"
 GPU_FAULTS = "gpus"
 """Below a node's own directory: what a test bed does to its pretended GPUs. A boot makes them well."""
 
@@ -145,10 +143,8 @@ class LocalProvider:
 
     def _new(self, slot: Slot, token: str) -> Record:
         """Written down before anything starts: whoever asks again with this token finds it."""
-        if (self._dir / REFUSE_LAUNCH).exists():
-            raise Retryable(f"capacity: no machine for {slot.node}: launches are refused (fault refuse-launch)")
         there = [record for record in self._records.every() if not record.terminated]
-        refuse_beyond(read_limit(self._dir / LIMIT_LAUNCH), len(there), slot)
+        refuse_as_told(self._dir / FAULTS, len(there), slot)
         for old in there:
             if old.node == slot.node and self._is_on(old):
                 raise Retryable(f"{slot.node}: instance {old.id} still has this name; terminate it first")

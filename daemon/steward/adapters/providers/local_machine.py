@@ -162,20 +162,26 @@ def own_environment(extra: Mapping[str, str]) -> dict[str, str]:
     return {"PATH": f"{path}:/usr/sbin:/sbin", "LANG": "C.UTF-8", "HOME": "/", **extra}
 
 
-# How many machines the provider of a test bed has: a file with a number, for tests of what is not to be had.
+# The machines that the provider of a test bed refuses to make: files say so, for tests of what is not to be had.
+
+REFUSE_LAUNCH = "refuse-launch"
+LIMIT_LAUNCH = "limit-launch"
 
 
-def read_limit(path: Path) -> int | None:
+def refuse_as_told(faults: Path, there: int, slot: Slot) -> None:
+    """Raises Retryable, as for want of capacity, when none is to be made, or not one more than are `there`."""
+    if (faults / REFUSE_LAUNCH).exists():
+        raise Retryable(f"capacity: no machine for {slot.node}: launches are refused (fault refuse-launch)")
+    limit = _limit(faults / LIMIT_LAUNCH)
+    if limit is not None and there >= limit:
+        kind = f" of {slot.types[0]}" if slot.types else ""
+        raise Retryable(f"capacity: no machine{kind} for {slot.node}: there are only {limit} (fault limit-launch)")
+
+
+def _limit(path: Path) -> int | None:
     """The largest number of machines that may be made; None where there is no limit."""
     try:
         text = path.read_text(encoding="ascii").strip()
     except FileNotFoundError:
         return None
     return int(text) if text.isdecimal() else 0
-
-
-def refuse_beyond(limit: int | None, there: int, slot: Slot) -> None:
-    """Raises Retryable, as for want of capacity, when the machines that are there are all that can be."""
-    if limit is not None and there >= limit:
-        kind = f" of {slot.types[0]}" if slot.types else ""
-        raise Retryable(f"capacity: no machine{kind} for {slot.node}: there are only {limit} (fault limit-launch)")

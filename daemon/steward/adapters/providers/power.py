@@ -7,14 +7,12 @@ What it remembers, which token each node was last powered up for, is one JSON fi
 """
 
 import hashlib
-import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from steward.adapters.files import locked, write_json
+from steward.adapters.files import StateFile
 from steward.adapters.slurm.power import Power, PowerSwitch, power_of
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
@@ -43,39 +41,19 @@ class Cycle:
         return InstanceId(f"power-{self.node}-{hashlib.sha256(self.token.encode()).hexdigest()[:12]}")
 
 
-class PowerRecords:
-    """The last cycle of each node. Writers hold `locked()`; readers need nothing, the file is always whole."""
+Cycles = Mapping[NodeName, Cycle]
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
 
-    @contextmanager
-    def locked(self) -> Iterator[dict[NodeName, Cycle]]:
-        """Raises Retryable where the file's directory cannot be used."""
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with locked(self._path.with_suffix(".lock")):
-                yield self.load()
-        except OSError as error:
-            raise Retryable(f"power provider: {self._path}: {error}; SlurmUser must be able to write there") from error
-
-    def load(self) -> dict[NodeName, Cycle]:
-        """The power cycles by node; none where there is no file yet. A file that cannot be read is an error: it says
-        whose each machine is."""
-        try:
-            text = self._path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise Retryable(f"power provider: {self._path}: {error}") from error
-        try:
-            return {cycle.node: cycle for cycle in (Cycle(**entry) for entry in json.loads(text))}
-        except (ValueError, TypeError) as error:
-            raise Retryable(f"power provider: {self._path} is damaged ({error}); restore it") from error
-
-    def save(self, cycles: Mapping[NodeName, Cycle]) -> None:
-        """On disk before we return."""
-        write_json(self._path, [asdict(cycle) for cycle in cycles.values()], sync=True)
+def records(path: Path) -> StateFile[Cycles]:
+    """The last cycle of each node: they say whose each machine is."""
+    return StateFile(
+        path=path,
+        whose="power provider",
+        remedy="restore it",
+        empty=dict,
+        of_json=lambda told: {cycle.node: cycle for cycle in (Cycle(**entry) for entry in told)},
+        to_json=lambda cycles: [asdict(cycle) for cycle in cycles.values()],
+    )
 
 
 _UP = (Power.ASKED, Power.COMING, Power.ON)
@@ -102,7 +80,7 @@ class PowerProvider:
     ) -> None:
         self._settings = settings
         self._nodes = tuple(nodes)
-        self._records = PowerRecords(state)
+        self._records = records(state)
         self._read = read
         self._switch = switch
 

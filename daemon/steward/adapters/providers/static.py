@@ -6,15 +6,13 @@ reboot runs the site's command. Whether the spare is sound and when it serves is
 What it remembers is one small JSON file, replaced as a whole.
 """
 
-import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from steward.adapters.files import locked, write_json
+from steward.adapters.files import StateFile
 from steward.adapters.process import Failed, run
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
@@ -52,40 +50,16 @@ class State:
         return replace(self, reboots=tuple(kept for kept in self.reboots if kept != token))
 
 
-class StaticRecords:
-    """The state in one file. Writers hold `locked()`; readers need nothing, the file is always whole."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    @contextmanager
-    def locked(self) -> Iterator[State]:
-        """Raises Retryable where the file's directory cannot be used."""
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with locked(self._path.with_suffix(".lock")):
-                yield self.load()
-        except OSError as error:
-            raise Retryable(f"static provider: {self._path}: {error}; SlurmUser must be able to write there") from error
-
-    def load(self) -> State:
-        """An empty one where there is no file yet. A file that cannot be read is an error: who serves is in it."""
-        try:
-            text = self._path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return State()
-        except OSError as error:
-            raise Retryable(f"static provider: {self._path}: {error}") from error
-        try:
-            stored = json.loads(text)
-            return State(loans=tuple(Loan(**loan) for loan in stored["loans"]), reboots=tuple(stored["reboots"]))
-        except (ValueError, TypeError, KeyError) as error:
-            remedy = "restore it, or remove it when no spare serves"
-            raise Retryable(f"static provider: {self._path} is damaged ({error}); {remedy}") from error
-
-    def save(self, state: State) -> None:
-        """On disk before we return."""
-        write_json(self._path, asdict(state), sync=True)
+def records(path: Path) -> StateFile[State]:
+    """Who serves in place of whom, and what was rebooted."""
+    return StateFile(
+        path=path,
+        whose="static provider",
+        remedy="restore it, or remove it when no spare serves",
+        empty=State,
+        of_json=lambda told: State(loans=tuple(Loan(**loan) for loan in told["loans"]), reboots=tuple(told["reboots"])),
+        to_json=asdict,
+    )
 
 
 _AT_ONCE = 16
@@ -101,7 +75,7 @@ class StaticProvider:
     def __init__(self, settings: StaticSettings, nodes: Iterable[NodeName], state: Path) -> None:
         self._settings = settings
         self._nodes = tuple(nodes)
-        self._records = StaticRecords(state)
+        self._records = records(state)
 
     def describe(self) -> str:
         reboot = self._settings.reboot[0] if self._settings.reboot else "no command"

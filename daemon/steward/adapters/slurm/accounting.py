@@ -44,8 +44,9 @@ from steward.adapters.process import Failed
 from steward.adapters.slurm import accounting_text as text
 from steward.adapters.slurm import rules, team_rules
 from steward.adapters.slurm.accounting_text import Tables
-from steward.adapters.slurm.commands import MAX_BYTES, Commands
+from steward.adapters.slurm.commands import MAX_BYTES, Commands, nothing_changed
 from steward.adapters.slurm.team_rules import ours, plain
+from steward.adapters.slurm.words import settings_in, words_of
 from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Accounting
 from steward.model.action.quota import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId
@@ -54,8 +55,6 @@ from steward.ports import Retryable, Stale
 
 _APART = re.compile(r"don't have access to their default qos")
 """Nothing was changed. On 22.05 with exit status 0."""
-_NOTHING = re.compile(r"Nothing (modified|deleted|new added)|Request didn't affect anything|[Aa]lready exist")
-"""sacctmgr's words where a change changes nothing: those of 22.05, and those of 24.11 and 26.05."""
 _SLURMDBD_S = 5.0
 _TABLES_S = 10.0
 _CONFIG_S = 60.0
@@ -87,8 +86,8 @@ class SlurmAccounting:
         config = self._settings()
         cluster = config.get("ClusterName", "")
         version = self._commands.version().release
-        enforce = text.words_of(config.get("AccountingStorageEnforce", ""))
-        tracked = text.words_of(config.get("AccountingStorageTRES", ""))
+        enforce = words_of(config.get("AccountingStorageEnforce", ""))
+        tracked = words_of(config.get("AccountingStorageTRES", ""))
         can = text.capabilities(config, version)
         if config.get("AccountingStorageType", "") != "accounting_storage/slurmdbd":
             trouble = "Slurm has no accounting: AccountingStorageType=accounting_storage/slurmdbd is not in slurm.conf"
@@ -226,7 +225,7 @@ class SlurmAccounting:
         said = "" if done is None else done.text + done.error_text
         if _APART.search(said):
             raise Stale(f"sacctmgr {words[0]} {words[1]}: some user may not use what would be his default QOS")
-        if failed is not None and not _NOTHING.search(said):
+        if failed is not None and not nothing_changed(failed):
             raise failed
         return failed is None
 
@@ -256,9 +255,7 @@ class SlurmAccounting:
         known = self._config
         if known is not None and 0 <= self._now() - known[0] < _CONFIG_S:
             return known[1]
-        lines = self._commands.read("scontrol", "show", "config").splitlines()
-        pairs = (line.partition("=") for line in lines if "=" in line)
-        found = {key.strip(): value.strip() for key, _, value in pairs}
+        found = settings_in(self._commands.read("scontrol", "show", "config"))
         self._config = (self._now(), found)
         return found
 

@@ -149,12 +149,6 @@ def capabilities(config: Mapping[str, str], version: tuple[int, int]) -> Capabil
     )
 
 
-def words_of(value: str) -> frozenset[str]:
-    """A comma list of a setting, in lower case; `(null)` and `none` are empty."""
-    found = {word.strip().lower() for word in value.split(",")}
-    return frozenset(found - {"", "(null)", "none"})
-
-
 def _counts(line: str) -> tuple[Tres, Tres]:
     """Limits that are set, and use that is not 0."""
     limits, used = {}, {}

@@ -99,30 +99,38 @@ class CommandLineSlurm:
         return self._commands.version()
 
     def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
-        return self._nodes.whole() if only is None else self._nodes.some(only)
+        return self.read_nodes(only)
 
     def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
+        return self.read_jobs(only, on)
+
+    def read_nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
+        """By the commands, also where `nodes` reads otherwise: what a write is held against."""
+        return self._nodes.whole() if only is None else self._nodes.some(only)
+
+    def read_jobs(self, only: Collection[JobId] | None = None, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
+        """As `read_nodes`."""
         return self._jobs.whole() if only is None else self._jobs.some(only, on)
 
     def job(self, job: JobId) -> Job:
         """Raises Stale when Slurm does not hold it any more."""
-        return rules.found(self.jobs([job]), job)
+        return rules.found(self.read_jobs([job]), job)
 
     def drain(self, marks: Mapping[NodeName, Mark]) -> None:
         """All of them or, when one is not ours to take, none."""
-        rules.may_take_out(self.nodes([*marks]), sorted(marks))
+        rules.may_take_out(self.read_nodes([*marks]), sorted(marks))
         self._take_out(marks, "drain")
 
     def down(self, marks: Mapping[NodeName, Mark]) -> None:
         """All of them or, when one is not ours to take, none. Read back, they are `DOWN+DRAIN`. What Slurm does not
         drain is not set DOWN either: it would come back by itself when its slurmd answers."""
-        rules.may_take_out(self.nodes([*marks]), sorted(marks))
+        rules.may_take_out(self.read_nodes([*marks]), sorted(marks))
         for state in ("drain", "down"):
             self._take_out(marks, state)
 
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         wanted = sorted(set(nodes))
-        rules.may_give_back(self.nodes(wanted), wanted, mark, command)
+        rules.may_give_back(self.read_nodes(wanted), wanted, mark, command)
         self._update_nodes(wanted, "state=resume")
 
     def requeue(
@@ -152,7 +160,7 @@ class CommandLineSlurm:
             self._commands.write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")
 
     def nudge(self, nudges: Sequence[NudgeJob]) -> None:
-        waiting = rules.to_nudge(self.jobs([one.job for one in nudges]), nudges)
+        waiting = rules.to_nudge(self.read_jobs([one.job for one in nudges]), nudges)
         with contextlib.suppress(*([Stale] if len(nudges) > 1 else [])):
             self._commands.write_all([words for job, one in waiting for words in _nudge_words(job, one)])
 
@@ -191,7 +199,7 @@ class CommandLineSlurm:
 
     def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
         wanted = set(nodes)
-        free, busy = rules.may_forget(self.nodes(wanted), wanted)
+        free, busy = rules.may_forget(self.read_nodes(wanted), wanted)
         for names in node_lists(free):
             with contextlib.suppress(Stale):
                 self._commands.write("delete", f"nodename={names}")
@@ -201,7 +209,7 @@ class CommandLineSlurm:
     def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
         """Give the nodes the feature `prefix + word`, with one command for all whose other features are the same."""
         wanted = set(nodes)
-        for theirs, names in rules.by_other_features(self.nodes(wanted), wanted, prefix, word).items():
+        for theirs, names in rules.by_other_features(self.read_nodes(wanted), wanted, prefix, word).items():
             available, active = (",".join([*sorted(kept), prefix + word]) for kept in theirs)
             lists = (f"availablefeatures={available}", f"activefeatures={active}")
             self._update_nodes(names, *lists)
@@ -231,9 +239,8 @@ class CommandLineSlurm:
     def reserve(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
         """Reservation first, partition second: what is left of one after a crash is always a reservation."""
         wanted = sorted(set(nodes))
-        user = pwd.getpwuid(os.geteuid()).pw_name
         with contextlib.suppress(Stale):
-            self._commands.write("create", *reservations.reserve_words(name, wanted, seconds, user))
+            self._commands.write("create", *reservations.reserve_words(name, wanted, seconds, _own_user()))
         held = self.reservations().get(name)
         if held is None or held.nodes != frozenset(wanted):
             raise Stale(f"reservation {name} was not made for {node_list(wanted)}")
@@ -243,7 +250,7 @@ class CommandLineSlurm:
     def submit_deep(
         self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], *, seconds: float, output: str
     ) -> None:
-        if any(job.partition == name and not job.is_over for job in self.jobs().values()):
+        if any(job.partition == name and not job.is_over for job in self.read_jobs().values()):
             return
         wanted = sorted(set(nodes))
         if name not in self._all_partitions():
@@ -274,8 +281,7 @@ class CommandLineSlurm:
         wanted = sorted(set(nodes))
         there = self.reservations().get(reservations.kept(name))
         if there is None:
-            user = pwd.getpwuid(os.geteuid()).pw_name
-            self._commands.write("create", *reservations.keep_words(name, wanted, seconds, user))
+            self._commands.write("create", *reservations.keep_words(name, wanted, seconds, _own_user()))
         else:
             self._commands.write("update", *reservations.change_words(name, wanted, seconds))
 
@@ -285,7 +291,7 @@ class CommandLineSlurm:
 
     def release(self, name: str) -> None:
         reservations.ours(name)
-        if any(job.partition == name and not job.is_over for job in self.jobs().values()):
+        if any(job.partition == name and not job.is_over for job in self.read_jobs().values()):
             self._commands.run("scancel", f"--partition={name}")
         for kind in ("partitionname", "reservation"):
             with contextlib.suppress(Stale):
@@ -305,6 +311,10 @@ class CommandLineSlurm:
         """Change the nodes with one command, or several where their names are too long for one."""
         for names in node_lists(nodes):
             self._commands.write("update", f"nodename={names}", *changes)
+
+
+def _own_user() -> str:
+    return pwd.getpwuid(os.geteuid()).pw_name
 
 
 def _nudge_words(waiting: Job, nudge: NudgeJob) -> list[Sequence[str]]:

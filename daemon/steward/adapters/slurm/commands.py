@@ -146,7 +146,15 @@ _TABLE: tuple[tuple[str, type[PortError]], ...] = (
     (r"serializer|unrecognized option", Permanent),  # a Slurm that was built without JSON
     (r"fatal: Could not establish a configuration source|Unable to process configuration", Permanent),
 )
+_UNCHANGED = re.compile(r"Nothing (modified|deleted|new added)|Request didn't affect anything|[Aa]lready exist")
+"""sacctmgr's words where a change changes nothing: those of 22.05, and those of 24.11 and 26.05."""
 _COMPILED = tuple((re.compile(pattern), kind) for pattern, kind in _TABLE)
+
+
+def nothing_changed(failed: Failed) -> bool:
+    """Whether sacctmgr says that all is as it shall be already."""
+    done = failed.completed
+    return done is not None and _UNCHANGED.search(done.text + done.error_text) is not None
 
 
 def refusal(failed: Failed) -> PortError:

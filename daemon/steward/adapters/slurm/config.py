@@ -4,10 +4,12 @@ needs to know of the Slurm cluster of this machine."""
 import pwd
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from steward.adapters.process import run
 from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.words import settings_in, words_of
 from steward.model.slurm_site import SlurmSite
 from steward.ports import PortError
 
@@ -29,8 +31,7 @@ class SlurmConfig:
             env={"SLURM_CONF": str(self._conf), "LC_ALL": "C.UTF-8"},
             max_bytes=_MAX_BYTES,
         )
-        pairs = (line.partition("=") for line in done.text.splitlines() if "=" in line)
-        return {key.strip(): value.strip() for key, _, value in pairs}
+        return settings_in(done.text)
 
     def plugstack(self, config: dict[str, str]) -> tuple[Path, str | None]:
         """plugstack.conf as slurmctld's `PlugStackConfig` or the default names it, and its text; None: not readable."""
@@ -59,10 +60,9 @@ class Privacy:
 
     def _ask(self) -> bool:
         try:
-            words = self._config().get("PrivateData", "jobs").split(",")
+            return not words_of(self._config().get("PrivateData", "jobs")).isdisjoint(("jobs", "all"))
         except PortError:
             return self._said
-        return any(word.strip().lower() in ("jobs", "all") for word in words)
 
 
 def survey(conf: Path, timeout_s: float, logins: Iterable[str] = ()) -> SlurmSite:
@@ -77,13 +77,7 @@ def survey(conf: Path, timeout_s: float, logins: Iterable[str] = ()) -> SlurmSit
         plugstack=asked.plugstack(config)[1] or "",
     )
     names = {site.slurm_user, *logins}
-    return SlurmSite(
-        config=site.config,
-        nodes=site.nodes,
-        partitions=site.partitions,
-        plugstack=site.plugstack,
-        logins=frozenset(filter(_exists, names)),
-    )
+    return replace(site, logins=frozenset(filter(_exists, names)))
 
 
 def _exists(login: str) -> bool:

@@ -8,7 +8,7 @@ own id would requeue all of its tasks.
 import multiprocessing
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -20,13 +20,10 @@ from steward.adapters.slurm import narrow, native_reader
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
-from steward.model.action import NudgeJob
+from steward.adapters.slurm.words import words_of
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
-from steward.model.mark import Mark
 from steward.model.node import Node
-from steward.model.partition import Partition
-from steward.model.reservation import Reservation
 from steward.ports import Retryable
 
 _CONF = "/etc/slurm/slurm.conf"
@@ -35,11 +32,11 @@ _EXPEDITES = "enable_expedited_requeue"
 _HOLDS = frozenset({"limits", "qos"})
 
 
-class PyslurmSlurm:
+class PyslurmSlurm(CommandLineSlurm):
     """SlurmPort. Safe to call from several threads; `close` ends its two reader processes."""
 
     def __init__(self, *, conf: str = "", timeout_s: float = 10.0, include: IncludeFile | None = None) -> None:
-        self._commands = CommandLineSlurm(conf=conf, timeout_s=timeout_s, include=include)
+        super().__init__(conf=conf, timeout_s=timeout_s, include=include)
         self._node_reader = _Reader(conf, timeout_s)
         self._job_reader = _Reader(conf, timeout_s)
         self._ports: dict[tuple[NodeName, str], int] = {}
@@ -50,98 +47,23 @@ class PyslurmSlurm:
         self._job_reader.close()
 
     def describe(self) -> str:
-        return f"pyslurm reads, the commands of Slurm {self._commands.version().text} write"
+        return f"pyslurm reads, the commands of Slurm {self.version().text} write"
 
     def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
         found: list[Node] = self._node_reader.ask("nodes")
         if not found:
-            return self._commands.nodes(only)
+            return self.read_nodes(only)
         if any((node.name, node.address) not in self._ports for node in found):
-            self._ports = {(node.name, node.address): node.port for node in self._commands.nodes().values()}
+            self._ports = {(node.name, node.address): node.port for node in self.read_nodes().values()}
         table = {node.name: _with_port(node, self._ports.get((node.name, node.address), 0)) for node in found}
         return narrow.of_nodes(table, only)
 
     def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
         """By the commands where pyslurm's jobs lack what is needed."""
         if self._gaps.matter():
-            return self._commands.jobs(only, on=on)
+            return self.read_jobs(only, on)
         found: list[Job] = self._job_reader.ask("jobs")
         return narrow.of_jobs({job.id: job for job in found}, only, on)
-
-    def drain(self, marks: Mapping[NodeName, Mark]) -> None:
-        self._commands.drain(marks)
-
-    def down(self, marks: Mapping[NodeName, Mark]) -> None:
-        self._commands.down(marks)
-
-    def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
-        self._commands.give_back(nodes, mark, command)
-
-    def requeue(
-        self,
-        job: JobId,
-        exclude: frozenset[NodeName],
-        *,
-        restart: int | None = None,
-        told_at: float | None = None,
-    ) -> None:
-        self._commands.requeue(job, exclude, restart=restart, told_at=told_at)
-
-    def nudge(self, nudges: Sequence[NudgeJob]) -> None:
-        self._commands.nudge(nudges)
-
-    def allow_requeue(self, job: JobId) -> None:
-        self._commands.allow_requeue(job)
-
-    def comment(self, job: JobId, text: str) -> None:
-        self._commands.comment(job, text)
-
-    def partitions(self) -> Mapping[str, Partition]:
-        return self._commands.partitions()
-
-    def set_gate(self, partition: str, *, open: bool) -> None:
-        self._commands.set_gate(partition, open=open)
-
-    def write_partitions(self, text: str) -> None:
-        self._commands.write_partitions(text)
-
-    def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
-        self._commands.forget_nodes(nodes)
-
-    def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
-        self._commands.set_feature(nodes, prefix, word)
-
-    def signal(self, job: JobId, signal: str) -> None:
-        self._commands.signal(job, signal)
-
-    def cancel_replica(self, job: JobId, run: JobId) -> None:
-        self._commands.cancel_replica(job, run)
-
-    def reservations(self) -> Mapping[str, Reservation]:
-        return self._commands.reservations()
-
-    def reserve(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
-        self._commands.reserve(name, nodes, seconds)
-
-    def submit_deep(
-        self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], *, seconds: float, output: str
-    ) -> None:
-        self._commands.submit_deep(name, nodes, argv, seconds=seconds, output=output)
-
-    def extend(self, job: JobId, limit_s: float) -> None:
-        self._commands.extend(job, limit_s)
-
-    def set_nice(self, job: JobId, nice: int) -> None:
-        self._commands.set_nice(job, nice)
-
-    def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
-        self._commands.keep_nodes(name, nodes, seconds)
-
-    def free_nodes(self, name: str) -> None:
-        self._commands.free_nodes(name)
-
-    def release(self, name: str) -> None:
-        self._commands.release(name)
 
 
 class _Gaps:
@@ -159,14 +81,10 @@ class _Gaps:
         now = time.monotonic()
         if self._asked is None or now > self._asked + _ASK_EVERY_S:
             config = self._config.config()
-            expedites = _EXPEDITES in _words(config.get("SlurmctldParameters", ""))
-            self._matter = expedites or _words(config.get("AccountingStorageEnforce", "")) >= _HOLDS
+            expedites = _EXPEDITES in words_of(config.get("SlurmctldParameters", ""))
+            self._matter = expedites or words_of(config.get("AccountingStorageEnforce", "")) >= _HOLDS
             self._asked = now
         return self._matter
-
-
-def _words(setting: str) -> frozenset[str]:
-    return frozenset(word.strip() for word in setting.lower().split(","))
 
 
 class _Reader:

@@ -22,11 +22,12 @@ Facts, tried on real 22.05.8 and 24.11.5:
 
 from enum import Enum
 
-from steward.adapters.process import Failed, run
-from steward.adapters.slurm.commands import refusal
+from steward.adapters.slurm.commands import Commands
 from steward.adapters.slurm.words import node_list
 from steward.model.ids import NodeName
 from steward.model.node import Node
+
+_MAX_BYTES = 1 << 20
 
 
 class Power(Enum):
@@ -55,8 +56,7 @@ class PowerSwitch:
     """By `scontrol update`. Raises Retryable, Permanent or Stale as every call of Slurm does."""
 
     def __init__(self, *, conf: str = "", timeout_s: float = 10.0) -> None:
-        self._env = {"LC_ALL": "C.UTF-8", **({"SLURM_CONF": conf} if conf else {})}
-        self._timeout_s = timeout_s
+        self._commands = Commands(conf=conf, timeout_s=timeout_s, max_bytes=_MAX_BYTES)
 
     def up(self, node: NodeName) -> None:
         self._state(node, "power_up")
@@ -66,8 +66,4 @@ class PowerSwitch:
         self._state(node, "power_down_force")
 
     def _state(self, node: NodeName, word: str) -> None:
-        argv = ("scontrol", "update", f"nodename={node_list([node])}", f"state={word}")
-        try:
-            run(argv, timeout_s=self._timeout_s, env=self._env)
-        except Failed as failed:
-            raise refusal(failed) from failed
+        self._commands.write("update", f"nodename={node_list([node])}", f"state={word}")

@@ -82,11 +82,20 @@ def kept(name: str) -> str:
 
 def keep_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
     """The words after `scontrol create`. Without `overlap`: nodes of another reservation are refused."""
+    return _new(kept(name), nodes, seconds, user, "ignore_jobs")
+
+
+def reserve_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
+    """The same for a deep check."""
+    return _new(ours(name), nodes, seconds, user, "ignore_jobs,overlap")
+
+
+def _new(name: str, nodes: Sequence[NodeName], seconds: float, user: str, flags: str) -> tuple[str, ...]:
     return (
-        f"reservation={kept(name)}",
+        f"reservation={name}",
         f"nodes={node_list(nodes)}",
         f"users={user}",
-        "flags=ignore_jobs",
+        f"flags={flags}",
         "starttime=now",
         f"duration={_minutes(seconds)}",
     )
@@ -100,18 +109,6 @@ def change_words(name: str, nodes: Sequence[NodeName], seconds: float) -> tuple[
 def _minutes(seconds: float) -> int:
     """Slurm counts whole minutes."""
     return max(1, int(-(-seconds // 60)))
-
-
-def reserve_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
-    """The words after `scontrol create`."""
-    return (
-        f"reservation={ours(name)}",
-        f"nodes={node_list(nodes)}",
-        f"users={user}",
-        "flags=ignore_jobs,overlap",
-        "starttime=now",
-        f"duration={_minutes(seconds)}",
-    )
 
 
 def partition_words(name: str, nodes: Sequence[NodeName]) -> tuple[str, ...]:

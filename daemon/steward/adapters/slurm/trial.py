@@ -1,17 +1,15 @@
 """The jobs of `steward quota doctor --try`, by sbatch, squeue, scancel and sacctmgr, as the user who runs it."""
 
 import getpass
-import re
 
 from steward.accounting_port import TrialJob
 from steward.adapters.process import Failed
-from steward.adapters.slurm.commands import Commands
+from steward.adapters.slurm.commands import Commands, nothing_changed
 from steward.adapters.slurm.team_rules import ours, plain
 from steward.model.ids import JobId, NodeName
 from steward.ports import Retryable
 
 _MAX_BYTES = 1 << 20
-_NOTHING = re.compile(r"Nothing (deleted|new added)|Request didn't affect anything|[Aa]lready exist")
 _MINUTES = 5
 _SLEEP = "exec sleep 600"
 
@@ -74,6 +72,5 @@ class TrialSlurm:
         try:
             self._commands.run("sacctmgr", "--immediate", *words)
         except Failed as failed:
-            done = failed.completed
-            if done is None or not _NOTHING.search(done.text + done.error_text):
+            if not nothing_changed(failed):
                 raise

@@ -91,6 +91,18 @@ def first_words(line: str) -> dict[str, str]:
     return words
 
 
+def settings_in(answer: str) -> dict[str, str]:
+    """Setting -> value, of `scontrol show config`."""
+    pairs = (line.partition("=") for line in answer.splitlines() if "=" in line)
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def words_of(value: str) -> frozenset[str]:
+    """A comma list of a setting, in lower case; `(null)` and `none` are empty."""
+    found = {word.strip().lower() for word in value.split(",")}
+    return frozenset(found - {"", "(null)", "none"})
+
+
 def reason(text: str) -> str:
     """A reason that is one argument of one line: printable ASCII without quotes, at most 200 characters."""
     return printable(text, _REASON_LIMIT).translate(str.maketrans("'\"`\\", "    ")).strip()

@@ -1,15 +1,19 @@
-"""An agent's words to the head on deep checks of its node, as a frame and back. Input is hostile until it passed
-here."""
+"""What a deep check measured: the runner's lines to its node's agent, and the agent's frames to the head, there and
+back. Input is hostile until it passed here."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated
+from urllib.parse import quote, unquote
 
 from steward.adapters.wire.codec import Codec
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.model.deep import MAX_MEASURES as MAX_MEASURES
-from steward.model.deep import DeepReport, Measure
+from steward.model.bounds import Called, Form, Given, MaxLen, Node, Printable
+from steward.model.deep import MAX_MEASURES, MAX_PROGRESS, RUN, DeepReport, Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
+from steward.model.text import printable
 
 _TEXTS = 64
 """Measures whose text is told; of the others only their numbers."""
@@ -51,3 +55,70 @@ def _short(measures: Iterable[Measure]) -> tuple[Measure, ...]:
     ordered = sorted(measures, key=lambda one: one.outcome is not Outcome.PASSED)[-MAX_MEASURES:]
     wordless = max(0, len(ordered) - _TEXTS)
     return (*(replace(one, text="") for one in ordered[:wordless]), *ordered[wordless:])
+
+
+# The lines in which the runner of a deep check tells its node's agent what it measured: pure text, there and back.
+
+VERB = "steward/1 deep"
+_NUMBERS = ("value", "seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeepLine:
+    """A line of the runner of deep check `run`: a measure, or without one how far it is. `node` is where the runner
+    says that it runs."""
+
+    run: Annotated[str, MaxLen(64), Form(RUN)]
+    node: Annotated[Node, Called("here")]
+    measure: Annotated[Measure | None, Given()] = None
+    progress: Annotated[str, Printable(MAX_PROGRESS)] = ""
+    is_done: Annotated[bool, Called("done")] = False
+
+
+_LINE = Codec(DeepLine)
+
+
+def measure_line(run: str, here: NodeName, measure: Measure) -> bytes:
+    """A line of at most 1024 bytes."""
+    record = {**measure_record(measure), "run": run, "here": here}
+    return _line({key: str(value) for key, value in record.items() if value is not None and value != ""})
+
+
+def progress_line(run: str, here: NodeName, progress: str, *, is_done: bool = False) -> bytes:
+    told = printable(progress, MAX_PROGRESS)
+    return _line({"run": run, "here": here, "progress": told or "-", "done": "1" if is_done else "0"})
+
+
+def parse_deep_line(fields: Mapping[str, str]) -> DeepLine:
+    """The line that was split into `fields`. Raises Malformed."""
+    plain = {key: unquote(value, errors="strict") for key, value in _decodable(fields).items()}
+    if "check" not in plain:
+        return _LINE.read({**plain, "done": plain.get("done") == "1"})
+    line = _LINE.read({**plain, "progress": "", "done": False})
+    record: dict[str, object] = {"unit": "", "text": "", "partner": None, "value": None, **plain}
+    record |= {key: _number(plain[key]) for key in _NUMBERS if key in plain}
+    return replace(line, measure=measure_of(record, line.node))
+
+
+def _line(fields: Mapping[str, str]) -> bytes:
+    words = [f"{key}={quote(value, safe='/:,()+')}" for key, value in fields.items()]
+    return f"{VERB} {' '.join(words)}\n".encode("ascii")
+
+
+def _decodable(fields: Mapping[str, str]) -> Mapping[str, str]:
+    for key, value in fields.items():
+        try:
+            unquote(value, errors="strict")
+        except UnicodeDecodeError:
+            raise Malformed(f"{key} is not text") from None
+    return fields
+
+
+def _number(word: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        raise Malformed(f"{word[:40]!r} is not a number") from None
+    if not math.isfinite(value):
+        raise Malformed(f"{word[:40]!r} is not a number")
+    return value

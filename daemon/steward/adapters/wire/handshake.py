@@ -166,14 +166,6 @@ class Gate:
         return self._free > 0 and self._due < self._at_once
 
 
-async def greet_agent(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, terms: Terms
-) -> tuple[Channel, Hello]:
-    """The head's side, for a head that keeps the streams. Raises as `accept_agent` does."""
-    seals, hello, _ = await accept_agent(reader, writer, sealer, lambda: terms)
-    return Channel(reader, writer, seals, late_after_s=terms.late_after_s), hello
-
-
 async def _nothing(hello: Hello) -> None:
     pass
 
@@ -227,7 +219,7 @@ async def _welcome(sealer: Sealer, terms: Terms, nonce: str, key: bytes, reader:
 async def greet_head(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, hello: Hello
 ) -> tuple[Channel, Terms]:
-    """The agent's side. Jobs that the hello has no room for follow on it. Raises as `greet_agent` does."""
+    """The agent's side. Jobs that the hello has no room for follow on it. Raises as `accept_agent` does."""
     tune(writer)
     nonce = secrets.token_hex(16)
     async with _InTime() as limit:

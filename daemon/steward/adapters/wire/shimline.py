@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-from steward.adapters.wire.deep_line import DeepLine, deep_line_of
+from steward.adapters.wire.deep_messages import DeepLine, parse_deep_line
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.verdict_line import VerdictLine
 from steward.model.ask import Answer, AskKind
@@ -178,7 +178,7 @@ def _ask(fields: dict[str, str]) -> AskLine:
 
 def _deep(fields: dict[str, str]) -> DeepLine:
     try:
-        return deep_line_of(fields)
+        return parse_deep_line(fields)
     except Malformed as error:
         raise BadLine(str(error)) from None
 

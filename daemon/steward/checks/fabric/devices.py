@@ -3,10 +3,9 @@
 from collections.abc import Callable
 
 from steward.checks import known_set
-from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped
+from steward.checks.check import Check, Facts, Judge, Notes, Past, Verdict, failed, passed, skipped
 from steward.checks.fabric.ib import EFA_DRIVER, Device, devices, named, probes, reachable
 from steward.checks.limits import Threshold
-from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw
 

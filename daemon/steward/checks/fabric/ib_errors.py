@@ -6,10 +6,9 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Past, Verdict, failed, passed, skipped, unknown
 from steward.checks.fabric.ib import named
 from steward.checks.limits import Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
 
@@ -143,19 +142,27 @@ def counter_check(
 
 _HOUR_S = 3600.0
 _MINUTE_S = 60.0
+_RATES: Mapping[str, tuple[float, float | None]] = {
+    "in 3 h": (3 * _HOUR_S, None),
+    "in 1 h": (_HOUR_S, None),
+    "/min": (2 * _MINUTE_S, _MINUTE_S),
+    "/s": (2 * _MINUTE_S, 1.0),
+}
+"""Unit -> `window_s` and `per_s` of a Growth."""
 
 
 def _limit(name: str, default: float, unit: str, text: str) -> Threshold:
     return Threshold(name=name, default=default, unit=unit, text=text, high=1e9)
 
 
+def _growth(counter: str, limit: Threshold) -> Growth:
+    window_s, per_s = _RATES[limit.unit]
+    return Growth(counter=counter, limit=limit, window_s=window_s, per_s=per_s)
+
+
 LINK_DOWNED = counter_check(
     "ib.link_downed",
-    Growth(
-        counter="link_downed",
-        limit=_limit("ib.link_downed.in_3h", 3, "in 3 h", "The adapter's own count of lost links."),
-        window_s=3 * _HOUR_S,
-    ),
+    _growth("link_downed", _limit("ib.link_downed.in_3h", 3, "in 3 h", "The adapter's own count of lost links.")),
     title="The adapter counts lost links",
     severity=Severity.DEGRADED,
     advice=Advice.REPLACE,
@@ -163,21 +170,15 @@ LINK_DOWNED = counter_check(
 )
 RECOVERY = counter_check(
     "ib.recovery",
-    Growth(
-        counter="link_error_recovery",
-        limit=_limit("ib.recovery.per_minute", 5, "/min", "Times that the link was retrained."),
-        window_s=2 * _MINUTE_S,
-        per_s=_MINUTE_S,
-    ),
+    _growth("link_error_recovery", _limit("ib.recovery.per_minute", 5, "/min", "Times that the link was retrained.")),
     title="Links retrain",
     severity=Severity.SUSPECT,
 )
 INTEGRITY = counter_check(
     "ib.integrity",
-    Growth(
-        counter="local_link_integrity_errors",
-        limit=_limit("ib.integrity.in_1h", 0, "in 1 h", "Physical errors beyond what the link may have."),
-        window_s=_HOUR_S,
+    _growth(
+        "local_link_integrity_errors",
+        _limit("ib.integrity.in_1h", 0, "in 1 h", "Physical errors beyond what the link may have."),
     ),
     title="Physical errors beyond the link's own limit",
     severity=Severity.DEGRADED,
@@ -186,10 +187,9 @@ INTEGRITY = counter_check(
 )
 OVERRUN = counter_check(
     "ib.overrun",
-    Growth(
-        counter="excessive_buffer_overrun_errors",
-        limit=_limit("ib.overrun.in_1h", 0, "in 1 h", "Overruns on a fabric that must not lose anything."),
-        window_s=_HOUR_S,
+    _growth(
+        "excessive_buffer_overrun_errors",
+        _limit("ib.overrun.in_1h", 0, "in 1 h", "Overruns on a fabric that must not lose anything."),
     ),
     title="Buffers of a lossless link overran",
     severity=Severity.DEGRADED,
@@ -198,84 +198,53 @@ OVERRUN = counter_check(
 )
 RCV_ERR = counter_check(
     "ib.rcv_err",
-    Growth(
-        counter="port_rcv_errors",
-        limit=_limit("ib.rcv_err.per_s", 10, "/s", "Packets that arrived broken."),
-        window_s=2 * _MINUTE_S,
-        per_s=1.0,
-    ),
+    _growth("port_rcv_errors", _limit("ib.rcv_err.per_s", 10, "/s", "Packets that arrived broken.")),
     title="Packets arrive broken",
     severity=Severity.SUSPECT,
 )
 DISCARD = counter_check(
     "ib.discard",
-    Growth(
-        counter="port_xmit_discards",
-        limit=_limit("ib.discard.per_s", 100, "/s", "Packets that could not be sent: the fabric is congested."),
-        window_s=2 * _MINUTE_S,
-        per_s=1.0,
+    _growth(
+        "port_xmit_discards",
+        _limit("ib.discard.per_s", 100, "/s", "Packets that could not be sent: the fabric is congested."),
     ),
     title="Packets are thrown away before they are sent",
     severity=Severity.INFO,
 )
 RNR = counter_check(
     "ib.rnr",
-    Growth(
-        counter="rnr_nak_retry_err",
-        limit=_limit("ib.rnr.in_1h", 0, "in 1 h", "Times that the other side was never ready to receive."),
-        window_s=_HOUR_S,
+    _growth(
+        "rnr_nak_retry_err",
+        _limit("ib.rnr.in_1h", 0, "in 1 h", "Times that the other side was never ready to receive."),
     ),
     title="The other side was never ready to receive",
     severity=Severity.SUSPECT,
 )
 ACK_TO = counter_check(
     "ib.ack_to",
-    Growth(
-        counter="local_ack_timeout_err",
-        limit=_limit("ib.ack_to.per_s", 1, "/s", "Answers that did not come; a crash of the other node raises it too."),
-        window_s=2 * _MINUTE_S,
-        per_s=1.0,
+    _growth(
+        "local_ack_timeout_err",
+        _limit("ib.ack_to.per_s", 1, "/s", "Answers that did not come; a crash of the other node raises it too."),
     ),
     title="Answers of other nodes do not come",
     severity=Severity.INFO,
 )
 ROCE_SLOW = counter_check(
     "roce.slow",
-    Growth(
-        counter="roce_slow_restart",
-        limit=_limit("roce.slow.per_s", 10, "/s", "Slow restarts: the flow is a victim of congestion."),
-        window_s=2 * _MINUTE_S,
-        per_s=1.0,
+    _growth(
+        "roce_slow_restart", _limit("roce.slow.per_s", 10, "/s", "Slow restarts: the flow is a victim of congestion.")
     ),
     title="RoCE flows restart slowly",
     severity=Severity.SUSPECT,
 )
 
 _EVENTS = _limit("efa.counters.per_s", 100, "/s", "Drops, errors and time-outs of one kind.")
-_EFA_EVENTS = (
-    "rx_drops",
-    "rdma_read_wr_err",
-    "rdma_write_wr_err",
-    "unresponsive_remote_events",
-    "impaired_remote_conn_events",
-    "retrans_timeout_events",
-)
 
 EFA = counter_check(
     "efa.counters",
-    *(Growth(counter=name, limit=_EVENTS, window_s=2 * _MINUTE_S, per_s=1.0) for name in _EFA_EVENTS),
-    Growth(
-        counter="retrans_pkts",
-        limit=_limit("efa.counters.retrans_pkts_per_s", 1000, "/s", "Packets sent again."),
-        window_s=2 * _MINUTE_S,
-        per_s=1.0,
-    ),
-    Growth(
-        counter="retrans_bytes",
-        limit=_limit("efa.counters.retrans_bytes_per_s", 1e6, "/s", "Bytes sent again."),
-        window_s=2 * _MINUTE_S,
-        per_s=1.0,
-    ),
+    *(_growth(name, _EVENTS) for name in EFA_COUNTERS[:-2]),
+    _growth("retrans_pkts", _limit("efa.counters.retrans_pkts_per_s", 1000, "/s", "Packets sent again.")),
+    _growth("retrans_bytes", _limit("efa.counters.retrans_bytes_per_s", 1e6, "/s", "Bytes sent again.")),
     title="EFA devices drop or repeat much",
     severity=Severity.INFO,
 )

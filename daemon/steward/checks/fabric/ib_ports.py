@@ -3,12 +3,11 @@ they were (ib.rate)."""
 
 from collections.abc import Callable
 
-from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Notes, Past, Verdict, failed, passed, skipped, unknown
 from steward.checks.fabric import links
 from steward.checks.fabric.ib import ACTIVE, LINK_UP, Port, named, ports, probes
 from steward.checks.fabric.links import Strikes
 from steward.checks.limits import Threshold
-from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw
 

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from steward.checks.check import Facts, Verdict, failed
+from steward.checks.check import Facts, Notes, Past, Verdict, failed
 from steward.checks.limits import Threshold
-from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Severity
 
 _UP, _DOWN = 1.0, 0.0

@@ -3,11 +3,10 @@
 import re
 from dataclasses import dataclass, replace
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Notes, Past, Verdict, failed, passed, skipped, unknown
 from steward.checks.fabric import links
 from steward.checks.fabric.links import Strikes
 from steward.checks.limits import Names, Threshold
-from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
 

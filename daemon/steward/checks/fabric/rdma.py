@@ -2,11 +2,10 @@
 
 import re
 
-from steward.checks.check import Check, Facts, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped, unknown
 from steward.checks.fabric.ib import EFA_DRIVER
 from steward.checks.kernel import MODULES, loaded_modules
 from steward.checks.limits import Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadFiles, ReadTree, RunProgram
 

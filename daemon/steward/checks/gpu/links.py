@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
-from steward.checks.gpu.look import answering, counters, each, judge_each, nvml_check
+from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped
+from steward.checks.gpu.look import answering, counters, each, each_by, judge_each, nvml_check
 from steward.checks.limits import Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import FindProcess, Gpu, Probe, Raw, ReadTree
 
@@ -25,16 +24,13 @@ def _width(gpu: Gpu) -> Verdict | None:
     return failed(text, Severity.DEGRADED, Advice.REBOOT) if gpu.pcie_width < gpu.pcie_width_max else passed(text)
 
 
-def judge_replay(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    def of_one(gpu: Gpu) -> Verdict | None:
-        if gpu.pcie_replays is None:
-            return None
-        grown = past.growth(gpu.uuid, _HOUR_S)
-        text = f"{grown:g} PCIe replays within an hour"
-        is_much = grown > facts.limit(REPLAYS)
-        return failed(text, Severity.SUSPECT, Advice.NONE) if is_much else passed(text)
-
-    return judge_each(raws[0], of_one)
+def _replay(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+    if gpu.pcie_replays is None:
+        return None
+    grown = past.growth(gpu.uuid, _HOUR_S)
+    text = f"{grown:g} PCIe replays within an hour"
+    is_much = grown > facts.limit(REPLAYS)
+    return failed(text, Severity.SUSPECT, Advice.NONE) if is_much else passed(text)
 
 
 def replays(raws: tuple[Raw, ...]) -> Mapping[str, float]:
@@ -44,7 +40,7 @@ def replays(raws: tuple[Raw, ...]) -> Mapping[str, float]:
 WIDTH = nvml_check("gpu.pcie.width", each(_width), title="GPU on fewer PCIe lanes than it has", bad_for_s=_LASTS_S)
 REPLAY = nvml_check(
     "gpu.pcie.replay",
-    judge_replay,
+    each_by(_replay),
     mode="report",
     title="PCIe packets of a GPU sent again",
     settings=(REPLAYS,),
@@ -93,16 +89,13 @@ def _of_board(gpu: Gpu) -> int:
     return next((links for begin, links in BOARDS.items() if gpu.name.startswith(begin)), 0)
 
 
-def judge_errors(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    def of_one(gpu: Gpu) -> Verdict | None:
-        if gpu.nvlink_errors is None:
-            return None
-        grown = past.growth(gpu.uuid, _HOUR_S)
-        text = f"{grown:g} NVLink errors within an hour"
-        is_much = grown >= facts.limit(ERRORS)
-        return failed(text, Severity.SUSPECT, Advice.NONE) if is_much else passed(text)
-
-    return judge_each(raws[0], of_one)
+def _errors(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+    if gpu.nvlink_errors is None:
+        return None
+    grown = past.growth(gpu.uuid, _HOUR_S)
+    text = f"{grown:g} NVLink errors within an hour"
+    is_much = grown >= facts.limit(ERRORS)
+    return failed(text, Severity.SUSPECT, Advice.NONE) if is_much else passed(text)
 
 
 def errors(raws: tuple[Raw, ...]) -> Mapping[str, float]:
@@ -112,7 +105,7 @@ def errors(raws: tuple[Raw, ...]) -> Mapping[str, float]:
 DOWN = nvml_check("gpu.nvlink.down", judge_down, title="NVLink down", settings=(LINKS,))
 ERR = nvml_check(
     "gpu.nvlink.err",
-    judge_errors,
+    each_by(_errors),
     mode="report",
     title="NVLink errors",
     settings=(ERRORS,),

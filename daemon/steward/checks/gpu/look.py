@@ -4,9 +4,8 @@ itself: every GPU is there, NVML answers, the driver asks for no repair."""
 from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 
-from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Notes, Past, Verdict, failed, passed, skipped, unknown
 from steward.checks.limits import Setting, Threshold
-from steward.checks.past import Notes, Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, QueryGpus, Raw
 
@@ -50,6 +49,11 @@ def judge_each(raw: Raw, of_one: OfOne) -> Verdict:
 def each(of_one: OfOne) -> Judge:
     """The judge of a check for which each GPU's own word is enough."""
     return lambda raws, facts, past: judge_each(raws[0], of_one)
+
+
+def each_by(of_one: Callable[[Gpu, Facts, Past], Verdict | None]) -> Judge:
+    """The same where that word needs the site's numbers or earlier looks."""
+    return lambda raws, facts, past: judge_each(raws[0], lambda gpu: of_one(gpu, facts, past))
 
 
 def nothing_to_judge(raw: Raw) -> Verdict | None:

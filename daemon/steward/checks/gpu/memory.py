@@ -1,9 +1,8 @@
 """GPU memory: errors that ECC found, rows remapped, pages retired, and what a job left behind in it."""
 
-from steward.checks.check import Check, Facts, Verdict, failed, passed, skipped
-from steward.checks.gpu.look import ANSWERS_S, answering, each, judge_each, nothing_to_judge, nvml_check, probes
+from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped
+from steward.checks.gpu.look import ANSWERS_S, answering, each, each_by, nothing_to_judge, nvml_check, probes
 from steward.checks.limits import Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, ListProcesses, Probe, Process, Raw
 
@@ -28,36 +27,30 @@ def _uncorrected(gpu: Gpu) -> Verdict | None:
     return failed(text, Severity.DEGRADED, Advice.RESET_GPU) if gpu.ecc_uncorrected else passed(text)
 
 
-def judge_sram(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    def of_one(gpu: Gpu) -> Verdict | None:
-        if gpu.sram_uncorrected is None:
-            return None
-        text = f"{gpu.sram_uncorrected} uncorrectable SRAM errors in its life"
-        if gpu.sram_limit_exceeded:
-            return failed(f"{text}, over NVIDIA's own limit", Severity.DEGRADED, Advice.REPLACE)
-        if gpu.sram_uncorrected > facts.limit(SRAM):
-            return failed(text, Severity.DEGRADED, Advice.REPLACE)
-        return failed(text, Severity.INFO, Advice.NONE) if gpu.sram_uncorrected else passed(text)
-
-    return judge_each(raws[0], of_one)
+def _sram(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+    if gpu.sram_uncorrected is None:
+        return None
+    text = f"{gpu.sram_uncorrected} uncorrectable SRAM errors in its life"
+    if gpu.sram_limit_exceeded:
+        return failed(f"{text}, over NVIDIA's own limit", Severity.DEGRADED, Advice.REPLACE)
+    if gpu.sram_uncorrected > facts.limit(SRAM):
+        return failed(text, Severity.DEGRADED, Advice.REPLACE)
+    return failed(text, Severity.INFO, Advice.NONE) if gpu.sram_uncorrected else passed(text)
 
 
-def judge_corrected(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    def of_one(gpu: Gpu) -> Verdict | None:
-        if gpu.ecc_corrected_dram is None and gpu.ecc_corrected_sram is None:
-            return None
-        dram, sram = gpu.ecc_corrected_dram or 0, gpu.ecc_corrected_sram or 0
-        text = f"{dram} corrected DRAM and {sram} corrected SRAM errors since the driver's start"
-        is_storm = dram > facts.limit(DRAM_CE) or sram > facts.limit(SRAM_CE)
-        return failed(text, Severity.SUSPECT, Advice.NONE) if is_storm else passed(text)
-
-    return judge_each(raws[0], of_one)
+def _corrected(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+    if gpu.ecc_corrected_dram is None and gpu.ecc_corrected_sram is None:
+        return None
+    dram, sram = gpu.ecc_corrected_dram or 0, gpu.ecc_corrected_sram or 0
+    text = f"{dram} corrected DRAM and {sram} corrected SRAM errors since the driver's start"
+    is_storm = dram > facts.limit(DRAM_CE) or sram > facts.limit(SRAM_CE)
+    return failed(text, Severity.SUSPECT, Advice.NONE) if is_storm else passed(text)
 
 
 DBE_VOL = nvml_check("gpu.ecc.dbe_vol", each(_uncorrected), title="Uncorrectable ECC error since the driver's start")
-SRAM_UE = nvml_check("gpu.ecc.sram_ue", judge_sram, title="Uncorrectable error of a GPU's SRAM", settings=(SRAM,))
+SRAM_UE = nvml_check("gpu.ecc.sram_ue", each_by(_sram), title="Uncorrectable error of a GPU's SRAM", settings=(SRAM,))
 CE = nvml_check(
-    "gpu.ecc.ce", judge_corrected, mode="report", title="Storm of corrected ECC errors", settings=(DRAM_CE, SRAM_CE)
+    "gpu.ecc.ce", each_by(_corrected), mode="report", title="Storm of corrected ECC errors", settings=(DRAM_CE, SRAM_CE)
 )
 
 WORN = Threshold(
@@ -90,36 +83,30 @@ def _failed(gpu: Gpu) -> Verdict | None:
     return passed("spare rows are left")
 
 
-def judge_count(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    def of_one(gpu: Gpu) -> Verdict | None:
-        if gpu.remapped_uncorrected is None:
-            return None
-        text = f"{gpu.remapped_uncorrected} rows remapped for uncorrectable errors"
-        if gpu.remapped_uncorrected > facts.limit(WORN_OUT):
-            return failed(text, Severity.DEGRADED, Advice.REPLACE)
-        is_worn = gpu.remapped_uncorrected > facts.limit(WORN)
-        return failed(text, Severity.SUSPECT, Advice.NONE) if is_worn else passed(text)
-
-    return judge_each(raws[0], of_one)
+def _remapped(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+    if gpu.remapped_uncorrected is None:
+        return None
+    text = f"{gpu.remapped_uncorrected} rows remapped for uncorrectable errors"
+    if gpu.remapped_uncorrected > facts.limit(WORN_OUT):
+        return failed(text, Severity.DEGRADED, Advice.REPLACE)
+    is_worn = gpu.remapped_uncorrected > facts.limit(WORN)
+    return failed(text, Severity.SUSPECT, Advice.NONE) if is_worn else passed(text)
 
 
-def judge_retired(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    def of_one(gpu: Gpu) -> Verdict | None:
-        if gpu.retired_pages is None and gpu.retire_pending is None:
-            return None
-        text = f"{gpu.retired_pages or 0} retired pages"
-        if gpu.retire_pending:
-            return failed(f"{text}, one more at the next reboot", Severity.SUSPECT, Advice.REBOOT)
-        is_worn = (gpu.retired_pages or 0) > facts.limit(PAGES)
-        return failed(text, Severity.SUSPECT, Advice.NONE) if is_worn else passed(text)
-
-    return judge_each(raws[0], of_one)
+def _retired(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+    if gpu.retired_pages is None and gpu.retire_pending is None:
+        return None
+    text = f"{gpu.retired_pages or 0} retired pages"
+    if gpu.retire_pending:
+        return failed(f"{text}, one more at the next reboot", Severity.SUSPECT, Advice.REBOOT)
+    is_worn = (gpu.retired_pages or 0) > facts.limit(PAGES)
+    return failed(text, Severity.SUSPECT, Advice.NONE) if is_worn else passed(text)
 
 
 PENDING = nvml_check("gpu.remap.pending", each(_pending), title="Row of GPU memory to be remapped at the next reset")
 FAILED = nvml_check("gpu.remap.failed", each(_failed), title="GPU memory out of spare rows")
-COUNT = nvml_check("gpu.remap.count", judge_count, title="Many remapped rows", settings=(WORN, WORN_OUT))
-RETIRED = nvml_check("gpu.retired", judge_retired, title="Retired pages of GPU memory", settings=(PAGES,))
+COUNT = nvml_check("gpu.remap.count", each_by(_remapped), title="Many remapped rows", settings=(WORN, WORN_OUT))
+RETIRED = nvml_check("gpu.retired", each_by(_retired), title="Retired pages of GPU memory", settings=(PAGES,))
 
 MEMORY = Threshold(
     name="gpu.mem_in_use.mib",

@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Judge, Verdict, failed, passed
-from steward.checks.gpu.look import answering, counters, each, judge_each, nvml_check
+from steward.checks.check import Check, Facts, Judge, Past, Verdict, failed, passed
+from steward.checks.gpu.look import answering, counters, each, each_by, judge_each, nvml_check
 from steward.checks.limits import Threshold
-from steward.checks.past import Past
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, Raw
 
@@ -34,15 +33,12 @@ _WINDOW_S = 600.0
 _EVERY_S = 60.0
 
 
-def judge_heat(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    def of_one(gpu: Gpu) -> Verdict | None:
-        left = _left(gpu)
-        if left is None:
-            return None
-        text = f"{gpu.temperature_c} C, {left} C below its slowdown"
-        return failed(text, Severity.SUSPECT, Advice.NONE) if left <= facts.limit(MARGIN) else passed(text)
-
-    return judge_each(raws[0], of_one)
+def _heat(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+    left = _left(gpu)
+    if left is None:
+        return None
+    text = f"{gpu.temperature_c} C, {left} C below its slowdown"
+    return failed(text, Severity.SUSPECT, Advice.NONE) if left <= facts.limit(MARGIN) else passed(text)
 
 
 def _left(gpu: Gpu) -> int | None:
@@ -55,17 +51,14 @@ def _left(gpu: Gpu) -> int | None:
 
 
 def _judge_reasons(limit: Threshold, what: str) -> Judge:
-    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-        def of_one(gpu: Gpu) -> Verdict | None:
-            if gpu.clock_reasons is None:
-                return None
-            slowed, looks = past.share(gpu.uuid, _WINDOW_S)
-            text = f"{what} in {slowed} of {looks} looks of ten minutes"
-            return failed(text, Severity.SUSPECT, Advice.NONE) if slowed >= facts.limit(limit) else passed(text)
+    def of_one(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+        if gpu.clock_reasons is None:
+            return None
+        slowed, looks = past.share(gpu.uuid, _WINDOW_S)
+        text = f"{what} in {slowed} of {looks} looks of ten minutes"
+        return failed(text, Severity.SUSPECT, Advice.NONE) if slowed >= facts.limit(limit) else passed(text)
 
-        return judge_each(raws[0], of_one)
-
-    return judge
+    return each_by(of_one)
 
 
 def slowed(raws: tuple[Raw, ...]) -> Mapping[str, float]:
@@ -80,7 +73,7 @@ def _bits(gpu: Gpu, mask: int) -> float | None:
     return None if gpu.clock_reasons is None else float(bool(gpu.clock_reasons & mask))
 
 
-TEMP = nvml_check("gpu.temp", judge_heat, mode="report", title="GPU too hot", settings=(MARGIN,))
+TEMP = nvml_check("gpu.temp", each_by(_heat), mode="report", title="GPU too hot", settings=(MARGIN,))
 THROTTLE = nvml_check(
     "gpu.throttle",
     _judge_reasons(LOOKS, "slowed down by its hardware"),
