@@ -12,6 +12,7 @@ import pytest
 
 from steward.job import elastic, elastic_link
 from steward.job.elastic_link import AWAY_S, Link
+from steward.testbed.local_setup import free_ports
 from steward.testbed.wait import wait_until
 from tests.fakes.until import FACT_S
 
@@ -228,9 +229,7 @@ def test_a_node_that_goes_alone_first_trains_where_those_that_still_look_for_the
     for name in ("LOCAL", "GENERATION"):
         monkeypatch.setenv(f"STEWARD_ELASTIC_{name}", "")
     monkeypatch.setenv("SLURM_NNODES", "2")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)  # none that the kernel gives to other programs meanwhile
     place = {"STEWARD_ELASTIC_RUN": "7", "STEWARD_ELASTIC_ADDRESS": f"127.0.0.1:{port}", "STEWARD_ELASTIC_TOKEN": "w"}
     agents, forms = list[Link](), list[dict[str, Any]]()
     for number in ("0", "1"):
