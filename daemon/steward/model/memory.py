@@ -66,6 +66,32 @@ def _none() -> Mapping[Any, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stands:
+    """A finding against a node, and since when it stands (Unix s): it is acted on after a while only."""
+
+    check: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeMemory:
+    """What was seen of a node in former plans. Times are Unix seconds on the head's clock; what is a day old is
+    forgotten, and a node of which there is nothing to remember has no row."""
+
+    away_since: float | None = None
+    """Since when somebody has it away on purpose; kept as long as that is so."""
+    back_at: float | None = None
+    """When it was last there again after that."""
+    lost_at: float | None = None
+    """When it was last found lost: its agent was gone, and a second witness agreed."""
+    silent_since: float | None = None
+    """Since when it is lost and its slurmd does not answer."""
+    settling: Stands | None = None
+    excluded_by: Mapping[int, float] = field(default_factory=_none)
+    """User -> when it was counted that a job of his keeps away from the node by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """`asked` maps an action's key to when it was last emitted: the same wish is not repeated before its retry time.
 
@@ -84,6 +110,7 @@ class Memory:
     """Times of past repairs per node, for budgets."""
     agents: Mapping[NodeName, Incarnation] = field(default_factory=_none)
     """Every agent that ever connected: one that does not come back after the head's restart is missed."""
+    nodes: Mapping[NodeName, NodeMemory] = field(default_factory=_none)
     remedies: Mapping[str, tuple[Remedy, ...]] = field(default_factory=_none)
     """Identity of a piece of hardware -> rungs of the ladder that were begun for it, oldest first."""
     mishaps: Mapping[str, tuple[Mishap, ...]] = field(default_factory=_none)

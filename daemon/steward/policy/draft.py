@@ -23,6 +23,7 @@ from steward.policy.elastic.book import ElasticBook
 from steward.policy.groundwork import Groundwork
 from steward.policy.groups.book import SlotBook
 from steward.policy.kept import Kept
+from steward.policy.node.book import NodeBook
 from steward.policy.node.trust import hushed
 from steward.policy.overview import Overview
 from steward.policy.quota.book import QuotaBook
@@ -64,7 +65,7 @@ class Draft:
         finding = self.ground.agents.having(Trait.FINDING) if ground is not None else seen.agents
         self.seen = hushed(seen, finding, memory.trials, canaries=want.health.canary_node_count > 0)
         self.want, self.now = want, now
-        self.overview = Overview(self.seen, memory.noted, self.ground, now)
+        self.overview = Overview(self.seen, memory, self.ground, now)
         self.found = Found()
         self.paused, self.looked, self.breakers_reset = memory.paused, memory.looked, memory.breakers_reset
         self.breaker_resets, self.trials, self.next_case = memory.breaker_resets, Kept(memory.trials), memory.next_case
@@ -72,6 +73,7 @@ class Draft:
         self.jobs, self.ledger = Kept(memory.jobs), Kept(memory.ledger)
         self.incidents, self.breakers = Kept(memory.incidents), Kept(memory.breakers)
         self.asked, self.noted = Kept(memory.asked), Kept(memory.noted)
+        self.nodes = NodeBook(memory.nodes)
         self.history, self.agents = Kept(memory.history), Kept(memory.agents)
         self.remedies, self.mishaps = Kept(memory.remedies), Kept(memory.mishaps)
         self.served, self.cluster = Kept(memory.served), memory.cluster
@@ -176,6 +178,7 @@ class Draft:
             noted=self.noted.frozen(),
             history=self.history.frozen(),
             agents=self.agents.frozen(),
+            nodes=self.nodes.frozen(),
             remedies=self.remedies.frozen(),
             mishaps=self.mishaps.frozen(),
             served=self.served.frozen(),

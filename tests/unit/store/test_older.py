@@ -5,7 +5,7 @@ from dataclasses import replace
 from steward.adapters.store.older import adopted
 from steward.model.case import Marking, Step
 from steward.model.ids import CaseId, InstanceId, JobId
-from steward.model.memory import Memory
+from steward.model.memory import Memory, NodeMemory, Stands
 from steward.model.resume import Attempt, Decision, JobMemory, Leaving, TakenOut
 from steward.model.resume_mode import ResumeMode
 from steward.model.slot import SlotStep
@@ -41,13 +41,22 @@ JOB = JobMemory(
 JOB_NOTES = {"completing:7:2": 91.0, "over:7:2": 90.0, "clean:7:3": 92.0, "taken:7:2:n3": 93.0}
 ASK = {"ask:a1": 94.0}
 """The shim that asked may wait still."""
+NODE_NOTES = {
+    "away:n1": 100.0,
+    "back:n2": 101.0,
+    "lost:n2": 102.0,
+    "unanswered:n3": 103.0,
+    "settling:n3:gpu.ecc": 104.0,
+    "excluded:1000:n3": 105.0,
+    "excluded:1001:n3": 106.0,
+}
 OTHERS = {"over:7:0": 1.0, "missing:i-2": 2.0, "deep-free:d7-0": 3.0, "under:c10:1700000000": 4.0}
 MEMORY = Memory(
     cases={CASE.id: CASE},
     slots={SLOT.node: SLOT},
     deeps={RUN.id: RUN},
     jobs={JOB.id: JOB},
-    noted={**NOTES, **JOB_NOTES, **ASK, **OTHERS},
+    noted={**NOTES, **JOB_NOTES, **NODE_NOTES, **ASK, **OTHERS},
 )
 
 
@@ -64,6 +73,30 @@ def test_notes_of_jobs_stand_on_their_memory() -> None:
     taken_out = (TakenOut(node=n("n3"), at=93.0),)
     attempts = (replace(JOB.attempts[0], failed_at=94.0),)
     assert adopted(MEMORY).jobs == {JOB.id: replace(JOB, leaving=leaving, taken_out=taken_out, attempts=attempts)}
+
+
+def test_notes_of_nodes_stand_on_their_memory() -> None:
+    settling = Stands(check="gpu.ecc", since=104.0)
+    assert adopted(MEMORY).nodes == {
+        n("n1"): NodeMemory(away_since=100.0),
+        n("n2"): NodeMemory(back_at=101.0, lost_at=102.0),
+        n("n3"): NodeMemory(silent_since=103.0, settling=settling, excluded_by={1000: 105.0, 1001: 106.0}),
+    }
+
+
+def test_where_an_older_head_came_back_for_a_while_the_later_time_counts() -> None:
+    """A time too early would hasten what waits for it."""
+    nodes = {
+        n("n1"): NodeMemory(away_since=99.0),
+        n("n2"): NodeMemory(back_at=102.0, lost_at=90.0),
+        n("n3"): NodeMemory(silent_since=200.0, settling=Stands(check="disk", since=90.0), excluded_by={1000: 1.0}),
+    }
+    settling = Stands(check="gpu.ecc", since=104.0)
+    assert adopted(replace(MEMORY, nodes=nodes)).nodes == {
+        n("n1"): NodeMemory(away_since=100.0),
+        n("n2"): NodeMemory(back_at=102.0, lost_at=102.0),
+        n("n3"): NodeMemory(silent_since=200.0, settling=settling, excluded_by={1000: 105.0, 1001: 106.0}),
+    }
 
 
 def test_a_note_is_moved_once_and_those_of_other_records_stay() -> None:

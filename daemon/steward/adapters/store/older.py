@@ -1,15 +1,26 @@
 """Memory of an older Steward as today's: times that it kept as notes, under keys of text, move to their records."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 from steward.model.case import Case, Marking
 from steward.model.deep import DeepRun
 from steward.model.ids import NodeName
-from steward.model.memory import Memory
+from steward.model.memory import Memory, NodeMemory, Stands
 from steward.model.resume import Attempt, JobMemory, Leaving, TakenOut
 from steward.model.slot import SlotRecord
 
+_OF_NODES = {
+    "away": "away_since",
+    "back": "back_at",
+    "lost": "lost_at",
+    "unanswered": "silent_since",
+    "settling": "settling",
+    "excluded": "excluded_by",
+}
+"""How the notes of nodes began, and the fields of the nodes' memory that they are now."""
 _Notes = dict[str, float]
 """Notes by their keys; the functions below take out what they move to a record."""
 
@@ -21,6 +32,7 @@ def adopted(memory: Memory) -> Memory:
     slots = {node: _slot(record, notes) for node, record in memory.slots.items()}
     deeps = {id: _deep(run, notes) for id, run in memory.deeps.items()}
     jobs = {id: _job(mem, notes) for id, mem in memory.jobs.items()}
+    nodes = _nodes(memory.nodes, notes)
     if len(notes) == len(memory.noted) and jobs == memory.jobs:
         return memory
     return replace(
@@ -28,9 +40,33 @@ def adopted(memory: Memory) -> Memory:
         cases=MappingProxyType(cases),
         slots=MappingProxyType(slots),
         deeps=MappingProxyType(deeps),
+        nodes=MappingProxyType(nodes),
         jobs=MappingProxyType(jobs),
         noted=MappingProxyType(notes),
     )
+
+
+def _nodes(before: Mapping[NodeName, NodeMemory], notes: _Notes) -> Mapping[NodeName, NodeMemory]:
+    """Of what both tell of the later time counts: it can only delay what is done."""
+    nodes = dict(before)
+    for key in [key for key in notes if key.partition(":")[0] in _OF_NODES]:
+        kind, _, rest = key.partition(":")
+        at = notes.pop(key)
+        name = NodeName(rest.rpartition(":")[2] if kind == "excluded" else rest.partition(":")[0])
+        nodes[name] = _node(nodes.get(name, NodeMemory()), kind, rest, at)
+    return nodes
+
+
+def _node(mem: NodeMemory, kind: str, rest: str, at: float) -> NodeMemory:
+    if kind == "settling":
+        newer = mem.settling is None or at >= mem.settling.since
+        return replace(mem, settling=Stands(check=rest.partition(":")[2], since=at)) if newer else mem
+    if kind == "excluded":
+        user = int(rest.partition(":")[0])
+        counted = {**mem.excluded_by, user: max(at, mem.excluded_by.get(user, at))}
+        return replace(mem, excluded_by=MappingProxyType(counted))
+    told: dict[str, Any] = {what: max(at, getattr(mem, what) or at) for what in (_OF_NODES[kind],)}
+    return replace(mem, **told)
 
 
 def _case(case: Case, notes: _Notes) -> Case:
