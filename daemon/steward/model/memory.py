@@ -10,7 +10,7 @@ from steward.model.deep import Baseline, DeepRun
 from steward.model.elastic import ElasticRun
 from steward.model.group import ClientToken, Cluster, Group, Operation
 from steward.model.health import Incarnation, Trial
-from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
+from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.ledger import Run
 from steward.model.partition import Gate
 from steward.model.quota import ComputeQuota, QuotaJob, SchedulerConfig, Wrote
@@ -92,6 +92,28 @@ class NodeMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskMemory:
+    """A shim that waits, or did so lately, by the head's clock (Unix s)."""
+
+    at: float
+    """When it was first heard: what it asks about had failed by then."""
+    judged: float | None = None
+    """When its failure was first judged: Slurm could be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadMemory:
+    """About when the head last looked at what must be looked at again and again. Times are Unix seconds."""
+
+    marks: float | None = None
+    """At our marks on nodes."""
+    marks_steady: float = 0.0
+    """Since when it does so without a gap."""
+    ends: float | None = None
+    """Into the end of a job; None while there is none to look into."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """`asked` maps an action's key to when it was last emitted: the same wish is not repeated before its retry time.
 
@@ -100,6 +122,7 @@ class Memory:
 
     cases: Mapping[CaseId, Case] = field(default_factory=_none)
     jobs: Mapping[JobId, JobMemory] = field(default_factory=_none)
+    asks: Mapping[AskId, AskMemory] = field(default_factory=_none)
     ledger: Mapping[JobId, tuple[Run, ...]] = field(default_factory=_none)
     """The last runs of the remembered jobs, oldest first; the store's ledger keeps all."""
     incidents: Mapping[str, Incident] = field(default_factory=_none)
@@ -125,6 +148,7 @@ class Memory:
     """`<check>@<version>` -> how a check that may change did, and whether it may take nodes out."""
     looked: float = 0.0
     """While a case is open: about when the last fresh picture was planned on. Blind time is no step's lateness."""
+    head: HeadMemory = HeadMemory()
     cluster: Cluster | None = None
     """The API's cluster; None before its creation and after its end."""
     groups: Mapping[str, Group] = field(default_factory=_none)

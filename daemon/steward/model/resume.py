@@ -210,6 +210,8 @@ class JobMemory:
     """Set while the job stands before others in the queue."""
     lent: Lent | None = None
     """Hot spares that were let out for it."""
+    unexcludable: int | None = None
+    """The restart for which Slurm said that we asked too much: nothing of ours is excluded from it."""
     ended: float | None = None
     end_text: str = ""
 

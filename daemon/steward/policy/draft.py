@@ -67,10 +67,11 @@ class Draft:
         self.want, self.now = want, now
         self.overview = Overview(self.seen, memory, self.ground, now)
         self.found = Found()
-        self.paused, self.looked, self.breakers_reset = memory.paused, memory.looked, memory.breakers_reset
+        self.paused, self.breakers_reset = memory.paused, memory.breakers_reset
+        self.looked, self.head = memory.looked, memory.head
         self.breaker_resets, self.trials, self.next_case = memory.breaker_resets, Kept(memory.trials), memory.next_case
         self.cases, self.groups = CaseBook(memory.cases), Kept(memory.groups)
-        self.jobs, self.ledger = Kept(memory.jobs), Kept(memory.ledger)
+        self.jobs, self.asks, self.ledger = Kept(memory.jobs), Kept(memory.asks), Kept(memory.ledger)
         self.incidents, self.breakers = Kept(memory.incidents), Kept(memory.breakers)
         self.asked, self.noted = Kept(memory.asked), Kept(memory.noted)
         self.nodes = NodeBook(memory.nodes)
@@ -171,6 +172,7 @@ class Draft:
         memory = Memory(
             cases=self.cases.frozen(),
             jobs=self.jobs.frozen(),
+            asks=self.asks.frozen(),
             ledger=self.ledger.frozen(),
             incidents=self.incidents.frozen(),
             breakers=self.breakers.frozen(),
@@ -188,6 +190,7 @@ class Draft:
             breaker_resets=self.breaker_resets,
             trials=self.trials.frozen(),
             looked=self.looked,
+            head=self.head,
             cluster=self.cluster,
             groups=self.groups.frozen(),
             slots=self.slots.frozen(),

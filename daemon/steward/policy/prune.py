@@ -41,6 +41,7 @@ def prune(draft: Draft) -> None:
     draft.client_tokens.drop([k for k, t in draft.client_tokens.items() if now >= t.at + TOKENS_KEPT_S])
     draft.jobs.drop([id for id, mem in jobs if mem.ended is not None and now >= mem.ended + DAY_S])
     draft.incidents.drop([k for k, i in incidents if i.over is not None and now >= i.over + DAY_S])
+    _prune_asks(draft)
     _prune_resets(draft)
     _keep_lately(draft.remedies, now)
     _keep_lately(draft.mishaps, now)
@@ -48,6 +49,12 @@ def prune(draft: Draft) -> None:
     _keep_newest(draft.noted, now, lambda note: False)
     draft.nodes.prune(now, draft.seen.nodes, draft.ground)
     _prune_history(now - max(WEEK_S, draft.want.repair.node_repairs_window_s), draft)
+
+
+def _prune_asks(draft: Draft) -> None:
+    draft.asks.drop([id for id, ask in draft.asks.items() if draft.now >= ask.at + DAY_S])
+    if len(draft.asks) > WISHES_KEPT:
+        draft.asks.drop(sorted(draft.asks, key=lambda id: draft.asks[id].at)[:-WISHES_KEPT])
 
 
 def _prune_resets(draft: Draft) -> None:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from steward.adapters.store.older import adopted
 from steward.model.case import Marking, Step
-from steward.model.ids import CaseId, InstanceId, JobId
-from steward.model.memory import Memory, NodeMemory, Stands
+from steward.model.ids import AskId, CaseId, InstanceId, JobId
+from steward.model.memory import AskMemory, HeadMemory, Memory, NodeMemory, Stands
 from steward.model.resume import Attempt, Decision, JobMemory, Leaving, TakenOut
 from steward.model.resume_mode import ResumeMode
 from steward.model.slot import SlotStep
@@ -38,9 +38,16 @@ JOB = JobMemory(
     excised=frozenset({n("n3")}),
     attempts=(Attempt(decided_for="a1", decision=Decision.RETRY, why=Why(rule="r", text="t"), at=95.0),),
 )
-JOB_NOTES = {"completing:7:2": 91.0, "over:7:2": 90.0, "clean:7:3": 92.0, "taken:7:2:n3": 93.0}
-ASK = {"ask:a1": 94.0}
-"""The shim that asked may wait still."""
+JOB_NOTES = {
+    "completing:7:2": 91.0,
+    "over:7:2": 90.0,
+    "clean:7:3": 92.0,
+    "taken:7:2:n3": 93.0,
+    "unexcludable:7:2": 97.0,
+}
+ASK_NOTES = {"ask:a1": 94.0, "judged:a1": 95.0, "ask:n1-7.0.0.1000": 96.0}
+HEAD_NOTES = {"marks:looked": 110.0, "marks:steady": 111.0, "ends:looked": 112.0}
+ASKED_A_PERSON = {"ask:c7-6553f100:reset_gpu": 98.0}
 NODE_NOTES = {
     "away:n1": 100.0,
     "back:n2": 101.0,
@@ -56,7 +63,7 @@ MEMORY = Memory(
     slots={SLOT.node: SLOT},
     deeps={RUN.id: RUN},
     jobs={JOB.id: JOB},
-    noted={**NOTES, **JOB_NOTES, **NODE_NOTES, **ASK, **OTHERS},
+    noted={**NOTES, **JOB_NOTES, **NODE_NOTES, **ASK_NOTES, **HEAD_NOTES, **ASKED_A_PERSON, **OTHERS},
 )
 
 
@@ -72,7 +79,14 @@ def test_notes_of_jobs_stand_on_their_memory() -> None:
     leaving = Leaving(restart=2, since=90.0, clean=92.0)
     taken_out = (TakenOut(node=n("n3"), at=93.0),)
     attempts = (replace(JOB.attempts[0], failed_at=94.0),)
-    assert adopted(MEMORY).jobs == {JOB.id: replace(JOB, leaving=leaving, taken_out=taken_out, attempts=attempts)}
+    job = replace(JOB, leaving=leaving, taken_out=taken_out, attempts=attempts, unexcludable=2)
+    assert adopted(MEMORY).jobs == {JOB.id: job}
+
+
+def test_shims_that_wait_and_the_looks_of_the_head_have_records() -> None:
+    found = adopted(MEMORY)
+    assert found.asks == {AskId("a1"): AskMemory(at=94.0, judged=95.0), AskId("n1-7.0.0.1000"): AskMemory(at=96.0)}
+    assert found.head == HeadMemory(marks=110.0, marks_steady=111.0, ends=112.0)
 
 
 def test_notes_of_nodes_stand_on_their_memory() -> None:
@@ -101,7 +115,7 @@ def test_where_an_older_head_came_back_for_a_while_the_later_time_counts() -> No
 
 def test_a_note_is_moved_once_and_those_of_other_records_stay() -> None:
     found = adopted(MEMORY)
-    assert found.noted == {**ASK, **OTHERS}
+    assert found.noted == {**ASKED_A_PERSON, **OTHERS}
     assert adopted(found) is found
 
 

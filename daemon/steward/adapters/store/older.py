@@ -1,5 +1,6 @@
 """Memory of an older Steward as today's: times that it kept as notes, under keys of text, move to their records."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -7,8 +8,8 @@ from typing import Any
 
 from steward.model.case import Case, Marking
 from steward.model.deep import DeepRun
-from steward.model.ids import NodeName
-from steward.model.memory import Memory, NodeMemory, Stands
+from steward.model.ids import AskId, NodeName
+from steward.model.memory import AskMemory, HeadMemory, Memory, NodeMemory, Stands
 from steward.model.resume import Attempt, JobMemory, Leaving, TakenOut
 from steward.model.slot import SlotRecord
 
@@ -21,6 +22,7 @@ _OF_NODES = {
     "excluded": "excluded_by",
 }
 """How the notes of nodes began, and the fields of the nodes' memory that they are now."""
+_A_CASES = re.compile(r"ask:c\d+-[0-9a-f]+:\w+$")
 _Notes = dict[str, float]
 """Notes by their keys; the functions below take out what they move to a record."""
 
@@ -32,7 +34,7 @@ def adopted(memory: Memory) -> Memory:
     slots = {node: _slot(record, notes) for node, record in memory.slots.items()}
     deeps = {id: _deep(run, notes) for id, run in memory.deeps.items()}
     jobs = {id: _job(mem, notes) for id, mem in memory.jobs.items()}
-    nodes = _nodes(memory.nodes, notes)
+    nodes, asks, head = _nodes(memory.nodes, notes), _asks(memory.asks, notes), _head(memory.head, notes)
     if len(notes) == len(memory.noted) and jobs == memory.jobs:
         return memory
     return replace(
@@ -41,6 +43,8 @@ def adopted(memory: Memory) -> Memory:
         slots=MappingProxyType(slots),
         deeps=MappingProxyType(deeps),
         nodes=MappingProxyType(nodes),
+        asks=MappingProxyType(asks),
+        head=head,
         jobs=MappingProxyType(jobs),
         noted=MappingProxyType(notes),
     )
@@ -67,6 +71,29 @@ def _node(mem: NodeMemory, kind: str, rest: str, at: float) -> NodeMemory:
         return replace(mem, excluded_by=MappingProxyType(counted))
     told: dict[str, Any] = {what: max(at, getattr(mem, what) or at) for what in (_OF_NODES[kind],)}
     return replace(mem, **told)
+
+
+def _asks(before: Mapping[AskId, AskMemory], notes: _Notes) -> Mapping[AskId, AskMemory]:
+    """A case that asked a person has such a note as well, which stays: it is that of a sentence."""
+    asks = dict(before)
+    for key in [key for key in notes if key.startswith("ask:") and not _A_CASES.match(key)]:
+        id, at = AskId(key.removeprefix("ask:")), notes.pop(key)
+        judged = notes.pop(f"judged:{id}", None)
+        asks[id] = AskMemory(at=at, judged=judged) if id not in asks or at >= asks[id].at else asks[id]
+    return asks
+
+
+def _head(head: HeadMemory, notes: _Notes) -> HeadMemory:
+    marks, steady, ends = (notes.pop(key, None) for key in ("marks:looked", "marks:steady", "ends:looked"))
+    return HeadMemory(
+        marks=_later(head.marks, marks),
+        marks_steady=max(head.marks_steady, steady or 0.0),
+        ends=_later(head.ends, ends),
+    )
+
+
+def _later(one: float | None, other: float | None) -> float | None:
+    return max((at for at in (one, other) if at is not None), default=None)
 
 
 def _case(case: Case, notes: _Notes) -> Case:
@@ -105,13 +132,17 @@ def _job(mem: JobMemory, notes: _Notes) -> JobMemory:
     taken = {key.removeprefix(mark): notes.pop(key) for key in [*notes] if key.startswith(mark)} if mem.excised else {}
     taken_out = tuple(TakenOut(node=NodeName(node), at=at) for node, at in sorted(taken.items()))
     attempts = tuple(_attempt(attempt, notes) for attempt in mem.attempts)
-    if not (began or clean or taken_out or attempts != mem.attempts):
+    at_most = [restart for restart in (mem.restarts, mem.restarts + 1) if f"unexcludable:{mem.id}:{restart}" in notes]
+    for restart in at_most:
+        del notes[f"unexcludable:{mem.id}:{restart}"]
+    if not (began or clean or taken_out or at_most or attempts != mem.attempts):
         return mem
     ended = leaving if began or clean else mem.leaving
-    return replace(mem, leaving=ended, taken_out=taken_out or mem.taken_out, attempts=attempts)
+    too_much = max(at_most, default=mem.unexcludable)
+    return replace(mem, leaving=ended, taken_out=taken_out or mem.taken_out, attempts=attempts, unexcludable=too_much)
 
 
 def _attempt(attempt: Attempt, notes: _Notes) -> Attempt:
-    """The note stays: the shim that asked may wait still."""
+    """The note is needed for the ask, too: the shim may wait still."""
     failed_at = notes.get(f"ask:{attempt.decided_for}")
     return replace(attempt, failed_at=failed_at) if attempt.failed_at is None and failed_at is not None else attempt

@@ -23,8 +23,6 @@ from steward.policy.case.scene import HARD
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
 
-_LOOKED = "ends:looked"
-
 
 def end_of(mem: JobMemory) -> Leaving:
     """The end of the job's last run as far as it was seen; nothing yet of a run that another one followed."""
@@ -72,7 +70,7 @@ def is_looked_into(mem: JobMemory) -> bool:
 def forgive_blind_time(ids: Iterable[JobId], draft: Draft) -> None:
     """Time without a fresh picture (the head was away, Slurm silent, the clock set forward) is none in which an end is
     looked into."""
-    gap = draft.now - draft.noted.get(_LOOKED, draft.now)
+    gap = draft.now - draft.head.ends if draft.head.ends is not None else 0.0
     for id in ids if gap > BLIND_S else ():
         mem = draft.jobs[id]
         end = end_of(mem)
@@ -83,11 +81,11 @@ def forgive_blind_time(ids: Iterable[JobId], draft: Draft) -> None:
 
 def note_look(ids: Iterable[JobId], draft: Draft) -> None:
     """Remember, while an end is looked into, about when that could last be done."""
-    at = draft.noted.get(_LOOKED)
+    at = draft.head.ends
     if not any(is_looked_into(draft.jobs[id]) for id in ids):
-        draft.noted.drop([_LOOKED] if at is not None else [])
+        draft.head = replace(draft.head, ends=None) if at is not None else draft.head
     elif at is None or draft.now - at > BLIND_S / 2:
-        draft.noted[_LOOKED] = draft.now
+        draft.head = replace(draft.head, ends=draft.now)
 
 
 LINGERS_S = 0.3
