@@ -87,8 +87,21 @@ class NodeMemory:
     silent_since: float | None = None
     """Since when it is lost and its slurmd does not answer."""
     settling: Stands | None = None
+    left_at: float | None = None
+    """When a machine without a slot was last ended under its name: what it left in Slurm is to be deleted."""
     excluded_by: Mapping[int, float] = field(default_factory=_none)
     """User -> when it was counted that a job of his keeps away from the node by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stray:
+    """A machine that has no place, and since when it is listed so (Unix s): it is ended after a while only.
+
+    `orphan`: its slot or cluster is gone; `late`: it came when another one had its place.
+    """
+
+    orphan: float | None = None
+    late: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +167,10 @@ class Memory:
     groups: Mapping[str, Group] = field(default_factory=_none)
     slots: Mapping[NodeName, SlotRecord] = field(default_factory=_none)
     gates: Mapping[str, Gate] = field(default_factory=_none)
+    ended: Mapping[str, float] = field(default_factory=_none)
+    """Id of a cluster that ended, or of a repair whose slot is gone -> when (Unix s): its last machines may still
+    come."""
+    strays: Mapping[InstanceId, Stray] = field(default_factory=_none)
     operations: Mapping[str, Operation] = field(default_factory=_none)
     deeps: Mapping[str, DeepRun] = field(default_factory=_none)
     """Deep checks by id: open ones and those of late."""

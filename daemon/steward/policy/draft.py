@@ -80,6 +80,7 @@ class Draft:
         self.served, self.cluster = Kept(memory.served), memory.cluster
         self.slots = SlotBook(memory.slots, self.groups, want)
         self.gates, self.operations = Kept(memory.gates), Kept(memory.operations)
+        self.ended, self.strays = Kept(memory.ended), Kept(memory.strays)
         self.client_tokens, self.baselines = Kept(memory.client_tokens), Kept(memory.baselines)
         self.quota = QuotaBook(memory)
         self.elastic, self.deeps = ElasticBook(memory), DeepBook(memory.deeps)
@@ -155,6 +156,10 @@ class Draft:
         event = Event(at=self.now, kind=kind, text=text, level=level, node=node, job=job, case=case, data=data)
         self._events.append(event)
 
+    def tell_again(self, once: str) -> None:
+        """What was told with this key is over: it may be told again."""
+        self.noted.pop(once, None)
+
     def first_seen(self, key: str) -> float:
         """When `key` came up first, on our own clock."""
         return self.noted.setdefault(key, self.now)
@@ -195,6 +200,8 @@ class Draft:
             groups=self.groups.frozen(),
             slots=self.slots.frozen(),
             gates=self.gates.frozen(),
+            ended=self.ended.frozen(),
+            strays=self.strays.frozen(),
             operations=self.operations.frozen(),
             client_tokens=self.client_tokens.frozen(),
             deeps=self.deeps.frozen(),

@@ -24,8 +24,7 @@ class Overview:
     changes."""
 
     def __init__(self, seen: Observed, memory: Memory, ground: Groundwork, now: float) -> None:
-        self._seen, self._ground, self._now = seen, ground, now
-        self._noted, self._remembered = memory.noted, memory.nodes
+        self._seen, self._remembered, self._ground, self._now = seen, memory.nodes, ground, now
         self._of_partitions: dict[str, frozenset[NodeName]] = {}
         self._idle_of: dict[str, frozenset[NodeName]] = {}
         self._free_among: dict[frozenset[NodeName], frozenset[NodeName]] = {}
@@ -37,13 +36,6 @@ class Overview:
 
     def _find_remembered(self, what: str) -> frozenset[NodeName]:
         return frozenset(name for name, mem in self._remembered.items() if getattr(mem, what) is not None)
-
-    def noted_of(self, prefix: str) -> list[str]:
-        """What follows the prefix in the notes that were there: names of nodes, ids of cases."""
-        return self._ground.once(prefix, (self._noted,), lambda: self._find_noted(prefix))
-
-    def _find_noted(self, prefix: str) -> list[str]:
-        return [key.removeprefix(prefix) for key in self._noted if key.startswith(prefix)]
 
     @cached_property
     def unheard(self) -> Sequence[NodeName]:

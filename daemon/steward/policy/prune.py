@@ -9,6 +9,7 @@ from steward.model.case import Case
 from steward.model.ids import JobId, Key
 from steward.model.remedy import Mishap, Remedy
 from steward.policy.draft import Draft
+from steward.policy.groups.orphans import prune_strays
 from steward.policy.kept import Kept
 
 CASES_KEPT_S = 7 * 86400.0
@@ -42,6 +43,8 @@ def prune(draft: Draft) -> None:
     draft.jobs.drop([id for id, mem in jobs if mem.ended is not None and now >= mem.ended + DAY_S])
     draft.incidents.drop([k for k, i in incidents if i.over is not None and now >= i.over + DAY_S])
     _prune_asks(draft)
+    _keep_newest(draft.ended, now, lambda owner: False)
+    prune_strays(now - DAY_S, draft)
     _prune_resets(draft)
     _keep_lately(draft.remedies, now)
     _keep_lately(draft.mishaps, now)

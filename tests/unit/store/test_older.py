@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from steward.adapters.store.older import adopted
 from steward.model.case import Marking, Step
+from steward.model.group import GivenUp, Goal, Group, GroupStatus, Role, Rollout, RolloutState, Version
 from steward.model.ids import AskId, CaseId, InstanceId, JobId
-from steward.model.memory import AskMemory, HeadMemory, Memory, NodeMemory, Stands
+from steward.model.memory import AskMemory, HeadMemory, Memory, NodeMemory, Stands, Stray
 from steward.model.resume import Attempt, Decision, JobMemory, Leaving, TakenOut
 from steward.model.resume_mode import ResumeMode
 from steward.model.slot import SlotStep
@@ -17,6 +18,18 @@ from tests.contract.test_store_port import CASE
 
 SLOT = replace(next(iter(a_slot_at(SlotStep.END).memory.slots.values())), instance=InstanceId("i-1"))
 RUN = a_run("n1", id="d7", tries=1)
+UPDATE = Rollout(
+    state=RolloutState.IN_PROGRESS, wanted=Version(serial=7), previous=Version(serial=5), started=1.0, failures=1
+)
+GROUP = Group(
+    name="workers",
+    role=Role.COMPUTE,
+    types=("a",),
+    goal=Goal(target=1),
+    status=GroupStatus.SYSTEM_UPDATING,
+    created=1.0,
+    rollout=UPDATE,
+)
 NOTES = {
     f"shown:{CASE.id}": 10.0,
     f"unmarked:{CASE.id}": 20.0,
@@ -57,13 +70,35 @@ NODE_NOTES = {
     "excluded:1000:n3": 105.0,
     "excluded:1001:n3": 106.0,
 }
+GROUP_NOTES = {
+    "bringup:workers:abc123:s1-workers-1-0": 120.0,
+    "rolled:workers": 121.0,
+    "rollout:7:InProgress:s1-workers-1-0:script:2": 122.0,
+    "rollout:6:InProgress:s1-workers-1-0:script:1": 123.0,
+    "ended:c9": 124.0,
+    "orphan:i-8": 125.0,
+    "late:i-9": 126.0,
+    "record:n3": 127.0,
+}
+TOLD_OF_A_MARK = {"orphan:n1:steward:c7:disk": 128.0}
 OTHERS = {"over:7:0": 1.0, "missing:i-2": 2.0, "deep-free:d7-0": 3.0, "under:c10:1700000000": 4.0}
 MEMORY = Memory(
     cases={CASE.id: CASE},
     slots={SLOT.node: SLOT},
     deeps={RUN.id: RUN},
     jobs={JOB.id: JOB},
-    noted={**NOTES, **JOB_NOTES, **NODE_NOTES, **ASK_NOTES, **HEAD_NOTES, **ASKED_A_PERSON, **OTHERS},
+    groups={GROUP.name: GROUP},
+    noted={
+        **NOTES,
+        **JOB_NOTES,
+        **NODE_NOTES,
+        **GROUP_NOTES,
+        **ASK_NOTES,
+        **HEAD_NOTES,
+        **ASKED_A_PERSON,
+        **TOLD_OF_A_MARK,
+        **OTHERS,
+    },
 )
 
 
@@ -94,7 +129,9 @@ def test_notes_of_nodes_stand_on_their_memory() -> None:
     assert adopted(MEMORY).nodes == {
         n("n1"): NodeMemory(away_since=100.0),
         n("n2"): NodeMemory(back_at=101.0, lost_at=102.0),
-        n("n3"): NodeMemory(silent_since=103.0, settling=settling, excluded_by={1000: 105.0, 1001: 106.0}),
+        n("n3"): NodeMemory(
+            silent_since=103.0, settling=settling, left_at=127.0, excluded_by={1000: 105.0, 1001: 106.0}
+        ),
     }
 
 
@@ -109,13 +146,28 @@ def test_where_an_older_head_came_back_for_a_while_the_later_time_counts() -> No
     assert adopted(replace(MEMORY, nodes=nodes)).nodes == {
         n("n1"): NodeMemory(away_since=100.0),
         n("n2"): NodeMemory(back_at=102.0, lost_at=102.0),
-        n("n3"): NodeMemory(silent_since=200.0, settling=settling, excluded_by={1000: 105.0, 1001: 106.0}),
+        n("n3"): NodeMemory(
+            silent_since=200.0, settling=settling, left_at=127.0, excluded_by={1000: 105.0, 1001: 106.0}
+        ),
+    }
+
+
+def test_notes_of_groups_and_their_machines_stand_on_records() -> None:
+    """A failure that the update counted must not count again."""
+    found = adopted(MEMORY)
+    rollout = replace(UPDATE, counted=frozenset({"s1-workers-1-0:script:2"}))
+    given_up = (GivenUp(token="s1-workers-1-0", recipe="abc123", at=120.0),)
+    assert found.groups == {"workers": replace(GROUP, rollout=rollout, given_up=given_up)}
+    assert found.ended == {"c9": 124.0}
+    assert found.strays == {
+        InstanceId("i-8"): Stray(orphan=125.0),
+        InstanceId("i-9"): Stray(late=126.0),
     }
 
 
 def test_a_note_is_moved_once_and_those_of_other_records_stay() -> None:
     found = adopted(MEMORY)
-    assert found.noted == {**ASKED_A_PERSON, **OTHERS}
+    assert found.noted == {**ASKED_A_PERSON, **TOLD_OF_A_MARK, **OTHERS}
     assert adopted(found) is found
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from steward.model.case import Case, Marking
 from steward.model.deep import DeepRun
-from steward.model.ids import AskId, NodeName
-from steward.model.memory import AskMemory, HeadMemory, Memory, NodeMemory, Stands
+from steward.model.group import GivenUp, Group
+from steward.model.ids import AskId, InstanceId, NodeName
+from steward.model.memory import AskMemory, HeadMemory, Memory, NodeMemory, Stands, Stray
 from steward.model.resume import Attempt, JobMemory, Leaving, TakenOut
 from steward.model.slot import SlotRecord
 
@@ -18,6 +19,7 @@ _OF_NODES = {
     "back": "back_at",
     "lost": "lost_at",
     "unanswered": "silent_since",
+    "record": "left_at",
     "settling": "settling",
     "excluded": "excluded_by",
 }
@@ -35,6 +37,7 @@ def adopted(memory: Memory) -> Memory:
     deeps = {id: _deep(run, notes) for id, run in memory.deeps.items()}
     jobs = {id: _job(mem, notes) for id, mem in memory.jobs.items()}
     nodes, asks, head = _nodes(memory.nodes, notes), _asks(memory.asks, notes), _head(memory.head, notes)
+    groups, ended, strays = _groups(memory, notes), _ended(memory.ended, notes), _strays(memory.strays, notes)
     if len(notes) == len(memory.noted) and jobs == memory.jobs:
         return memory
     return replace(
@@ -45,6 +48,9 @@ def adopted(memory: Memory) -> Memory:
         nodes=MappingProxyType(nodes),
         asks=MappingProxyType(asks),
         head=head,
+        groups=MappingProxyType(groups),
+        ended=MappingProxyType(ended),
+        strays=MappingProxyType(strays),
         jobs=MappingProxyType(jobs),
         noted=MappingProxyType(notes),
     )
@@ -94,6 +100,51 @@ def _head(head: HeadMemory, notes: _Notes) -> HeadMemory:
 
 def _later(one: float | None, other: float | None) -> float | None:
     return max((at for at in (one, other) if at is not None), default=None)
+
+
+def _groups(memory: Memory, notes: _Notes) -> dict[str, Group]:
+    """Groups that are updated together have one serial, so that a try of one group's node may count in the other: it
+    changes nothing there."""
+    groups = {name: _group(group, notes) for name, group in memory.groups.items()}
+    for key in [key for key in notes if key.startswith("rollout:")]:
+        del notes[key]
+    return groups
+
+
+def _group(group: Group, notes: _Notes) -> Group:
+    own = [key for key in notes if key.startswith(f"bringup:{group.name}:")]
+    given_up = [GivenUp(token=token, recipe=made, at=notes.pop(key)) for key in own for made, token in [_ends_of(key)]]
+    notes.pop(f"rolled:{group.name}", None)
+    rollout = group.rollout
+    if rollout is not None:
+        serials = {rollout.wanted.serial, rollout.previous.serial}
+        marks = tuple(f"rollout:{serial}:{rollout.state.value}:" for serial in serials)
+        tried = {key.split(":", 3)[3] for key in notes if key.startswith(marks)}
+        rollout = replace(rollout, counted=rollout.counted | tried) if tried else rollout
+    if not given_up and rollout is group.rollout:
+        return group
+    return replace(group, given_up=(*group.given_up, *given_up), rollout=rollout)
+
+
+def _ends_of(key: str) -> tuple[str, str]:
+    _, _, made, token = key.split(":", 3)
+    return made, token
+
+
+def _ended(before: Mapping[str, float], notes: _Notes) -> Mapping[str, float]:
+    own = [key for key in notes if key.startswith("ended:")]
+    return {**before, **{key.removeprefix("ended:"): notes.pop(key) for key in own}}
+
+
+def _strays(before: Mapping[InstanceId, Stray], notes: _Notes) -> Mapping[InstanceId, Stray]:
+    """That a node bears the mark of a case that is over has such a note as well, which stays: it is a sentence's."""
+    own = [key for key in notes if key.startswith(("orphan:", "late:")) and key.count(":") == 1]
+    strays = dict(before)
+    for key in own:
+        what, _, id = key.partition(":")
+        told: dict[str, Any] = {what: notes.pop(key)}
+        strays[InstanceId(id)] = replace(strays.get(InstanceId(id), Stray()), **told)
+    return strays
 
 
 def _case(case: Case, notes: _Notes) -> Case:

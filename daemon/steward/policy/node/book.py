@@ -14,7 +14,7 @@ from steward.policy.kept import Kept
 KEPT_S = 86_400.0
 """What is older is forgotten."""
 _NOTHING = NodeMemory()
-_FADING = ("back_at", "lost_at", "silent_since")
+_FADING = ("back_at", "lost_at", "silent_since", "left_at")
 _NAMES_GONE = (*_FADING, "away_since")
 """Of a node that Slurm does not know any more."""
 
