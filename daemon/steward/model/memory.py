@@ -15,7 +15,7 @@ from steward.model.ledger import Run
 from steward.model.partition import Gate
 from steward.model.quota import ComputeQuota, QuotaJob, SchedulerConfig, Wrote
 from steward.model.remedy import Mishap, Remedy
-from steward.model.resume import JobMemory
+from steward.model.resume import Bystander, JobMemory
 from steward.model.slot import SlotRecord
 
 
@@ -135,6 +135,7 @@ class Memory:
 
     cases: Mapping[CaseId, Case] = field(default_factory=_none)
     jobs: Mapping[JobId, JobMemory] = field(default_factory=_none)
+    bystanders: Mapping[JobId, Bystander] = field(default_factory=_none)
     asks: Mapping[AskId, AskMemory] = field(default_factory=_none)
     ledger: Mapping[JobId, tuple[Run, ...]] = field(default_factory=_none)
     """The last runs of the remembered jobs, oldest first; the store's ledger keeps all."""

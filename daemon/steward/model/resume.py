@@ -86,6 +86,19 @@ class Leaving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bystander:
+    """A job that is not to be resumed. `since` is when it was first remembered (Unix s)."""
+
+    since: float
+    submitted: float | None = None
+    """A later job of Slurm's may bear the same id."""
+    refused: bool = False
+    """It said itself that it is not, where the site's default resumes jobs."""
+    leaving: Leaving | None = None
+    """How its last run ended, of one that gave way to others; None: nobody waited for that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TakenOut:
     """A node that Slurm took out of a running job, and when that was seen (Unix s)."""
 

@@ -71,7 +71,8 @@ class Draft:
         self.looked, self.head = memory.looked, memory.head
         self.breaker_resets, self.trials, self.next_case = memory.breaker_resets, Kept(memory.trials), memory.next_case
         self.cases, self.groups = CaseBook(memory.cases), Kept(memory.groups)
-        self.jobs, self.asks, self.ledger = Kept(memory.jobs), Kept(memory.asks), Kept(memory.ledger)
+        self.jobs, self.bystanders = Kept(memory.jobs), Kept(memory.bystanders)
+        self.asks, self.ledger = Kept(memory.asks), Kept(memory.ledger)
         self.incidents, self.breakers = Kept(memory.incidents), Kept(memory.breakers)
         self.asked, self.noted = Kept(memory.asked), Kept(memory.noted)
         self.nodes = NodeBook(memory.nodes)
@@ -177,6 +178,7 @@ class Draft:
         memory = Memory(
             cases=self.cases.frozen(),
             jobs=self.jobs.frozen(),
+            bystanders=self.bystanders.frozen(),
             asks=self.asks.frozen(),
             ledger=self.ledger.frozen(),
             incidents=self.incidents.frozen(),

@@ -7,7 +7,7 @@ from steward.model.case import Marking, Step
 from steward.model.group import GivenUp, Goal, Group, GroupStatus, Role, Rollout, RolloutState, Version
 from steward.model.ids import AskId, CaseId, InstanceId, JobId
 from steward.model.memory import AskMemory, HeadMemory, Memory, NodeMemory, Stands, Stray
-from steward.model.resume import Attempt, Decision, JobMemory, Leaving, TakenOut
+from steward.model.resume import Attempt, Bystander, Decision, JobMemory, Leaving, TakenOut
 from steward.model.resume_mode import ResumeMode
 from steward.model.slot import SlotStep
 from steward.model.why import Why
@@ -59,6 +59,7 @@ JOB_NOTES = {
     "unexcludable:7:2": 97.0,
 }
 ASK_NOTES = {"ask:a1": 94.0, "judged:a1": 95.0, "ask:n1-7.0.0.1000": 96.0}
+OTHER_JOB_NOTES = {"no:8:99.0": 130.0, "no:9:None": 131.0, "clean:9:1": 132.0, "clean:10:2": 133.0, "clean:7:0": 134.0}
 HEAD_NOTES = {"marks:looked": 110.0, "marks:steady": 111.0, "ends:looked": 112.0}
 ASKED_A_PERSON = {"ask:c7-6553f100:reset_gpu": 98.0}
 NODE_NOTES = {
@@ -95,6 +96,7 @@ MEMORY = Memory(
         **GROUP_NOTES,
         **ASK_NOTES,
         **HEAD_NOTES,
+        **OTHER_JOB_NOTES,
         **ASKED_A_PERSON,
         **TOLD_OF_A_MARK,
         **OTHERS,
@@ -116,6 +118,15 @@ def test_notes_of_jobs_stand_on_their_memory() -> None:
     attempts = (replace(JOB.attempts[0], failed_at=94.0),)
     job = replace(JOB, leaving=leaving, taken_out=taken_out, attempts=attempts, unexcludable=2)
     assert adopted(MEMORY).jobs == {JOB.id: job}
+
+
+def test_jobs_that_are_not_to_be_resumed_have_records() -> None:
+    """Those of a job that is are of a run that another one followed."""
+    assert adopted(MEMORY).bystanders == {
+        JobId(8): Bystander(since=130.0, submitted=99.0, refused=True),
+        JobId(9): Bystander(since=131.0, refused=True, leaving=Leaving(restart=1, clean=132.0)),
+        JobId(10): Bystander(since=133.0, leaving=Leaving(restart=2, clean=133.0)),
+    }
 
 
 def test_shims_that_wait_and_the_looks_of_the_head_have_records() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 from steward.model.case import Case, Marking
 from steward.model.deep import DeepRun
 from steward.model.group import GivenUp, Group
-from steward.model.ids import AskId, InstanceId, NodeName
+from steward.model.ids import AskId, InstanceId, JobId, NodeName
 from steward.model.memory import AskMemory, HeadMemory, Memory, NodeMemory, Stands, Stray
-from steward.model.resume import Attempt, JobMemory, Leaving, TakenOut
+from steward.model.resume import Attempt, Bystander, JobMemory, Leaving, TakenOut
 from steward.model.slot import SlotRecord
 
 _OF_NODES = {
@@ -37,6 +37,7 @@ def adopted(memory: Memory) -> Memory:
     deeps = {id: _deep(run, notes) for id, run in memory.deeps.items()}
     jobs = {id: _job(mem, notes) for id, mem in memory.jobs.items()}
     nodes, asks, head = _nodes(memory.nodes, notes), _asks(memory.asks, notes), _head(memory.head, notes)
+    bystanders = _bystanders(memory, notes)
     groups, ended, strays = _groups(memory, notes), _ended(memory.ended, notes), _strays(memory.strays, notes)
     if len(notes) == len(memory.noted) and jobs == memory.jobs:
         return memory
@@ -46,6 +47,7 @@ def adopted(memory: Memory) -> Memory:
         slots=MappingProxyType(slots),
         deeps=MappingProxyType(deeps),
         nodes=MappingProxyType(nodes),
+        bystanders=MappingProxyType(bystanders),
         asks=MappingProxyType(asks),
         head=head,
         groups=MappingProxyType(groups),
@@ -100,6 +102,22 @@ def _head(head: HeadMemory, notes: _Notes) -> HeadMemory:
 
 def _later(one: float | None, other: float | None) -> float | None:
     return max((at for at in (one, other) if at is not None), default=None)
+
+
+def _bystanders(memory: Memory, notes: _Notes) -> Mapping[JobId, Bystander]:
+    """Those that said no, and those that gave way and were not remembered."""
+    bystanders = dict(memory.bystanders)
+    for key in sorted((key for key in notes if key.startswith(("no:", "clean:"))), reverse=True):
+        kind, id, text = key.split(":", 2)
+        job, at = JobId(int(id)), notes.pop(key)
+        known = bystanders.get(job, Bystander(since=at))
+        if kind == "no":
+            known = replace(known, refused=True, submitted=None if text == "None" else float(text))
+        elif job not in memory.jobs:
+            known = replace(known, leaving=Leaving(restart=int(text), clean=at))
+        if known != Bystander(since=at):
+            bystanders[job] = known
+    return bystanders
 
 
 def _groups(memory: Memory, notes: _Notes) -> dict[str, Group]:

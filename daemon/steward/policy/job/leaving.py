@@ -16,7 +16,7 @@ from steward.model.case import Case
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.node_names import fold
-from steward.model.resume import JobMemory, Leaving
+from steward.model.resume import Bystander, JobMemory, Leaving
 from steward.model.why import Why
 from steward.policy.case.cases import BLIND_S
 from steward.policy.case.scene import HARD
@@ -48,6 +48,24 @@ def done_since(job: Job, draft: Draft) -> float:
 def clean_since(job: Job, draft: Draft) -> float:
     """Since when its last run is seen clean and back in the queue; it is so now."""
     return _first_seen("clean", job, draft)
+
+
+def bystander(job: Job, draft: Draft) -> Bystander:
+    """What is remembered of a job that is not to be resumed."""
+    known = draft.bystanders.get(job.id)
+    if known is None or known.submitted != job.submitted:
+        known = Bystander(since=draft.now, submitted=job.submitted)
+    return known
+
+
+def clean_bystander_since(job: Job, draft: Draft) -> float:
+    """Since when the last run of such a job is seen clean and back in the queue; it is so now."""
+    known = bystander(job, draft)
+    end = known.leaving
+    if end is not None and end.restart == job.restarts and end.clean is not None:
+        return end.clean
+    draft.bystanders[job.id] = replace(known, leaving=Leaving(restart=job.restarts, clean=draft.now))
+    return draft.now
 
 
 def _first_seen(what: Literal["since", "over", "done", "clean"], job: Job, draft: Draft) -> float:
