@@ -1,8 +1,14 @@
 """What an older Steward kept as notes stands on the records."""
 
+import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
+from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.older import adopted
+from steward.adapters.store.sql import SqlStore
 from steward.model.case import Marking, Step
 from steward.model.group import GivenUp, Goal, Group, GroupStatus, Role, Rollout, RolloutState, Version
 from steward.model.ids import AskId, CaseId, InstanceId, JobId
@@ -185,3 +191,15 @@ def test_a_note_is_moved_once_and_those_of_other_records_stay() -> None:
 def test_a_closed_case_asks_for_none() -> None:
     closed = replace(CASE, id=CaseId("c10"), step=Step.CLOSED)
     assert adopted(replace(MEMORY, cases={closed.id: closed})).cases == {closed.id: closed}
+
+
+def test_after_the_first_commit_the_store_has_the_records_and_no_such_note(tmp_path: Path) -> None:
+    url = sqlite_url(tmp_path / "steward.db")
+    SqlStore(open_engine(url)).commit(MEMORY, [], [])
+    store = SqlStore(open_engine(url))
+    loaded = store.load()
+    store.commit(loaded, [], [])
+    with closing(sqlite3.connect(tmp_path / "steward.db")) as rows:
+        noted = {json.loads(key) for (key,) in rows.execute("SELECT key FROM memory WHERE section = 'noted'")}
+    assert noted == {**ASKED_A_PERSON, **TOLD_OF_A_MARK, **OTHERS}.keys()
+    assert SqlStore(open_engine(url)).load() == loaded == adopted(MEMORY)
