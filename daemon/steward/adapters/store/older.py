@@ -24,7 +24,7 @@ _OF_NODES = {
     "excluded": "excluded_by",
 }
 """How the notes of nodes began, and the fields of the nodes' memory that they are now."""
-_A_CASES = re.compile(r"ask:c\d+-[0-9a-f]+:\w+$")
+_A_CASES = re.compile(r"ask:c\d+-[0-9a-f]+:[\w-]+$")
 _Notes = dict[str, float]
 """Notes by their keys; the functions below take out what they move to a record."""
 
@@ -201,14 +201,16 @@ def _job(mem: JobMemory, notes: _Notes) -> JobMemory:
     taken = {key.removeprefix(mark): notes.pop(key) for key in [*notes] if key.startswith(mark)} if mem.excised else {}
     taken_out = tuple(TakenOut(node=NodeName(node), at=at) for node, at in sorted(taken.items()))
     attempts = tuple(_attempt(attempt, notes) for attempt in mem.attempts)
-    at_most = [restart for restart in (mem.restarts, mem.restarts + 1) if f"unexcludable:{mem.id}:{restart}" in notes]
-    for restart in at_most:
+    too_much = [restart for restart in (mem.restarts, mem.restarts + 1) if f"unexcludable:{mem.id}:{restart}" in notes]
+    for restart in too_much:
         del notes[f"unexcludable:{mem.id}:{restart}"]
-    if not (began or clean or taken_out or at_most or attempts != mem.attempts):
+    if not (began or clean or taken_out or too_much or attempts != mem.attempts):
         return mem
     ended = leaving if began or clean else mem.leaving
-    too_much = max(at_most, default=mem.unexcludable)
-    return replace(mem, leaving=ended, taken_out=taken_out or mem.taken_out, attempts=attempts, unexcludable=too_much)
+    unexcludable = max(too_much, default=mem.unexcludable)
+    return replace(
+        mem, leaving=ended, taken_out=taken_out or mem.taken_out, attempts=attempts, unexcludable=unexcludable
+    )
 
 
 def _attempt(attempt: Attempt, notes: _Notes) -> Attempt:

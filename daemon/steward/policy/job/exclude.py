@@ -35,9 +35,10 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
 
 def note_constraints(job: Job, draft: Draft) -> JobMemory:
     """The job's memory, with what Slurm says of its constraints."""
-    if job.reason == "BadConstraints":
-        draft.jobs[job.id] = replace(draft.jobs[job.id], unexcludable=job.restarts)
-    return draft.jobs[job.id]
+    mem = draft.jobs[job.id]
+    if job.reason == "BadConstraints" and mem.unexcludable != job.restarts:
+        mem = draft.jobs[job.id] = replace(mem, unexcludable=job.restarts)
+    return mem
 
 
 def is_short_without(bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> bool:
