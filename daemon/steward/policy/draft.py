@@ -17,13 +17,10 @@ from steward.model.memory import Memory
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan, stops_last
 from steward.model.port_error import was_not_tried
-from steward.policy.case.book import CaseBook
-from steward.policy.deep.book import DeepBook
+from steward.policy.books import CaseBook, DeepBook, NodeBook, SlotBook
 from steward.policy.elastic.book import ElasticBook
 from steward.policy.groundwork import Groundwork
-from steward.policy.groups.book import SlotBook
 from steward.policy.kept import Kept
-from steward.policy.node.book import NodeBook
 from steward.policy.node.trust import hushed
 from steward.policy.overview import Overview
 from steward.policy.quota.book import QuotaBook
