@@ -38,7 +38,7 @@ from steward.model.node import Node
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
 from steward.model.reservation import Reservation
-from steward.policy.case.book import REPLACING
+from steward.policy.books import REPLACING
 from steward.policy.job.options import options
 from steward.policy.plan import plan
 from steward.workflows.journal import subject_of, told_of

@@ -144,7 +144,7 @@ def test_one_that_passes_again_before_it_settled_begins_anew_the_next_time() -> 
         machine.findings = ()
         run(head, 6.0)
     assert watch(head).touched == {}
-    assert not [note for note in memory(head).noted if note.startswith("settling:")]
+    assert not memory(head).nodes
 
 
 def test_a_fatal_finding_does_not_wait_also_where_a_degraded_one_settles() -> None:

@@ -100,8 +100,20 @@ class Rollout:
     """Names handed to the site's alarm command; any that it calls firing rolls back."""
     next_batch_at: float = 0.0
     failures: int = 0
+    counted: frozenset[str] = frozenset()
+    """The tries of nodes among them, so that each counts once."""
     finished: float | None = None
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenUp:
+    """A machine that was given up before it served, at `at` (Unix s): its token, and a digest of what it was made
+    from."""
+
+    token: str
+    recipe: str
+    at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +140,10 @@ class Group:
     minimum_since: float | None = None
     message: str = ""
     """Why it is not as wanted (rollback, failure), for people."""
+    rolled_back: float | None = None
+    """When it last was (Unix s)."""
+    given_up: tuple[GivenUp, ...] = ()
+    """Of a day."""
     rollout: Rollout | None = None
     extras: str = "{}"
     logical: int = 0

@@ -10,11 +10,11 @@ from steward.model.deep import Baseline, DeepRun
 from steward.model.elastic import ElasticRun
 from steward.model.group import ClientToken, Cluster, Group, Operation
 from steward.model.health import Incarnation, Trial
-from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
+from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.ledger import Run
 from steward.model.partition import Gate
 from steward.model.quota import ComputeQuota, QuotaJob, SchedulerConfig, Wrote
-from steward.model.resume import JobMemory
+from steward.model.resume import Bystander, JobMemory
 from steward.model.slot import SlotRecord
 
 
@@ -65,6 +65,67 @@ def _none() -> Mapping[Any, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stands:
+    """A finding against a node, and since when it stands (Unix s): it is acted on after a while only."""
+
+    check: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeMemory:
+    """What was seen of a node in former plans. Times are Unix seconds on the head's clock; what is a day old is
+    forgotten, and a node of which there is nothing to remember has no row."""
+
+    away_since: float | None = None
+    """Since when somebody has it away on purpose; kept as long as that is so."""
+    back_at: float | None = None
+    """When it was last there again after that."""
+    lost_at: float | None = None
+    """When it was last found lost: its agent was gone, and a second witness agreed."""
+    silent_since: float | None = None
+    """Since when it is lost and its slurmd does not answer."""
+    settling: Stands | None = None
+    left_at: float | None = None
+    """When a machine without a slot was last ended under its name: what it left in Slurm is to be deleted."""
+    excluded_by: Mapping[int, float] = field(default_factory=_none)
+    """User -> when it was counted that a job of his keeps away from the node by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stray:
+    """A machine that has no place, and since when it is listed so (Unix s): it is ended after a while only.
+
+    `orphan`: its slot or cluster is gone; `late`: it came when another one had its place.
+    """
+
+    orphan: float | None = None
+    late: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskMemory:
+    """A shim that waits, or did so lately, by the head's clock (Unix s)."""
+
+    at: float
+    """When it was first heard: what it asks about had failed by then."""
+    judged: float | None = None
+    """When its failure was first judged: Slurm could be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadMemory:
+    """About when the head last looked at what must be looked at again and again. Times are Unix seconds."""
+
+    marks: float | None = None
+    """At our marks on nodes."""
+    marks_steady: float = 0.0
+    """Since when it does so without a gap."""
+    ends: float | None = None
+    """Into the end of a job; None while there is none to look into."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """`asked` maps an action's key to when it was last emitted: the same wish is not repeated before its retry time.
 
@@ -73,6 +134,8 @@ class Memory:
 
     cases: Mapping[CaseId, Case] = field(default_factory=_none)
     jobs: Mapping[JobId, JobMemory] = field(default_factory=_none)
+    bystanders: Mapping[JobId, Bystander] = field(default_factory=_none)
+    asks: Mapping[AskId, AskMemory] = field(default_factory=_none)
     ledger: Mapping[JobId, tuple[Run, ...]] = field(default_factory=_none)
     """The last runs of the remembered jobs, oldest first; the store's ledger keeps all."""
     incidents: Mapping[str, Incident] = field(default_factory=_none)
@@ -83,6 +146,7 @@ class Memory:
     """Times of past repairs per node, for budgets."""
     agents: Mapping[NodeName, Incarnation] = field(default_factory=_none)
     """Every agent that ever connected: one that does not come back after the head's restart is missed."""
+    nodes: Mapping[NodeName, NodeMemory] = field(default_factory=_none)
     remedies: Mapping[str, tuple[Remedy, ...]] = field(default_factory=_none)
     """Identity of a piece of hardware -> rungs of the ladder that were begun for it, oldest first."""
     mishaps: Mapping[str, tuple[Mishap, ...]] = field(default_factory=_none)
@@ -97,11 +161,16 @@ class Memory:
     """`<check>@<version>` -> how a check that may change did, and whether it may take nodes out."""
     looked: float = 0.0
     """While a case is open: about when the last fresh picture was planned on. Blind time is no step's lateness."""
+    head: HeadMemory = HeadMemory()
     cluster: Cluster | None = None
     """The API's cluster; None before its creation and after its end."""
     groups: Mapping[str, Group] = field(default_factory=_none)
     slots: Mapping[NodeName, SlotRecord] = field(default_factory=_none)
     gates: Mapping[str, Gate] = field(default_factory=_none)
+    ended: Mapping[str, float] = field(default_factory=_none)
+    """Id of a cluster that ended, or of a repair whose slot is gone -> when (Unix s): its last machines may still
+    come."""
+    strays: Mapping[InstanceId, Stray] = field(default_factory=_none)
     operations: Mapping[str, Operation] = field(default_factory=_none)
     deeps: Mapping[str, DeepRun] = field(default_factory=_none)
     """Deep checks by id: open ones and those of late."""

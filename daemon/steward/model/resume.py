@@ -86,6 +86,19 @@ class Leaving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bystander:
+    """A job that is not to be resumed. `since` is when it was first remembered (Unix s)."""
+
+    since: float
+    submitted: float | None = None
+    """A later job of Slurm's may bear the same id."""
+    refused: bool = False
+    """It said itself that it is not, where the site's default resumes jobs."""
+    leaving: Leaving | None = None
+    """How its last run ended, of one that gave way to others; None: nobody waited for that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TakenOut:
     """A node that Slurm took out of a running job, and when that was seen (Unix s)."""
 
@@ -210,6 +223,8 @@ class JobMemory:
     """Set while the job stands before others in the queue."""
     lent: Lent | None = None
     """Hot spares that were let out for it."""
+    unexcludable: int | None = None
+    """The restart for which Slurm said that we asked too much: nothing of ours is excluded from it."""
     ended: float | None = None
     end_text: str = ""
 

@@ -17,11 +17,9 @@ from steward.model.memory import Memory
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan, stops_last
 from steward.model.port_error import was_not_tried
-from steward.policy.case.book import CaseBook
-from steward.policy.deep.book import DeepBook
+from steward.policy.books import CaseBook, DeepBook, NodeBook, SlotBook
 from steward.policy.elastic.book import ElasticBook
 from steward.policy.groundwork import Groundwork
-from steward.policy.groups.book import SlotBook
 from steward.policy.kept import Kept
 from steward.policy.node.trust import hushed
 from steward.policy.overview import Overview
@@ -64,19 +62,23 @@ class Draft:
         finding = self.ground.agents.having(Trait.FINDING) if ground is not None else seen.agents
         self.seen = hushed(seen, finding, memory.trials, canaries=want.health.canary_node_count > 0)
         self.want, self.now = want, now
-        self.overview = Overview(self.seen, memory.noted, self.ground, now)
+        self.overview = Overview(self.seen, memory, self.ground, now)
         self.found = Found()
-        self.paused, self.looked, self.breakers_reset = memory.paused, memory.looked, memory.breakers_reset
+        self.paused, self.breakers_reset = memory.paused, memory.breakers_reset
+        self.looked, self.head = memory.looked, memory.head
         self.breaker_resets, self.trials, self.next_case = memory.breaker_resets, Kept(memory.trials), memory.next_case
         self.cases, self.groups = CaseBook(memory.cases), Kept(memory.groups)
-        self.jobs, self.ledger = Kept(memory.jobs), Kept(memory.ledger)
+        self.jobs, self.bystanders = Kept(memory.jobs), Kept(memory.bystanders)
+        self.asks, self.ledger = Kept(memory.asks), Kept(memory.ledger)
         self.incidents, self.breakers = Kept(memory.incidents), Kept(memory.breakers)
         self.asked, self.noted = Kept(memory.asked), Kept(memory.noted)
+        self.nodes = NodeBook(memory.nodes)
         self.history, self.agents = Kept(memory.history), Kept(memory.agents)
         self.remedies, self.mishaps = Kept(memory.remedies), Kept(memory.mishaps)
         self.served, self.cluster = Kept(memory.served), memory.cluster
         self.slots = SlotBook(memory.slots, self.groups, want)
         self.gates, self.operations = Kept(memory.gates), Kept(memory.operations)
+        self.ended, self.strays = Kept(memory.ended), Kept(memory.strays)
         self.client_tokens, self.baselines = Kept(memory.client_tokens), Kept(memory.baselines)
         self.quota = QuotaBook(memory)
         self.elastic, self.deeps = ElasticBook(memory), DeepBook(memory.deeps)
@@ -152,6 +154,10 @@ class Draft:
         event = Event(at=self.now, kind=kind, text=text, level=level, node=node, job=job, case=case, data=data)
         self._events.append(event)
 
+    def tell_again(self, once: str) -> None:
+        """What was told with this key is over: it may be told again."""
+        self.noted.pop(once, None)
+
     def first_seen(self, key: str) -> float:
         """When `key` came up first, on our own clock."""
         return self.noted.setdefault(key, self.now)
@@ -169,6 +175,8 @@ class Draft:
         memory = Memory(
             cases=self.cases.frozen(),
             jobs=self.jobs.frozen(),
+            bystanders=self.bystanders.frozen(),
+            asks=self.asks.frozen(),
             ledger=self.ledger.frozen(),
             incidents=self.incidents.frozen(),
             breakers=self.breakers.frozen(),
@@ -176,6 +184,7 @@ class Draft:
             noted=self.noted.frozen(),
             history=self.history.frozen(),
             agents=self.agents.frozen(),
+            nodes=self.nodes.frozen(),
             remedies=self.remedies.frozen(),
             mishaps=self.mishaps.frozen(),
             served=self.served.frozen(),
@@ -185,10 +194,13 @@ class Draft:
             breaker_resets=self.breaker_resets,
             trials=self.trials.frozen(),
             looked=self.looked,
+            head=self.head,
             cluster=self.cluster,
             groups=self.groups.frozen(),
             slots=self.slots.frozen(),
             gates=self.gates.frozen(),
+            ended=self.ended.frozen(),
+            strays=self.strays.frozen(),
             operations=self.operations.frozen(),
             client_tokens=self.client_tokens.frozen(),
             deeps=self.deeps.frozen(),

@@ -9,6 +9,7 @@ from typing import TypeVar
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
+from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import Observed
 from steward.model.reservation import Reservation
@@ -19,22 +20,22 @@ K = TypeVar("K")
 
 
 class Overview:
-    """The overview of one picture at one moment, and of the notes that were there when the plan began; none of them
+    """The overview of one picture at one moment, and of what was remembered when the plan began; nothing in it
     changes."""
 
-    def __init__(self, seen: Observed, noted: Mapping[str, float], ground: Groundwork, now: float) -> None:
-        self._seen, self._noted, self._ground, self._now = seen, noted, ground, now
+    def __init__(self, seen: Observed, memory: Memory, ground: Groundwork, now: float) -> None:
+        self._seen, self._remembered, self._ground, self._now = seen, memory.nodes, ground, now
         self._of_partitions: dict[str, frozenset[NodeName]] = {}
         self._idle_of: dict[str, frozenset[NodeName]] = {}
         self._free_among: dict[frozenset[NodeName], frozenset[NodeName]] = {}
         self._priorities_of: dict[str, Sequence[int]] = {}
 
-    def noted_of(self, prefix: str) -> list[str]:
-        """What follows the prefix in the notes that were there: names of nodes, ids of cases."""
-        return self._ground.once(prefix, (self._noted,), lambda: self._find_noted(prefix))
+    def remembered(self, what: str) -> frozenset[NodeName]:
+        """The nodes of whose memory this field told something."""
+        return self._ground.once(f"nodes {what}", (self._remembered,), lambda: self._find_remembered(what))
 
-    def _find_noted(self, prefix: str) -> list[str]:
-        return [key.removeprefix(prefix) for key in self._noted if key.startswith(prefix)]
+    def _find_remembered(self, what: str) -> frozenset[NodeName]:
+        return frozenset(name for name, mem in self._remembered.items() if getattr(mem, what) is not None)
 
     @cached_property
     def unheard(self) -> Sequence[NodeName]:

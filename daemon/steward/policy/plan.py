@@ -27,14 +27,13 @@ from steward.policy.job.ledger import keep_ledger
 from steward.policy.job.progress import give_back_time
 from steward.policy.job.remember import remember_jobs
 from steward.policy.job.resume import follow_jobs
-from steward.policy.node.absence import note_absences
 from steward.policy.node.breaker import follow_breakers
 from steward.policy.node.bring_up import follow_bring_ups
 from steward.policy.node.canary import follow_trials
 from steward.policy.node.correlate import find_incidents
 from steward.policy.node.features import keep_features
 from steward.policy.node.lemons import note_exclusions
-from steward.policy.node.lookout import note_foreign, probe_silent, remember_agents
+from steward.policy.node.lookout import note_absences, note_foreign, probe_silent, remember_agents
 from steward.policy.node.silence import follow_silence
 from steward.policy.node.slurm_faults import remember_served, tell_reasons
 from steward.policy.node.suspicion import open_cases

@@ -7,7 +7,9 @@ from typing import TypeVar
 
 from steward.model.case import Case, Mishap, Remedy
 from steward.model.ids import JobId, Key
+from steward.model.resume import Bystander
 from steward.policy.draft import Draft
+from steward.policy.groups.orphans import prune_strays
 from steward.policy.kept import Kept
 
 CASES_KEPT_S = 7 * 86400.0
@@ -40,12 +42,27 @@ def prune(draft: Draft) -> None:
     draft.client_tokens.drop([k for k, t in draft.client_tokens.items() if now >= t.at + TOKENS_KEPT_S])
     draft.jobs.drop([id for id, mem in jobs if mem.ended is not None and now >= mem.ended + DAY_S])
     draft.incidents.drop([k for k, i in incidents if i.over is not None and now >= i.over + DAY_S])
+    draft.bystanders.drop([id for id, one in draft.bystanders.items() if _is_past(id, one, draft)])
+    _prune_asks(draft)
+    _keep_newest(draft.ended, now, lambda owner: False)
+    prune_strays(now - DAY_S, draft)
     _prune_resets(draft)
     _keep_lately(draft.remedies, now)
     _keep_lately(draft.mishaps, now)
     _keep_newest(draft.asked, now, lambda key: _stands(key, draft))
     _keep_newest(draft.noted, now, lambda note: False)
+    draft.nodes.prune(now, draft.seen.nodes, draft.ground)
     _prune_history(now - max(WEEK_S, draft.want.repair.node_repairs_window_s), draft)
+
+
+def _is_past(id: JobId, one: Bystander, draft: Draft) -> bool:
+    return id not in draft.seen.jobs and draft.now >= one.since + DAY_S
+
+
+def _prune_asks(draft: Draft) -> None:
+    draft.asks.drop([id for id, ask in draft.asks.items() if draft.now >= ask.at + DAY_S])
+    if len(draft.asks) > WISHES_KEPT:
+        draft.asks.drop(sorted(draft.asks, key=lambda id: draft.asks[id].at)[:-WISHES_KEPT])
 
 
 def _prune_resets(draft: Draft) -> None:

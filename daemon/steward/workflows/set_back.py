@@ -36,7 +36,8 @@ def earlier(value: T, by: float, above: float = _UNIX_TIMES, latest: float = mat
 def last_stamp(memory: Memory) -> float:
     """When something was last remembered, by the clock of then (Unix s); 0 when nothing is. Only what was stamped on
     this host counts: agents' clocks may be ahead."""
-    notes = (*memory.asked.values(), *memory.noted.values(), memory.looked)
+    looks = (memory.looked, memory.head.marks or 0.0, memory.head.ends or 0.0)
+    notes = (*memory.asked.values(), *memory.noted.values(), *looks, *(ask.at for ask in memory.asks.values()))
     steps = [case.entered for case in memory.cases.values()] + [slot.entered for slot in memory.slots.values()]
     jobs = (job.started or 0.0 for job in memory.jobs.values())
     return max(*notes, *steps, *jobs, *(incident.since for incident in memory.incidents.values()), 0.0)

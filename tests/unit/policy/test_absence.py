@@ -10,6 +10,7 @@ from steward.model.case import Step, Trigger
 from steward.model.health import Advice
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
+from steward.model.memory import NodeMemory
 from steward.model.node import NodeBase, Reason
 from steward.model.witness import Witness
 from steward.policy.draft import Draft
@@ -175,3 +176,23 @@ def test_a_picture_of_sleeping_nodes_plans_nothing_and_writes_nothing_new(flag: 
     picture = flagged(a_cluster(), "n2", flag).agent_lost("n2").then(10.0)
     assert picture.plan().actions == ()
     assert picture.plan().memory == picture.memory
+
+
+def test_what_is_remembered_of_a_node_is_forgotten_a_day_after_it_was_there_again() -> None:
+    away = asleep("n2").then(2 * DAY_S).then()
+    assert away.memory.nodes == {n("n2"): NodeMemory(away_since=away.now - 2 * DAY_S - SILENT_FOR_S)}
+    there = flagged(away, "n2").heard("n2")
+    back = there.then(DAY_S - 1.0)
+    assert back.then(2.0).memory.nodes == {n("n2"): NodeMemory(back_at=there.now)}
+    assert back.then(2.0).then().memory.nodes == {}
+
+
+def test_a_sleeping_node_that_is_no_longer_slurms_is_forgotten_after_a_day() -> None:
+    away = asleep("n2").then()
+    without = away.see(nodes={name: node for name, node in away.seen.nodes.items() if name != "n2"})
+    assert set(without.then(DAY_S - SILENT_FOR_S - 1.0).then(2.0).memory.nodes) == {n("n2")}
+    assert without.then(DAY_S - SILENT_FOR_S + 1.0).then().memory.nodes == {}
+
+
+def test_of_quiet_nodes_nothing_is_remembered() -> None:
+    assert a_cluster(50).then(60.0).then().memory.nodes == {}

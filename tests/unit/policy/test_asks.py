@@ -319,3 +319,15 @@ def test_steps_that_fail_by_themselves_do_not_make_the_job_forget_its_resumes() 
     attempts = picture.memory.jobs[JobId(7)].attempts
     assert attempts[0] == retry
     assert [one.decided_for for one in attempts[1:]] == [f"step-{number}" for number in range(5, 25)]
+
+
+def test_a_shim_is_remembered_for_a_day_by_when_it_was_heard_and_judged() -> None:
+    blind = asked().see(slurm=Freshness.OLD).then(1.0)
+    (ask,) = blind.memory.asks.values()
+    assert (ask.at, ask.judged) == (T0, None)
+    judged = blind.see(slurm=Freshness.FRESH).then(1.0)
+    (ask,) = judged.memory.asks.values()
+    assert (ask.at, ask.judged) == (T0, T0 + 1.0)
+    gone = judged.see(asks=()).after(86_400.0)
+    assert judged.see(asks=()).then().memory.asks == judged.memory.asks
+    assert gone.plan().memory.asks == {}

@@ -157,3 +157,11 @@ def test_the_group_says_that_it_is_paused_and_how_it_goes_on() -> None:
     lines = explain_group("workers", late.seen, late.want, late.memory, late.now)
     assert any(line.startswith("Paused ") and f"steward breaker reset {SCOPE}" in line for line in lines)
     assert f"paused by breaker {SCOPE}" in group(late).message
+
+
+def test_machines_that_were_given_up_a_day_ago_are_forgotten() -> None:
+    picture = given_up(coming(), 2)
+    assert SCOPE in given_up(picture).memory.breakers
+    later = given_up(picture.after(86_400.0))
+    assert SCOPE not in later.memory.breakers
+    assert len(later.memory.groups["workers"].given_up) == 1

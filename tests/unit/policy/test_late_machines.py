@@ -124,3 +124,10 @@ def test_a_single_machine_is_never_ended_as_late_nor_is_any_while_repairs_are_on
     both, _ = two_machines()
     assert ended(listed(both, without=SECOND).after(SEEN_FOR_S).plan().actions) == []
     assert ended(both.repair(mode=RepairMode.REPORT).after(SEEN_FOR_S).plan().actions) == []
+
+
+def test_one_of_an_ended_cluster_beside_them_is_ended_as_soon() -> None:
+    both, _ = two_machines()
+    of_old = Instance(id=InstanceId("i-old"), node=n("n2"), state=InstanceState.RUNNING, token="gone-1")
+    three = listed(replace(both, memory=replace(both.memory, ended={"gone": both.now})), of_old).then(SEEN_FOR_S / 2)
+    assert ended(three.then(SEEN_FOR_S / 2).plan().actions) == [of_old.id, FIRST]

@@ -19,6 +19,7 @@ from tests.builders.failures import a_sign
 from tests.builders.picture import T0, USER, Picture, a_cluster, n, names
 
 J = JobId(7)
+DAY_S = 86_400.0
 THREE = ("n1", "n2", "n3")
 
 
@@ -297,6 +298,19 @@ def test_a_jobs_own_no_is_stronger_than_the_sites_default_also_when_it_comes_lat
     late = by_default(qos="high").then(1.0).opted_in(mode=mode("0")).then(1.0)
     assert late.memory.jobs == {}
     assert late.see(opted_in=()).plan().memory.jobs == {}
+
+
+def test_a_jobs_own_no_stands_as_long_as_the_job_is_there_though_nobody_says_it_again() -> None:
+    said = by_default(qos="high").opted_in(mode=mode("0")).then(1.0).see(opted_in=())
+    later = said.then(2 * DAY_S).then(1.0)
+    assert later.plan().memory.jobs == {}
+    assert set(later.memory.bystanders) == {J}
+    assert later.see(jobs={}).plan().memory.bystanders == {}
+
+
+def test_a_later_job_of_the_same_id_says_for_itself() -> None:
+    said = by_default(qos="high", submitted=T0 - 90.0).opted_in(mode=mode("0")).then(1.0).see(opted_in=())
+    assert set(said.change_job(submitted=T0 - 30.0).plan().memory.jobs) == {J}
 
 
 def test_a_jobs_own_options_are_stronger_than_the_sites_default() -> None:

@@ -189,8 +189,9 @@ def left_in_slurm(**shown: Any) -> Picture:
 def test_slurm_forgets_the_dynamic_node_of_a_machine_that_came_late_and_was_ended() -> None:
     left = left_in_slurm()
     assert forgotten(left) == [NODE]
+    assert left.memory.nodes[n(NODE)].left_at is not None
     done = left.then(1).see(nodes={}).then(60)
-    assert f"record:{NODE}" not in done.then(1).memory.noted
+    assert done.then(1).memory.nodes == {}
 
 
 def test_not_so_a_node_of_slurm_conf_or_one_that_is_used_or_that_came_since() -> None:
@@ -212,7 +213,7 @@ def test_such_a_machine_is_let_be_once_another_clusters_slot_or_a_job_has_it() -
     taken = a_slot_at(SlotStep.SERVING, slot={"instance": InstanceId("i-7")})
     assert taken.memory.cluster is not None
     other = replace(taken.memory.cluster, id="another00000")
-    later = replace(taken, memory=replace(taken.memory, cluster=other, noted=came.memory.noted))
+    later = replace(taken, memory=replace(taken.memory, cluster=other, ended=came.memory.ended))
     assert terminated(late(later).then(60).then(60)) == []
 
 
@@ -220,8 +221,8 @@ def test_a_machine_of_an_ended_cluster_whose_name_another_slots_machine_has_is_e
     taken = a_slot_at(SlotStep.SERVING)
     assert taken.memory.cluster is not None
     other = replace(taken.memory.cluster, id="another00000")
-    noted = ended_cluster().memory.noted
-    later = replace(taken, memory=replace(taken.memory, cluster=other, noted=noted))
+    ended = ended_cluster().memory.ended
+    later = replace(taken, memory=replace(taken.memory, cluster=other, ended=ended))
     made = Instance(id=InstanceId("i-7"), node=n(NODE), state=InstanceState.RUNNING, token=f"{LOGICAL}-7")
     seen = later.see(instances={**later.seen.instances, made.id: made})
     assert terminated(seen.then(60)) == ["i-7"]

@@ -10,7 +10,6 @@ from steward.model.group import Cluster, ClusterStatus, Goal, Group, GroupStatus
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.groups.orphans import ENDED
 from steward.policy.groups.serving import close_case, current, serves, staying
 from steward.policy.groups.slot_of import mint, taken_names
 from steward.policy.groups.slot_save import hurried
@@ -38,7 +37,7 @@ def keep_groups(draft: Draft) -> None:
 def _say_if_idle(draft: Draft) -> None:
     """Groups stand still while a person paused us: said once."""
     if draft.may_provision:
-        draft.noted.pop("groups:idle", None)
+        draft.tell_again("groups:idle")
         return
     text = "no instance is launched or ended for any group: actions are paused"
     draft.tell("group.idle", text, once="groups:idle")
@@ -106,7 +105,7 @@ def _drop_ended(draft: Draft) -> None:
     cluster: Cluster | None = draft.cluster
     if cluster is not None and cluster.status is ClusterStatus.DELETING and not draft.groups:
         draft.cluster = None
-        draft.noted[f"{ENDED}{cluster.id}"] = draft.now
+        draft.ended[cluster.id] = draft.now
         draft.tell("cluster.deleted", f"cluster {cluster.name} is deleted")
 
 
@@ -157,7 +156,7 @@ def _classic(cluster: Cluster, draft: Draft) -> ClusterStatus:
 def _why_failed(draft: Draft) -> str:
     """A group was rolled back by its clock, or a launch failed so often that it will not work."""
     for group in sorted(draft.groups.values(), key=lambda g: g.name):
-        if group.message.startswith("rollback") and draft.noted.get(rolled_key(group.name)) == draft.now:
+        if group.message.startswith("rollback") and group.rolled_back == draft.now:
             return f"group {group.name}: {group.message}"
         for record in staying(group, draft) if group.status.is_gated else ():
             if record.hitch in (Hitch.REFUSED, Hitch.OTHER) and record.tries >= draft.want.repair.max_launches:
@@ -222,7 +221,7 @@ def _waits_for_others(group: Group, draft: Draft) -> bool:
     """Without continuous provisioning all groups come into service together, or none does."""
     if _is_continuous(draft):
         return False
-    if any(draft.noted.get(rolled_key(name)) == draft.now for name in draft.groups):
+    if any(each.rolled_back == draft.now for each in draft.groups.values()):
         return True
     others = (g for g in draft.groups.values() if g.status.is_gated and g.name != group.name)
     return any(current(other, draft) < needed(other, draft) for other in others)
@@ -260,20 +259,20 @@ def roll_back(group: Group, text: str, draft: Draft) -> None:
     good = group.good or Goal(target=0)
     said = f"{text}: rolled back to {good.target} instances, minimum {good.minimum}"
     back = replace(
-        group, goal=good, good=good, status=GroupStatus.IN_SERVICE, minimum_since=None, message=f"rollback: {said}"
+        group,
+        goal=good,
+        good=good,
+        status=GroupStatus.IN_SERVICE,
+        minimum_since=None,
+        message=f"rollback: {said}",
+        rolled_back=draft.now,
     )
     draft.groups[group.name] = back
-    draft.noted[rolled_key(group.name)] = draft.now
     draft.tell("group.rollback", f"group {group.name}: {said}", level=Level.WARNING, group=group.name)
     here = staying(back, draft)
     why = Why(rule="group.rollback", text=f"group {group.name}: {said}", evidence=(f"{len(here)} slots",))
     for record in sorted(here, key=lambda r: _worth(r, back, draft), reverse=True)[good.target :]:
         _leave(record, why, draft)
-
-
-def rolled_key(group: str) -> str:
-    """Under which it is noted when the group was last rolled back."""
-    return f"rolled:{group}"
 
 
 def _worth(record: SlotRecord, group: Group, draft: Draft) -> tuple[bool, bool, float, int]:

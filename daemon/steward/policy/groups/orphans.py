@@ -2,6 +2,8 @@
 told about."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
 
 from steward.model.action import ForgetNode, TerminateInstance
 from steward.model.case import Step
@@ -9,6 +11,7 @@ from steward.model.events import Level
 from steward.model.group import Cluster
 from steward.model.ids import CaseId, InstanceId, Key, NodeName
 from steward.model.instance import Instance, InstanceState
+from steward.model.memory import Stray
 from steward.model.node import Node
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
@@ -16,14 +19,6 @@ from steward.policy.draft import Draft
 
 SEEN_FOR_S = 60.0
 """Seen twice at least this far apart: a slot that is just being made or ended is not an orphan's."""
-
-ENDED = "ended:"
-"""How the note begins that a cluster of this id has ended, or that the slot of a repair of this id is gone. Its last
-machines may come as long as it is kept."""
-
-
-_RECORD = "record:"
-"""How the note begins that a machine without a slot was ended last under this node's name."""
 
 
 def settle_orphans(draft: Draft) -> None:
@@ -33,10 +28,10 @@ def settle_orphans(draft: Draft) -> None:
         return
     if draft.cluster is not None:
         _settle_strays(draft.cluster, draft)
-    for id in draft.overview.noted_of(ENDED):
+    for id in sorted(draft.ended):
         _settle_rest(id, draft)
-    for name in draft.overview.noted_of(_RECORD):
-        _forget(NodeName(name), draft)
+    for name in sorted(draft.overview.remembered("left_at")):
+        _forget(name, draft)
 
 
 def _settle_strays(cluster: Cluster, draft: Draft) -> None:
@@ -91,24 +86,24 @@ def _is_used(instance: Instance, draft: Draft) -> bool:
 
 
 def _settle(instance: Instance, draft: Draft) -> None:
-    if _stands(f"orphan:{instance.id}", draft) and draft.may_provision:
+    if _stands(instance, "orphan", draft) and draft.may_provision:
         _end(instance, "orphan", f"instance {instance.id} was made for a slot that is gone", draft)
-        draft.noted[f"{_RECORD}{instance.node}"] = draft.now
+        draft.nodes.note(instance.node, left_at=draft.now)
 
 
 def _forget(name: NodeName, draft: Draft) -> None:
     """Delete what such a machine left in Slurm, where it registered itself: jobs would be sent there."""
-    note, node = f"{_RECORD}{name}", draft.seen.nodes.get(name)
-    ended = draft.noted.get(note, draft.now)
+    node, left_at = draft.seen.nodes.get(name), draft.nodes.of(name).left_at
+    ended = left_at if left_at is not None else draft.now
     if name in draft.slots or name in draft.want.slots:
-        draft.noted.pop(note, None)
+        draft.nodes.note(name, left_at=None)
         return
     listed = draft.seen.listed_at if draft.seen.listed_at is not None else draft.now
     if draft.instances_of(name) or listed < ended + SEEN_FOR_S or not draft.slurm_is_fresh:
         draft.wake(ended + SEEN_FOR_S)
         return
     if node is None:
-        draft.noted.pop(note, None)
+        draft.nodes.note(name, left_at=None)
     elif draft.may_provision and _is_left(node, ended, draft):
         why = Why(rule="orphan.forget", text=f"the instance of {name} is gone", evidence=("it has no slot",))
         draft.wish(ForgetNode(key=Key(f"forget:orphan:{name}"), why=why, node=name), draft.want.repair.retry_s)
@@ -133,8 +128,8 @@ def settle_late(draft: Draft) -> None:
         kept = _that_counts(node, there, tries, draft)
         for instance in there:
             if instance.id == kept or instance.id not in tries:
-                draft.noted.pop(f"late:{instance.id}", None)
-            elif _stands(f"late:{instance.id}", draft):
+                _note(instance.id, "late", None, draft)
+            elif _stands(instance, "late", draft):
                 text = f"{node}: instance {instance.id} came when another machine had its place: it is ended"
                 _end(instance, "late", text, draft)
 
@@ -166,18 +161,47 @@ def _that_counts(node: NodeName, there: list[Instance], tries: _Tries, draft: Dr
     return max(tries, key=lambda id: tries[id])
 
 
-def _stands(key: str, draft: Draft) -> bool:
+_What = Literal["orphan", "late"]
+
+
+def _since(instance: Instance, what: _What, draft: Draft) -> float:
+    """When it was first listed so."""
+    at: float | None = getattr(draft.strays.get(instance.id, Stray()), what)
+    if at is None:
+        _note(instance.id, what, draft.now, draft)
+    return draft.now if at is None else at
+
+
+def _note(id: InstanceId, what: _What, at: float | None, draft: Draft) -> None:
+    told: dict[str, Any] = {what: at}
+    stray = replace(draft.strays.get(id, Stray()), **told)
+    if stray == Stray():
+        draft.strays.pop(id, None)
+    else:
+        draft.strays[id] = stray
+
+
+def prune_strays(since: float, draft: Draft) -> None:
+    """Forget which machines had no place by then."""
+    for id, stray in list(draft.strays.items()):
+        if stray.orphan is not None and stray.orphan <= since:
+            _note(id, "orphan", None, draft)
+        if stray.late is not None and stray.late <= since:
+            _note(id, "late", None, draft)
+
+
+def _stands(instance: Instance, what: _What, draft: Draft) -> bool:
     """Whether it is listed for long enough."""
-    first = draft.first_seen(key)
+    first = _since(instance, what, draft)
     listed = draft.seen.listed_at if draft.seen.listed_at is not None else draft.now
     draft.wake(first + SEEN_FOR_S)
     return listed >= first + SEEN_FOR_S
 
 
-def _end(instance: Instance, what: str, text: str, draft: Draft) -> None:
+def _end(instance: Instance, what: _What, text: str, draft: Draft) -> None:
     """Told once, and asked for until it is gone."""
     key = f"{what}:{instance.id}"
-    listed_s = draft.now - draft.first_seen(key)
+    listed_s = draft.now - _since(instance, what, draft)
     why = Why(rule=f"{what}.end", text=text, evidence=(f"token {instance.token}", f"listed for {listed_s:.0f} s"))
     action = TerminateInstance(key=Key(key), why=why, instance=instance.id, node=instance.node)
     if draft.wish(action, draft.want.repair.retry_s):

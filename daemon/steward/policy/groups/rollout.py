@@ -86,10 +86,11 @@ def _count_failures(group: Group, rollout: Rollout, draft: Draft) -> Rollout:
     for slot in draft.slots.members(group.name):
         if slot.hitch not in _BAD or slot.version != aim(rollout):
             continue
-        key = f"rollout:{aim(rollout).serial}:{rollout.state.value}:{slot.token}:{slot.hitch.value}:{slot.tries}"
-        if key not in draft.noted:
-            draft.noted[key] = draft.now
-            rollout = replace(rollout, failures=rollout.failures + 1, why=f"{slot.node}: {slot.trouble}")
+        tried = f"{slot.token}:{slot.hitch.value}:{slot.tries}"
+        if tried not in rollout.counted:
+            counted = rollout.counted | {tried}
+            why = f"{slot.node}: {slot.trouble}"
+            rollout = replace(rollout, failures=rollout.failures + 1, counted=counted, why=why)
     return rollout
 
 
@@ -121,7 +122,7 @@ def _turn_back(group: Group, rollout: Rollout, why: str, draft: Draft) -> Rollou
     text = f"{group.name}: the software update is rolled back: {why}"
     draft.tell("rollout.back", text, level=Level.WARNING, group=group.name)
     _renew_coming(group, rollout.previous, draft)
-    return replace(rollout, state=_BACK, next_batch_at=draft.now, failures=0, why=why)
+    return replace(rollout, state=_BACK, next_batch_at=draft.now, failures=0, counted=frozenset(), why=why)
 
 
 def _in_work(group: Group, draft: Draft) -> list[SlotRecord]:

@@ -14,7 +14,6 @@ from steward.model.instance import InstanceState
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.policy.deep.start import why_failed
 from steward.policy.draft import Draft
-from steward.policy.groups.orphans import ENDED
 from steward.policy.groups.serving import close_case, follow_repair
 from steward.policy.groups.setup import failure
 from steward.policy.groups.slot_facts import QUESTIONS, is_registered, noted, setup_of
@@ -101,7 +100,7 @@ def _go(scene: SlotScene, fact: SlotFact) -> None:
     record, draft = scene.record, scene.draft
     draft.slots.forget(record)
     for id in () if scene.is_fixed else scene.repairs:
-        draft.noted[f"{ENDED}{id}"] = draft.now
+        draft.ended[id] = draft.now
     text = f"{record.node}: {record.step.value} -> gone: {fact.value}"
     draft.tell("slot.gone", text, node=record.node, group=record.group)
 

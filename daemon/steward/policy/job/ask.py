@@ -9,6 +9,7 @@ from steward.model.events import Level
 from steward.model.ids import Key, NodeName
 from steward.model.job import Job, JobState
 from steward.model.job_report import Lean
+from steward.model.memory import AskMemory
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
@@ -34,7 +35,7 @@ def answer_asks(draft: Draft) -> None:
 
 
 def _answer(ask: Ask, draft: Draft) -> None:
-    failed_at = draft.first_seen(f"ask:{ask.id}")
+    failed_at = draft.asks.setdefault(ask.id, AskMemory(at=draft.now)).at
     too_late = draft.now >= failed_at + draft.want.resume.ask_deadline_s
     draft.wake(failed_at + draft.want.resume.ask_deadline_s)
     if not draft.slurm_is_fresh:
@@ -152,8 +153,7 @@ def _waits_for_checks(ask: Ask, job: Job, failure: Failure, ruling: Ruling, fail
     for the machines, they are checked once more a little later. A head that has just begun gives agents their time to
     come back first; none was looked for while Slurm could not be read."""
     began = draft.seen.agents_since + draft.want.repair.agents_grace_s
-    readable = draft.first_seen(f"judged:{ask.id}")
-    first = max(failed_at, began, readable) + draft.want.resume.detect_s
+    first = max(failed_at, began, _judged(ask, draft)) + draft.want.resume.detect_s
     budget_s = _check_s(failure, ruling, draft.jobs[job.id], failed_at, draft)
     if _looks(Key(f"check:{ask.id}"), job, first, budget_s, draft):
         return True
@@ -164,6 +164,13 @@ def _waits_for_checks(ask: Ask, job: Job, failure: Failure, ruling: Ruling, fail
         return True
     again = Key(f"check:{ask.id}:again")
     return _looks(again, job, first + draft.want.resume.recheck_s, draft.want.resume.check_budget_s, draft)
+
+
+def _judged(ask: Ask, draft: Draft) -> float:
+    known = draft.asks[ask.id]
+    if known.judged is None:
+        known = draft.asks[ask.id] = replace(known, judged=draft.now)
+    return known.judged if known.judged is not None else draft.now
 
 
 def _check_s(failure: Failure, ruling: Ruling, mem: JobMemory, failed_at: float, draft: Draft) -> float:
@@ -207,4 +214,4 @@ def _tell(ask: Ask, answer: Answer, why: Why, draft: Draft, exclude: frozenset[N
 
 
 def _remember(ask: Ask, ruling: Ruling, draft: Draft) -> None:
-    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node, failed_at=draft.first_seen(f"ask:{ask.id}"))
+    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node, failed_at=draft.asks[ask.id].at)

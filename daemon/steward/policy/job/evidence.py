@@ -66,21 +66,17 @@ def _lost(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
 
 def note_lost(node: NodeName, since: float, draft: Draft) -> None:
     """Keep that the node was lost, once each time."""
-    if draft.noted.get(_lost_key(node), 0.0) < since:
-        draft.noted[_lost_key(node)] = draft.now
+    if (draft.nodes.of(node).lost_at or 0.0) < since:
+        draft.nodes.note(node, lost_at=draft.now)
 
 
 def _was_lost(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
     """The node was away during this run and is back, as after an incident of many: the run's end may be due to that."""
-    at = draft.noted.get(_lost_key(node))
+    at = draft.nodes.of(node).lost_at
     if at is None or (mem.started is not None and at < mem.started):
         return []
     text = f"{node}: was lost for a while: its agent was gone, and a second witness agreed"
     return [Evidence(node=node, text=text, at=at, blames=False)]
-
-
-def _lost_key(node: NodeName) -> str:
-    return f"lost:{node}"
 
 
 def _in_case(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:

@@ -1,6 +1,7 @@
 """Which nodes a job should not get again: the culprits of its last failures, until they are sound again."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from steward.model.case import Case
 from steward.model.ids import NodeName
@@ -24,15 +25,20 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     that we asked too much (features, GRES), nothing of ours is excluded from this restart of the job.
     """
     user = users_own(job, mem)
-    too_much = f"unexcludable:{job.id}:{job.restarts}"
-    if job.reason == "BadConstraints":
-        draft.first_seen(too_much)
-    if too_much in draft.noted:
+    if mem.unexcludable == job.restarts:
         return user
     ours = culprits(mem, draft) | told_again_until(mem, draft).keys() | waited_for(draft)
     need, bad = needs(job, mem), user | ours
     is_enough = any(len(usable) - len(usable & bad) >= need for usable in _may_have(job, draft))
     return bad if is_enough else user
+
+
+def note_constraints(job: Job, draft: Draft) -> JobMemory:
+    """The job's memory, with what Slurm says of its constraints."""
+    mem = draft.jobs[job.id]
+    if job.reason == "BadConstraints" and mem.unexcludable != job.restarts:
+        mem = draft.jobs[job.id] = replace(mem, unexcludable=job.restarts)
+    return mem
 
 
 def is_short_without(bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> bool:

@@ -16,14 +16,12 @@ from steward.model.case import Case
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.node_names import fold
-from steward.model.resume import JobMemory, Leaving
+from steward.model.resume import Bystander, JobMemory, Leaving
 from steward.model.why import Why
 from steward.policy.case.cases import BLIND_S
 from steward.policy.case.scene import HARD
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
-
-_LOOKED = "ends:looked"
 
 
 def end_of(mem: JobMemory) -> Leaving:
@@ -52,6 +50,24 @@ def clean_since(job: Job, draft: Draft) -> float:
     return _first_seen("clean", job, draft)
 
 
+def bystander(job: Job, draft: Draft) -> Bystander:
+    """What is remembered of a job that is not to be resumed."""
+    known = draft.bystanders.get(job.id)
+    if known is None or known.submitted != job.submitted:
+        known = Bystander(since=draft.now, submitted=job.submitted)
+    return known
+
+
+def clean_bystander_since(job: Job, draft: Draft) -> float:
+    """Since when the last run of such a job is seen clean and back in the queue; it is so now."""
+    known = bystander(job, draft)
+    end = known.leaving
+    if end is not None and end.restart == job.restarts and end.clean is not None:
+        return end.clean
+    draft.bystanders[job.id] = replace(known, leaving=Leaving(restart=job.restarts, clean=draft.now))
+    return draft.now
+
+
 def _first_seen(what: Literal["since", "over", "done", "clean"], job: Job, draft: Draft) -> float:
     """When that was first seen of the end of the job's last run, which is so now."""
     mem = draft.jobs[job.id]
@@ -72,7 +88,7 @@ def is_looked_into(mem: JobMemory) -> bool:
 def forgive_blind_time(ids: Iterable[JobId], draft: Draft) -> None:
     """Time without a fresh picture (the head was away, Slurm silent, the clock set forward) is none in which an end is
     looked into."""
-    gap = draft.now - draft.noted.get(_LOOKED, draft.now)
+    gap = draft.now - draft.head.ends if draft.head.ends is not None else 0.0
     for id in ids if gap > BLIND_S else ():
         mem = draft.jobs[id]
         end = end_of(mem)
@@ -83,11 +99,11 @@ def forgive_blind_time(ids: Iterable[JobId], draft: Draft) -> None:
 
 def note_look(ids: Iterable[JobId], draft: Draft) -> None:
     """Remember, while an end is looked into, about when that could last be done."""
-    at = draft.noted.get(_LOOKED)
+    at = draft.head.ends
     if not any(is_looked_into(draft.jobs[id]) for id in ids):
-        draft.noted.drop([_LOOKED] if at is not None else [])
+        draft.head = replace(draft.head, ends=None) if at is not None else draft.head
     elif at is None or draft.now - at > BLIND_S / 2:
-        draft.noted[_LOOKED] = draft.now
+        draft.head = replace(draft.head, ends=draft.now)
 
 
 LINGERS_S = 0.3

@@ -261,7 +261,7 @@ def _explains(case: Case, run: Run) -> bool:
 def _told_by_shim(run: Run, draft: Draft) -> list[float]:
     """When a shim of this run asked: it knew that the job had failed."""
     asks = (ask for ask in draft.seen.asks if ask.job == run.job and ask.restart == run.restart)
-    return [at for ask in asks if (at := draft.noted.get(f"ask:{ask.id}")) is not None]
+    return [draft.asks[ask.id].at for ask in asks if ask.id in draft.asks]
 
 
 # The lines of the ledger that a commit must write down: those that differ from the last commit's. Each has a key for

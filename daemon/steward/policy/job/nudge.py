@@ -11,8 +11,8 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import ended_suspended
 from steward.policy.job.decide import RECLAIMED, TURN_OVER
-from steward.policy.job.exclude import exclude_list
-from steward.policy.job.leaving import clean_since, end_of
+from steward.policy.job.exclude import exclude_list, note_constraints
+from steward.policy.job.leaving import clean_bystander_since, clean_since, end_of
 from steward.policy.job.options import options
 from steward.policy.job.rulings import remember_excludes
 
@@ -31,7 +31,7 @@ def slurms_requeue(mem: JobMemory) -> str:
 
 def nudge(job: Job, draft: Draft) -> None:
     """Make the job eligible now and wake the scheduler, often at first; never past a person's hold."""
-    mem = draft.jobs[job.id]
+    mem = note_constraints(job, draft)
     if job.is_completing or job.is_expediting or _is_held_by_person(job, draft) or is_left_to_slurm(mem):
         return
     if begins_later(job, draft):
@@ -67,7 +67,7 @@ def credential_safe_at(job: Job, draft: Draft) -> float:
     """
     mem = draft.jobs.get(job.id)
     if mem is None:  # it gave way and did not ask to be resumed
-        return _next_second(draft.first_seen(f"clean:{job.id}:{job.restarts}"))
+        return _next_second(clean_bystander_since(job, draft))
     cleaned, clean = end_of(mem).since, clean_since(job, draft)
     return _next_second(clean if cleaned is None else min(cleaned, clean))
 

@@ -16,6 +16,7 @@ from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.policy.draft import Draft
 from steward.policy.job.evidence import nodes_of_parts
+from steward.policy.job.leaving import bystander
 
 
 def may_ask(ask: Ask, job: Job, draft: Draft) -> bool:
@@ -108,20 +109,22 @@ def _respect_refusal(word: OptedIn, draft: Draft) -> None:
     job, mem = draft.seen.jobs.get(word.job), draft.jobs.get(word.job)
     if job is None or word.uid != job.user_id or not draft.want.resume.default:
         return
-    draft.first_seen(_refusal_key(job))
+    if not _has_refused(job, draft):
+        draft.bystanders[job.id] = replace(bystander(job, draft), refused=True)
     if mem is not None and mem.by_default:
         del draft.jobs[job.id]
 
 
-def _refusal_key(job: Job) -> str:
-    return f"no:{job.id}:{job.submitted}"
+def _has_refused(job: Job, draft: Draft) -> bool:
+    known = draft.bystanders.get(job.id)
+    return known is not None and known.refused and known.submitted == job.submitted
 
 
 def _remember_by_default(draft: Draft) -> None:
     """Only jobs that ran for a while: by then their shim has told whether they have a wish of their own."""
     defaults = draft.want.resume.defaults
     for job in draft.overview.active:
-        is_known = job.id in draft.jobs or job.is_part or _refusal_key(job) in draft.noted
+        is_known = job.id in draft.jobs or job.is_part or _has_refused(job, draft)
         if job.started is None or is_known:
             continue
         mode = default_for(job, defaults)

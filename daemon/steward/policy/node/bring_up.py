@@ -7,10 +7,11 @@ else. A software update has its own limit of failures and its own way back: mean
 """
 
 import hashlib
+from dataclasses import replace
 
 from steward.model.action import CheckNow
 from steward.model.events import Level
-from steward.model.group import Group, GroupStatus
+from steward.model.group import GivenUp, Group, GroupStatus
 from steward.model.ids import Key, NodeName
 from steward.model.memory import Breaker
 from steward.model.node import Node
@@ -55,7 +56,7 @@ def is_in_service(node: Node) -> bool:
 
 
 PREFIX = "bringup:"
-HOUR_S = 3600.0
+HOUR_S, DAY_S = 3600.0, 86_400.0
 _GIVEN_UP = (SlotFact.FAILED, SlotFact.UNFIT, SlotFact.LATE, SlotFact.LOST)
 _BLAMED = (Hitch.SCRIPT, Hitch.BOOTSTRAP, Hitch.CHECKS)
 """Failures that what a machine is made from may be blamed for; want of capacity is none."""
@@ -88,7 +89,7 @@ def note_bring_up(before: SlotRecord, after: SlotRecord, fact: SlotFact, group: 
         return
     if group.status is GroupStatus.SYSTEM_UPDATING or covers(AGENTS, draft):
         return
-    draft.noted[f"{_failed(group)}{before.token}"] = draft.now
+    _remember(GivenUp(token=before.token, recipe=recipe(group), at=draft.now), draft.groups[group.name], draft)
     if scope_of(group.name) not in draft.breakers and (why := _too_many(group, draft)):
         _trip(group, f"{why}, the last one {before.node}: {after.trouble}", draft)
 
@@ -107,9 +108,10 @@ def follow_bring_ups(draft: Draft) -> None:
 
 def failures(group: Group, draft: Draft) -> list[float]:
     """When machines made as the group wants them now were given up, since its breaker was last reset."""
-    since = max(draft.breakers_reset, draft.breaker_resets.get(scope_of(group.name), 0.0))
-    prefix = _failed(group)
-    return sorted(at for key, at in draft.noted.items() if at > since and key.startswith(prefix))
+    reset = max(draft.breakers_reset, draft.breaker_resets.get(scope_of(group.name), 0.0))
+    since, made_from = max(reset, draft.now - DAY_S), recipe(group)
+    known = draft.groups.get(group.name, group)
+    return sorted(one.at for one in known.given_up if one.at > since and one.recipe == made_from)
 
 
 def limits(group: Group, draft: Draft) -> tuple[int, int]:
@@ -120,8 +122,9 @@ def limits(group: Group, draft: Draft) -> tuple[int, int]:
     return max(rules.bringup_failures, share), max(rules.bringup_failures_per_hour, share)
 
 
-def _failed(group: Group) -> str:
-    return f"{scope_of(group.name)}:{recipe(group)}:"
+def _remember(new: GivenUp, group: Group, draft: Draft) -> None:
+    others = (one for one in group.given_up if one.token != new.token and one.at > draft.now - DAY_S)
+    draft.groups[group.name] = replace(group, given_up=(*others, new))
 
 
 def _too_many(group: Group, draft: Draft) -> str:

@@ -22,7 +22,6 @@ _ON_DISK_S = 30.0
 """Seconds after which a state is taken to be on slurmctld's disk."""
 _GAP_S = 15.0
 """Longer from one look at our marks to the next, and nobody knows how much time passed."""
-_LOOKED, _STEADY = "marks:looked", "marks:steady"
 _WHOLE_S = 1.0
 """Slurm tells its beginning in whole seconds."""
 _CONTROLLERS = 10
@@ -87,12 +86,12 @@ def _keep(case: Case, marking: Marking, draft: Draft) -> Case:
 
 def _steady_since(draft: Draft) -> float:
     """Since when our marks are looked at again and again."""
-    last = draft.noted.get(_LOOKED)
+    last = draft.head.marks
     if last is None or not 0.0 <= draft.now - last <= _GAP_S:
-        draft.noted[_STEADY] = draft.now
+        draft.head = replace(draft.head, marks_steady=draft.now)
     if last is None or not 0.0 <= draft.now - last <= _GAP_S / 2:
-        draft.noted[_LOOKED] = draft.now
-    return draft.noted.get(_STEADY, 0.0)
+        draft.head = replace(draft.head, marks=draft.now)
+    return draft.head.marks_steady
 
 
 def _lost_its_state(case: Case, began: float, draft: Draft) -> bool:

@@ -22,7 +22,6 @@ AGREE = 2
 """So many must find it gone: one that lies, or is cut off itself, is not enough."""
 SEEN_ALIVE_S = 60.0
 """So long after a look at its port a slurmd that answered counts as reached."""
-_UNANSWERED = "unanswered:"
 
 
 def open_silence(draft: Draft) -> Incident | None:
@@ -63,7 +62,7 @@ def _gone_by_looks(node: Node, draft: Draft) -> str:
     """Why the node is gone by other looks, empty if it is not: it did not answer for a while and has a job that is to
     be brought back; a node without one can wait. Where an agent that is heard reaches it, it is the head that is cut
     off from it."""
-    since = draft.noted.get(_unanswered_key(node.name))
+    since = draft.nodes.of(node.name).silent_since
     if since is None or standing(node, draft).standing is not Standing.LOST or not has_jobs(node.name, draft):
         return ""
     words = _words_of_peers(node.name, draft)
@@ -98,20 +97,16 @@ def _hears(name: NodeName, draft: Draft) -> bool:
 def note_unanswered(draft: Draft) -> None:
     """Keep since when a lost node does not answer: a slurmd may be started anew while its agent is gone for long."""
     unheard = draft.ground.agents.having(Trait.UNHEARD)
-    for name in map(NodeName, draft.overview.noted_of(_UNANSWERED)):
+    for name in sorted(draft.overview.remembered("silent_since")):
         view = draft.seen.agents.get(name)
         if view is not None and (name not in draft.seen.nodes or _is_reached(view, draft)):
-            del draft.noted[_unanswered_key(name)]
+            draft.nodes.note(name, silent_since=None)
     for name in sorted(unheard):
         node = draft.seen.nodes.get(name)
         if node is None or _is_reached(draft.seen.agents[name], draft):
             continue
-        if standing(node, draft).standing is Standing.LOST:
-            draft.first_seen(_unanswered_key(name))
-
-
-def _unanswered_key(node: NodeName) -> str:
-    return f"{_UNANSWERED}{node}"
+        if draft.nodes.of(name).silent_since is None and standing(node, draft).standing is Standing.LOST:
+            draft.nodes.note(name, silent_since=draft.now)
 
 
 def _is_calm(since: float, draft: Draft) -> bool:

@@ -6,6 +6,7 @@ and the happenings that are no repair: a machine fails under a job, or users kee
 
 import math
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from steward.model.case import Blow, Case, Mishap, Remedy, Trigger
 from steward.model.health import Advice
@@ -121,9 +122,9 @@ def note_exclusions(draft: Draft) -> None:
         for node in draft.seen.jobs[id].excluded
     }
     for user, node in sorted(listed):
-        key = f"excluded:{user}:{node}"
-        if key not in draft.noted and node in draft.seen.nodes:
-            draft.noted[key] = draft.now
+        counted = draft.nodes.of(node).excluded_by
+        if user not in counted and node in draft.seen.nodes:
+            draft.nodes.note(node, excluded_by=MappingProxyType({**counted, user: draft.now}))
             _note(identity("", NodeName(node), draft), Mishap(at=draft.now, blow=Blow.EXCLUDED, node=node), draft)
 
 

@@ -1,4 +1,5 @@
-"""Look further: ask the second witness about silent nodes, and tell people what they would ask about."""
+"""Look further: ask the second witness about silent nodes, and tell people what they would ask about; and remember who
+was seen, and who is away."""
 
 from steward.model.action import ProbeNode
 from steward.model.case import Step
@@ -123,3 +124,14 @@ def remember_agents(draft: Draft) -> None:
     draft.agents.drop([name for name in draft.agents if name not in draft.seen.nodes])
     if draft.agents.unchanged is not None:
         draft.ground.note("agents", of)
+
+
+def note_absences(draft: Draft) -> None:
+    """Note who is away on purpose (Slurm's power saving, a reboot, maintenance), and since when one of them is there
+    again: the silence of the first says nothing, and the agent of the second needs a while to come."""
+    away, before = draft.ground.nodes.having(Trait.AWAY), draft.overview.remembered("away_since")
+    for name in sorted(away - before):
+        draft.nodes.note(name, away_since=draft.now)
+    for name in sorted(before - away):
+        if name in draft.seen.nodes:
+            draft.nodes.note(name, away_since=None, back_at=draft.now)

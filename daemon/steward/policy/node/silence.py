@@ -9,7 +9,6 @@ from steward.model.memory import Incident
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_being_verified, is_between
-from steward.policy.node.absence import there_again
 from steward.policy.node.correlate import AGENTS, crowded, in_incident, limit, without_acknowledged
 from steward.policy.node.gone import (
     gone,
@@ -57,7 +56,7 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
         if missed is None and not is_late(view):
             continue
         heard = view.last_heard if view is not None else 0.0
-        at = max(heard, there_again(node, draft) or 0.0) or missed or draft.now
+        at = max(heard, draft.nodes.of(node).back_at or 0.0) or missed or draft.now
         if (began := _lost_with_others(node, draft)) is not None:
             found[node] = began
         elif not draft.cases.expects_no_agent(node):

@@ -9,6 +9,7 @@ from steward.model.case import Case, Step, Trigger
 from steward.model.events import Level
 from steward.model.health import Advice, Finding, Scope, Severity
 from steward.model.ids import CaseId, NodeName
+from steward.model.memory import Stands
 from steward.model.node import Node
 from steward.model.why import Why
 from steward.policy.case.scene import old_instance
@@ -23,8 +24,6 @@ from steward.policy.node.silence import is_withheld
 from steward.policy.node.slurm_faults import is_hands_off, reason_fault, with_reason
 from steward.policy.node.verdict import Fault, Standing, command, incarnation_of, missable, mode_of, standing, worst
 from steward.policy.traits import Trait
-
-_SETTLING = "settling:"
 
 
 def open_cases(draft: Draft) -> None:
@@ -234,7 +233,7 @@ class Settling:
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._stands: set[str] = set()
+        self._stands: set[NodeName] = set()
         self._waited_for = frozenset(
             node for ask in draft.seen.asks if (job := draft.seen.jobs.get(ask.job)) for node in job.nodes
         )
@@ -245,11 +244,14 @@ class Settling:
         settle_s = self._draft.want.repair.settle_degraded_s
         if settle_s <= 0 or not self._is_state(node, fault):
             return True
-        key = f"{_SETTLING}{node}:{fault.check}"
-        self._stands.add(key)
-        since = self._draft.first_seen(key)
-        self._draft.wake(since + settle_s)
-        return self._draft.now >= since + settle_s or node in self._waited_for
+        self._stands.add(node)
+        found = self._draft.nodes.of(node).settling
+        if found is None or found.check != fault.check:
+            found = Stands(check=fault.check, since=self._draft.now)
+            self._draft.nodes.note(node, settling=found)
+        due = found.since + settle_s
+        self._draft.wake(due)
+        return self._draft.now >= due or node in self._waited_for
 
     def _is_state(self, node: NodeName, fault: Fault) -> bool:
         """Whether a check of the node's agent says so, and may say otherwise with its next look."""
@@ -259,9 +261,8 @@ class Settling:
         return any(one.check == fault.check for one in view.findings)
 
     def end(self) -> None:
-        noted = self._draft.noted
-        for key in [key for key in noted if key.startswith(_SETTLING) and key not in self._stands]:
-            del noted[key]
+        for node in sorted(self._draft.overview.remembered("settling") - self._stands):
+            self._draft.nodes.note(node, settling=None)
 
 
 AGAIN_S = 7 * 86400.0

@@ -15,7 +15,6 @@ from steward.model.observed import AgentView
 from steward.model.why import Why
 from steward.model.witness import Witness
 from steward.policy.draft import Draft
-from steward.policy.node.absence import there_again
 from steward.policy.node.reasons import COMMANDS, ordered
 from steward.policy.traits import is_away_on_purpose
 
@@ -149,7 +148,7 @@ def _due(node: NodeName, draft: Draft) -> float | None:
     """When an agent should have come: some time after the head's start, and after its node was there again; None: it
     was lost after that."""
     view = draft.seen.agents.get(node)
-    lost_at, back = view.lost_at if view is not None else None, there_again(node, draft)
+    lost_at, back = view.lost_at if view is not None else None, draft.nodes.of(node).back_at
     begun = draft.seen.agents_since if lost_at is None else None
     reasons = [at for at in (begun, back) if at is not None and (lost_at is None or at > lost_at)]
     return max(reasons) + draft.want.repair.agents_grace_s if reasons else None
@@ -173,7 +172,7 @@ def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> V
 def _how_lost(node: NodeName, view: AgentView | None, lost_at: float, draft: Draft) -> str:
     if view is not None and view.lost_at == lost_at:
         return view.lost_why or "connection ended"
-    if there_again(node, draft) is not None:
+    if draft.nodes.of(node).back_at is not None:
         return "it did not connect when its node was back"
     return "it did not connect after the head's start"
 

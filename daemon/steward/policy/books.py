@@ -1,0 +1,300 @@
+"""The tables of memory, while a plan is made, that know more than their rows: cases, slots of API groups, nodes, deep
+checks. Each is changed through its own methods alone."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Container, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from steward.model.case import Case, Step, Trigger
+from steward.model.deep import DeepRun
+from steward.model.desired import Desired
+from steward.model.group import Group, Role
+from steward.model.ids import CaseId, NodeName
+from steward.model.instance import Slot
+from steward.model.memory import NodeMemory
+from steward.model.slot import SlotRecord, SlotStep
+from steward.model.why import Why
+from steward.policy.groundwork import Groundwork
+from steward.policy.groups.slot_of import slot_of
+from steward.policy.kept import Kept
+
+_TIDY = (Step.SUSPECT, Step.CLOSED)
+"""Nothing was done to the node (yet, or any more)."""
+_NEW_MACHINE = (Step.VERIFY, Step.RETURN)
+REPLACING = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
+
+
+class CaseBook(Kept[CaseId, Case]):
+    """The cases by id. Every change goes through `keep`, `close` and `forget`."""
+
+    __slots__ = ("_of", "_open", "replacing")
+
+    def __init__(self, before: Mapping[CaseId, Case]) -> None:
+        super().__init__(before)
+        self._open = {case.node: case.id for case in self.values() if case.is_open}
+        self._of: defaultdict[NodeName, dict[CaseId, None]] | None = None
+        self.replacing = {case.id: case.node for case in self.values() if case.step in REPLACING}
+        """Nodes of the cases that are at work on their machines."""
+
+    @property
+    def nodes_in_repair(self) -> Collection[NodeName]:
+        """Nodes with an open case."""
+        return self._open.keys()
+
+    def open_of(self, node: NodeName) -> Case | None:
+        """The node's open case (there is at most one)."""
+        return self[self._open[node]] if node in self._open else None
+
+    def in_work(self, node: NodeName) -> Case | None:
+        """The node's open case when it is past suspicion."""
+        return case if (case := self.open_of(node)) and case.step not in _TIDY else None
+
+    def lost(self, node: NodeName) -> Case | None:
+        """The node's open case when it was lost and no new machine is verified yet."""
+        case = self.in_work(node)
+        return case if case is not None and case.trigger is Trigger.LOST and case.step not in _NEW_MACHINE else None
+
+    def expects_no_agent(self, node: NodeName) -> bool:
+        """Whether the node is under repair and its machine was lost, is in a person's hands or is just being ended or
+        mended."""
+        case = self.in_work(node)
+        if case is None or case.step in _NEW_MACHINE:
+            return False
+        return case.trigger is Trigger.LOST or case.step not in (Step.DRAIN, Step.RELEASE)
+
+    def of(self, node: NodeName) -> list[Case]:
+        """Every case of a node that is remembered, open ones and closed ones."""
+        if self._of is None:
+            self._of = defaultdict(dict)
+            for case in self.values():
+                self._of[case.node][case.id] = None
+        return [self[id] for id in self._of[node]] if node in self._of else []
+
+    def keep(self, case: Case) -> Case:
+        """Remember the case as it is now."""
+        self[case.id] = case
+        self.replacing.pop(case.id, None)
+        if case.step in REPLACING:
+            self.replacing[case.id] = case.node
+        if self._of is not None:
+            self._of[case.node][case.id] = None
+        if case.is_open:
+            self._open[case.node] = case.id
+        elif self._open.get(case.node) == case.id:
+            del self._open[case.node]
+        return case
+
+    def close(self, case: Case, why: Why, now: float) -> Case:
+        """Remember the case as closed."""
+        return self.keep(replace(case, step=Step.CLOSED, entered=now, closed=now, why=why))
+
+    def forget(self, case: Case) -> None:
+        """Drop the case from memory."""
+        self.pop(case.id, None)
+        self.replacing.pop(case.id, None)
+        if self._of is not None:
+            self._of[case.node].pop(case.id, None)
+        if self._open.get(case.node) == case.id:
+            del self._open[case.node]
+
+
+class SlotBook(Kept[NodeName, SlotRecord]):
+    """The slots of API groups by node. Every change goes through `keep`, `forget` and `drop_group`."""
+
+    __slots__ = ("_groups", "_members", "_repairable", "_sizes", "_want", "launching")
+
+    def __init__(self, before: Mapping[NodeName, SlotRecord], groups: dict[str, Group], want: Desired) -> None:
+        """`groups` are those of the same plan, and are changed as it goes on."""
+        super().__init__(before)
+        self._groups, self._want = groups, want
+        self.launching = sum(1 for record in self.values() if record.step is SlotStep.LAUNCH)
+        """So many launches are under way."""
+        self._members: defaultdict[str, dict[NodeName, None]] | None = None
+        self._sizes: Counter[str] | None = None
+        self._repairable: dict[NodeName, Slot] | None = None
+
+    @property
+    def repairable(self) -> dict[NodeName, Slot]:
+        """The nodes that may be repaired: slots of pools that no API group took over, and of API groups those in
+        service. Made when it is first asked for: a quiet plan does without."""
+        if self._repairable is None:
+            self._repairable = {node: slot for node, slot in self._want.slots.items() if slot.group not in self._groups}
+            for record in self.values():
+                self._note_repairable(record, self._repairable)
+        return self._repairable
+
+    @property
+    def group_sizes(self) -> Counter[str]:
+        """How many nodes of each group may be repaired."""
+        if self._sizes is None:
+            self._sizes = Counter(slot.group for slot in self.repairable.values())
+        return self._sizes
+
+    def members(self, group: str) -> list[SlotRecord]:
+        """The slots of a group, the oldest first."""
+        if self._members is None:
+            self._members = defaultdict(dict)
+            for record in sorted(self.values(), key=lambda r: (r.created, len(r.logical), r.logical)):
+                self._members[record.group][record.node] = None
+        return [self[node] for node in self._members[group]] if group in self._members else []
+
+    def keep(self, record: SlotRecord) -> SlotRecord:
+        """Remember the slot as it is now."""
+        before = self.get(record.node)
+        self.launching += (record.step is SlotStep.LAUNCH) - (before is not None and before.step is SlotStep.LAUNCH)
+        self[record.node] = record
+        if self._members is not None:
+            self._members[record.group][record.node] = None
+        if self._repairable is not None and not self._note_repairable(record, self._repairable):
+            self._repairable.pop(record.node, None)
+        return record
+
+    def forget(self, record: SlotRecord) -> None:
+        """Drop the slot from memory."""
+        self.launching -= self.pop(record.node).step is SlotStep.LAUNCH
+        if self._members is not None:
+            del self._members[record.group][record.node]
+        if self._repairable is not None:
+            self._repairable.pop(record.node, None)
+
+    def drop_group(self, name: str) -> None:
+        """Drop a group without slots from memory; the nodes of its pool are the pool's again."""
+        del self._groups[name]
+        self._repairable = None
+
+    def _note_repairable(self, record: SlotRecord, found: dict[NodeName, Slot]) -> bool:
+        """Whether the slot's node may be repaired; if so it is in `found` then."""
+        group = self._groups.get(record.group)
+        if group is None or group.role is Role.CONTROLLER or record.step is not SlotStep.SERVING:
+            return False
+        found[record.node] = slot_of(record, group, self._want)
+        return True
+
+
+_KEPT_S = 86_400.0
+_NOTHING = NodeMemory()
+_FADING = ("back_at", "lost_at", "silent_since", "left_at")
+_NAMES_GONE = (*_FADING, "away_since")
+"""Of a node that Slurm does not know any more."""
+
+
+class NodeBook(Kept[NodeName, NodeMemory]):
+    """What is remembered of nodes, by name; a quiet one has no row. Every change goes through `note`."""
+
+    __slots__ = ()
+
+    def of(self, node: NodeName) -> NodeMemory:
+        return self.get(node, _NOTHING)
+
+    def note(self, node: NodeName, **news: Any) -> None:
+        """Remember these fields of the node as they are now."""
+        before = self.of(node)
+        after = replace(before, **news)
+        if after == _NOTHING:
+            self.pop(node, None)
+        elif after != before:
+            self[node] = after
+
+    def prune(self, now: float, in_slurm: Container[NodeName], ground: Groundwork) -> None:
+        """Forget what is a day old. A finding that settles is forgotten when it does not stand any more, and that a
+        node of Slurm's is away when it is back."""
+        since, before = now - _KEPT_S, self.unchanged
+        of = (before, ground.nodes.keys_stamp)
+        if before is not None and ground.once("oldest of nodes", of, lambda: self._oldest(in_slurm)) > since:
+            return
+        for name, mem in list(self.items()):
+            if any(at <= since for at in _times(mem, is_there=name in in_slurm)):
+                self.note(name, **_young(mem, since, is_there=name in in_slurm))
+
+    def _oldest(self, in_slurm: Container[NodeName]) -> float:
+        return min(
+            (at for name, mem in self.items() for at in _times(mem, is_there=name in in_slurm)), default=math.inf
+        )
+
+
+def _times(mem: NodeMemory, *, is_there: bool) -> Iterator[float]:
+    yield from mem.excluded_by.values()
+    for what in _FADING if is_there else _NAMES_GONE:
+        at: float | None = getattr(mem, what)
+        if at is not None:
+            yield at
+
+
+def _young(mem: NodeMemory, since: float, *, is_there: bool) -> dict[str, Any]:
+    """The fields that fade, without what was so by then."""
+    told = {what: getattr(mem, what) for what in (_FADING if is_there else _NAMES_GONE)}
+    young = {what: at if at is not None and at > since else None for what, at in told.items()}
+    excluded_by = {user: at for user, at in mem.excluded_by.items() if at > since}
+    return {**young, "excluded_by": MappingProxyType(excluded_by)}
+
+
+class DeepBook(Kept[str, DeepRun]):
+    """The deep checks by id. Every change goes through `keep` and `forget`."""
+
+    __slots__ = ("_holding", "_of_waiter")
+
+    def __init__(self, before: Mapping[str, DeepRun]) -> None:
+        super().__init__(before)
+        self._of_waiter: dict[str, dict[str, DeepRun]] | None = None
+        self._holding: dict[NodeName, dict[str, DeepRun]] | None = None
+
+    def keep(self, run: DeepRun) -> DeepRun:
+        """Remember the check as it is now."""
+        before = self.get(run.id)
+        if before is not run:
+            self[run.id] = run
+            self._changed(before, run)
+        return run
+
+    def forget(self, id: str) -> None:
+        """Drop the check from memory."""
+        self._changed(self.pop(id), None)
+
+    def of(self, waiter: str) -> Collection[DeepRun]:
+        """The checks that were made for this slot or repair."""
+        if self._of_waiter is None:
+            self._of_waiter = {}
+            for run in self.values():
+                self._of_waiter.setdefault(run.waiter, {})[run.id] = run
+        return self._of_waiter.get(waiter, {}).values()
+
+    @property
+    def holding(self) -> Mapping[NodeName, Mapping[str, DeepRun]]:
+        """Node -> the checks, by id, that have it, or asked for it, and are not over for it."""
+        if self._holding is None:
+            self._holding = {}
+            for run in self.values():
+                self._hold(run, self._holding)
+        return self._holding
+
+    def _changed(self, before: DeepRun | None, after: DeepRun | None) -> None:
+        if before is None or after is None or before.waiter != after.waiter:
+            self._of_waiter = None
+        elif self._of_waiter is not None:
+            self._of_waiter[after.waiter][after.id] = after
+        if self._holding is None:
+            return
+        if before is not None:
+            self._let_go(before, self._holding)
+        if after is not None:
+            self._hold(after, self._holding)
+
+    @staticmethod
+    def _let_go(run: DeepRun, holding: dict[NodeName, dict[str, DeepRun]]) -> None:
+        for node in nodes_of(run) if run.has_nodes else ():
+            del holding[node][run.id]
+            if not holding[node]:
+                del holding[node]
+
+    @staticmethod
+    def _hold(run: DeepRun, holding: dict[NodeName, dict[str, DeepRun]]) -> None:
+        for node in nodes_of(run) if run.has_nodes else ():
+            holding.setdefault(node, {})[run.id] = run
+
+
+def nodes_of(run: DeepRun) -> frozenset[NodeName]:
+    """The nodes of a check that it is not over for yet."""
+    return run.nodes - run.results.keys()
