@@ -127,6 +127,22 @@ def test_a_running_job_is_not_nudged_and_the_resume_is_told() -> None:
     assert decided.memory.jobs[J].attempts[-1].running == picture.now
 
 
+def test_a_run_that_slurmctld_shows_again_because_it_lost_its_newest_state_is_told_once() -> None:
+    """Killed before it had saved the requeue, or taken over by another: the job runs as if nothing had been."""
+    before = a_cluster().job().opted_in().then()
+    shown = before.seen.jobs[J]
+    picture = before.lost("n2").then().marked("n2").requeued().then(1.1).then(0.5)
+    back = picture.change_job(
+        **{name: getattr(shown, name) for name in ("state", "nodes", "started", "restarts", "reason")}
+    )
+    decided = back.plan()
+    (event,) = [event for event in decided.events if event.kind == "job.resumed"]
+    assert "lost its newest state" in event.text
+    again = back.then(0.5)
+    assert [event for event in again.plan().events if event.kind == "job.resumed"] == []
+    assert decided.memory.jobs[J].pending_from is None
+
+
 @pytest.mark.parametrize("reason", ["JobHeldUser", "JobHeldAdmin", "job requeued in held state"])
 def test_a_persons_hold_is_respected_and_explained(reason: str) -> None:
     held = by_slurm().change_job(reason=reason)

@@ -84,9 +84,9 @@ def _note_run(job: Job, draft: Draft) -> None:
     if mem.pending_from is None and mem.nodes and job.restarts > mem.restarts:
         _note_requeue(job, mem, draft)  # an expedited requeue is over between two of our looks
         mem = draft.jobs[job.id]
-    if mem.pending_from is not None:
-        mem = _resumed(job, mem, draft)
     same_run = mem.started == job.started and mem.restarts == job.restarts
+    if mem.pending_from is not None:
+        mem = draft.jobs[job.id] = _resumed(job, mem, draft, is_old=same_run)
     if same_run and _is_as_remembered(job, mem):
         return
     nodes = mem.nodes | job.nodes if same_run else job.nodes
@@ -128,9 +128,13 @@ def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
         requeue_by(job, f"script:{mem.restarts}", ruling, draft)
 
 
-def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
+def _resumed(job: Job, mem: JobMemory, draft: Draft, *, is_old: bool) -> JobMemory:
+    """`is_old`: Slurm shows the run from before it was put back."""
     took = draft.now - mem.pending_from if mem.pending_from is not None else 0.0
-    draft.tell("job.resumed", f"job {job.id} runs again after {took:.1f} s on {fold(job.nodes)}", job=job.id)
+    text = f"job {job.id} runs again after {took:.1f} s on {fold(job.nodes)}"
+    if is_old:
+        text = f"job {job.id} is shown as running as if it had not been put back: slurmctld has lost its newest state"
+    draft.tell("job.resumed", text, level=Level.WARNING if is_old else Level.INFO, job=job.id)
     attempts = mem.attempts
     if attempts and attempts[-1].is_requeue and attempts[-1].running is None:
         attempts = (*attempts[:-1], replace(attempts[-1], running=draft.now))
