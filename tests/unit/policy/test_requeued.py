@@ -338,7 +338,8 @@ def test_a_job_that_failed_without_evidence_stays_failed() -> None:
 
 
 def test_a_node_failure_is_its_own_evidence() -> None:
-    assert len(late(failed(JobState.NODE_FAIL))) == 1
+    (requeue,) = late(failed(JobState.NODE_FAIL))
+    assert "the head was away" not in requeue.why.text, "so ends a job with --no-requeue, too"
 
 
 @pytest.mark.parametrize("state", [JobState.CANCELLED, JobState.TIMEOUT, JobState.OUT_OF_MEMORY, JobState.COMPLETED])
