@@ -127,20 +127,35 @@ def test_a_running_job_is_not_nudged_and_the_resume_is_told() -> None:
     assert decided.memory.jobs[J].attempts[-1].running == picture.now
 
 
-def test_a_run_that_slurmctld_shows_again_because_it_lost_its_newest_state_is_told_once() -> None:
-    """Killed before it had saved the requeue, or taken over by another: the job runs as if nothing had been."""
+def shown_again() -> Picture:
+    """slurmctld was killed before it had saved the requeue, or another took over: the job runs as if nothing had
+    been."""
     before = a_cluster().job().opted_in().then()
     shown = before.seen.jobs[J]
     picture = before.lost("n2").then().marked("n2").requeued().then(1.1).then(0.5)
-    back = picture.change_job(
-        **{name: getattr(shown, name) for name in ("state", "nodes", "started", "restarts", "reason")}
-    )
-    decided = back.plan()
+    old = {name: getattr(shown, name) for name in ("state", "nodes", "started", "restarts", "reason")}
+    return picture.change_job(**old)
+
+
+def test_a_run_that_slurmctld_shows_again_because_it_lost_its_newest_state_is_told_once_and_put_back() -> None:
+    picture = shown_again()
+    decided = picture.plan()
     (event,) = [event for event in decided.events if event.kind == "job.resumed"]
     assert "lost its newest state" in event.text
-    again = back.then(0.5)
-    assert [event for event in again.plan().events if event.kind == "job.resumed"] == []
-    assert decided.memory.jobs[J].pending_from is None
+    (requeue,) = [action for action in decided.actions if isinstance(action, RequeueJob)]
+    assert (requeue.job, requeue.restart, requeue.exclude) == (J, 0, names("n2"))
+    later = picture.then(0.5)
+    assert later.plan().events == ()
+    back = later.requeued().then(1.1)
+    mem = back.memory.jobs[J]
+    assert (mem.resumes, len(mem.attempts), len(nudges(back))) == (1, 1, 1), "it costs no other resume"
+
+
+def test_a_persons_requeue_that_slurmctld_forgot_is_not_done_for_him() -> None:
+    before = a_cluster().job().opted_in().then()
+    shown = before.seen.jobs[J]
+    picture = before.requeued().then(1.1).change_job(state=shown.state, nodes=shown.nodes, started=shown.started, restarts=0)
+    assert [action for action in picture.plan().actions if isinstance(action, RequeueJob)] == []
 
 
 @pytest.mark.parametrize("reason", ["JobHeldUser", "JobHeldAdmin", "job requeued in held state"])
