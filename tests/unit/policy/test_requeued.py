@@ -151,10 +151,27 @@ def test_a_run_that_slurmctld_shows_again_because_it_lost_its_newest_state_is_to
     assert (mem.resumes, len(mem.attempts), len(nudges(back))) == (1, 1, 1), "it costs no other resume"
 
 
+def test_so_is_one_whose_next_run_had_begun_already() -> None:
+    before = a_cluster().job().opted_in().then()
+    shown = before.seen.jobs[J]
+    waits = before.lost("n2").then().marked("n2").requeued().then(1.1)
+    again = waits.change_job(state=JobState.RUNNING, nodes=names("n1", "n3", "n4"), started=waits.now).then(1)
+    assert again.memory.jobs[J].restarts == 1
+    other = again.change_job(nodes=shown.nodes, started=again.now, submitted=again.now, restarts=0)
+    assert other.plan().actions == (), "slurmctld lost all it knew, and gave the number to another job"
+    decided = again.change_job(nodes=shown.nodes, started=shown.started, restarts=0).plan()
+    assert ["lost its newest state" in event.text for event in decided.events] == [True]
+    (requeue,) = [action for action in decided.actions if isinstance(action, RequeueJob)]
+    assert requeue.restart == 0
+    assert decided.memory.jobs[J].resumes == 1
+
+
 def test_a_persons_requeue_that_slurmctld_forgot_is_not_done_for_him() -> None:
     before = a_cluster().job().opted_in().then()
     shown = before.seen.jobs[J]
-    picture = before.requeued().then(1.1).change_job(state=shown.state, nodes=shown.nodes, started=shown.started, restarts=0)
+    picture = (
+        before.requeued().then(1.1).change_job(state=shown.state, nodes=shown.nodes, started=shown.started, restarts=0)
+    )
     assert [action for action in picture.plan().actions if isinstance(action, RequeueJob)] == []
 
 

@@ -15,6 +15,7 @@ from steward.policy.job.at_rest import restless, suspended_s
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, nodes_of_parts
 from steward.policy.job.failure import BY_MACHINE, Kind, told
+from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
 from steward.policy.job.leaving import cleans_up_since, done_since, forgive_blind_time, note_look, over_since
 from steward.policy.job.nudge import nudge, slurms_requeue
 from steward.policy.job.options import options
@@ -70,7 +71,7 @@ def _count_unseen(job: Job, draft: Draft) -> None:
 
 def _follow_running(job: Job, draft: Draft) -> None:
     _note_run(job, draft)
-    _put_back_again(job, draft)
+    put_back_again(job, draft)
     if not job.requeue and job.is_batch and not draft.jobs[job.id].stays_in_place:
         why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
         draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)
@@ -86,8 +87,10 @@ def _note_run(job: Job, draft: Draft) -> None:
         _note_requeue(job, mem, draft)  # an expedited requeue is over between two of our looks
         mem = draft.jobs[job.id]
     same_run = mem.started == job.started and mem.restarts == job.restarts
-    if mem.pending_from is not None:
-        mem = draft.jobs[job.id] = (_shown_again if same_run else _resumed)(job, mem, draft)
+    if is_shown_again(job, mem):
+        mem = note_shown_again(job, draft)
+    elif mem.pending_from is not None:
+        mem = draft.jobs[job.id] = _resumed(job, mem, draft)
     if same_run and _is_as_remembered(job, mem):
         return
     nodes = mem.nodes | job.nodes if same_run else job.nodes
@@ -136,29 +139,6 @@ def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
     if attempts and attempts[-1].is_requeue and attempts[-1].running is None:
         attempts = (*attempts[:-1], replace(attempts[-1], running=draft.now))
     return replace(mem, pending_from=None, nudges=0, last_nudge=0.0, attempts=attempts)
-
-
-def _shown_again(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
-    """Slurm shows the run from before the job was put back. What was decided then stands, and has not come yet."""
-    text = f"job {job.id} is shown as running as if it had not been put back: slurmctld has lost its newest state"
-    draft.tell("job.resumed", text, level=Level.WARNING, job=job.id)
-    draft.first_seen(_forgot_key(job))
-    last, attempts = mem.last_attempt, mem.attempts
-    if last is not None and last.is_requeue and last.restart == job.restarts:
-        attempts = (*attempts[:-1], replace(last, requeued=None))
-    return replace(mem, pending_from=None, nudges=0, last_nudge=0.0, attempts=attempts)
-
-
-def _put_back_again(job: Job, draft: Draft) -> None:
-    """Its processes were ended, and Slurm would find out when the node of its script registers anew: within half an
-    hour (tried on 22.05)."""
-    promised = draft.jobs[job.id].promised
-    if promised is not None and job.is_batch and job.het_job_id is None and _forgot_key(job) in draft.noted:
-        requeue(job, promised.why, draft)
-
-
-def _forgot_key(job: Job) -> str:
-    return f"forgot-requeue:{job.id}:{job.restarts}"
 
 
 def _follow_pending(job: Job, draft: Draft) -> None:
