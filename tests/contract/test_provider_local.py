@@ -141,6 +141,26 @@ def test_termination_takes_detached_processes_too(provider: LocalProvider, bed_d
     assert not proc.is_alive(left)
 
 
+def test_no_process_is_woken_by_the_end_of_another_when_the_power_is_cut(tmp_path: Path) -> None:
+    """The kernel sends SIGHUP and SIGCONT to a stopped process group whose last parent outside dies: an srun would end
+    its step, which a power cut gives it no time for."""
+    heard = tmp_path / "heard"
+    task = (
+        f"set -m; for i in $(seq 100); do sh -c 'trap \"echo $i >> {heard}; sleep 1000\" HUP; sleep 1000 & wait' & done"
+    )
+    (tmp_path / "run").write_text(f"{task}\necho > {tmp_path}/begun\nexec sleep 1000\n")
+    programs = [
+        {"name": "slurmd", "argv": ["/bin/bash", str(tmp_path / "run")], "env": {}, "log": str(tmp_path / "log")}
+    ]
+    (tmp_path / MACHINES).write_text(json.dumps({"programs": programs}))
+    (tmp_path / "faults").mkdir()
+    provider = LocalProvider(tmp_path)
+    made = provider.launch(SLOT, "t1")
+    wait_until("all of its tasks run", lambda: len(proc.descendants(machine(provider).init)) > 200, 30)
+    provider.terminate(made.id)
+    assert not heard.exists()
+
+
 def test_a_machine_whose_processes_are_gone_is_listed_as_stopped(provider: LocalProvider) -> None:
     made = provider.launch(SLOT, "t1")
     whole = machine(provider)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
+from steward.checks.limits import table_of
 from steward.model.case import Case, Step, Trigger
 from steward.model.deep import DeepRun, DeepState
 from steward.model.health import Advice, Finding, Severity
@@ -244,7 +245,7 @@ def _of_report(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict 
     if not told:
         return None
     first = min(told, key=lambda f: (-f.severity.rank, f.at, f.check))
-    only = f"check {first.check} only reports (mode of [checks])"
+    only = f"check {first.check} only reports (mode in {table_of(first.check)})"
     coming = only if mode_of(first.check, draft) != "drain" else "a shared resource fails: no fault of this node"
     return NodeVerdict(
         word=Word.REPORT_ONLY, evidence=f"{first.check}: {first.text}", since=first.at, next=f"nothing: {coming}"

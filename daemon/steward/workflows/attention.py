@@ -22,7 +22,7 @@ from steward.model.resume import JobMemory
 from steward.model.slot import SlotStep
 from steward.policy.groundwork import Index
 from steward.policy.job.leaving import is_looked_into
-from steward.policy.node.forgotten import shows_again
+from steward.policy.node.forgotten import marked_since, shows_again
 
 _RESTING = (SlotStep.SERVING, SlotStep.WAITING)
 """Slots of which nothing is expected."""
@@ -235,7 +235,7 @@ def _only_we_take_back(writes: Mapping[str, Wrote]) -> bool:
 
 def has_marked(memory: Memory) -> bool:
     """Whether it may matter some day when slurmctld began, which is read with the partitions."""
-    return any(case.is_open and case.marked is not None for case in memory.cases.values())
+    return any(case.is_open and marked_since(case) is not None for case in memory.cases.values())
 
 
 def partitions_matter(memory: Memory, now: float) -> bool:
@@ -251,7 +251,7 @@ def is_mark_in_question(memory: Memory, now: float) -> bool:
 def _is_in_question(case: Case, now: float) -> bool:
     if not case.is_open:
         return shows_again(case, now)
-    return case.marked is not None and (not case.marking.on_disk or case.marking.gone is not None)
+    return marked_since(case) is not None and (not case.marking.on_disk or case.marking.gone is not None)
 
 
 def is_reserving(memory: Memory, now: float) -> bool:

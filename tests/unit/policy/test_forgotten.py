@@ -361,6 +361,18 @@ def test_and_again_as_soon_as_the_mark_is_gone() -> None:
     assert is_mark_in_question(picture.memory, picture.now)
 
 
+def test_and_for_a_lost_node_that_was_seen_with_our_mark_before_slurm_had_it_down() -> None:
+    """slurmctld died in between: for a minute nobody knew, and the step's deadline passed."""
+    picture = a_cluster().job().lost("n2").then()
+    mark = f"steward:agent:replace:{case_of(picture).id}"
+    draining = read(picture.drained("n2", mark).node("n2", base=NodeBase.ALLOCATED), began=0.0).then(0.5)
+    assert (has_marked(draining.memory), is_mark_in_question(draining.memory, draining.now)) == (True, True)
+    forgot = in_service(draining).then(5)
+    assert case_of(forgot).step is Step.DRAIN
+    downs = [a for a in read(forgot, began=0.5).plan().actions if isinstance(a, DownNode)]
+    assert [down.node for down in downs] == ["n2"]
+
+
 def test_and_while_one_stands_there_once_more_whose_return_slurm_may_have_forgotten() -> None:
     shown = returned().then(1)
     assert is_mark_in_question(shown.memory, shown.now)

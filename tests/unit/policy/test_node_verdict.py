@@ -102,7 +102,7 @@ def test_a_lost_node_stays_lost_in_report_mode() -> None:
 def test_a_check_that_only_reports_is_named() -> None:
     said = of(with_mode(degraded(a_cluster()), disk="report"))
     assert (said.word, said.evidence) == (Word.REPORT_ONLY, "disk: / is full")
-    assert said.next == "nothing: check disk only reports (mode of [checks])"
+    assert said.next == "nothing: check disk only reports (mode in [checks.disk])"
 
 
 def test_a_shared_fault_is_no_nodes() -> None:

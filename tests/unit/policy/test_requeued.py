@@ -127,6 +127,54 @@ def test_a_running_job_is_not_nudged_and_the_resume_is_told() -> None:
     assert decided.memory.jobs[J].attempts[-1].running == picture.now
 
 
+def shown_again() -> Picture:
+    """slurmctld was killed before it had saved the requeue, or another took over: the job runs as if nothing had
+    been."""
+    before = a_cluster().job().opted_in().then()
+    shown = before.seen.jobs[J]
+    picture = before.lost("n2").then().marked("n2").requeued().then(1.1).then(0.5)
+    old = {name: getattr(shown, name) for name in ("state", "nodes", "started", "restarts", "reason")}
+    return picture.change_job(**old)
+
+
+def test_a_run_that_slurmctld_shows_again_because_it_lost_its_newest_state_is_told_once_and_put_back() -> None:
+    picture = shown_again()
+    decided = picture.plan()
+    (event,) = [event for event in decided.events if event.kind == "job.resumed"]
+    assert "lost its newest state" in event.text
+    (requeue,) = [action for action in decided.actions if isinstance(action, RequeueJob)]
+    assert (requeue.job, requeue.restart, requeue.exclude) == (J, 0, names("n2"))
+    later = picture.then(0.5)
+    assert later.plan().events == ()
+    back = later.requeued().then(1.1)
+    mem = back.memory.jobs[J]
+    assert (mem.resumes, len(mem.attempts), len(nudges(back))) == (1, 1, 1), "it costs no other resume"
+
+
+def test_so_is_one_whose_next_run_had_begun_already() -> None:
+    before = a_cluster().job().opted_in().then()
+    shown = before.seen.jobs[J]
+    waits = before.lost("n2").then().marked("n2").requeued().then(1.1)
+    again = waits.change_job(state=JobState.RUNNING, nodes=names("n1", "n3", "n4"), started=waits.now).then(1)
+    assert again.memory.jobs[J].restarts == 1
+    other = again.change_job(nodes=shown.nodes, started=again.now, submitted=again.now, restarts=0)
+    assert other.plan().actions == (), "slurmctld lost all it knew, and gave the number to another job"
+    decided = again.change_job(nodes=shown.nodes, started=shown.started, restarts=0).plan()
+    assert ["lost its newest state" in event.text for event in decided.events] == [True]
+    (requeue,) = [action for action in decided.actions if isinstance(action, RequeueJob)]
+    assert requeue.restart == 0
+    assert decided.memory.jobs[J].resumes == 1
+
+
+def test_a_persons_requeue_that_slurmctld_forgot_is_not_done_for_him() -> None:
+    before = a_cluster().job().opted_in().then()
+    shown = before.seen.jobs[J]
+    picture = (
+        before.requeued().then(1.1).change_job(state=shown.state, nodes=shown.nodes, started=shown.started, restarts=0)
+    )
+    assert [action for action in picture.plan().actions if isinstance(action, RequeueJob)] == []
+
+
 @pytest.mark.parametrize("reason", ["JobHeldUser", "JobHeldAdmin", "job requeued in held state"])
 def test_a_persons_hold_is_respected_and_explained(reason: str) -> None:
     held = by_slurm().change_job(reason=reason)
@@ -322,7 +370,8 @@ def test_a_job_that_failed_without_evidence_stays_failed() -> None:
 
 
 def test_a_node_failure_is_its_own_evidence() -> None:
-    assert len(late(failed(JobState.NODE_FAIL))) == 1
+    (requeue,) = late(failed(JobState.NODE_FAIL))
+    assert "the head was away" not in requeue.why.text, "so ends a job with --no-requeue, too"
 
 
 @pytest.mark.parametrize("state", [JobState.CANCELLED, JobState.TIMEOUT, JobState.OUT_OF_MEMORY, JobState.COMPLETED])

@@ -86,11 +86,13 @@ def power_on(
 def power_off(machine: Machine) -> None:
     """Cut the power: every process stands still before the first one dies, so that none can tell another of it.
 
+    The farthest from the machine's first process dies first: the kernel wakes (SIGHUP, SIGCONT) stopped process groups
+    that a dying parent leaves behind, and an srun would still end its step.
     Returns when all are gone. Raises Retryable when some are left after some seconds.
     """
     deadline = time.monotonic() + _OFF_S
     while doomed := freeze(machine):
-        for process in doomed:
+        for process in reversed(doomed):
             proc.send(process, signal.SIGKILL)
         if time.monotonic() > deadline:
             raise Retryable(f"processes do not die: {sorted(each.pid for each in doomed)}; look at their state in ps")

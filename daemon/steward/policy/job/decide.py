@@ -223,7 +223,7 @@ RULES: tuple[Rule, ...] = (
         name="resume.late",
         when=lambda f: f.kind is Kind.ENDED and has_cause(f),
         decision=REQUEUE,
-        text="it failed by a node's fault while the head was away",
+        text="a node failed, and Slurm ended the job: it starts again",
     ),
     Rule(
         name="resume.requeue",

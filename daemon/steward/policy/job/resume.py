@@ -15,6 +15,7 @@ from steward.policy.job.at_rest import restless, suspended_s
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, nodes_of_parts
 from steward.policy.job.failure import BY_MACHINE, Kind, told
+from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
 from steward.policy.job.leaving import cleans_up_since, done_since, forgive_blind_time, note_look, over_since
 from steward.policy.job.nudge import nudge, slurms_requeue
 from steward.policy.job.options import options
@@ -70,6 +71,7 @@ def _count_unseen(job: Job, draft: Draft) -> None:
 
 def _follow_running(job: Job, draft: Draft) -> None:
     _note_run(job, draft)
+    put_back_again(job, draft)
     if not job.requeue and job.is_batch and not draft.jobs[job.id].stays_in_place:
         why = Why(rule="resume.allow", text="it asked to be resumed, which needs Requeue=1")
         draft.wish(AllowRequeue(key=Key(f"allow:{job.id}:{job.restarts}"), why=why, job=job.id), 60.0)
@@ -84,9 +86,11 @@ def _note_run(job: Job, draft: Draft) -> None:
     if mem.pending_from is None and mem.nodes and job.restarts > mem.restarts:
         _note_requeue(job, mem, draft)  # an expedited requeue is over between two of our looks
         mem = draft.jobs[job.id]
-    if mem.pending_from is not None:
-        mem = _resumed(job, mem, draft)
     same_run = mem.started == job.started and mem.restarts == job.restarts
+    if is_shown_again(job, mem):
+        mem = note_shown_again(job, draft)
+    elif mem.pending_from is not None:
+        mem = draft.jobs[job.id] = _resumed(job, mem, draft)
     if same_run and _is_as_remembered(job, mem):
         return
     nodes = mem.nodes | job.nodes if same_run else job.nodes
