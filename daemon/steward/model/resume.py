@@ -225,6 +225,8 @@ class JobMemory:
     """Hot spares that were let out for it."""
     unexcludable: int | None = None
     """The restart for which Slurm said that we asked too much: nothing of ours is excluded from it."""
+    shown_again: int | None = None
+    """The restart of its run that Slurm shows again though it was put back: its newest state was lost."""
     ended: float | None = None
     end_text: str = ""
 

@@ -28,21 +28,18 @@ def note_shown_again(job: Job, draft: Draft) -> JobMemory:
     """What is remembered then: what was decided for that run has not come yet."""
     text = f"job {job.id} is shown as running as if it had not been put back: slurmctld has lost its newest state"
     draft.tell("job.resumed", text, level=Level.WARNING, job=job.id)
-    draft.first_seen(_key(job))
     mem = draft.jobs[job.id]
     last, attempts = mem.last_attempt, mem.attempts
     if last is not None and last.is_requeue and last.restart == job.restarts:
         attempts = (*attempts[:-1], replace(last, requeued=None, running=None))
-    noted = draft.jobs[job.id] = replace(mem, pending_from=None, nudges=0, last_nudge=0.0, attempts=attempts)
-    return noted
+    mem = replace(mem, pending_from=None, nudges=0, last_nudge=0.0, attempts=attempts, shown_again=job.restarts)
+    draft.jobs[job.id] = mem
+    return mem
 
 
 def put_back_again(job: Job, draft: Draft) -> None:
     """Where a fault had put it back; what a person had asked for is not done for him."""
-    promised = draft.jobs[job.id].promised
-    if promised is not None and job.is_batch and job.het_job_id is None and _key(job) in draft.noted:
+    mem = draft.jobs[job.id]
+    promised = mem.promised
+    if promised is not None and job.is_batch and job.het_job_id is None and mem.shown_again == job.restarts:
         requeue(job, promised.why, draft)
-
-
-def _key(job: Job) -> str:
-    return f"forgot-requeue:{job.id}:{job.restarts}"
