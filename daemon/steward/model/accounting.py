@@ -59,6 +59,8 @@ class Association:
     user: str = ""
     parent: str = ""
     partition: str = ""
+    uid: int | None = None
+    """The user's, where he has limits; None: nobody looked, or no such user is known."""
     limits: Tres = field(default_factory=_none)
     used: Tres = field(default_factory=_none)
     qos: frozenset[str] = frozenset()

@@ -118,7 +118,7 @@ class Observer:
         asks = tuple(self._set_backs.in_time(ask, now) for ask in self._agents.asks())
         opted = tuple(self._set_backs.in_time(one, now) for one in self._agents.opted_in())
         self._list_instances(busy)
-        self._read_partitions(groups=groups, marked=marked)
+        self._read_partitions(groups=groups, seldom=marked or quotas)
         every = self._patience.reservations_busy if reserving else self._patience.reservations
         if not self._reservations.fresh(max(self._clock.now() - every, self._changed if reserving else 0.0)):
             self._reservations.start()
@@ -233,10 +233,10 @@ class Observer:
             return views
         return {name: self._set_backs.in_time(view, now) for name, view in views.items()}
 
-    def _read_partitions(self, *, groups: bool, marked: bool) -> None:
-        every = self._patience.partitions if groups else self._patience.partitions_marked
+    def _read_partitions(self, *, groups: bool, seldom: bool) -> None:
+        every = self._patience.partitions if groups else self._patience.partitions_seldom
         since = max(self._clock.now() - every, self._parted if groups else 0.0)
-        if (groups or marked) and not self._partitions.fresh(since):
+        if (groups or seldom) and not self._partitions.fresh(since):
             self._partitions.start()
 
     def _list_instances(self, busy: bool) -> None:

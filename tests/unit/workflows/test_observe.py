@@ -78,12 +78,18 @@ class Bench:
         )
 
     def look(
-        self, *, busy: bool = False, groups: bool = False, marked: bool = False, memory: Memory | None = None
+        self,
+        *,
+        busy: bool = False,
+        groups: bool = False,
+        marked: bool = False,
+        quotas: bool = False,
+        memory: Memory | None = None,
     ) -> Observed:
         """About n1 and n2, which are under repair."""
         memory = UNDER_REPAIR if memory is None else memory
         return self.observer.observe(
-            busy=busy, groups=groups, marked=marked, memory=memory, failures={}, alive=lambda: None
+            busy=busy, groups=groups, marked=marked, quotas=quotas, memory=memory, failures={}, alive=lambda: None
         )
 
 
@@ -224,13 +230,14 @@ def test_partitions_are_read_beside_the_cycle_and_only_while_they_are_of_interes
     assert bench.look().partitions_at >= began
 
 
-def test_where_only_a_mark_stands_partitions_are_read_once_a_minute() -> None:
+@pytest.mark.parametrize("why", ["marked", "quotas"])
+def test_where_only_a_mark_stands_or_teams_have_quotas_partitions_are_read_once_a_minute(why: str) -> None:
     clock = FakeClock(10_000.0)
     bench = Bench(clock=clock, workers=Inline())
-    read = [bench.look(marked=True).partitions_at]
+    read = [bench.look(marked=why == "marked", quotas=why == "quotas").partitions_at]
     for pause in (30.0, 31.0):
         clock.at += pause
-        read.append(bench.look(marked=True).partitions_at)
+        read.append(bench.look(marked=why == "marked", quotas=why == "quotas").partitions_at)
     assert read == [10_000.0, 10_000.0, 10_061.0]
 
 

@@ -39,10 +39,12 @@ Tried on real Slurm 22.05.8 unless said:
 """
 
 import contextlib
+import pwd
 import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from steward.adapters.process import Failed
 from steward.adapters.slurm import accounting_text as text
@@ -86,6 +88,7 @@ class SlurmAccounting:
         self._before: Tables | None = None
         self._config: tuple[float, Mapping[str, str]] | None = None
         self._last_edit = 0.0
+        self._uids: dict[str, int] = {}
 
     def picture(self) -> Accounting:
         config = self._settings()
@@ -263,13 +266,21 @@ class SlurmAccounting:
             return known[1], ""
         began = self._now()
         try:
-            read = Tables.read(self._sacctmgr, cluster)
+            read = self._with_uids(Tables.read(self._sacctmgr, cluster))
         except Retryable as error:
             return self._before, f"slurmdbd does not answer: {error}"
         self._before = read
         if self._last_edit < began:
             self._tables = (began, read)
         return read, ""
+
+    def _with_uids(self, tables: Tables) -> Tables:
+        """Jobs have numbers for their users."""
+        for user in {each.user for each in tables.associations if each.user and each.limits} - self._uids.keys():
+            with contextlib.suppress(KeyError):
+                self._uids[user] = pwd.getpwnam(user).pw_uid
+        known = (replace(a, uid=self._uids.get(a.user)) if a.user and a.limits else a for a in tables.associations)
+        return replace(tables, associations=tuple(known))
 
     def _settings(self) -> Mapping[str, str]:
         """`scontrol show config`, at most a minute old."""

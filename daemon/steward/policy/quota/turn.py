@@ -11,6 +11,7 @@ from steward.policy.quota.decide import Decider, Rules, Ruling, Yielding
 from steward.policy.quota.elsewhere import held_up
 from steward.policy.quota.fill_in import owned
 from steward.policy.quota.flavors import Flavors
+from steward.policy.quota.foreseen import foreseen
 from steward.policy.quota.ledger import Account, Ledger
 from steward.policy.quota.pick import Room
 from steward.policy.quota.places import Places
@@ -83,8 +84,9 @@ def take_turn(draft: Draft) -> Turn | None:
     def places(gone: Iterable[JobId]) -> Places:
         return Places(draft, flavors, requests, gone)
 
-    room = Room(ledger, _staying(jobs.running, going), None if picture.can.preempts else lambda: places(going))
-    held = held_up(jobs.waiting, draft, picture)
+    staying = _staying(jobs.running, going)
+    room = Room(ledger, staying, None if picture.can.preempts else lambda: places(going))
+    held = held_up(jobs.waiting, draft, picture) | foreseen(jobs.waiting, staying, draft, picture)
     decider = Decider(room, _rules(draft, quotas, held, fair_share=scheduler.fair_share))
     kept = [unit for unit in jobs.waiting if _is_kept(unit.id, draft)]
     decider.decide([unit for unit in jobs.waiting if unit not in kept] if kept else jobs.waiting, kept)
