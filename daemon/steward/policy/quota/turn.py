@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from steward.model.ids import JobId
+from steward.model.ids import JobId, Key
 from steward.model.job import Job
+from steward.model.port_error import REFUSED
 from steward.model.quota import CPU, GPU, ComputeQuota, QuotaStatus, Reclaimed, Resource, SchedulerConfig, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Decider, Rules, Ruling, Yielding
@@ -86,6 +87,7 @@ def take_turn(draft: Draft) -> Turn | None:
 
     staying = _staying(jobs.running, going)
     room = Room(ledger, staying, None if picture.can.preempts else lambda: places(going))
+    room.gone.update(id for id in draft.quota.jobs if id in draft.seen.jobs and is_refused(draft.seen.jobs[id], draft))
     held = held_up(jobs.waiting, draft, picture) | foreseen(jobs.waiting, staying, draft, picture)
     decider = Decider(room, _rules(draft, quotas, held, fair_share=scheduler.fair_share))
     kept = [unit for unit in jobs.waiting if _is_kept(unit.id, draft)]
@@ -103,6 +105,17 @@ def take_turn(draft: Draft) -> Turn | None:
         teams=teams,
         places=places,
     )
+
+
+def requeue_key(job: Job) -> Key:
+    """Of the requeue of this run, when it gives way."""
+    return Key(f"quota:requeue:{job.id}:{job.restarts}")
+
+
+def is_refused(job: Job, draft: Draft) -> bool:
+    """Slurm said no to a requeue of this run. As long as that is known the job counts as one that stays: what it has
+    would be promised for ever to the one that waits, and nobody else would be chosen."""
+    return draft.seen.failures.get(requeue_key(job), "").startswith(f"{REFUSED}: ")
 
 
 def is_delayed(job: Job, draft: Draft) -> bool:
