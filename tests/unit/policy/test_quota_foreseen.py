@@ -66,6 +66,7 @@ def test_nobody_gives_way_to_a_job_of_a_user_whose_own_limit_is_reached() -> Non
     assert gone(asks(lent())) == {2}
     assert gone(asks(with_user(lent(), uid=None, limits=CPUS))) == {2}
     assert gone(asks(with_user(lent(), limits={"cpu": 100}))) == {2}
+    assert gone(asks(with_user(lent(), limits={"node": 1}))) == {2}, "jobs on one node count as one"
 
 
 def test_what_slurm_says_counts_when_it_has_had_the_time_to_look() -> None:
@@ -78,6 +79,7 @@ def test_what_slurm_says_counts_when_it_has_had_the_time_to_look() -> None:
 def test_a_users_association_for_the_jobs_partition_takes_the_place_of_his_other_one() -> None:
     picture = with_user(with_user(lent(), limits=CPUS), partition="main", limits={"cpu": 100})
     assert gone(asks(picture)) == {2}
+    assert gone(asks(with_user(with_user(lent(), limits=CPUS), uid=None, partition="main"))) == {2}
     assert gone(asks(with_user(lent(), partition="main", limits=CPUS))) == set()
     assert gone(asks(with_user(lent(), partition="other", limits=CPUS))) == {2}
 

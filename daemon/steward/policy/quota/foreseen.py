@@ -25,10 +25,16 @@ def foreseen(
     """Those of the waiting units that such a limit holds up. `staying` are the units of each team that do not give way
     already."""
     found: set[JobId] = set()
+    asked: dict[tuple[object, ...], bool] = {}
     for unit in waiting:
         job = unit.jobs[0]
         until = max(job.submitted or 0.0, job.eligible or 0.0) + BELIEVED_S
-        if draft.now < until and len(unit.jobs) == 1 and not unit.sizes and _is_beyond(unit, staying, draft, picture):
+        if draft.now >= until or len(unit.jobs) > 1 or unit.sizes:
+            continue
+        key = job.account, job.user_id, job.partition, job.qos, job.requested, unit.weight
+        if key not in asked:
+            asked[key] = _is_beyond(unit, staying, draft, picture)
+        if asked[key]:
             found.add(unit.id)
             draft.wake(until)
     return frozenset(found)
@@ -44,7 +50,7 @@ def _is_beyond(unit: Unit, staying: Mapping[str, list[Unit]], draft: Draft, pict
     first = picture.qos.get(partition.own_qos)
     if partition.own_qos and first is None:
         return False
-    settled = first.limits.keys() if first is not None else ()
+    settled = {"node", *(first.limits if first is not None else ())}  # jobs on one node count as one there
     asks = {tres: amount for tres, amount in parse_tres(job.requested).items() if amount and tres not in settled}
     return all(_is_beyond_in(qos, asks, unit, staying, draft, picture) for qos in unit.qos)
 
@@ -85,7 +91,6 @@ def _passes(
 def _above(job: Job, picture: Accounting) -> list[Association]:
     """The associations whose limits count a job: its user's, which may be one for its partition, and those of its
     account and the accounts above."""
-    mine = [each for each in picture.users_of(job.account) if each.uid == job.user_id]
-    own = [each for each in mine if each.partition == job.partition] or [each for each in mine if not each.partition]
+    own = picture.limited_user(job.account, job.user_id, job.partition)
     line = (picture.of_account(name) for name in picture.line_of(job.account))
-    return [*own, *(each for each in line if each is not None)]
+    return [each for each in (own, *line) if each is not None]
