@@ -24,8 +24,8 @@ class AccountingWorld(WorldOfJobs, Protocol):
 
     port: AccountingPort
 
-    def add_account(self, name: str) -> None:
-        """By an admin, with a user who may submit."""
+    def add_account(self, name: str, *, below: str = "") -> None:
+        """By an admin, with a user who may submit; `below` another account."""
 
     def add_qos(self, name: str, description: str) -> None:
         """By an admin."""
@@ -66,8 +66,8 @@ class FakeWorld(AccountingWorld):
     def __post_init__(self) -> None:
         self.port = self.fake
 
-    def add_account(self, name: str) -> None:
-        self.fake.add_account(name)
+    def add_account(self, name: str, *, below: str = "") -> None:
+        self.fake.add_account(name, below=below)
 
     def add_qos(self, name: str, description: str) -> None:
         self.fake.qos[name] = Qos(name=name, description=description)
@@ -122,8 +122,8 @@ class RealWorld(AccountingWorld):
     jobs: Callable[..., Mapping[JobId, Job]]
     accounts: list[str] = field(default_factory=list)
 
-    def add_account(self, name: str) -> None:
-        self.sacctmgr("add", "account", name)
+    def add_account(self, name: str, *, below: str = "") -> None:
+        self.sacctmgr("add", "account", name, *([f"parent={below}"] if below else []))
         self.sacctmgr("add", "user", getpass.getuser(), f"account={name}")
         self.accounts.append(name)
         shown = ["scontrol", "show", "assoc_mgr", "flags=assoc", f"account={name}"]
@@ -169,7 +169,7 @@ class RealWorld(AccountingWorld):
         if self.bed.run(queue).text.split():
             self.bed.run(["scancel", f"--user={getpass.getuser()}"])
         self.wait("the queue is empty", lambda: not self.bed.run(queue).text.split())
-        for account in self.accounts:
+        for account in self.accounts[::-1]:
             self.wait(f"{account} can go", lambda account=account: self._gone("account", account))  # type: ignore[misc]
         for line in self.bed.run(["sacctmgr", "-P", "-n", "show", "qos", "format=name"]).text.split():
             if line != "normal":

@@ -322,6 +322,23 @@ def test_a_qos_goes_when_no_job_and_no_account_has_it(world: AccountingWorld) ->
     world.port.drop_qos(drop)
 
 
+def test_a_team_below_another_is_rid_of_its_qos_though_that_ones_went_before(world: AccountingWorld) -> None:
+    """Deleting a QOS spoils the list of an account that had lost it, and `qos-=` then takes nothing from that."""
+    with_a_team(world)
+    world.add_account("blue", below="red")
+    mine = ("stw-blue-g", "stw-blue-b")
+    for name in mine:
+        world.port.set_qos(set_qos(name))
+    world.port.set_team(set_team("blue", add=frozenset(mine), drop=frozenset({G, B}), default_qos=mine[0]))
+    assert world.team("blue").qos == {"normal", *mine}
+    world.port.set_team(set_team(drop=frozenset({G, B}), default_qos=""))
+    world.port.drop_qos(DropQos(key=KEY, why=WHY, qos=B))
+    world.port.set_team(set_team("blue", drop=frozenset(mine), default_qos=""))
+    assert world.team("blue").qos == {"normal"}
+    for name in mine:
+        world.port.drop_qos(DropQos(key=KEY, why=WHY, qos=name))
+
+
 def test_without_slurmdbd_limits_are_seen_and_stay_and_jobs_still_move(world: AccountingWorld) -> None:
     with_a_team(world)
     running = world.submit("red", gpus=2)

@@ -119,3 +119,13 @@ def test_an_allocation_without_a_script_is_cancelled_when_its_owner_comes(quotas
     quotas.wait_state(mine, "RUNNING", SOON_S)
     assert quotas.job(lent).state in ("CANCELLED", "PREEMPTED")
     quotas.wait_says(lent, f"gave way to job {mine} of team owner")
+
+
+def test_a_job_that_resumes_in_its_place_only_is_cancelled(quotas: QuotaStory) -> None:
+    """Its user wants no requeue, so Slurm refuses one for ever."""
+    quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
+    quotas.wait_state(quotas.sleeps("guest", 4), "RUNNING", SOON_S)
+    lent = quotas.ignores_signals("guest", 4, "--no-requeue", "--auto-resume=1")
+    quotas.wait_state(lent, "RUNNING", SOON_S)
+    quotas.wait_state(quotas.sleeps("owner", 4), "RUNNING", SOON_S)
+    assert quotas.job(lent).state in ("CANCELLED", "PREEMPTED")

@@ -46,10 +46,11 @@ class FakeAccounting:
     """Users; one without a list of QOS, or without a default, has his account's."""
     edits: int = 0
 
-    def add_account(self, name: str) -> None:
-        """By an admin."""
+    def add_account(self, name: str, *, below: str = "") -> None:
+        """By an admin. It starts with the QOS of the account that it is `below`, and they go their own ways then."""
+        has = self.teams[below].qos if below else frozenset({"normal"})
         self.accounts[name] = Account(name=name, organization=name, description=name)
-        self.teams[name] = Association(account=name, parent="root", qos=frozenset({"normal"}))
+        self.teams[name] = Association(account=name, parent=below or "root", qos=has)
 
     def set_user(self, user: Association) -> None:
         """By an admin."""
@@ -95,7 +96,7 @@ class FakeAccounting:
             raise Stale(f"jobs are of QOS {name}: not deleted")
         self._edit()
         if any(name in each.qos or name == each.default_qos for each in (*self.teams.values(), *self.users)):
-            raise Stale(f"an account may still use QOS {name}: not deleted")
+            raise Stale(f"QOS {name} is not deleted: an account may still use it")
         if name in self.qos and self.qos[name].description != QOS_MARK:
             raise team_rules.not_ours(name, self.qos[name].description)
         self.qos.pop(name, None)

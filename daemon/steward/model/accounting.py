@@ -61,6 +61,8 @@ class Association:
     user: str = ""
     parent: str = ""
     partition: str = ""
+    uid: int | None = None
+    """The user's, where he has limits; None: nobody looked, or no such user is known."""
     limits: Tres = field(default_factory=_none)
     used: Tres = field(default_factory=_none)
     qos: frozenset[str] = frozenset()
@@ -98,6 +100,8 @@ class Accounting:
     _of_accounts: Mapping[str, Association] = field(init=False, repr=False, compare=False)
     _of_users: Mapping[str, tuple[Association, ...]] = field(init=False, repr=False, compare=False)
 
+    _limited: Mapping[tuple[str, int | None], str] = field(init=False, repr=False, compare=False)
+
     def __post_init__(self) -> None:
         accounts: dict[str, Association] = {}
         users: dict[str, list[Association]] = {}
@@ -106,6 +110,8 @@ class Accounting:
                 users.setdefault(each.account, []).append(each)
             elif not each.partition:
                 accounts.setdefault(each.account, each)
+        limited = {(each.account, each.uid): each.user for each in self.associations if each.uid is not None}
+        object.__setattr__(self, "_limited", limited)
         object.__setattr__(self, "_of_accounts", accounts)
         object.__setattr__(self, "_of_users", {account: tuple(found) for account, found in users.items()})
 
@@ -130,6 +136,14 @@ class Accounting:
     def users_of(self, account: str) -> tuple[Association, ...]:
         """The associations of the account's users."""
         return self._of_users.get(account, ())
+
+    def limited_user(self, account: str, uid: int, partition: str) -> Association | None:
+        """The association of a user who has limits in the account: the one for this partition takes the place of the
+        other one, also without limits."""
+        if (user := self._limited.get((account, uid))) is None:
+            return None
+        mine = {each.partition: each for each in self.users_of(account) if each.user == user}
+        return mine.get(partition, mine.get(""))
 
 
 # A team: it is a Slurm account, and its name is part of the names of its two QOS. Only QOS that are called so are ours.

@@ -227,9 +227,9 @@ class Observer:
     def _read_partitions(self, memory: Memory) -> None:
         now = self._clock.now()
         matter = partitions_matter(memory, now)
-        every = self._patience.partitions if matter else self._patience.partitions_marked
+        every = self._patience.partitions if matter else self._patience.partitions_seldom
         since = max(now - every, self._parted if matter else 0.0)
-        if (matter or has_marked(memory)) and not self._partitions.fresh(since):
+        if (matter or has_marked(memory) or memory.quotas) and not self._partitions.fresh(since):
             self._partitions.start()
 
     def _read_reservations(self, memory: Memory) -> None:

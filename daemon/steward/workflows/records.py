@@ -41,7 +41,7 @@ beyond that the sweep costs less."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """How long a cycle waits for Slurm (`asked`: while a shim waits), and how often a provider is listed. Seconds.
-    `partitions_marked` is for when partitions tell only when slurmctld began.
+    `partitions_seldom` is for when partitions tell only when slurmctld began, and whose limits their jobs have.
 
     `close`: a record that was read so shortly before the turn, after what it is read for, is not read again. Whoever
     changes Slurm reads the record once more right before it writes. `dear`: a sweep that costs more is put off while
@@ -53,7 +53,7 @@ class Patience:
     provider: float = 15.0
     provider_busy: float = 1.0
     partitions: float = 5.0
-    partitions_marked: float = 60.0
+    partitions_seldom: float = 60.0
     settings: float = 60.0
     reservations: float = 60.0
     reservations_busy: float = 1.0

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from steward.model.accounting import ACCOUNT_MARK, Account, Association, Qos
-from steward.model.action import DropTeam, MarkJob, SetTeam
+from steward.model.action import DropQos, DropTeam, MarkJob, SetTeam
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.quota import QuotaStatus
@@ -90,6 +90,18 @@ def test_users_whose_own_lists_name_its_qos_are_told_and_it_goes_when_they_do_no
     assert {"stw-a-g", "stw-a-b"} <= now.qos.keys()
     free = settled(held.see(accounting=replace(now, associations=now.associations[:-1])).after(20))
     assert "q-a" not in free.memory.quotas
+
+
+def test_another_account_that_may_still_use_its_qos_is_told() -> None:
+    """Slurm deletes no QOS that somebody may use, also on another cluster."""
+    picture, _ = done(deleted(a_site()))
+    drop = next(action for action in picture.plan().actions if isinstance(action, DropQos))
+    error = f"QOS {drop.qos} is not deleted: account c of cluster two may still use it: sacctmgr modify"
+    refused = picture.after(20).see(failures={str(drop.key): f"stale: {error}"}).plan()
+    assert refused.memory.quotas["q-a"].failure == error
+    assert "quota.trouble" in {event.kind for event in refused.events}
+    no_answer = picture.after(20).see(failures={str(drop.key): "retry: no answer"}).plan()
+    assert no_answer.memory.quotas["q-a"].failure == ""
 
 
 def with_user(picture: Picture, *, drop: int = 0, **fields: Any) -> Picture:

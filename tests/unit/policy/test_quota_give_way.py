@@ -17,7 +17,7 @@ from steward.model.action import (
 )
 from steward.model.ids import JobId
 from steward.model.job import JobState
-from tests.builders.picture import Picture
+from tests.builders.picture import ON, Picture
 from tests.builders.quota import LISTS, WEAK
 from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, reserved, runs, settled, waits
 from tests.builders.want import but
@@ -135,6 +135,32 @@ def test_a_job_without_a_script_is_cancelled_for_slurm_takes_none_back(opted_in:
     assert "cancelled, for Slurm requeues batch jobs only" in picture.memory.quota_jobs[JobId(3)].evictions[-1].text
     found = [each for each in picture.after(61).plan().actions if isinstance(each, CancelJob | RequeueJob)]
     assert [(type(each), each.job) for each in found] == [(CancelJob, 3)]
+
+
+def test_a_job_whose_user_wants_no_requeue_is_cancelled_though_it_opted_in() -> None:
+    """Only its steps would run again: Slurm refuses to requeue it, and would for ever."""
+    picture = borrowed_and_wanted_back(WEAK).change_job(3, requeue=False)
+    picture, _ = done(picture.opted_in(3, replace(ON, requeue=False)))
+    found = [each for each in picture.after(61).plan().actions if isinstance(each, CancelJob | RequeueJob)]
+    assert [(type(each), each.job) for each in found] == [(CancelJob, 3)]
+
+
+def test_where_slurm_refuses_a_requeue_another_job_gives_way() -> None:
+    """What a job keeps is not promised to the owner's job any more."""
+    picture = runs(runs(a_site(WEAK), 1, "a", 4), 2, "a", 2, "b", "n2", started=1000.0)
+    picture = waits(settled(runs(picture, 3, "a", 2, "b", "n2", started=2000.0)), 4, "b", 2)
+    picture, _ = done(picture)
+    picture, actions = done(picture.after(61))
+    (requeue,) = (each for each in actions if isinstance(each, RequeueJob))
+    assert requeue.job == 3
+    plan = (
+        picture.after(6).see(failures={str(requeue.key): "refused: Requested operation is presently disabled"}).plan()
+    )
+    assert "quota.refused" in {event.kind for event in plan.events}
+    assert [each.job for each in plan.actions if isinstance(each, SignalJob)] == [2]
+    assert plan.memory.quota_jobs[JobId(3)].yielding is None
+    no_answer = picture.after(6).see(failures={str(requeue.key): "retry: no answer"}).plan()
+    assert [each.job for each in no_answer.actions if isinstance(each, SignalJob | RequeueJob)] == [3]
 
 
 @pytest.mark.parametrize("state", [JobState.PENDING, JobState.UNKNOWN], ids=["as PENDING", "as 22.05 shows it"])

@@ -65,8 +65,11 @@ def test_associations_of_another_cluster_are_not_ours() -> None:
 
 def test_a_qos_that_another_cluster_of_the_database_may_use_is_in_use() -> None:
     row = "bed|red|||root|normal|normal|\nbed2|red|||root|normal,stw-red-b,stw-red-g|stw-red-g|gres/gpu=8\n"
-    assert text.who_may_use("stw-red-b", row) == "account red of cluster bed2"
-    assert text.who_may_use("stw-red-g", "bed|blue|ann||root|normal|stw-red-g|\n") == "account blue of cluster bed"
+    account = "modify account where name=red cluster=bed2 set"
+    assert text.who_may_use("stw-red-b", row).endswith(f"sacctmgr {account} qos-=stw-red-b")
+    assert text.who_may_use("stw-red-b", row.replace("stw-red-b,", "")) == ""
+    user = "modify user where name=ann account=blue cluster=bed set"
+    assert text.who_may_use("stw-red-g", "bed|blue|ann|||normal|stw-red-g|\n").endswith(f"{user} defaultqos=-1")
     assert text.who_may_use("stw-red", row) == ""
 
 

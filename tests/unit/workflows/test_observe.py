@@ -22,6 +22,7 @@ from steward.workflows.observe import Observer
 from steward.workflows.pool import Bell, Workers
 from steward.workflows.records import Patience
 from tests.builders.picture import a_cluster
+from tests.builders.quota import a_quota
 from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeAgents, FakeProvider
 from tests.fakes.slurm import FakeSlurm
@@ -62,6 +63,7 @@ MARKED = replace(
         for id, case in UNDER_REPAIR.cases.items()
     },
 )
+WITH_QUOTAS = replace(UNDER_REPAIR, quotas={"q-vision": a_quota("vision", gpus=4)})
 
 
 @dataclass
@@ -228,13 +230,14 @@ def test_partitions_are_read_beside_the_cycle_and_only_while_they_are_of_interes
     assert bench.look().partitions_at >= began
 
 
-def test_where_only_a_mark_stands_partitions_are_read_once_a_minute() -> None:
+@pytest.mark.parametrize("memory", [MARKED, WITH_QUOTAS], ids=["marked", "quotas"])
+def test_where_only_a_mark_stands_or_teams_have_quotas_partitions_are_read_once_a_minute(memory: Memory) -> None:
     clock = FakeClock(10_000.0)
     bench = Bench(clock=clock, workers=Inline())
-    read = [bench.look(memory=MARKED).partitions_at]
+    read = [bench.look(memory=memory).partitions_at]
     for pause in (30.0, 31.0):
         clock.at += pause
-        read.append(bench.look(memory=MARKED).partitions_at)
+        read.append(bench.look(memory=memory).partitions_at)
     assert read == [10_000.0, 10_000.0, 10_061.0]
 
 

@@ -15,6 +15,10 @@ Tried on real Slurm 22.05.8 unless said:
   default that is not in a user's own list, or `qos-=` of a user's own default. So the three are commands of their own.
   Users without a default of their own show their account's. An account that lost its last QOS does not get back its
   parent's: nobody can submit any more (`Invalid qos specification`).
+- An account that inherits its list of QOS has its own changes of it (`+5,-2`). Deleting a QOS takes it out of those of
+  all accounts, with the comma on both sides: of `+5,-2,-4` is left `+5-4`, and `qos-=` and `qos+=` then change nothing,
+  with exit status 0. So after each it is looked whether the account has the list that it should have; if not, that is
+  written as a whole. An empty one (`qos=`) is that of the account above.
 - `delete account` with `cluster=` takes the account from that cluster and leaves its name; without, from all clusters.
 - A limit of a job's QOS takes the place of the limits of its user and accounts for the same TRES; these count the job
   all the same. So an account's limit holds jobs in a QOS without one. A job that waits in a QOS which its account
@@ -35,10 +39,12 @@ Tried on real Slurm 22.05.8 unless said:
 """
 
 import contextlib
+import pwd
 import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from steward.adapters.process import Failed
 from steward.adapters.slurm import accounting_text as text
@@ -47,7 +53,7 @@ from steward.adapters.slurm.accounting_text import Tables
 from steward.adapters.slurm.commands import MAX_BYTES, Commands, nothing_changed
 from steward.adapters.slurm.team_rules import ours, plain
 from steward.adapters.slurm.words import settings_in, words_of
-from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Accounting
+from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Accounting, Association
 from steward.model.action.quota import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId
 from steward.model.job import Job
@@ -81,6 +87,7 @@ class SlurmAccounting:
         self._before: Tables | None = None
         self._config: tuple[float, Mapping[str, str]] | None = None
         self._last_edit = 0.0
+        self._uids: dict[str, int] = {}
 
     def picture(self) -> Accounting:
         config = self._settings()
@@ -128,7 +135,7 @@ class SlurmAccounting:
             raise Stale(f"{jobs} jobs are of QOS {name}: not deleted")
         table = self._sacctmgr("show", "association", f"format={text.ASSOCIATION_COLUMNS}")
         if who := text.who_may_use(name, table):
-            raise Stale(f"{who} may still use QOS {name}: not deleted")
+            raise Stale(f"QOS {name} is not deleted: {who}")
         if not self._edit("delete", "qos", "where", f"name={name}", f"description={QOS_MARK}"):
             described = self._described(name)
             if described is not None:
@@ -148,6 +155,22 @@ class SlurmAccounting:
         for part in parts:
             if part and not self._modify("account", [f"name={account}", f"cluster={cluster}"], part):
                 raise Stale(f"there is no account {account} on this cluster: `steward quota setup --apply` makes it")
+        if add or drop:
+            self._mend_list(account, cluster, frozenset(filter(None, add.split(","))), action.drop)
+
+    def _mend_list(self, account: str, cluster: str, add: frozenset[str], drop: frozenset[str]) -> None:
+        """Write an account's list of QOS as a whole where Slurm did not change it as it was told to."""
+        has = self._of_account(account, cluster)
+        if has is None or (add <= has.qos and not drop & has.qos):
+            return
+        above, wanted = self._of_account(has.parent, cluster), (has.qos | add) - drop
+        names = [] if above is not None and wanted == above.qos else sorted(map(plain, wanted))
+        self._modify("account", [f"name={account}", f"cluster={cluster}"], [f"qos={','.join(names)}"])
+
+    def _of_account(self, name: str, cluster: str) -> Association | None:
+        words = ("where", f"account={plain(name)}", f"cluster={cluster}", f"format={text.ASSOCIATION_COLUMNS}")
+        found = text.associations(self._sacctmgr("show", "association", *words), cluster)
+        return next((each for each in found if not each.user and not each.partition), None)
 
     def make_account(self, name: str) -> None:
         cluster = self._settings().get("ClusterName", "")
@@ -242,13 +265,21 @@ class SlurmAccounting:
             return known[1], ""
         began = self._now()
         try:
-            read = Tables.read(self._sacctmgr, cluster)
+            read = self._with_uids(Tables.read(self._sacctmgr, cluster))
         except Retryable as error:
             return self._before, f"slurmdbd does not answer: {error}"
         self._before = read
         if self._last_edit < began:
             self._tables = (began, read)
         return read, ""
+
+    def _with_uids(self, tables: Tables) -> Tables:
+        """Jobs have numbers for their users."""
+        for user in {each.user for each in tables.associations if each.user and each.limits} - self._uids.keys():
+            with contextlib.suppress(KeyError):
+                self._uids[user] = pwd.getpwnam(user).pw_uid
+        known = (replace(a, uid=self._uids.get(a.user)) if a.user and a.limits else a for a in tables.associations)
+        return replace(tables, associations=tuple(known))
 
     def _settings(self) -> Mapping[str, str]:
         """`scontrol show config`, at most a minute old."""

@@ -123,10 +123,15 @@ def associations(table: str, cluster: str) -> tuple[Association, ...]:
 
 
 def who_may_use(qos: str, table: str) -> str:
-    """The first association of any cluster that names the QOS: all clusters of a slurmdbd share it. Empty: none."""
-    for there, account, _, _, _, names, default, _ in rows(table, 8):
+    """The first association of any cluster that names the QOS, as all clusters of a slurmdbd share it, and the command
+    after which it does not. Empty: none."""
+    for there, account, user, _, _, names, default, _ in rows(table, 8):
         if qos == default or qos in names.split(","):
-            return f"account {show(account)} of cluster {show(there)}"
+            who, change = f"account {account}", "defaultqos=-1" if qos == default else f"qos-={qos}"
+            where = f"account where name={account}"
+            if user:
+                who, where = f"user {user} of {who}", f"user where name={user} account={account}"
+            return show(f"{who} may still use it: sacctmgr modify {where} cluster={there} set {change}")
     return ""
 
 

@@ -7,6 +7,7 @@ from steward.model.accounting import ACCOUNT_MARK, QOS_PREFIX, Accounting, Assoc
 from steward.model.action import DropQos, DropTeam, MoveJob, SetTeam
 from steward.model.events import Level
 from steward.model.ids import Key
+from steward.model.port_error import is_refusal
 from steward.model.quota import ComputeQuota, QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
@@ -90,7 +91,9 @@ def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draf
         draft.wish(action, RETRY_S)
         return
     listed = users_naming(picture, quota.team, names - (has.qos if has is not None else frozenset()))
-    _tell_who_keeps_it(quota, listed, fixed, draft)
+    errors = (draft.seen.failures.get(_drop_key(name), "") for name in sorted(names))
+    refused = next((error.partition(": ")[2] for error in errors if is_refusal(error)), "")
+    _tell_who_keeps_it(quota, listed, fixed, refused, draft)
     kept = names if listed else frozenset(fixed.values())
     in_it = [job for job in draft.seen.jobs.values() if not job.is_over and names & set(job.qos.split(","))]
     for job in in_it:
@@ -98,7 +101,11 @@ def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draf
             key = Key(f"quota:move:{job.id}:{job.restarts}:ends")
             draft.wish(MoveJob(key=key, why=why, job=job.id, qos=(target,)), RETRY_S)
     for name in sorted(names - kept - {name for job in in_it for name in job.qos.split(",")}):
-        draft.wish(DropQos(key=edit_key(name, "ends"), why=why, qos=name), RETRY_S)
+        draft.wish(DropQos(key=_drop_key(name), why=why, qos=name), RETRY_S)
+
+
+def _drop_key(qos: str) -> Key:
+    return edit_key(qos, "ends")
 
 
 def _qos_afterwards(default: str, has: Association | None, picture: Accounting) -> tuple[str, str]:
@@ -111,8 +118,11 @@ def _qos_afterwards(default: str, has: Association | None, picture: Accounting) 
     return next((name for name in wanted if name in site), min(site)), ""
 
 
-def _tell_who_keeps_it(quota: ComputeQuota, listed: Sequence[str], fixed: Mapping[str, str], draft: Draft) -> None:
-    """Users whose own settings, which are not ours to change, name its QOS."""
+def _tell_who_keeps_it(
+    quota: ComputeQuota, listed: Sequence[str], fixed: Mapping[str, str], refused: str, draft: Draft
+) -> None:
+    """Settings that are not ours to change name its QOS: those of its users, or, as Slurm said when it `refused`, those
+    of another account or cluster."""
     texts = []
     if listed:
         texts.append(f"lists of QOS of users' own still name those of the team: {remedy_for(listed, quota.team, '-=')}")
@@ -121,7 +131,7 @@ def _tell_who_keeps_it(quota: ComputeQuota, listed: Sequence[str], fixed: Mappin
             f"sacctmgr modify user where name={','.join(sorted(fixed))[:200]} account={quota.team} set defaultqos=-1"
         )
         texts.append(f"users have one of its QOS as their own default: {remedy}")
-    text = "; ".join(texts)
+    text = "; ".join(texts) or refused
     if quota.failure != text:
         draft.quota.quotas[quota.id] = replace(quota, failure=text)
         if text:

@@ -199,10 +199,12 @@ class Decider:
     def _reclaim(self, unit: Unit, asked: Amounts, wish: Wish | None) -> None:
         """Take back what others borrowed. Where nobody can give way it is nodes that are lacking: the unit waits for
         them."""
+        if (unit.team, wish) in self._without_place:
+            return
         places, ranks = self._room.places, self._ranks()
         short = self._ledger.shortage(unit.team, asked) or self._ledger.counted(unit.team, asked)
         has_nodes = self._ledger.has_nodes(asked) and (places is None or wish is None or places.has(wish))
-        found = None if (unit.team, wish) in self._without_place else pick.take_back(self._room, unit.team, asked, wish)
+        found = pick.take_back(self._room, unit.team, asked, wish)
         if wish is not None and not found:
             self._without_place.add((unit.team, wish))
         self._yield(found or (), unit, Reclaimed.RECLAIM, short, ranks, has_nodes=has_nodes)

@@ -41,13 +41,13 @@ def _is_full(owner: str, limits: Tres, used: Tres, job: Job, draft: Draft) -> bo
     """A limit of ours there leaves the job no room."""
     asks = parse_tres(job.requested)
     return any(
-        used.get(tres, 0) + asks[tres] > limit and _is_ours(f"{owner}/cap:{tres}", draft)
+        used.get(tres, 0) + asks[tres] > limit and is_ours(f"{owner}/cap:{tres}", draft)
         for tres, limit in limits.items()
         if asks.get(tres)
     )
 
 
-def _is_ours(key: str, draft: Draft) -> bool:
+def is_ours(key: str, draft: Draft) -> bool:
     """We wrote it, and nobody else since."""
     known = draft.quota.writes.get(key)
     return known is not None and known.foreign is None

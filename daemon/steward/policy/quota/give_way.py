@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from steward.model.accounting import Accounting, borrowed_qos, team_of_qos
 from steward.model.action import CancelJob, RequeueJob, SignalJob
+from steward.model.events import Level
 from steward.model.ids import JobId, Key
 from steward.model.job import Job, JobState
 from steward.model.port_error import is_refusal
@@ -17,7 +18,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Standing, Yielding
 from steward.policy.quota.requests import holds_nodes
-from steward.policy.quota.turn import Turn
+from steward.policy.quota.turn import Turn, is_refused, requeue_key
 from steward.policy.quota.words import told
 
 RETRY_S = 5.0
@@ -87,6 +88,10 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
             draft.wake(eviction.at + PARTS_S)
             return
         _is_over(id, memory, eviction, job, draft)
+    elif is_refused(job, draft):
+        _change(id, memory, None, draft)
+        text = f"job {id} keeps what it has: Slurm does not put it back into the queue"
+        draft.tell("quota.refused", text, once=f"quota-refused:{id}:{job.restarts}", level=Level.WARNING, job=id)
     elif eviction.due is None and not _is_waited_for(eviction, draft):
         _change(id, memory, None, draft)
     elif eviction.due is None:
@@ -260,7 +265,7 @@ def _warn(job: Job, eviction: Eviction, draft: Draft) -> None:
 
 def _end(job: Job, eviction: Eviction, draft: Draft) -> None:
     if _may_requeue(job, draft):
-        _requeue(job, eviction, draft, Key(f"quota:requeue:{job.id}:{eviction.restart}"))
+        _requeue(job, eviction, draft, requeue_key(job))
         return
     key = Key(f"quota:cancel:{job.id}:{eviction.restart}")
     draft.wish(CancelJob(key=key, why=_why(eviction), job=job.id, restart=eviction.restart), RETRY_S)
@@ -308,8 +313,9 @@ def _text(each: Yielding, job: Job, draft: Draft) -> str:
 
 
 def _may_requeue(job: Job, draft: Draft) -> bool:
-    """Slurm takes back no job without a script (salloc, srun)."""
-    return job.is_batch and (job.requeue or job.id in draft.jobs)
+    """Slurm takes back no job without a script (salloc, srun), and none whose user does not want that."""
+    memory = draft.jobs.get(job.id)
+    return job.is_batch and (job.requeue or (memory is not None and not memory.stays_in_place))
 
 
 def _becomes(job: Job, draft: Draft) -> str:

@@ -21,10 +21,8 @@ _Harm = tuple[int, tuple[float, float], int, bool, float, float]
 
 
 class Room:
-    """The running units of each team and the ledger that they stand in; those taken are out of both.
-
-    `spared` gave way already in this plan or may not be asked again yet.
-    """
+    """The running units of each team and the ledger that they stand in; those taken are out of both, and `gone`, as are
+    those that may not be taken."""
 
     def __init__(
         self, ledger: Ledger, running: Mapping[str, list[Unit]], places: Callable[[], Places] | None = None

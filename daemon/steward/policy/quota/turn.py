@@ -3,14 +3,16 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from steward.model.ids import JobId
+from steward.model.ids import JobId, Key
 from steward.model.job import Job
+from steward.model.port_error import REFUSED
 from steward.model.quota import CPU, GPU, ComputeQuota, QuotaStatus, Reclaimed, Resource, SchedulerConfig, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Decider, Rules, Ruling, Yielding
 from steward.policy.quota.elsewhere import held_up
 from steward.policy.quota.fill_in import owned
 from steward.policy.quota.flavors import Flavors
+from steward.policy.quota.foreseen import foreseen
 from steward.policy.quota.ledger import Account, Ledger
 from steward.policy.quota.pick import Room
 from steward.policy.quota.places import Places
@@ -83,8 +85,10 @@ def take_turn(draft: Draft) -> Turn | None:
     def places(gone: Iterable[JobId]) -> Places:
         return Places(draft, flavors, requests, gone)
 
-    room = Room(ledger, _staying(jobs.running, going), None if picture.can.preempts else lambda: places(going))
-    held = held_up(jobs.waiting, draft, picture)
+    staying = _staying(jobs.running, going)
+    room = Room(ledger, staying, None if picture.can.preempts else lambda: places(going))
+    room.gone.update(id for id in draft.quota.jobs if id in draft.seen.jobs and is_refused(draft.seen.jobs[id], draft))
+    held = held_up(jobs.waiting, draft, picture) | foreseen(jobs.waiting, staying, draft, picture)
     decider = Decider(room, _rules(draft, quotas, held, fair_share=scheduler.fair_share))
     kept = [unit for unit in jobs.waiting if _is_kept(unit.id, draft)]
     decider.decide([unit for unit in jobs.waiting if unit not in kept] if kept else jobs.waiting, kept)
@@ -101,6 +105,17 @@ def take_turn(draft: Draft) -> Turn | None:
         teams=teams,
         places=places,
     )
+
+
+def requeue_key(job: Job) -> Key:
+    """Of the requeue of this run, when it gives way."""
+    return Key(f"quota:requeue:{job.id}:{job.restarts}")
+
+
+def is_refused(job: Job, draft: Draft) -> bool:
+    """Slurm said no to a requeue of this run. As long as that is known the job counts as one that stays: what it has
+    would be promised for ever to the one that waits, and nobody else would be chosen."""
+    return draft.seen.failures.get(requeue_key(job), "").startswith(f"{REFUSED}: ")
 
 
 def is_delayed(job: Job, draft: Draft) -> bool:

@@ -1,0 +1,95 @@
+"""Limits of the site's that will hold a waiting job up, before Slurm says so: it looks at them only when it has found
+nodes, which those who borrow have until then. Who is not needed then would give way in vain.
+
+Only a limit that surely holds the job up counts: what its own team has and keeps, and what it asks for, are beyond it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from steward.model.accounting import QOS_PREFIX, Accounting, Association, Tres, guaranteed_qos
+from steward.model.ids import JobId
+from steward.model.job import Job
+from steward.policy.draft import Draft
+from steward.policy.quota.elsewhere import is_ours
+from steward.policy.quota.flavors import parse_tres
+from steward.policy.quota.requests import Unit
+
+BELIEVED_S = 120.0
+"""Slurm's backfill has looked at a job by then. What Slurm says counts afterwards: it may know more than we do."""
+
+
+def foreseen(
+    waiting: Iterable[Unit], staying: Mapping[str, list[Unit]], draft: Draft, picture: Accounting
+) -> frozenset[JobId]:
+    """Those of the waiting units that such a limit holds up. `staying` are the units of each team that do not give way
+    already."""
+    found: set[JobId] = set()
+    asked: dict[tuple[object, ...], bool] = {}
+    for unit in waiting:
+        job = unit.jobs[0]
+        until = max(job.submitted or 0.0, job.eligible or 0.0) + BELIEVED_S
+        if draft.now >= until or len(unit.jobs) > 1 or unit.sizes:
+            continue
+        key = job.account, job.user_id, job.partition, job.qos, job.requested, unit.weight
+        if key not in asked:
+            asked[key] = _is_beyond(unit, staying, draft, picture)
+        if asked[key]:
+            found.add(unit.id)
+            draft.wake(until)
+    return frozenset(found)
+
+
+def _is_beyond(unit: Unit, staying: Mapping[str, list[Unit]], draft: Draft, picture: Accounting) -> bool:
+    """In whichever QOS it may run. The limits of a partition's own QOS take the place of all others, for what they
+    limit."""
+    job = unit.jobs[0]
+    partition = draft.seen.partitions.get(job.partition)
+    if partition is None or not unit.qos:
+        return False
+    first = picture.qos.get(partition.own_qos)
+    if partition.own_qos and first is None:
+        return False
+    settled = {"node", *(first.limits if first is not None else ())}  # jobs on one node count as one there
+    asks = {tres: amount for tres, amount in parse_tres(job.requested).items() if amount and tres not in settled}
+    return all(_is_beyond_in(qos, asks, unit, staying, draft, picture) for qos in unit.qos)
+
+
+def _is_beyond_in(
+    name: str, asks: Tres, unit: Unit, staying: Mapping[str, list[Unit]], draft: Draft, picture: Accounting
+) -> bool:
+    """A limit of a QOS takes the place of those of the user and of the accounts for the same TRES. Ours are the
+    ledger's matter, and in another QOS of ours the job does not stay."""
+    qos, job = picture.qos.get(name), unit.jobs[0]
+    if qos is None or (name.startswith(QOS_PREFIX) and name != guaranteed_qos(unit.team)):
+        return False
+    mine = {tres: limit for tres, limit in qos.limits.items() if not is_ours(f"{name}/cap:{tres}", draft)}
+    if _passes(mine, asks, unit, staying, lambda each: each.qos == name):
+        return True
+    rest = {tres: amount for tres, amount in asks.items() if tres not in qos.limits}
+    for has in _above(job, picture):
+        owner = f"account {has.account}"
+        limits = {t: limit for t, limit in has.limits.items() if has.user or not is_ours(f"{owner}/cap:{t}", draft)}
+        if _passes(limits, rest, unit, staying, lambda each, has=has: has in _above(each, picture)):  # type: ignore[misc]
+            return True
+    return False
+
+
+def _passes(
+    limits: Tres, asks: Tres, unit: Unit, staying: Mapping[str, list[Unit]], counts: Callable[[Job], bool]
+) -> bool:
+    """What a unit asks for passes a limit, with the jobs of its team that give way to nobody for it: those of its class
+    and of higher ones."""
+    names = [tres for tres in limits if asks.get(tres)]
+    if not names:
+        return False
+    kept = (each.jobs for each in staying.get(unit.team, ()) if each.weight >= unit.weight)
+    used = [parse_tres(job.allocated or job.requested) for jobs in kept for job in jobs if counts(job)]
+    return any(sum(each.get(tres, 0) for each in used) + asks[tres] > limits[tres] for tres in names)
+
+
+def _above(job: Job, picture: Accounting) -> list[Association]:
+    """The associations whose limits count a job: its user's, which may be one for its partition, and those of its
+    account and the accounts above."""
+    own = picture.limited_user(job.account, job.user_id, job.partition)
+    line = (picture.of_account(name) for name in picture.line_of(job.account))
+    return [each for each in (own, *line) if each is not None]

@@ -1,0 +1,49 @@
+"""Limits that are not Steward's: what somebody borrowed is not taken back for a job that they would hold up all the
+same, also before Slurm says so."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from steward.testbed.accounting import sacctmgr
+from tests.e2e.quota_bed import SOON_S, SWEEP_S, USER, QuotaStory
+
+SEEN_S = 2 * SWEEP_S
+"""Longer than Steward may take to see a job."""
+
+
+@contextmanager
+def limits_of_the_sites(quotas: QuotaStory) -> Iterator[None]:
+    """One CPU for a user of team owner, and one GPU for all jobs in QOS small."""
+    user = ("modify", "user", "where", f"name={USER}", "account=owner", "set")
+    account = ("modify", "account", "where", "name=owner", "set")
+    sacctmgr(quotas.bed, *user, "grptres=cpu=1")
+    sacctmgr(quotas.bed, "add", "qos", "small", "grptres=gres/gpu=1")
+    sacctmgr(quotas.bed, *account, "qos+=small")
+    try:
+        yield
+    finally:
+        sacctmgr(quotas.bed, *user, "grptres=cpu=-1")
+        sacctmgr(quotas.bed, *account, "qos-=small")
+
+
+def test_nothing_is_taken_back_for_jobs_that_limits_of_the_sites_hold_up(quotas: QuotaStory) -> None:
+    quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
+    small = "--qos=small"
+    with limits_of_the_sites(quotas):
+        for job in (quotas.sleeps("owner", 1, user=USER), quotas.sleeps("owner", 1, small)):
+            quotas.wait_state(job, "RUNNING", SOON_S)
+        lent = [quotas.sleeps("guest", gpus) for gpus in (4, 2)]
+        for job in lent:
+            quotas.wait_state(job, "RUNNING", SOON_S)
+        began = time.time()
+        held_up = {
+            quotas.sleeps("owner", 1, user=USER): "AssocGrpCpuLimit",
+            quotas.sleeps("owner", 1, small): "QOSGrpGRES",
+        }
+        quotas.wait(
+            "Slurm names both limits", lambda: {j: quotas.job(j).fields["Reason"] for j in held_up} == held_up, SOON_S
+        )
+        quotas.wait("Steward has seen it", lambda: time.time() > began + SEEN_S)
+        assert [quotas.job(job).state for job in lent] == ["RUNNING", "RUNNING"]
+        assert quotas.events("quota.gives_way", since=began) == []
