@@ -124,6 +124,8 @@ class ComputeQuota(QuotaEntry):
     weight: int = 0
     preempt: PreemptTeamTasks = PreemptTeamTasks.LOWER_PRIORITY
     enabled: bool = True
+    emptied: float | None = None
+    """When its team's account, which goes with it, was first seen empty (Unix s)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

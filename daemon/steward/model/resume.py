@@ -96,6 +96,8 @@ class Bystander:
     """It said itself that it is not, where the site's default resumes jobs."""
     leaving: Leaving | None = None
     """How its last run ended, of one that gave way to others; None: nobody waited for that."""
+    orphaned: float | None = None
+    """When it was first seen as a replica job without a base (Unix s)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -158,10 +158,6 @@ class Draft:
         """What was told with this key is over: it may be told again."""
         self.noted.pop(once, None)
 
-    def first_seen(self, key: str) -> float:
-        """When `key` came up first, on our own clock."""
-        return self.noted.setdefault(key, self.now)
-
     def asked_at(self, key: Key) -> float | None:
         return self.asked.get(key)
 

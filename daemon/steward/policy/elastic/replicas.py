@@ -14,6 +14,7 @@ from steward.policy.draft import Draft
 from steward.policy.elastic.book import with_replica
 from steward.policy.elastic.rules import RunRules, next_backoff, pays_from
 from steward.policy.elastic.scene import Scene
+from steward.policy.job.leaving import bystander
 from steward.policy.quota.turn import in_force
 from steward.policy.traits import Trait
 
@@ -157,11 +158,18 @@ def end_orphans(jobs: dict[JobId, dict[str, Job]], draft: Draft) -> None:
         for job in found.values():
             if job.is_completing:
                 continue
-            since = draft.first_seen(f"elastic-orphan:{job.id}")
+            since = _orphaned_since(job, draft)
             if base is not None or draft.now >= since + ORPHAN_S:
                 cancel(job, id, "the training of its run is done" if is_done else "its base job is gone", draft)
             else:
                 draft.wake(since + ORPHAN_S)
+
+
+def _orphaned_since(job: Job, draft: Draft) -> float:
+    known = bystander(job, draft)
+    since = draft.now if known.orphaned is None else known.orphaned
+    draft.bystanders[job.id] = replace(known, orphaned=since)
+    return since
 
 
 def free_nodes(scene: Scene) -> frozenset[NodeName]:

@@ -52,7 +52,9 @@ def _drops_account(quota: ComputeQuota, picture: Accounting, draft: Draft) -> bo
     )
     if in_it or any(job.account == quota.team and not job.is_over for job in draft.seen.jobs.values()):
         return False
-    if draft.now >= draft.first_seen(f"quota-account:{quota.id}") + LEAVING_S:
+    if quota.emptied is None:
+        quota = draft.quota.quotas[quota.id] = replace(quota, emptied=draft.now)
+    if draft.now >= (quota.emptied or 0.0) + LEAVING_S:
         text = f"account {quota.team}, which Steward made, could not be deleted: it stays, and is empty"
         draft.tell("quota.account_stays", text, level=Level.WARNING)
         return False
