@@ -19,12 +19,14 @@ from steward.model.plan import Plan
 from steward.policy.plan import Plans
 from steward.ports import Retryable, StorePort
 from steward.workflows.apply import Applier
+from steward.workflows.book import Pace
 from steward.workflows.commands import Command, Commands
 from steward.workflows.cycle import Cycle, Parts, Planner, Sweeps
 from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from steward.workflows.pool import Bell
+from steward.workflows.records import Patience
 from tests.chaos.disk import Disk
 from tests.chaos.head_ports import AgentsOfWorld, ProviderOfWorld, SiteOfWorld, StoreWithPoints, WitnessOfWorld
 from tests.chaos.slurm_port import AccountingOfWorld, SlurmOfWorld
@@ -39,6 +41,8 @@ RESTART_S = 1.0
 LONGEST_S = 1.0
 LOST_S = 2.0
 """How much of its own state a killed slurmctld loses at most."""
+ON_ONE_CLOCK = Patience(sweep=Pace(least_s=5.0, most_s=5.0), sweep_busy=Pace(least_s=1.0, most_s=1.0))
+"""Sweeps come when their time has come, whatever they cost the real processor."""
 
 
 class AtOnce:
@@ -233,6 +237,7 @@ class Bench:
             agents=agents,
             clock=clock,
             bell=self.bell,
+            patience=ON_ONE_CLOCK,
             workers=AtOnce(),
             accounting=self._accounting(slurm),
         )

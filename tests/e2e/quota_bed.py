@@ -122,7 +122,7 @@ class QuotaStory(Story):
     def asks(self, team: str, *options: str, user: str = "") -> int:
         """One that asks for what its options say."""
         script = self.script("sleep.sh", "exec sleep 3600\n")
-        return self.submit(script, f"--account={team}", "--requeue", *options, user=user)
+        return self.submit(script, f"--account={team}", "--requeue", "--output=/dev/null", *options, user=user)
 
     def sleeps(self, team: str, gpus: int, *options: str, user: str = "") -> int:
         """A job of one CPU that sleeps until it is ended."""
