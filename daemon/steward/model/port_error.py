@@ -33,10 +33,20 @@ def recorded(word: str, error: str) -> str:
     return f"{word}: {error}" if error else ""
 
 
+def said(error: str) -> str:
+    """The recorded error without its word."""
+    return error.partition(": ")[2]
+
+
 def is_refusal(error: str) -> bool:
     """Whether Slurm said no, and would say so again. All else may pass: no answer, a command that was not tried, what
     nobody foresaw."""
-    return error.startswith((f"{STALE}: ", f"{REFUSED}: "))
+    return was_refused(error) or error.startswith(f"{STALE}: ")
+
+
+def was_refused(error: str) -> bool:
+    """Whether what was asked for was refused; the thing it is about is as it was."""
+    return error.startswith(f"{REFUSED}: ")
 
 
 def was_not_tried(error: str) -> bool:

@@ -174,7 +174,6 @@ class SlotBook(Kept[NodeName, SlotRecord]):
         return True
 
 
-_KEPT_S = 86_400.0
 _NOTHING = NodeMemory()
 _FADING = ("back_at", "lost_at", "silent_since", "left_at")
 _NAMES_GONE = (*_FADING, "away_since")
@@ -198,10 +197,10 @@ class NodeBook(Kept[NodeName, NodeMemory]):
         elif after != before:
             self[node] = after
 
-    def prune(self, now: float, in_slurm: Container[NodeName], ground: Groundwork) -> None:
-        """Forget what is a day old. A finding that settles is forgotten when it does not stand any more, and that a
+    def prune(self, since: float, in_slurm: Container[NodeName], ground: Groundwork) -> None:
+        """Forget what was so by then. A finding that settles is forgotten when it does not stand any more, and that a
         node of Slurm's is away when it is back."""
-        since, before = now - _KEPT_S, self.unchanged
+        before = self.unchanged
         of = (before, ground.nodes.keys_stamp)
         if before is not None and ground.once("oldest of nodes", of, lambda: self._oldest(in_slurm)) > since:
             return

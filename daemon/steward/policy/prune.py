@@ -51,7 +51,7 @@ def prune(draft: Draft) -> None:
     _keep_lately(draft.mishaps, now)
     _keep_newest(draft.asked, now, lambda key: _stands(key, draft))
     _keep_newest(draft.noted, now, lambda note: False)
-    draft.nodes.prune(now, draft.seen.nodes, draft.ground)
+    draft.nodes.prune(now - DAY_S, draft.seen.nodes, draft.ground)
     _prune_history(now - max(WEEK_S, draft.want.repair.node_repairs_window_s), draft)
 
 

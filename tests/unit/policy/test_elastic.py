@@ -220,6 +220,8 @@ def test_a_replica_of_a_run_that_nobody_knows_is_ended_after_a_minute() -> None:
     picture = a_cluster().job(100, on=("n4",), comment="steward-elastic:7:r1")
     first = picture.plan()
     assert not [action for action in first.actions if isinstance(action, CancelReplica)]
+    waiting = picture.then(30.0)
+    assert waiting.plan().memory.bystanders is waiting.memory.bystanders, "nothing is new while it waits"
     later = picture.then(61.0).plan()
     assert [action.job for action in later.actions if isinstance(action, CancelReplica)] == [100]
 

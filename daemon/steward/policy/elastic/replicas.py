@@ -167,9 +167,10 @@ def end_orphans(jobs: dict[JobId, dict[str, Job]], draft: Draft) -> None:
 
 def _orphaned_since(job: Job, draft: Draft) -> float:
     known = bystander(job, draft)
-    since = draft.now if known.orphaned is None else known.orphaned
-    draft.bystanders[job.id] = replace(known, orphaned=since)
-    return since
+    if known.orphaned is not None:
+        return known.orphaned
+    draft.bystanders[job.id] = replace(known, orphaned=draft.now)
+    return draft.now
 
 
 def free_nodes(scene: Scene) -> frozenset[NodeName]:

@@ -168,9 +168,10 @@ def _waits_for_checks(ask: Ask, job: Job, failure: Failure, ruling: Ruling, fail
 
 def _judged(ask: Ask, draft: Draft) -> float:
     known = draft.asks[ask.id]
-    if known.judged is None:
-        known = draft.asks[ask.id] = replace(known, judged=draft.now)
-    return known.judged if known.judged is not None else draft.now
+    if known.judged is not None:
+        return known.judged
+    draft.asks[ask.id] = replace(known, judged=draft.now)
+    return draft.now
 
 
 def _check_s(failure: Failure, ruling: Ruling, mem: JobMemory, failed_at: float, draft: Draft) -> float:

@@ -21,6 +21,7 @@ from steward.model.why import Why
 from steward.policy.deep.start import Start
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_table import SlotFact
+from steward.policy.node.breaker import DAY_S
 from steward.policy.node.correlate import AGENTS, covers
 from steward.policy.node.verdict import blocks_return
 
@@ -56,7 +57,7 @@ def is_in_service(node: Node) -> bool:
 
 
 PREFIX = "bringup:"
-HOUR_S, DAY_S = 3600.0, 86_400.0
+HOUR_S = 3600.0
 _GIVEN_UP = (SlotFact.FAILED, SlotFact.UNFIT, SlotFact.LATE, SlotFact.LOST)
 _BLAMED = (Hitch.SCRIPT, Hitch.BOOTSTRAP, Hitch.CHECKS)
 """Failures that what a machine is made from may be blamed for; want of capacity is none."""

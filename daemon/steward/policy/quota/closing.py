@@ -7,7 +7,7 @@ from steward.model.accounting import ACCOUNT_MARK, QOS_PREFIX, Accounting, Assoc
 from steward.model.action import DropQos, DropTeam, MoveJob, SetTeam
 from steward.model.events import Level
 from steward.model.ids import Key
-from steward.model.port_error import is_refusal
+from steward.model.port_error import is_refusal, said
 from steward.model.quota import ComputeQuota, QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
@@ -53,8 +53,8 @@ def _drops_account(quota: ComputeQuota, picture: Accounting, draft: Draft) -> bo
     if in_it or any(job.account == quota.team and not job.is_over for job in draft.seen.jobs.values()):
         return False
     if quota.emptied is None:
-        quota = draft.quota.quotas[quota.id] = replace(quota, emptied=draft.now)
-    if draft.now >= (quota.emptied or 0.0) + LEAVING_S:
+        draft.quota.quotas[quota.id] = replace(quota, emptied=draft.now)
+    elif draft.now >= quota.emptied + LEAVING_S:
         text = f"account {quota.team}, which Steward made, could not be deleted: it stays, and is empty"
         draft.tell("quota.account_stays", text, level=Level.WARNING)
         return False
@@ -94,7 +94,7 @@ def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draf
         return
     listed = users_naming(picture, quota.team, names - (has.qos if has is not None else frozenset()))
     errors = (draft.seen.failures.get(_drop_key(name), "") for name in sorted(names))
-    refused = next((error.partition(": ")[2] for error in errors if is_refusal(error)), "")
+    refused = next((said(error) for error in errors if is_refusal(error)), "")
     _tell_who_keeps_it(quota, listed, fixed, refused, draft)
     kept = names if listed else frozenset(fixed.values())
     in_it = [job for job in draft.seen.jobs.values() if not job.is_over and names & set(job.qos.split(","))]

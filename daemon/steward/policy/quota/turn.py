@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from steward.model.ids import JobId, Key
 from steward.model.job import Job
-from steward.model.port_error import REFUSED
+from steward.model.port_error import was_refused
 from steward.model.quota import CPU, GPU, ComputeQuota, QuotaStatus, Reclaimed, Resource, SchedulerConfig, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Decider, Rules, Ruling, Yielding
@@ -115,7 +115,7 @@ def requeue_key(job: Job) -> Key:
 def is_refused(job: Job, draft: Draft) -> bool:
     """Slurm said no to a requeue of this run. As long as that is known the job counts as one that stays: what it has
     would be promised for ever to the one that waits, and nobody else would be chosen."""
-    return draft.seen.failures.get(requeue_key(job), "").startswith(f"{REFUSED}: ")
+    return was_refused(draft.seen.failures.get(requeue_key(job), ""))
 
 
 def is_delayed(job: Job, draft: Draft) -> bool:
