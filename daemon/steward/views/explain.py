@@ -15,7 +15,7 @@ from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.text import ago, clean, times, until
 from steward.policy.case.scene import limit_s
 from steward.policy.case.spares import free_spare, loans, needs_spare, shortage
-from steward.policy.case.table import facts_of
+from steward.policy.case.table import TABLE
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
 from steward.policy.job.exclude import culprits
@@ -177,7 +177,7 @@ def _case(case: Case, draft: Draft) -> list[str]:
         lines.append(f"The provider refused {times(case.tries)}; next try {until(case.next_try, draft.now)}.")
     node = draft.seen.nodes.get(case.node)
     limit = limit_s(case, node, draft) if node is not None else None
-    return [*lines, next_line(facts_of(case.step), case.entered, limit, draft.now)]
+    return [*lines, next_line(TABLE.facts_of(case.step), case.entered, limit, draft.now)]
 
 
 def _no_case(node: Node | None, draft: Draft) -> list[str]:

@@ -18,7 +18,7 @@ from steward.policy.draft import Draft
 from steward.policy.elastic.rules import rules_of
 from steward.policy.groups.serving import serves
 from steward.policy.groups.slot_scene import SlotScene, why_not_yet
-from steward.policy.groups.slot_table import deadline, facts_of
+from steward.policy.groups.slot_table import TABLE, deadline
 from steward.policy.node.bring_up import HOUR_S, failures, limits, scope_of
 
 _SHOWN = 20
@@ -152,7 +152,7 @@ def slot_lines(node: NodeName, draft: Draft) -> list[str]:
     lines = [f"Slot {slot.logical} of group {group.name}: {_step(slot, group, draft)}."]
     if slot.step is SlotStep.SERVING and slot.purpose is Purpose.STAY:
         return lines
-    coming = next_line(facts_of(slot.step), slot.entered, deadline(slot.step, draft.want), draft.now)
+    coming = next_line(TABLE.facts_of(slot.step), slot.entered, deadline(slot.step, draft.want), draft.now)
     return [*lines, f"Reason: {slot.why}", coming]
 
 

@@ -8,16 +8,15 @@ from steward.model.why import Why
 from steward.policy.case.facts import QUESTIONS, noted
 from steward.policy.case.scene import Scene, note_failures, note_old_instance, note_shortage
 from steward.policy.case.steps import entered, wish_for
-from steward.policy.case.table import TABLE, Fact, facts_of
+from steward.policy.case.table import TABLE, Fact
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_table import TIMED
 from steward.policy.node.forgotten import note_marks
 from steward.policy.node.gone import gone
 from steward.policy.node.lemons import note_failure
 from steward.policy.node.suspicion import fault_of
+from steward.policy.state_machine import StateMachine
 
-MOST_MOVES = 2 * len(Step)
-"""Moves of one case in one plan; each needs a fact of its own, so more would be a loop in the table."""
 BY_PERSON = frozenset({Fact.FREED, Fact.TAKEN, Fact.COMMANDED})
 BLIND_S = 15.0
 """Longer without a fresh picture, and the time does not count against any step's deadline."""
@@ -68,21 +67,19 @@ def _move(case: Case, draft: Draft) -> None:
         return
     case = draft.cases.keep(note_shortage(note_old_instance(note_failures(case, draft), draft), draft))
     scene = Scene(case=case, node=node, view=draft.seen.agents.get(case.node), draft=draft)
-    for _ in range(MOST_MOVES):
-        scene = noted(scene)
-        fact = next((f for f in facts_of(scene.case.step) if QUESTIONS[f](scene)), None)
-        if fact is None:
-            break
-        moved = _enter(scene, fact)
-        scene = replace(scene, case=moved)
-        if not moved.is_open:
-            return
-    wish_for(scene)
+    moved = _CASES.move(scene)
+    if moved is not None:
+        wish_for(moved)
 
 
-def _enter(scene: Scene, fact: Fact) -> Case:
+def _enter(scene: Scene, fact: Fact, step: Step) -> Scene | None:
+    """A closed case moves no more."""
+    case = _entered(scene, fact, step)
+    return replace(scene, case=case) if case.is_open else None
+
+
+def _entered(scene: Scene, fact: Fact, step: Step) -> Case:
     draft, before = scene.draft, scene.case
-    step = TABLE[before.step, fact]
     case = entered(before, fact, step, scene)
     if fact in BY_PERSON:
         case = replace(case, why=Why(rule="case.by_person", text=fact.value, evidence=(str(before.why),)))
@@ -108,6 +105,11 @@ def _confirm(case: Case, scene: Scene) -> Case:
         why = replace(why, evidence=(*why.evidence, word))
     scene.draft.tell("case.opened", f"{case.node}: {why}", level=Level.WARNING, node=case.node, case=case.id)
     return replace(case, why=why, detected=scene.draft.now, gone=bool(word))
+
+
+_CASES = StateMachine(
+    table=TABLE, step_of=lambda scene: scene.case.step, questions=QUESTIONS, enter=_enter, noted=noted
+)
 
 
 def _close_without_node(case: Case, draft: Draft) -> None:

@@ -1,12 +1,11 @@
 """The table of a case: (step, fact) -> step, and the deadline of each step. docs/case.md is made from it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
-from types import MappingProxyType
 
 from steward.model.case import Step
 from steward.model.repair_policy import RepairPolicy
-from steward.policy.fact_table import in_order, page_tables
+from steward.policy.state_machine import Table
 
 
 class Fact(Enum):
@@ -41,7 +40,7 @@ class Fact(Enum):
     LATE = "the step's deadline passed"
 
 
-_TABLE: dict[tuple[Step, Fact], Step] = {
+_ROWS: dict[tuple[Step, Fact], Step] = {
     (Step.SUSPECT, Fact.INCIDENT): Step.CLOSED,
     (Step.SUSPECT, Fact.TAKEN): Step.CLOSED,
     (Step.SUSPECT, Fact.CLEARED): Step.CLOSED,
@@ -102,12 +101,7 @@ _TABLE: dict[tuple[Step, Fact], Step] = {
     (Step.HELD, Fact.HEARD_AGAIN): Step.RELEASE,
     (Step.HELD, Fact.CAME): Step.VERIFY,
 }
-TABLE: Mapping[tuple[Step, Fact], Step] = MappingProxyType(_TABLE)
-"""In each step the facts are tried in this order; the first that is true decides."""
-
-facts_of = in_order(_TABLE)
-"""The facts that can end a step, the most urgent first."""
-
+TABLE = Table(_ROWS)
 
 _DEADLINES: dict[Step, Callable[[RepairPolicy], float]] = {
     Step.SUSPECT: lambda rules: rules.suspect_deadline_s,
@@ -133,19 +127,12 @@ Made from the table in `daemon/steward/policy/case/table.py` by `python -m stewa
 compares. In each step the facts are tried in the order of the first table; the first that is true decides the next
 step. Facts come from the picture of the world alone, never from what a call returned. The deadline of release is for
 the jobs on the node; its turn, or a person's approval, is waited for without limit.
-
 """
 
 
 def page() -> str:
     """The whole of docs/case.md."""
-    return _HEAD + _diagram() + "\n" + page_tables(TABLE, _limit)
-
-
-def _diagram() -> str:
-    arrows = [f"    {a.name} --> {b.name}: {fact.name.lower()}" for (a, fact), b in TABLE.items()]
-    ends = ["    [*] --> SUSPECT", *arrows, "    CLOSED --> [*]"]
-    return "\n".join(["```mermaid", "stateDiagram-v2", *ends, "```", ""])
+    return TABLE.page(_HEAD, Step.SUSPECT, _limit)
 
 
 def _limit(step: Step) -> str:

@@ -10,12 +10,12 @@ from steward.model.job import JobState
 from steward.model.why import Why
 from steward.policy.deep.crowd import Crowd, choose, free_nodes, settle
 from steward.policy.deep.judge import Judged
-from steward.policy.deep.outcome import TABLE, DeepFact, DeepScene, facts_of, finish, tell, with_results
+from steward.policy.deep.outcome import TABLE, DeepFact, DeepScene, finish, tell, with_results
 from steward.policy.deep.start import Start, ask_suspects, is_awaited, start_of, sweep
 from steward.policy.draft import Draft
 from steward.policy.node.suspicion import suspects
+from steward.policy.state_machine import StateMachine
 
-MOST_MOVES = 2 * len(DeepState)
 MOST_PASSES = 8
 RELEASE_AGAIN_S = 1.0
 RUNS_KEPT = 500
@@ -74,21 +74,9 @@ def _urgency(run: DeepRun) -> tuple[int, float, str]:
 
 
 def _move(run: DeepRun, draft: Draft) -> None:
-    for _ in range(MOST_MOVES):
-        scene = DeepScene(run=run, crowd=Crowd(draft), draft=draft)
-        run = noted(scene)
-        if run.state is DeepState.WAITING:
-            run = draft.deeps.keep(settled(run, scene))
-        scene = replace(scene, run=run)
-        fact = next((f for f in facts_of(run.state) if QUESTIONS[f](scene)), None)
-        if fact is None:
-            break
-        state = TABLE[run.state, fact]
-        text = f"deep check {run.id}: {run.state.value} -> {state.value}: {fact.value}"
-        text += f" ({scene.job_end})" if fact in (DeepFact.INTERRUPTED, DeepFact.ENDED) else ""
-        run = draft.deeps.keep(entered(scene, fact, state))
-        draft.tell(f"deep.{state.value}", text)
-    wish_for(DeepScene(run=run, crowd=Crowd(draft), draft=draft))
+    moved = _DEEPS.move(DeepScene(run=run, crowd=Crowd(draft), draft=draft))
+    if moved is not None:
+        wish_for(moved)
 
 
 def _release(draft: Draft) -> None:
@@ -113,6 +101,22 @@ def _prune(draft: Draft) -> None:
     old = [run for run in over if draft.now >= (run.ended or 0.0) + KEPT_S]
     for run in {each.id: each for each in (*old, *over[: max(0, len(over) - RUNS_KEPT)])}.values():
         draft.deeps.forget(run.id)
+
+
+def _enter(scene: DeepScene, fact: DeepFact, state: DeepState) -> DeepScene:
+    run, draft = scene.run, scene.draft
+    text = f"deep check {run.id}: {run.state.value} -> {state.value}: {fact.value}"
+    text += f" ({scene.job_end})" if fact in (DeepFact.INTERRUPTED, DeepFact.ENDED) else ""
+    after = draft.deeps.keep(entered(scene, fact, state))
+    draft.tell(f"deep.{state.value}", text)
+    return DeepScene(run=after, crowd=Crowd(draft), draft=draft)
+
+
+def _noted(scene: DeepScene) -> DeepScene:
+    run = noted(scene)
+    if run.state is DeepState.WAITING:
+        run = scene.draft.deeps.keep(settled(run, scene))
+    return replace(scene, run=run)
 
 
 def noted(scene: DeepScene) -> DeepRun:
@@ -283,3 +287,7 @@ QUESTIONS: dict[DeepFact, Callable[[DeepScene], bool]] = {
     DeepFact.ENDED: _over,
     DeepFact.LATE: _late,
 }
+
+_DEEPS = StateMachine(
+    table=TABLE, step_of=lambda scene: scene.run.state, questions=QUESTIONS, enter=_enter, noted=_noted
+)

@@ -17,8 +17,8 @@ from steward.policy.deep.crowd import Crowd
 from steward.policy.deep.judge import Judged, judge, kind_of
 from steward.policy.deep.usual import learn
 from steward.policy.draft import Draft
-from steward.policy.fact_table import in_order
 from steward.policy.node.verdict import Fault, mode_of
+from steward.policy.state_machine import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class DeepFact(Enum):
     LATE = "its time is over"
 
 
-_TABLE: dict[tuple[DeepState, DeepFact], DeepState] = {
+_ROWS: dict[tuple[DeepState, DeepFact], DeepState] = {
     (DeepState.WAITING, DeepFact.CALLED_OFF): DeepState.DONE,
     (DeepState.WAITING, DeepFact.READY): DeepState.RESERVED,
     (DeepState.RESERVED, DeepFact.CALLED_OFF): DeepState.DONE,
@@ -99,11 +99,7 @@ _TABLE: dict[tuple[DeepState, DeepFact], DeepState] = {
     (DeepState.RUNNING, DeepFact.ENDED): DeepState.DONE,
     (DeepState.RUNNING, DeepFact.LATE): DeepState.DONE,
 }
-TABLE: Mapping[tuple[DeepState, DeepFact], DeepState] = MappingProxyType(_TABLE)
-"""In each state the facts are tried in this order; the first that is true decides."""
-
-facts_of = in_order(_TABLE)
-"""The facts that can end a state, the most urgent first."""
+TABLE = Table(_ROWS)
 
 
 MAX_MEASURES = 400

@@ -7,12 +7,12 @@ from steward.model.events import Level
 from steward.policy.elastic.book import counted, last_change, with_change
 from steward.policy.elastic.rules import next_backoff
 from steward.policy.elastic.scene import Scene
-from steward.policy.elastic.table import TABLE, Fact
+from steward.policy.elastic.table import Fact
 
 
-def enter(scene: Scene, fact: Fact) -> ElasticRun:
+def enter(scene: Scene, fact: Fact, to: Phase) -> ElasticRun:
     """The run in its next phase."""
-    to, run = TABLE[scene.run.phase, fact], counted(scene.run, scene.draft.now)
+    run = counted(scene.run, scene.draft.now)
     scene.run = replace(run, phase=to, entered=scene.draft.now, why=fact.value, consumed=_consumed(scene))
     match to:
         case Phase.DRAINING:

@@ -1,15 +1,10 @@
-"""Which facts hold for a run now."""
+"""Which facts hold for a run now: one small question for each fact of the table."""
 
 from collections.abc import Callable, Mapping
 
 from steward.model.elastic import Activity, Phase
 from steward.policy.elastic.scene import Scene
-from steward.policy.elastic.table import Fact, deadline, facts_of
-
-
-def first_fact(scene: Scene) -> Fact | None:
-    """The one that decides; None: nothing has happened."""
-    return next((fact for fact in facts_of(scene.run.phase) if _HOLDS[fact](scene)), None)
+from steward.policy.elastic.table import Fact, deadline
 
 
 def _over(scene: Scene) -> bool:
@@ -82,7 +77,7 @@ def growing(scene: Scene) -> int:
     return sum(1 for run in scene.draft.elastic.runs.values() if run.is_changing)
 
 
-_HOLDS: Mapping[Fact, Callable[[Scene], bool]] = {
+QUESTIONS: Mapping[Fact, Callable[[Scene], bool]] = {
     Fact.OVER: _over,
     Fact.QUEUED: lambda scene: scene.is_queued,
     Fact.LOST: _lost,

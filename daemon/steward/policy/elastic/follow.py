@@ -10,11 +10,12 @@ from steward.model.job import Job
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.elastic.enter import enter
-from steward.policy.elastic.facts import first_fact
+from steward.policy.elastic.facts import QUESTIONS
 from steward.policy.elastic.replicas import ask_for_more, bind, end_orphans, end_useless, replica_jobs
 from steward.policy.elastic.rules import rules_of
 from steward.policy.elastic.scene import Scene
-from steward.policy.elastic.table import deadline
+from steward.policy.elastic.table import TABLE, Fact, deadline
+from steward.policy.state_machine import StateMachine
 from steward.policy.traits import Trait
 
 RETRY_S = 5.0
@@ -22,7 +23,6 @@ RIVAL_S = 2.0
 """A job that waits so long for nodes did not get idle ones."""
 GIVEN_S = 5.0
 """Slurm has started a job on what was given to it, and that was seen, so long after the nodes were clean."""
-_MOVES = 6
 
 
 def follow_runs(draft: Draft) -> None:
@@ -97,19 +97,21 @@ def _follow(
     run = _hear_alone(bind(run, jobs, failed, rules, draft), word, draft)
     base = draft.seen.jobs.get(run.id)
     rivals = _rivals(run, base, jobs, draft)
-    for _ in range(_MOVES):
-        scene = Scene(run=run, rules=rules, base=base, jobs=jobs, word=word, rivals=rivals, draft=draft)
-        fact = first_fact(scene)
-        if fact is None:
-            break
-        run = draft.elastic.keep(enter(scene, fact))
     scene = Scene(run=run, rules=rules, base=base, jobs=jobs, word=word, rivals=rivals, draft=draft)
+    scene = _RUNS.move(scene) or scene
     _order(scene)
     end_useless(scene)
     ask_for_more(scene, taken)
     draft.elastic.keep(scene.run)
     draft.wake(deadline(scene.run, rules))
     draft.wake(scene.run.cool_until)
+
+
+def _enter(scene: Scene, fact: Fact, phase: Phase) -> Scene:
+    return replace(scene, run=scene.draft.elastic.keep(enter(scene, fact, phase)))
+
+
+_RUNS = StateMachine(table=TABLE, step_of=lambda scene: scene.run.phase, questions=QUESTIONS, enter=_enter)
 
 
 def _hear_alone(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> ElasticRun:

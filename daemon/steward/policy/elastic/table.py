@@ -1,12 +1,10 @@
 """The table of an elastic run: (phase, fact) -> phase, and the deadline of each phase."""
 
-from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
 
 from steward.model.elastic import ElasticRun, Phase
 from steward.policy.elastic.rules import RunRules
-from steward.policy.fact_table import in_order
+from steward.policy.state_machine import Table
 
 
 class Fact(Enum):
@@ -28,7 +26,7 @@ class Fact(Enum):
     COOL = "it has been quiet for long enough"
 
 
-_TABLE: dict[tuple[Phase, Fact], Phase] = {
+_ROWS: dict[tuple[Phase, Fact], Phase] = {
     (Phase.WAITING, Fact.OVER): Phase.ENDED,
     (Phase.WAITING, Fact.STEPPED): Phase.RUNNING,
     (Phase.RUNNING, Fact.OVER): Phase.ENDED,
@@ -68,9 +66,7 @@ _TABLE: dict[tuple[Phase, Fact], Phase] = {
     (Phase.BACKOFF, Fact.FORMED): Phase.REFORMING,
     (Phase.BACKOFF, Fact.COOL): Phase.RUNNING,
 }
-TABLE: Mapping[tuple[Phase, Fact], Phase] = MappingProxyType(_TABLE)
-facts_of = in_order(_TABLE)
-"""The facts that are asked for in each phase, in order."""
+TABLE = Table(_ROWS)
 ANSWER_S = 15.0
 """Beyond the grace a coordinator takes no longer."""
 

@@ -10,7 +10,7 @@ from steward.policy.deep.start import Start
 from steward.policy.groups.setup import Setup, failure, is_prepared
 from steward.policy.groups.slot_save import is_saved, is_unsaved, restore_is_over
 from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy, is_turn
-from steward.policy.groups.slot_table import SlotFact, facts_of
+from steward.policy.groups.slot_table import TABLE, SlotFact
 from steward.policy.node.bring_up import LAUNCH_AGAIN_S, has_passed, is_in_service, may_take_jobs, was_checked
 
 CLOCKS_APART_S = 60.0
@@ -22,7 +22,7 @@ GONE_FOR_S = 1.0
 def noted(scene: SlotScene) -> SlotScene:
     """The slot with the times since when what its step asks for is so."""
     record, draft = scene.record, scene.draft
-    asked, missing, over = facts_of(record.step), record.missing, record.over
+    asked, missing, over = TABLE.facts_of(record.step), record.missing, record.over
     if SlotFact.LOST in asked and _may_judge(scene) and record.step is not SlotStep.LAUNCH:
         missing = None if _is_there(scene) else _first(missing, draft.now)
     if SlotFact.GONE in asked and record.purpose is Purpose.LEAVE and _is_over(scene):

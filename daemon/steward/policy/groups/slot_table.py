@@ -1,12 +1,11 @@
 """The table of a slot: (step, fact) -> step, and the deadline of each step. docs/slot.md is made from it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
-from types import MappingProxyType
 
 from steward.model.desired import Desired
 from steward.model.slot import SlotStep
-from steward.policy.fact_table import in_order, page_tables
+from steward.policy.state_machine import Table
 
 SETUP_SLACK_S = 60.0
 """The agent ends the scripts at their time limit and tells; this much later nothing is hoped for any more."""
@@ -41,7 +40,7 @@ class SlotFact(Enum):
     LATE = "the step's deadline passed"
 
 
-_TABLE: dict[tuple[SlotStep, SlotFact], SlotStep | None] = {
+_ROWS: dict[tuple[SlotStep, SlotFact], SlotStep | None] = {
     (SlotStep.WAITING, SlotFact.UNWANTED): SlotStep.END,
     (SlotStep.WAITING, SlotFact.HOSTED): SlotStep.SERVING,
     (SlotStep.WAITING, SlotFact.SERVES): SlotStep.SERVING,
@@ -84,12 +83,7 @@ _TABLE: dict[tuple[SlotStep, SlotFact], SlotStep | None] = {
     (SlotStep.END, SlotFact.GONE): None,
     (SlotStep.END, SlotFact.VACATED): SlotStep.WAITING,
 }
-TABLE: Mapping[tuple[SlotStep, SlotFact], SlotStep | None] = MappingProxyType(_TABLE)
-"""In each step the facts are tried in this order; the first that is true decides. None: the slot is no more."""
-
-facts_of = in_order(_TABLE)
-"""The facts that can end a step, the most urgent first."""
-
+TABLE = Table(_ROWS)
 
 _DEADLINES: dict[SlotStep, Callable[[Desired], float]] = {
     SlotStep.LAUNCH: lambda want: want.repair.launch_timeout_s,
@@ -120,22 +114,12 @@ next step. Facts come from the picture of the world alone, never from what a cal
 A slot leaves when its group shrinks or is deleted, or when a person deletes its node; a software update makes it anew.
 A node takes no job before its scripts ran and its checks passed. While a slot serves, faults of its node are
 repaired by a [case](case.md).
-
 """
 
 
 def page() -> str:
     """The whole of docs/slot.md."""
-    return _HEAD + _diagram() + "\n" + page_tables(TABLE, _limit, "meaning (it: the slot)")
-
-
-def _diagram() -> str:
-    arrows = [f"    {a.name} --> {_name(b)}: {fact.name.lower()}" for (a, fact), b in TABLE.items()]
-    return "\n".join(["```mermaid", "stateDiagram-v2", "    [*] --> WAITING", *arrows, "```", ""])
-
-
-def _name(step: SlotStep | None) -> str:
-    return step.name if step else "[*]"
+    return TABLE.page(_HEAD, SlotStep.WAITING, _limit, "meaning (it: the slot)")
 
 
 def _limit(step: SlotStep) -> str:

@@ -19,13 +19,12 @@ from steward.policy.groups.setup import failure
 from steward.policy.groups.slot_facts import QUESTIONS, is_registered, noted, setup_of
 from steward.policy.groups.slot_save import backup_error, patience
 from steward.policy.groups.slot_scene import SlotScene
-from steward.policy.groups.slot_table import TABLE, SlotFact, facts_of
+from steward.policy.groups.slot_table import TABLE, SlotFact
 from steward.policy.groups.slot_wishes import wish_for
 from steward.policy.node.bring_up import note_bring_up
 from steward.policy.node.verdict import blocks_return
+from steward.policy.state_machine import StateMachine
 
-MOST_MOVES = 2 * len(SlotStep)
-"""Moves of one slot in one plan; each needs a fact of its own, so more would be a loop in the table."""
 WORRYING = frozenset(
     {
         SlotFact.LOST,
@@ -70,20 +69,15 @@ def _find_settled(draft: Draft) -> frozenset[NodeName]:
 
 def _move(record: SlotRecord, group: Group, draft: Draft) -> None:
     scene = SlotScene(record=follow_repair(record, draft), group=group, draft=draft)
-    for _ in range(MOST_MOVES):
-        scene = noted(scene)
-        fact = next((f for f in facts_of(scene.record.step) if QUESTIONS[f](scene)), None)
-        if fact is None:
-            break
-        step = TABLE[scene.record.step, fact]
-        if step is None:
-            _go(scene, fact)
-            return
-        scene = replace(scene, record=_enter(scene, fact, step))
-    wish_for(scene)
+    moved = _SLOTS.move(scene)
+    if moved is not None:
+        wish_for(moved)
 
 
-def _enter(scene: SlotScene, fact: SlotFact, step: SlotStep) -> SlotRecord:
+def _enter(scene: SlotScene, fact: SlotFact, step: SlotStep | None) -> SlotScene | None:
+    if step is None:
+        _go(scene, fact)
+        return None
     draft, before = scene.draft, scene.record
     after = entered(scene, fact, step)
     if before.step is SlotStep.SERVING:
@@ -93,7 +87,12 @@ def _enter(scene: SlotScene, fact: SlotFact, step: SlotStep) -> SlotRecord:
     text = f"{before.node}: {before.step.value} -> {step.value}: {fact.value}{trouble}"
     level = Level.WARNING if fact in WORRYING else Level.INFO
     draft.tell(f"slot.{step.value}", text, level=level, node=before.node, group=before.group)
-    return draft.slots.keep(after)
+    return replace(scene, record=draft.slots.keep(after))
+
+
+_SLOTS = StateMachine(
+    table=TABLE, step_of=lambda scene: scene.record.step, questions=QUESTIONS, enter=_enter, noted=noted
+)
 
 
 def _go(scene: SlotScene, fact: SlotFact) -> None:

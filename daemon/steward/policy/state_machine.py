@@ -1,0 +1,114 @@
+"""State machines: what cases, slots, deep checks and elastic runs have in common.
+
+Each is stated once, as a table of rows (step, fact) -> next step with a question for each fact. The loop that moves a
+thing, its diagram and its page are made from that.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import groupby
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+Step = TypeVar("Step", bound=Enum)
+Fact = TypeVar("Fact", bound=Enum)
+Next = TypeVar("Next", bound=Enum | None)
+Scene = TypeVar("Scene")
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[Step, Fact, Next]):
+    """The next step that a fact leads to; None: the thing is no more. A fact's value is its sentence for people.
+
+    In each step the facts are tried in the order of the rows; the first that is true decides.
+    """
+
+    rows: Mapping[tuple[Step, Fact], Next]
+    _facts: Mapping[Step, tuple[Fact, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        facts: dict[Step, tuple[Fact, ...]] = {}
+        for step, fact in self.rows:
+            facts[step] = (*facts.get(step, ()), fact)
+        object.__setattr__(self, "rows", MappingProxyType(dict(self.rows)))
+        object.__setattr__(self, "_facts", facts)
+
+    def facts_of(self, step: Step) -> tuple[Fact, ...]:
+        """The facts that can end a step, the most urgent first; none for a step that is never left."""
+        return self._facts.get(step, ())
+
+    def page(self, head: str, first: Step, limit: Callable[[Step], str], meaning: str = "meaning") -> str:
+        """A page of the docs: the head, a diagram that begins with the step `first`, what each step may lead to and its
+        deadline in words, and what the facts say."""
+        return "\n".join([head, *self._diagram(first), "", *self._steps(limit), "", *self._sentences(meaning), ""])
+
+    def _diagram(self, first: Step) -> Iterable[str]:
+        rows = self.rows.items()
+        arrows = (f"    {at.name} --> {_name(to)}: {fact.name.lower()}" for (at, fact), to in rows)
+        last = dict.fromkeys(to for _, to in rows if to is not None and to not in self._facts)
+        ends = (f"    {_name(step)} --> [*]" for step in last)
+        return ("```mermaid", "stateDiagram-v2", f"    [*] --> {first.name}", *arrows, *ends, "```")
+
+    def _steps(self, limit: Callable[[Step], str]) -> Iterable[str]:
+        """Facts that lead to the same step stand together."""
+
+        def ways(step: Step) -> str:
+            found = [(fact.name.lower(), _value(self.rows[step, fact])) for fact in self.facts_of(step)]
+            return "; ".join(
+                f"{', '.join(f for f, _ in some)} → {to}" for to, some in groupby(found, key=itemgetter(1))
+            )
+
+        rows = (f"| {step.value} | {limit(step)} | {ways(step)} |" for step in self._facts)
+        return ("| step | deadline (default) | fact → next step |", "|---|---|---|", *rows)
+
+    def _sentences(self, meaning: str) -> Iterable[str]:
+        rows = (f"| {fact.name.lower()} | {fact.value} |" for fact in dict.fromkeys(fact for _, fact in self.rows))
+        return (f"| fact | {meaning} |", "|---|---|", *rows)
+
+
+def _name(step: Enum | None) -> str:
+    return step.name if step is not None else "[*]"
+
+
+def _value(step: Enum | None) -> str:
+    return str(step.value) if step is not None else "gone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateMachine(Generic[Step, Fact, Next, Scene]):
+    """A table with what makes it move. A scene is a thing and what the picture shows around it.
+
+    `step_of` tells the scene's step. `questions` holds one for each fact of the table; raises ValueError otherwise.
+    `noted` takes down, before the facts are tried, since when something is so. `enter` carries out a move and tells of
+    it: the scene afterwards, or None when there is nothing left to move.
+    """
+
+    table: Table[Step, Fact, Next]
+    step_of: Callable[[Scene], Step]
+    questions: Mapping[Fact, Callable[[Scene], bool]]
+    enter: Callable[[Scene, Fact, Next], Scene | None]
+    noted: Callable[[Scene], Scene] = lambda scene: scene
+
+    def __post_init__(self) -> None:
+        asked = {fact for _, fact in self.table.rows}
+        if odd := asked ^ self.questions.keys():
+            raise ValueError(f"a fact without a question, or a question that no row asks: {odd}")
+
+    def move(self, scene: Scene) -> Scene | None:
+        """Move the thing as far as the picture lets it; None when there is nothing left to move.
+
+        Each move needs a fact of its own: twice as many moves as there are steps would be a loop in the table.
+        """
+        for _ in range(2 * len(type(self.step_of(scene)))):
+            scene = self.noted(scene)
+            step = self.step_of(scene)
+            fact = next((fact for fact in self.table.facts_of(step) if self.questions[fact](scene)), None)
+            if fact is None:
+                return scene
+            after = self.enter(scene, fact, self.table.rows[step, fact])
+            if after is None:
+                return None
+            scene = after
+        return scene
