@@ -8,6 +8,7 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 from steward.ports import Retryable
@@ -127,21 +128,21 @@ class _Call(Generic[T]):
         self._outcome: asyncio.Future[T] = self._loop.create_future()
 
     def start(self, name: str) -> "asyncio.Future[T]":
+        outcome = self._outcome
         try:
             _CREW.submit(self._run, name)
         except RuntimeError as error:
             self._release()
             raise Retryable(f"{name}: {error}") from None
-        return self._outcome
+        return outcome
 
     def _run(self) -> None:
         try:
             result = self._what()
         except BaseException as error:  # the waiting task gets it, whatever it is
-            failure = error
-            self._tell(lambda: self._fail(failure))
+            self._tell(partial(self._fail, error))
         else:
-            self._tell(lambda: self._finish(result))
+            self._tell(partial(self._finish, result))
 
     def _tell(self, what: Callable[[], None]) -> None:
         try:
@@ -155,6 +156,9 @@ class _Call(Generic[T]):
             self._outcome.set_result(result)
 
     def _fail(self, error: BaseException) -> None:
+        """Told last: the error knows our frames, and is freed with whoever asked because we do not know it any more."""
         self._release()
-        if not self._outcome.done():
-            self._outcome.set_exception(error)
+        outcome = self._outcome
+        del self._outcome
+        if not outcome.done():
+            outcome.set_exception(error)

@@ -1,8 +1,11 @@
 """Blocking calls in threads that may be left behind."""
 
 import asyncio
+import contextlib
+import gc
 import sys
 import threading
+import weakref
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +28,28 @@ def test_a_calls_result_and_error_come_back() -> None:
             await threads.call(refuse, name="refuse", timeout_s=FACT_S)
 
     asyncio.run(story())
+
+
+def test_an_error_that_was_dealt_with_is_freed_at_once() -> None:
+    """It knows the frames of its thread, and what was asked in them."""
+
+    class Asked:
+        def refuse(self) -> None:
+            raise Permanent("no")
+
+    async def story() -> None:
+        threads, asked = Threads(2), Asked()
+        kept = weakref.ref(asked)
+        with contextlib.suppress(Permanent):
+            await threads.call(asked.refuse, name="refuse", timeout_s=FACT_S)
+        del asked
+        await comes_true("what was asked is freed", lambda: kept() is None)
+
+    gc.disable()
+    try:
+        asyncio.run(story())
+    finally:
+        gc.enable()
 
 
 def test_a_hung_call_is_given_up_and_keeps_its_place_until_it_ends() -> None:

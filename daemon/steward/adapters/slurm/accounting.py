@@ -43,10 +43,10 @@ import pwd
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from steward.adapters.process import Failed
+from steward.adapters.process import Completed, Failed
 from steward.adapters.slurm import accounting_text as text
 from steward.adapters.slurm import rules, team_rules
 from steward.adapters.slurm.accounting_text import Tables
@@ -238,19 +238,17 @@ class SlurmAccounting:
         """False: there was nothing to change. Not more than ten a second."""
         with self._lock:
             self._sleep(max(0.0, min(_EDIT_S, self._last_edit + _EDIT_S - self._now())))
-            done, failed = None, None
             try:
                 done = self._commands.run("sacctmgr", "--immediate", *words, timeout_s=_SLURMDBD_S)
-            except Failed as error:
-                done, failed = error.completed, error
+            except Failed as failed:
+                _keeps_together(words, failed.completed)
+                if not nothing_changed(failed):
+                    raise
+                return False
             finally:
                 self._last_edit, self._tables = self._now(), None
-        said = "" if done is None else done.text + done.error_text
-        if _APART.search(said):
-            raise Stale(f"sacctmgr {words[0]} {words[1]}: some user may not use what would be his default QOS")
-        if failed is not None and not nothing_changed(failed):
-            raise failed
-        return failed is None
+        _keeps_together(words, done)
+        return True
 
     def _sacctmgr(self, *words: str) -> str:
         answer = self._commands.run("sacctmgr", "--parsable2", "--noheader", *words, timeout_s=_SLURMDBD_S)
@@ -289,6 +287,12 @@ class SlurmAccounting:
         found = settings_in(self._commands.read("scontrol", "show", "config"))
         self._config = (self._now(), found)
         return found
+
+
+def _keeps_together(words: Sequence[str], done: Completed | None) -> None:
+    """Raises Stale where sacctmgr refused to take a user's default QOS from him; its status does not tell."""
+    if done is not None and _APART.search(done.text + done.error_text):
+        raise Stale(f"sacctmgr {words[0]} {words[1]}: some user may not use what would be his default QOS")
 
 
 def _caps(caps: Caps) -> list[str]:

@@ -46,8 +46,7 @@ class Commands:
         try:
             return self._answer(*argv, env=env).text
         except PortError as error:
-            failed = error if isinstance(error, Failed) else error.__cause__
-            done = failed.completed if isinstance(failed, Failed) else None
+            done = _completed(error)
             if done is None or done.truncated or not _NO_NODE.search(f"{done.error_text}\n{done.text}"):
                 raise
             if _NO_NODE.sub("", done.error_text):
@@ -81,7 +80,7 @@ class Commands:
                 except (Stale, Permanent) as error:
                     refused.append(error)
             if refused:
-                raise refused[0]
+                raise refused.pop(0)
             return
         for first in range(0, len(every), _AT_ONCE):
             lines = "".join(f"{' '.join(words)}\n" for words in every[first : first + _AT_ONCE])
@@ -100,7 +99,10 @@ class Commands:
         try:
             return run(argv, timeout_s=limit_s, env={**self._env, **env}, input=input, max_bytes=self._max_bytes)
         except Failed as failed:
-            raise refusal(failed) from failed
+            # Nothing here may hold the error that is raised: it knows its frames, and these the picture of who asked.
+            if (kind := meaning(failed)) is not Retryable:
+                raise kind(str(failed)) from failed
+            raise
 
     def _answer(self, *argv: str, env: Mapping[str, str] = _NOTHING) -> Completed:
         try:
@@ -157,10 +159,22 @@ def nothing_changed(failed: Failed) -> bool:
     return done is not None and _UNCHANGED.search(done.text + done.error_text) is not None
 
 
+def _completed(error: BaseException | None) -> Completed | None:
+    """The command that failed, where one did."""
+    if isinstance(error, Failed):
+        return error.completed
+    return _completed(error.__cause__) if error is not None else None
+
+
 def refusal(failed: Failed) -> PortError:
     """The failed command as the kind of error that it means; Retryable when it says nothing that we know."""
-    if failed.completed is None:
-        return failed
-    text = f"{failed.completed.error_text}\n{failed.completed.text}"
-    kind = next((kind for pattern, kind in _COMPILED if pattern.search(text)), Retryable)
+    kind = meaning(failed)
     return failed if kind is Retryable else kind(str(failed))
+
+
+def meaning(failed: Failed) -> type[PortError]:
+    """The kind of error that a failed command means."""
+    if failed.completed is None:
+        return Retryable
+    text = f"{failed.completed.error_text}\n{failed.completed.text}"
+    return next((kind for pattern, kind in _COMPILED if pattern.search(text)), Retryable)
