@@ -36,8 +36,8 @@ _UP_S = 300.0
 _WATCH_S = 180.0
 _LOOK_S = 0.2
 _IN_A_RACK = 50
-_PORTS = 20_000
-"""The first of the slurmds' ports."""
+_PORTS = 61_000
+"""The first of the slurmds' ports: above those that test beds and Linux choose from."""
 _SETTINGS = {"resume": {"default": [{"partition": "many", "mode": "1"}]}}
 _SUBMIT = "for i in $(seq {count}); do sbatch --parsable -N1 -pmany -o /dev/null -D /tmp --wrap 'sleep 3600'; done"
 
