@@ -43,37 +43,3 @@ def test_what_is_taken_back_changes_hands_once_though_a_daemon_is_killed_meanwhi
     assert [quotas.job(job).restarts for job in (kept, lent)] == [0, 1]
     told = [event["kind"] for event in quotas.events("quota.g", since=began)]
     assert sorted(told) == ["quota.gave_way", "quota.gives_way"]
-
-
-@pytest.mark.long
-def test_an_owner_gets_his_own_back_once_while_slurmdbd_and_the_head_are_killed(quotas: QuotaStory) -> None:
-    quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
-    kept = quotas.sleeps("guest", 4)
-    quotas.wait_state(kept, "RUNNING", SOON_S)
-    lent = quotas.sleeps("guest", 4)
-    quotas.wait_state(lent, "RUNNING", SOON_S)
-    quotas.hurt(FaultKind.KILL_SLURMDBD)
-    mine = quotas.sleeps("owner", 4)
-    quotas.wait_state(mine, "RUNNING", 2 * SOON_S)
-    quotas.hurt(FaultKind.KILL_HEAD)
-    quotas.hurt(FaultKind.START_SLURMDBD)
-    quotas.hurt(FaultKind.START_HEAD)
-    quotas.wait("limits follow again", lambda: quotas.limits("stw-guest-b").get("gres/gpu:l4") == "0", 2 * SOON_S)
-    assert [quotas.job(job).state for job in (kept, mine)] == ["RUNNING", "RUNNING"]
-    quotas.end(mine)
-    quotas.wait_state(lent, "RUNNING", 2 * SOON_S)
-    assert (quotas.job(kept).restarts, quotas.job(lent).restarts) == (0, 1)
-
-
-@pytest.mark.long
-def test_an_owner_gets_his_own_back_once_while_slurmctld_ends_and_starts_again(quotas: QuotaStory) -> None:
-    quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
-    jobs = [quotas.sleeps("guest", 4)]
-    quotas.wait_state(jobs[0], "RUNNING", SOON_S)
-    jobs.append(quotas.sleeps("guest", 4))
-    quotas.wait_state(jobs[1], "RUNNING", SOON_S)
-    jobs.append(quotas.sleeps("owner", 4))
-    quotas.hurt(FaultKind.RESTART_SLURMCTLD)
-    quotas.wait("the owner's job runs", lambda: quotas.job(jobs[2]).state == "RUNNING", 3 * SOON_S)
-    quotas.wait_says(jobs[1], f"gave way to job {jobs[2]} of team owner")
-    assert [quotas.job(job).restarts for job in jobs] == [0, 1, 0]
