@@ -228,8 +228,10 @@ class Observer:
         now = self._clock.now()
         matter = partitions_matter(memory, now)
         every = self._patience.partitions if matter else self._patience.partitions_seldom
-        since = max(now - every, self._parted if matter else 0.0)
-        if (matter or has_marked(memory) or memory.quotas) and not self._partitions.fresh(since):
+        changed = self._parted if matter else 0.0
+        if self._records.may_wait(now) and self._partitions.fresh(changed):
+            return
+        if (matter or has_marked(memory) or memory.quotas) and not self._partitions.fresh(max(now - every, changed)):
             self._partitions.start()
 
     def _read_reservations(self, memory: Memory) -> None:

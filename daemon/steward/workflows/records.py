@@ -33,6 +33,8 @@ _AWAITED_S = 0.1
 _HURRY_S = 5.0
 """While somebody is in a hurry, or we did something just now, a dear sweep that nothing waits for is due so much later,
 and not before the hurry has lasted so long: it would take the processor that the recovery needs."""
+_RECOVERY_S = 1.0
+"""A recovery needs no longer: what only goes by the clock is not read before."""
 _FEW, _MANY, _PART = 32, 400, 4
 """Among `_FEW` records any number may be looked at by name; among more at most a quarter, and fewer than `_MANY`:
 beyond that the sweep costs less."""
@@ -58,7 +60,7 @@ class Patience:
     reservations: float = 60.0
     reservations_busy: float = 1.0
     close: float = 0.3
-    dear: float = 0.1
+    dear: float = 0.05
     sweep: Pace = field(default_factory=Pace)
     sweep_busy: Pace = field(default_factory=lambda: Pace(least_s=1.0, share=BUSY_SHARE))
 
@@ -200,6 +202,10 @@ class Records:
         if self._hurried_since is None or cost_s <= self._patience.dear:
             return due
         return min(max(due, self._hurried_since), swept + self._patience.sweep.every(cost_s)) + _HURRY_S
+
+    def may_wait(self, now: float) -> bool:
+        """Whether a recovery has begun just now: what nobody waits for is not read beside it."""
+        return self._hurried_since is not None and now < self._hurried_since + _RECOVERY_S
 
     def _note_hurry(self, hurried: bool, now: float) -> None:
         """A time in the future is from before the clock was set back."""

@@ -241,6 +241,21 @@ def test_where_only_a_mark_stands_or_teams_have_quotas_partitions_are_read_once_
     assert read == [10_000.0, 10_000.0, 10_061.0]
 
 
+def test_what_goes_by_the_clock_alone_is_not_read_in_the_first_second_of_a_recovery() -> None:
+    clock = FakeClock(10_000.0)
+    bench = Bench(clock=clock, workers=Inline())
+    bench.look(memory=GATED)
+    clock.at += 100.0
+    ask = an_ask()
+    bench.agents.waiting[ask.id] = ask
+    bench.look()
+    read = []
+    for pause in (0.25, 0.5, 0.5):
+        clock.at += pause
+        read.append(bench.look(memory=GATED).partitions_at)
+    assert read == [10_000.0, 10_000.0, 10_101.25]
+
+
 def test_a_partition_that_changed_rings() -> None:
     bench = Bench(patience=Patience(close=0.0, usual=1.0, asked=0.1, partitions=0.0))
     until("the partitions were read", lambda: bool(bench.look(memory=GATED).partitions))

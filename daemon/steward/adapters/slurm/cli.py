@@ -84,6 +84,7 @@ class CommandLineSlurm:
         self._timeout_s = timeout_s
         self._commands = Commands(conf=conf, timeout_s=timeout_s, max_bytes=max_bytes)
         self._nodes, self._jobs = NodeReader(self._commands, single), JobReader(self._commands, single)
+        self._partitions = partitions.Reader()
 
     def describe(self) -> str:
         """Say in one line which commands are used, and which reads last took more than half of the time that they may
@@ -178,9 +179,8 @@ class CommandLineSlurm:
 
     def _all_partitions(self, loaded: float = 0.0) -> Mapping[str, Partition]:
         """With those of deep checks."""
-        return partitions.partitions(
-            self._commands.read("scontrol", "--all", "--oneliner", "show", "partitions"), loaded
-        )
+        answer = self._commands.read("scontrol", "--all", "--oneliner", "show", "partitions")
+        return self._partitions.read(answer, loaded)
 
     def set_gate(self, name: str, *, open: bool) -> None:
         self.set_partition_state(name, PartitionState.UP if open else PartitionState.DOWN)

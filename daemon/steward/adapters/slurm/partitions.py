@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -32,15 +32,38 @@ def booted(answer: str) -> float:
     raise Retryable("Slurm's answer has no BOOT_TIME in it: not believed")
 
 
-def partitions(answer: str, loaded: float) -> dict[str, Partition]:
+NodesOf = Callable[[str], frozenset[NodeName]]
+
+
+class Reader:
+    """Reads one answer after the other. A list of nodes that the last answer had, too, is not expanded again: ten
+    thousand names take longer than all else that a recovery waits for."""
+
+    def __init__(self) -> None:
+        self._known: Mapping[str, frozenset[NodeName]] = {}
+
+    def read(self, answer: str, loaded: float) -> dict[str, Partition]:
+        """As `partitions`."""
+        known, seen = self._known, dict[str, frozenset[NodeName]]()
+
+        def nodes_of(text: str) -> frozenset[NodeName]:
+            seen[text] = known[text] if text in known else expand(text)
+            return seen[text]
+
+        found = partitions(answer, loaded, nodes_of)
+        self._known = seen
+        return found
+
+
+def partitions(answer: str, loaded: float, nodes_of: NodesOf = expand) -> dict[str, Partition]:
     """Every partition of `scontrol --all --oneliner show partitions`. Raises Retryable when a line cannot be read."""
     lines = [line for line in answer.splitlines() if line.strip() and line.strip() != _NONE]
     if not lines and _NONE not in answer:
         raise Retryable("Slurm's answer has no partition in it: not believed")
-    return {found.name: found for found in (_partition(line, loaded) for line in lines)}
+    return {found.name: found for found in (_partition(line, loaded, nodes_of) for line in lines)}
 
 
-def _partition(line: str, loaded: float) -> Partition:
+def _partition(line: str, loaded: float, nodes_of: NodesOf) -> Partition:
     words = first_words(line)
     try:
         name, state, nodes = words["PartitionName"], words["State"], words["Nodes"]
@@ -50,7 +73,7 @@ def _partition(line: str, loaded: float) -> Partition:
     return Partition(
         name=name,
         state=known,
-        nodes=expand(nodes),
+        nodes=nodes_of(nodes),
         loaded=loaded,
         qos=_admission(words, "Qos"),
         accounts=_admission(words, "Accounts"),

@@ -1,9 +1,10 @@
-"""Which QOS and accounts a partition takes, as `scontrol show partitions` prints it: the same text in every Slurm."""
+"""Partitions as `scontrol show partitions` prints them, the same text in every Slurm: which QOS and accounts they take,
+and their nodes."""
 
 import pytest
 
-from steward.adapters.slurm.partitions import partitions
-from steward.model.partition import Admission
+from steward.adapters.slurm.partitions import Reader, partitions
+from steward.model.partition import Admission, PartitionState
 
 LINE = (
     "PartitionName=main AllowGroups=ALL {} AllocNodes=ALL Default=YES QoS=N/A DefaultTime=NONE MaxTime=UNLIMITED "
@@ -42,3 +43,16 @@ def test_an_allowed_list_is_all_that_counts() -> None:
 def test_a_partitions_own_qos() -> None:
     assert partitions(LINE.format(""), 0.0)["main"].own_qos == ""
     assert partitions(LINE.format("").replace("QoS=N/A", "QoS=part"), 0.0)["main"].own_qos == "part"
+
+
+def test_a_list_of_nodes_is_expanded_once_for_as_long_as_the_answers_have_it() -> None:
+    reader = Reader()
+    before = reader.read(LINE.format(""), 1.0)["main"]
+    again = reader.read(LINE.format("").replace("State=UP", "State=DOWN"), 2.0)["main"]
+    assert again.nodes is before.nodes
+    assert (again.state, again.loaded) == (PartitionState.DOWN, 2.0)
+    grown = reader.read(LINE.format("").replace("n[1-2]", "n[1-3]"), 2.0)["main"]
+    assert grown.nodes == {"n1", "n2", "n3"}
+    back = reader.read(LINE.format(""), 2.0)["main"]
+    assert back.nodes == before.nodes
+    assert back.nodes is not before.nodes
