@@ -14,7 +14,7 @@ from steward.model.ledger import Ending, Run
 from steward.model.resume import Decision
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
-from steward.policy.job.comment import LATER_S, MANY, job_comment
+from steward.policy.job.comment import BEGUN_S, LATER_S, MANY, job_comment
 from tests.builders.picture import T0, Picture, a_cluster, names
 
 AT, J = 1_700_000_000.0, JobId(7)
@@ -132,6 +132,16 @@ def test_it_is_written_once_and_again_only_a_minute_after_a_failure() -> None:
     assert comments(waiting.then(120.0)) == []
     failed = waiting.then(61.0).see(failures={Key(said.key): "slurmctld does not answer"})
     assert [one.key for one in comments(failed)] == [said.key]
+
+
+def test_nor_in_the_first_seconds_of_the_next_run() -> None:
+    picture = a_lost_run().failing("n2", Severity.FATAL).then(0.5).marked("n2")
+    waiting = picture.change_job(state=JobState.PENDING, nodes=names(), restarts=1, started=None).then(1.0)
+    again = waiting.change_job(state=JobState.RUNNING, nodes=names("n1", "n3"), started=waiting.now).then(0.1)
+    assert comments(again) == []
+    assert again.plan().wake_at == pytest.approx(waiting.now + BEGUN_S, abs=0.1)
+    (said,) = comments(again.after(BEGUN_S))
+    assert "back in" in said.text
 
 
 def test_nothing_is_written_while_slurm_cleans_the_job_up() -> None:

@@ -26,6 +26,8 @@ MANY = 20
 """More than so many jobs that come back at once have their comments later: Slurm has their next runs to start, and a
 record that a comment changes is read again before anything is done about its job."""
 LATER_S = 30.0
+BEGUN_S = 2.0
+"""A run that has just begun needs the processor, and Slurm would keep a change of its job waiting."""
 _NAMED = 2
 _AND = "; "
 _STOPPED = "stopped, "
@@ -39,6 +41,9 @@ def comment_jobs(draft: Draft) -> None:
         job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
         if len(runs := draft.ledger[id]) == 1 and runs[0].decision is None:
             continue  # nothing was done for it yet
+        if runs[-1].decision is None and draft.now < (settled := runs[-1].started + BEGUN_S):
+            draft.wake(settled)
+            continue
         if job is None or mem is None or not _can_be_told(job):
             continue
         if come_back > MANY and mem.pending_from is not None and draft.now < mem.pending_from + LATER_S:
