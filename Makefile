@@ -66,6 +66,7 @@ lint:           ## style, types, layers, shell, C
 	$(BIN)/ruff format --check daemon tests tools examples docker
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@$(BIN)/python -m tools.house --long
 	shellcheck $(SCRIPTS)
 	$(MAKE) -C spank lint CLANG_FORMAT=$(CURDIR)/$(BIN)/clang-format
 	$(MAKE) -C tests/fake_nvml lint CLANG_FORMAT=$(CURDIR)/$(BIN)/clang-format

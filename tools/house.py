@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What the package is made of, in figures: modules, lines, who imports whom, settings. `--small` lists what could move
-into its only user.
+into its only user; `--long` warns of files that may be two things, in the package, the tests and the tools.
 
-usage: python -m tools.house [--small]        (the environment of `make setup`; counts daemon/steward)
+usage: python -m tools.house [--small | --long]        (the environment of `make setup`; counts daemon/steward)
 """
 
 import argparse
@@ -16,6 +16,9 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1] / "daemon" / "steward"
 SMALL = 60
 """Lines of a module that may as well stand in its only user."""
+LONG = 500
+"""Lines of a file from which on it is worth a look whether it is one thing. No law: what belongs together stands
+together."""
 
 
 @dataclass(kw_only=True)
@@ -105,10 +108,24 @@ def small(modules: dict[str, Module]) -> Iterator[tuple[int, str, str]]:
             yield module.lines, module.name, min(module.importers)
 
 
+def long() -> Iterator[tuple[int, Path]]:
+    """Lines, file."""
+    root = PACKAGE.parents[1]
+    for folder in (PACKAGE, root / "tests", root / "tools", root / "examples"):
+        for path in sorted(folder.rglob("*.py")):
+            if (lines := len(path.read_text(encoding="utf-8").splitlines())) > LONG:
+                yield lines, path.relative_to(root)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="What the package is made of, in figures.")
     parser.add_argument("--small", action="store_true", help=f"modules of <= {SMALL} lines with one importer")
+    parser.add_argument("--long", action="store_true", help=f"files of more than {LONG} lines")
     asked = parser.parse_args()
+    if asked.long:
+        for lines, path in long():
+            print(f"warning: {path}: {lines} lines; is it one thing?")
+        return
     modules = read(PACKAGE)
     if asked.small:
         for lines, name, importer in small(modules):

@@ -4,6 +4,7 @@ bed."""
 import difflib
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 
@@ -14,16 +15,20 @@ from steward.cli.context import context_for
 
 
 class LateGroup(click.Group):
-    """A group whose commands stand in `late` as name -> "module:attribute"; only a list with their help imports all."""
+    """A group whose commands stand in `late` as name -> "module:attribute"; only a list with their help imports all.
+    Those whose package is not installed are not there."""
 
     late: Mapping[str, str] = MappingProxyType({})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted({*super().list_commands(ctx), *self.late})
+        here = (name for name, target in self.late.items() if _is_installed(target))
+        return sorted({*super().list_commands(ctx), *here})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.late:
             return super().get_command(ctx, cmd_name)
+        if not _is_installed(self.late[cmd_name]):
+            raise click.UsageError(f"{cmd_name!r} is no part of the packages: use a clone of the sources", ctx)
         module, _, attribute = self.late[cmd_name].partition(":")
         command = getattr(import_module(module), attribute)
         return command if isinstance(command, click.Command) else None
@@ -39,6 +44,11 @@ class LateGroup(click.Group):
             if not close or "Did you mean" in error.message:
                 raise
             raise click.UsageError(f"{error.message.rstrip('.')}. Did you mean {close[0]!r}?", ctx) from error
+
+
+def _is_installed(target: str) -> bool:
+    """Whether the folder that the module is in is there: `testbed` and `demo` come with the sources alone."""
+    return find_spec(target.partition(":")[0].rpartition(".")[0]) is not None
 
 
 _NO_HEAD = ("config", "init", "testbed", "demo")
