@@ -64,3 +64,10 @@ def test_a_failed_change_keeps_no_picture(tmp_path: Path, monkeypatch: pytest.Mo
 def test_nor_does_a_look_at_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
     commands = scontrol(tmp_path, monkeypatch, body)
     assert kept_by(lambda: commands.some_nodes("scontrol", "show", "node", "n1", env={})) is None
+
+
+def test_nor_do_several_changes_that_slurm_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words that scontrol must not read from its input are tried one command after the other."""
+    commands = scontrol(tmp_path, monkeypatch, "echo Invalid job id specified >&2; exit 1")
+    changes = [("update", f"jobid={number}", "admincomment=two words") for number in (1, 2, 3)]
+    assert kept_by(lambda: commands.write_all(changes)) is None

@@ -78,7 +78,7 @@ class Commands:
                 try:
                     self.write(*words)
                 except (Stale, Permanent) as error:
-                    refused.append(error)
+                    refused = refused or [error]
             if refused:
                 raise refused.pop(0)
             return
