@@ -16,7 +16,7 @@ THREE := -n 3 --dist loadfile --no-loadscope-reorder
 AGAIN := -p tests.e2e.flaky --reruns 1
 E2E := $(PYTEST) tests/e2e $(AGAIN)
 ELASTIC := test_elastic*.py
-ON_EACH_SLURM := "test_resume.py or test_grow or node_that_dies or scancel_of or (run_grows and size and not agent) or hyperpods"
+ON_EACH_SLURM := "test_resume.py or test_library or test_grow or node_that_dies or scancel_of or (run_grows and size and not agent) or hyperpods"
 UNIT := $(PYTEST) -n 2 --dist worksteal tests/unit tests/property tests/architecture tests/chaos
 SLURM := 22.05
 NEWER_SLURMS := 24.11 26.05
@@ -108,7 +108,7 @@ e2e-versions: $(EACH_NEWER) $(QUOTA_ON_NEWER) ## the main job, elastic runs, quo
 $(EACH_NEWER): e2e-on-%: shim
 	@tools/setup torch
 	docker/engine.sh run docker/build $*
-	docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py tests/e2e/test_grow.py tests/e2e/test_elastic_life.py \
+	docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py tests/e2e/test_library.py tests/e2e/test_grow.py tests/e2e/test_elastic_life.py \
 	  tests/e2e/test_elastic_programs.py -k $(ON_EACH_SLURM) --everywhere $(AGAIN) --backend docker --slurm $* $(JUNIT) $(ARGS)
 	docker/engine.sh run $(PYTEST) tests/contract/test_accounting.py -k commands --backend docker --slurm $* \
 	  --junitxml=$(RESULTS)/$@-accounting.xml

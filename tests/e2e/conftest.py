@@ -64,6 +64,7 @@ TOLD_ONCE = (
     "test_health_site",
     "test_keep",
     "test_ladder",
+    "test_library",
     "test_login_host",
     "test_odd_scripts",
     "test_quota",

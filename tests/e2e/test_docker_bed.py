@@ -9,19 +9,18 @@ import pytest
 
 from steward.adapters.process import run
 from steward.adapters.providers.docker import DockerProvider
-from steward.model.ids import NodeName
 from steward.model.instance import InstanceState
 from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedSpec
 from steward.testbed.beds import reset
 from steward.testbed.docker import load_plan, provider_settings
 from steward.testbed.docker_engine import containers, engine, remove_all
-from steward.testbed.docker_faults import machines
 from steward.testbed.faults import FaultKind, fault
 from steward.testbed.layout import DockerLayout
 from steward.testbed.wait import wait_until
 from tests.contract.provider import SLOT, ProviderContract
 from tests.e2e.conftest import brought_up
+from tests.e2e.on_node import on_node
 from tests.e2e.story import Story, task_script
 
 
@@ -46,15 +45,6 @@ def contained_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
 def new_bed(request: pytest.FixtureRequest) -> Iterator[Bed]:
     """One whose controller started a moment ago."""
     yield from brought_up(request, nodes=1, steward=False)
-
-
-def inside(bed: Bed, node: str, *argv: str) -> str:
-    """What a command says on the node's machine."""
-    with engine() as client:
-        container = machines(load_plan(DockerLayout(root=bed.spec.dir)).cluster)[NodeName(node)]
-        answer = client.containers.get(str(container.id)).exec_run(list(argv))
-    assert answer.exit_code == 0, answer.output
-    return str(answer.output.decode()) if isinstance(answer.output, bytes) else ""
 
 
 def test_a_controller_that_is_killed_as_soon_as_it_is_there_starts_again(new_bed: Bed) -> None:
@@ -111,24 +101,24 @@ def test_the_daemons_are_healthy_units_of_systemd(bed: Bed) -> None:
     words = ["systemctl", "show", "--property=ActiveState,User,Type"]
     head = bed.run([*words, "stewardd"]).text.splitlines()
     assert sorted(head) == ["ActiveState=active", "Type=notify", "User=slurm"]
-    agent = inside(bed, "n1", *words, "steward-agent").splitlines()
+    agent = on_node(bed, "n1", *words, "steward-agent").splitlines()
     assert sorted(agent) == ["ActiveState=active", "Type=notify", "User="]
 
 
 def test_systemd_has_no_complaint_about_the_units(bed: Bed) -> None:
     bed.run(["systemd-analyze", "verify", "stewardd.service"])
-    inside(bed, "n1", "systemd-analyze", "verify", "steward-agent.service")
+    on_node(bed, "n1", "systemd-analyze", "verify", "steward-agent.service")
 
 
 def test_a_rebooted_machine_has_a_new_boot_id_and_the_same_instance(plain_bed: Bed) -> None:
     files = ("cat", "/proc/sys/kernel/random/boot_id", "/etc/steward/instance-id")
-    boot, instance = inside(plain_bed, "n2", *files).split()
+    boot, instance = on_node(plain_bed, "n2", *files).split()
     provider = DockerProvider(provider_settings(load_plan(DockerLayout(root=plain_bed.spec.dir))))
     provider.reboot(next(each.id for each in provider.instances().values() if each.node == "n2"), "once")
 
     def back() -> list[str]:
         """While it boots, one of the files or both may not be there."""
-        now = inside(plain_bed, "n2", *files).split()
+        now = on_node(plain_bed, "n2", *files).split()
         return now if len(now) == 2 and now[0] != boot else []
 
     assert wait_until("it has another boot id", back, 10)[1] == instance

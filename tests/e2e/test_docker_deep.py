@@ -6,15 +6,11 @@ from typing import Any
 
 import pytest
 
-from steward.model.ids import NodeName
 from steward.testbed.bed import Bed
 from steward.testbed.beds import reset
-from steward.testbed.docker import load_plan
-from steward.testbed.docker_engine import engine
-from steward.testbed.docker_faults import machines
 from steward.testbed.faults import FaultKind
-from steward.testbed.layout import DockerLayout
 from tests.e2e.conftest import brought_up, own_place
+from tests.e2e.on_node import on_node
 from tests.e2e.story import Story
 from tests.e2e.test_deep import has_begun
 
@@ -63,9 +59,7 @@ def deep_story(deep_bed: Bed, request: pytest.FixtureRequest) -> Iterator[Story]
 
 def mark(bed: Bed, node: str) -> None:
     """The node's machine has memory that forgets."""
-    with engine() as client:
-        container = machines(load_plan(DockerLayout(root=bed.spec.dir)).cluster)[NodeName(node)]
-        assert client.containers.get(str(container.id)).exec_run(["touch", _MARK]).exit_code == 0
+    on_node(bed, node, "touch", _MARK)
 
 
 def the_run(story: Story, id: str) -> dict[str, Any]:

@@ -4,12 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
-from steward.model.ids import NodeName
-from steward.testbed.docker import load_plan
-from steward.testbed.docker_engine import engine
-from steward.testbed.docker_faults import machines
-from steward.testbed.layout import DockerLayout
 from tests.e2e.capacity import CLUSTER, EXTRA, PARTITION, Capacity, wish
+from tests.e2e.on_node import on_node
 
 SHIPPED = Path(__file__).resolve().parents[2] / "lifecycle-scripts"
 NODE = "extra-1"
@@ -32,14 +28,9 @@ find /etc/systemd/system /etc/shadow /etc/gshadow {CONFIG} ! -type d -printf '%p
 """
 
 
-def on_node(capacity: Capacity, script: str) -> str:
+def said(capacity: Capacity, script: str) -> str:
     """What bash says on the node's machine."""
-    with engine() as client:
-        container = machines(load_plan(DockerLayout(root=capacity.bed.spec.dir)).cluster)[NodeName(NODE)]
-        answer = client.containers.get(str(container.id)).exec_run(["bash", "-c", script])
-    said = answer.output.decode() if isinstance(answer.output, bytes) else ""
-    assert answer.exit_code == 0, said
-    return said
+    return on_node(capacity.bed, NODE, "bash", "-c", script)
 
 
 def shipped(capacity: Capacity) -> str:
@@ -58,26 +49,26 @@ def test_the_shipped_scripts_make_a_node_of_a_machine_and_change_nothing_when_ru
     capacity.wait_group("InService", 1, name=EXTRA)
     capacity.wait("it takes jobs", lambda: capacity.idle_nodes() == {NODE})
 
-    log = on_node(capacity, "cat /var/log/provision/provisioning.log")
+    log = said(capacity, "cat /var/log/provision/provisioning.log")
     for step in sorted((SHIPPED / "steps").glob("*.sh")):
         assert f"step {step.stem} done" in log
     assert "The lifecycle scripts succeeded." in log
-    assert on_node(capacity, "id -u anna; id -g anna; id -u ben").split() == ["3001", "3001", "3002"]
+    assert said(capacity, "id -u anna; id -g anna; id -u ben").split() == ["3001", "3001", "3002"]
 
-    described = json.loads(on_node(capacity, f"cat {CONFIG}/resource_config.json"))
+    described = json.loads(said(capacity, f"cat {CONFIG}/resource_config.json"))
     assert described["ClusterConfig"]["ClusterName"] == CLUSTER
     group = next(each for each in described["InstanceGroups"] if each["Name"] == EXTRA)
     assert group["Instances"][0]["InstanceId"] == capacity.instances(EXTRA)[NODE]
-    parameters = json.loads(on_node(capacity, f"cat {CONFIG}/provisioning_parameters.json"))
+    parameters = json.loads(said(capacity, f"cat {CONFIG}/provisioning_parameters.json"))
     assert parameters["slurmd_gres"] == "gpu:8"
     assert EXTRA in {each["instance_group_name"] for each in parameters["worker_groups"]}
 
-    assert f"-N {NODE} -Z --conf Feature={EXTRA}" in on_node(capacity, f"tr '\\0' ' ' </proc/$({SLURMD})/cmdline")
-    assert on_node(capacity, "systemctl is-enabled slurmd") == "enabled\n"
+    assert f"-N {NODE} -Z --conf Feature={EXTRA}" in said(capacity, f"tr '\\0' ' ' </proc/$({SLURMD})/cmdline")
+    assert said(capacity, "systemctl is-enabled slurmd") == "enabled\n"
 
-    before = on_node(capacity, PICTURE)
-    assert "step 90-slurmd done" in on_node(capacity, AGAIN)
-    assert on_node(capacity, PICTURE) == before
+    before = said(capacity, PICTURE)
+    assert "step 90-slurmd done" in said(capacity, AGAIN)
+    assert said(capacity, PICTURE) == before
 
     job = capacity.submit(capacity.script("hello.sh", "srun id anna\n"), "--gres=gpu:8", "-p", PARTITION)
     assert capacity.wait_end(job).state == "COMPLETED"

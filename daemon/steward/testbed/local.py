@@ -16,7 +16,7 @@ from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.local_machine import Machine
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
-from steward.ports import PortError, Retryable
+from steward.ports import PortError, ProviderPort, Retryable
 from steward.testbed import accounting, local_setup
 from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Power, Say
@@ -27,7 +27,7 @@ from steward.testbed.local_controller import Controller, services_of
 from steward.testbed.local_faults import LocalFaults
 from steward.testbed.local_setup import Manifest, slurm_env, steward_env
 from steward.testbed.slurm_conf import LOOPBACK
-from steward.testbed.wait import await_ready, call_silent_nodes, node_states
+from steward.testbed.wait import await_ready, call_silent_nodes, node_states, wait_until
 
 
 class LocalBed:
@@ -70,13 +70,15 @@ class LocalBed:
             self._layout.root.rmdir()
             return
         try:
-            self._controller.stop_all()
-            for instance in self._provider.instances():
-                self._provider.terminate(instance)
+            wait_until(f"every machine of {self._layout.root} is off", self._off, _DISK_S)
             end(self._layout.root)
         except PortError as error:
             raise BedError(f"{self._layout.root}: {error}") from error
         shutil.rmtree(self._layout.root)
+
+    def _off(self) -> bool:
+        self._controller.stop_all()
+        return all_off(self._provider)
 
     def status(self) -> BedStatus:
         manifest = self._manifest
@@ -216,6 +218,23 @@ def _is_stopped(machine: Machine) -> bool:
     slurmd = machine.program("slurmd")
     seen = None if slurmd is None else proc.look(slurmd.pid)
     return seen is not None and seen.stopped
+
+
+_DISK_S = 60.0
+
+
+def all_off(provider: ProviderPort) -> bool:
+    """Every machine is tried. Raises Retryable when processes of one are killed and not gone: the kernel keeps those
+    that wait for a disk until it answers."""
+    errors = []
+    for instance in provider.instances():
+        try:
+            provider.terminate(instance)
+        except Retryable as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return True
 
 
 # Slurm daemons of a bed that lost their machine, for example because somebody killed its first process.

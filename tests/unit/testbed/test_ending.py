@@ -1,12 +1,19 @@
-"""A program with a bed that is interrupted takes its bed down, also when it is interrupted again meanwhile."""
+"""A program with a bed that is interrupted takes its bed down, also when it is interrupted again meanwhile; and what
+is killed and not gone holds up no other machine."""
 
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from steward.model.ids import InstanceId, NodeName
+from steward.model.instance import InstanceState, Slot
+from steward.ports import Retryable
+from steward.testbed.local import all_off
+from tests.fakes.provider import FakeProvider
 from tests.fakes.until import until
 
 PROGRAM = """
@@ -50,3 +57,29 @@ def test_a_bed_is_taken_down_whole_however_often_somebody_interrupts(tmp_path: P
         finally:
             program.kill()
     assert (tmp_path / "down").exists()
+
+
+@dataclass(kw_only=True)
+class BusyDisk(FakeProvider):
+    """Processes of its first machine wait for a disk when they are killed for the first time."""
+
+    waiting: bool = True
+
+    def terminate(self, instance: InstanceId) -> None:
+        if self.waiting and instance == next(iter(self.table)):
+            self.waiting = False
+            raise Retryable("processes do not die: [2875]; look at their state in ps")
+        super().terminate(instance)
+
+
+def test_all_machines_are_off_though_the_processes_of_one_are_not_gone_at_once() -> None:
+    provider = BusyDisk()
+    first, second = (provider.launch(Slot(node=NodeName(name), group="main"), name).id for name in ("n1", "n2"))
+    with pytest.raises(Retryable, match="2875"):
+        all_off(provider)
+    off = {id for id, instance in provider.instances().items() if instance.state is InstanceState.GONE}
+    assert off == {second}
+
+    assert all_off(provider)
+    off = {id for id, instance in provider.instances().items() if instance.state is InstanceState.GONE}
+    assert off == {first, second}

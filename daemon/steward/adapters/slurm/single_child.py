@@ -15,6 +15,7 @@ import os
 import sys
 
 _SHOW_ALL = ctypes.c_uint16(1)
+# The library leaves its error numbers in errno: slurm_get_errno, which only tells that, is gone with 26.05.
 _NO_CHANGE = 1900
 """Slurm's error number for "nothing changed since"."""
 _NO_JOB = 2017
@@ -32,7 +33,7 @@ class Failure(Exception):
 class Asker:
     def __init__(self, library: str) -> None:
         """Raises OSError or AttributeError where it is no such library."""
-        self._slurm = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+        self._slurm = ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL, use_errno=True)
         self._c = ctypes.CDLL(None)
         self._c.open_memstream.restype = ctypes.c_void_p
         self._slurm.slurm_init(None)
@@ -53,7 +54,7 @@ class Asker:
         """Empty: Slurm does not hold it, or tells of several by that number."""
         found = ctypes.c_void_p()
         if self._slurm.slurm_load_job(ctypes.byref(found), ctypes.c_uint32(id), _SHOW_ALL):
-            if self._slurm.slurm_get_errno() == _NO_JOB:
+            if ctypes.get_errno() == _NO_JOB:
                 return ""
             raise Failure
         told = self._printed(self._slurm.slurm_print_job_info_msg, found)
@@ -67,7 +68,7 @@ class Asker:
         """Slurm says itself that there was no change; where it does not, what it has is compared."""
         found = ctypes.c_void_p()
         if self._slurm.slurm_load_partitions(ctypes.c_long(self._since), ctypes.byref(found), _SHOW_ALL):
-            if self._slurm.slurm_get_errno() != _NO_CHANGE or not self._serial:
+            if ctypes.get_errno() != _NO_CHANGE or not self._serial:
                 raise Failure
             return self._serial
         if not hasattr(self._slurm, "slurm_print_partition_info_msg"):
@@ -85,7 +86,7 @@ class Asker:
 
     def _loaded_anew(self, found: ctypes.c_void_p) -> int:
         """A number for the state of the partitions, where the library cannot print them (26.05): any change counts as
-        new. The answer's first word is the time of the last change."""
+        new. The answer's first word is its time."""
         since = ctypes.cast(found, ctypes.POINTER(ctypes.c_long))[0]
         self._slurm.slurm_free_partition_info_msg(found)
         if not 0 < since < 1 << 32:
