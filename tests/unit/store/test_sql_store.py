@@ -20,7 +20,7 @@ from sqlalchemy.event import listen
 from steward.adapters import store as store_package
 from steward.adapters.store.engine import NEWEST, migrate, open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
-from steward.adapters.store.tables import metadata
+from steward.adapters.store.tables import VERSION, metadata
 from steward.model.action import AllowRequeue, SetUpNode
 from steward.model.events import Event
 from steward.model.ids import JobId, Key, NodeName
@@ -68,14 +68,36 @@ def test_after_kill_9_the_memory_is_a_whole_committed_one_and_no_told_commit_is_
 
 
 def test_the_migrations_make_exactly_the_tables_of_today(tmp_path: Path) -> None:
+    migrate(create_engine(sqlite_url(tmp_path / "steward.db")), "0001")
     with open_engine(sqlite_url(tmp_path / "steward.db")).connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
-def test_the_newest_revision_is_the_last_migration_and_a_database_that_has_it_costs_no_alembic(tmp_path: Path) -> None:
+def test_a_start_that_was_killed_while_it_made_the_tables_is_gone_on_with(tmp_path: Path) -> None:
+    """As MariaDB has it, which keeps each table as it is made."""
+    begun = create_engine(sqlite_url(tmp_path / "steward.db"))
+    VERSION.create(begun)
+    metadata.create_all(begun, tables=[metadata.tables["memory"]])
+
+    store = store_in(tmp_path)
+
+    store.commit(Memory(next_case=2), [], [])
+    assert store_in(tmp_path).load() == Memory(next_case=2)
+
+
+def test_a_table_of_somebody_else_is_not_taken_for_ours(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "steward.db") as connection:
+        connection.execute("CREATE TABLE events (what TEXT)")
+
+    with pytest.raises(Retryable, match="events already exists"):
+        store_in(tmp_path)
+    with sqlite3.connect(tmp_path / "steward.db") as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("events",)]
+
+
+def test_the_newest_revision_is_the_last_migration_and_only_an_older_database_costs_alembic(tmp_path: Path) -> None:
     scripts = Path(next(iter(store_package.__path__))) / "migrations"
     assert ScriptDirectory(str(scripts)).get_current_head() == NEWEST
-    store_in(tmp_path)
     program = f"""
 import sys
 from pathlib import Path
@@ -83,7 +105,8 @@ from steward.adapters.store.engine import open_engine, sqlite_url
 open_engine(sqlite_url(Path({str(tmp_path)!r}) / "steward.db"))
 sys.exit("alembic" in sys.modules)
 """
-    assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
+    for _ in ("new", "there"):
+        assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
 
 
 def test_a_database_of_the_first_version_is_brought_up_to_date_with_its_rows(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ An answer that cannot be read raises Retryable as a whole: no node and no job is
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
+from sys import intern
 from typing import Any, TypedDict, TypeVar
 
 from steward.adapters.process import show
@@ -146,22 +148,22 @@ def _job(record: Json) -> Job:
         array_job_id=array_job,
         array_task=task,
         het_job_id=JobId(het_job) if het_job else None,
-        partition=_text(record["partition"]),
-        account=_text(record["account"]),
+        partition=_word(record["partition"]),
+        account=_word(record["account"]),
         node_count=_number(record["node_count"]) or 0,
         submitted=_time(record["submit_time"]),
         eligible=_time(record["eligible_time"]),
         started=_time(record["start_time"]),
         ended=_time(record["end_time"]) if state in OVER else None,
         admin_comment=_text(record["admin_comment"]),
-        qos=_text(record["qos"]),
+        qos=_word(record["qos"]),
         time_limit_s=_minutes(record["time_limit"]),
-        reservation=_text(record["resv_name"]),
+        reservation=_word(record["resv_name"]),
         priority=_number(record["priority"]) or 0,
         nice=_signed(_number(record["nice"]) or 0),
-        submit_host=_text(record.get("allocating_node")),
+        submit_host=_word(record.get("allocating_node")),
         expedited="EXPEDITED_REQUEUE" in _words(record.get("flags")),
-        allocated=_text(record.get("tres_alloc_str")) if has_nodes(state, nodes) else "",
+        allocated=_word(record.get("tres_alloc_str")) if has_nodes(state, nodes) else "",
         **_of_quotas(record, has_nodes=has_nodes(state, nodes)),
     )
 
@@ -196,7 +198,7 @@ class _OfQuotas(TypedDict):
 def _of_quotas(record: Json, *, has_nodes: bool) -> _OfQuotas:
     """The part of a job's record that quotas are about."""
     return {
-        "requested": _text(record.get("tres_req_str")),
+        "requested": _word(record.get("tres_req_str")),
         "preempted": _time(record.get("preempt_time")) if has_nodes else None,
         "comment": _text(record.get("comment")),
         "most_nodes": most_nodes(_number(record.get("max_nodes")) or 0, _number(record["node_count"]) or 0),
@@ -242,7 +244,13 @@ def job_state(words: Sequence[str]) -> tuple[JobState, frozenset[str]]:
     base = next((_JOB_STATES[word] for word in words if word in _JOB_STATES), None)
     if base is None:
         base = next((_HIDDEN_BASE[word] for word in words if word in _HIDDEN_BASE), JobState.UNKNOWN)
-    return base, frozenset(words) - {base.value}
+    return base, _shared(frozenset(words) - {base.value})
+
+
+@lru_cache(maxsize=1024)
+def _shared(words: frozenset[str]) -> frozenset[str]:
+    """The same set for all records that have these words."""
+    return words
 
 
 def _exit_status(value: Any) -> int:
@@ -309,6 +317,11 @@ def _text(value: Any) -> str:
     """A text that every later writer can encode: halves of characters are replaced."""
     text = "" if value is None else str(value)
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _word(value: Any) -> str:
+    """A text that many records have: each is in memory once."""
+    return intern(_text(value))
 
 
 # Slurm's JSON, one record after the other: of a hundred megabytes, which ten thousand jobs have, json.loads makes

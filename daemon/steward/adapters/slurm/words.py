@@ -55,10 +55,14 @@ def _lists(known: list[NodeName]) -> list[str]:
     return [*_lists(known[:half]), *_lists(known[half:])]
 
 
+_NO_NODES: frozenset[NodeName] = frozenset()
+"""One for all: Python makes a new empty set each time, of 216 bytes."""
+
+
 def expand(text: str) -> frozenset[NodeName]:
     """Every name in Slurm's node list (`n[1-3],m7`; empty and `(null)` are none). Raises Retryable when unreadable."""
     if text in ("", "(null)", "None"):
-        return frozenset()
+        return _NO_NODES
     if _NODE.fullmatch(text):
         return frozenset({NodeName(text)})
     try:

@@ -64,3 +64,6 @@ ledger = Table(
     Index("ledger_begun", "begun"),
     Index("ledger_job", "job"),
 )
+
+# Alembic's own table, in which it keeps the revision; no migration makes it.
+VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
