@@ -73,6 +73,7 @@ TOLD_ONCE = (
     "test_resume_options",
     "test_resume_parts",
     "test_resume_slurm",
+    "test_safety",
     "test_scontrol",
 )
 """Stories that are the same on both beds, on the docker bed only with `--everywhere`, as newer Slurms are told them.
