@@ -8,7 +8,7 @@ from steward.testbed.bed import Backend, Bed
 from tests.e2e.story import Story
 
 _ASK = """\
-import json, subprocess, sys, time
+import json, subprocess, sys
 from steward.adapters.slurm.commands import MAX_BYTES, Commands
 from steward.adapters.slurm.single import Single
 

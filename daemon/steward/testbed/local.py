@@ -69,16 +69,14 @@ class LocalBed:
                 raise BedError(f"{self._layout.root} holds no bed; nothing was touched")
             self._layout.root.rmdir()
             return
-        try:
-            wait_until(f"every machine of {self._layout.root} is off", self._off, _DISK_S)
-            end(self._layout.root)
-        except PortError as error:
-            raise BedError(f"{self._layout.root}: {error}") from error
+        wait_until(f"every machine of {self._layout.root} is off", self._off, _DISK_S)
         shutil.rmtree(self._layout.root)
 
     def _off(self) -> bool:
         self._controller.stop_all()
-        return all_off(self._provider)
+        all_off(self._provider)
+        end(self._layout.root)
+        return True
 
     def status(self) -> BedStatus:
         manifest = self._manifest
@@ -223,7 +221,7 @@ def _is_stopped(machine: Machine) -> bool:
 _DISK_S = 60.0
 
 
-def all_off(provider: ProviderPort) -> bool:
+def all_off(provider: ProviderPort) -> None:
     """Every machine is tried. Raises Retryable when processes of one are killed and not gone: the kernel keeps those
     that wait for a disk until it answers."""
     errors = []
@@ -234,7 +232,6 @@ def all_off(provider: ProviderPort) -> bool:
             errors.append(error)
     if errors:
         raise errors[0]
-    return True
 
 
 # Slurm daemons of a bed that lost their machine, for example because somebody killed its first process.

@@ -86,7 +86,7 @@ def test_a_state_that_is_not_known_is_kept_and_called_unknown() -> None:
     ],
 )
 def test_a_flag_does_not_become_a_state(words: list[str], state: JobState) -> None:
-    found, flags = records.job_state(words)
+    found, flags = records.job_state(*words)
 
     assert found is state
     assert flags == set(words) - {state.value}

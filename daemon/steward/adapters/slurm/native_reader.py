@@ -80,7 +80,7 @@ def node(found: Any) -> Node:
 
 def job(found: Any) -> Job:
     """`found` is a pyslurm.Job."""
-    state, flags = job_state([found.state])
+    state, flags = job_state(found.state)
     array_job = JobId(found.array_id) if found.array_id else None
     is_rest_of_array = bool(found.array_tasks_waiting)
     return Job(

@@ -126,7 +126,7 @@ def _reason(record: Json) -> Reason | None:
 
 
 def _job(record: Json) -> Job:
-    state, flags = job_state(_words(record["job_state"]))
+    state, flags = job_state(*_words(record["job_state"]))
     array_job, task = _array(record)
     het_job = _number(record["het_job_id"]) or None
     batch_host = _text(record["batch_host"])
@@ -239,18 +239,14 @@ def hold_reason(word: str, description: str) -> str:
     return description if word == "JobHeldUser" and description else word
 
 
-def job_state(words: Sequence[str]) -> tuple[JobState, frozenset[str]]:
-    """The base state and the flags. A word that is neither stays a flag, and the base is UNKNOWN."""
+@lru_cache(maxsize=1024)
+def job_state(*words: str) -> tuple[JobState, frozenset[str]]:
+    """The base state and the flags, the same objects for the same words. A word that is neither stays a flag, and the
+    base is UNKNOWN."""
     base = next((_JOB_STATES[word] for word in words if word in _JOB_STATES), None)
     if base is None:
         base = next((_HIDDEN_BASE[word] for word in words if word in _HIDDEN_BASE), JobState.UNKNOWN)
-    return base, _shared(frozenset(words) - {base.value})
-
-
-@lru_cache(maxsize=1024)
-def _shared(words: frozenset[str]) -> frozenset[str]:
-    """The same set for all records that have these words."""
-    return words
+    return base, frozenset(words) - {base.value}
 
 
 def _exit_status(value: Any) -> int:

@@ -135,7 +135,7 @@ def job(record: str, excluded: str, times: int, *, has_flags: bool) -> Job:
 
 
 def _plain_job(of: Mapping[str, str], times: int) -> Job:
-    state, flags = records.job_state([_checked(_STATE, of["state"])])
+    state, flags = records.job_state(_checked(_STATE, of["state"]))
     array, task, waiting = _array(of, times)
     tres, started = intern(_text(of["tres-alloc"])), _time(of["starttime"])
     on, nodes = _nodes(of["nodelist"]), _number(of["numnodes"])
