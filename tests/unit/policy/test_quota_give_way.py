@@ -368,6 +368,19 @@ def test_a_job_that_was_signalled_is_spared_when_nobody_wants_it_any_more_and_si
     assert gone_in(picture.after(50), 10) == {3}
 
 
+@pytest.mark.parametrize("can", [WEAK, LISTS], ids=["by us", "by Slurm"])
+def test_a_slurmctld_that_comes_back_with_old_reasons_calls_nothing_off(can: Capabilities) -> None:
+    """It was killed just after the owner's start time had come, and has not looked at that job since."""
+    picture, _ = done(borrowed_and_wanted_back(can))
+    chosen = picture.memory.quota_jobs[JobId(3)].evictions
+    restored = picture.after(200).change_job(4, reason="BeginTime", eligible=picture.now)
+    restored, actions = done(restored)
+    assert (restored.memory.quota_jobs[JobId(3)].evictions, actions) == (chosen, [])
+    looked, actions = done(restored.after(3).change_job(4, reason="Resources"))
+    assert [type(each) for each in actions] == [SignalJob if can is LISTS else RequeueJob]
+    assert looked.memory.quota_jobs[JobId(3)].count == 1
+
+
 @pytest.mark.parametrize("after_s", [30.0, 80.0], ids=["within its grace", "slowly"])
 def test_a_job_that_ends_for_its_signal_is_put_back_although_nobody_wants_it_any_more(after_s: float) -> None:
     picture, _ = done(nobody_wants_it_any_more().after(after_s))

@@ -159,6 +159,18 @@ def test_a_launch_that_left_no_trace_is_asked_for_again_with_the_same_token() ->
     assert first.token == later.token
 
 
+def test_a_machine_that_is_not_on_is_asked_for_again_where_the_head_was_killed_in_its_launch() -> None:
+    """The provider may have been left between two steps; the token is the same."""
+    asked = launching().then(1)
+    token = case_of(asked).token
+    new = Instance(id=NEW, node=n("n2"), state=InstanceState.PENDING, token=token)
+    pending = asked.see(instances={**asked.seen.instances, NEW: new}).then(1)
+    assert (case_of(pending).step, pending.plan().actions) == (Step.PROVISION, ())
+    unknown = replace(pending, memory=replace(pending.memory, asked={}))
+    assert [each.token for each in unknown.plan().actions if isinstance(each, LaunchInstance)] == [token]
+    assert unknown.then(1).plan().actions == ()
+
+
 def test_nothing_is_launched_while_the_provider_cannot_be_read() -> None:
     assert launching().see(provider=Freshness.OLD).plan().actions == ()
 

@@ -192,6 +192,23 @@ def test_not_so_while_the_provider_does_not_answer_at_all() -> None:
     assert slot(silent.then(), NODE).hitch is not Hitch.REFUSED
 
 
+def machine_coming(state: InstanceState) -> Picture:
+    """A machine is listed that was asked for some seconds ago; nobody knows how the launch went."""
+    picture = with_slot(a_slot_at(SlotStep.PROVISION).see(agents={}), launched=T0 - 5)
+    machine = replace(picture.seen.instances[InstanceId("i-1")], state=state, token=TOKEN)
+    return picture.see(instances={machine.id: machine})
+
+
+def test_a_machine_that_is_not_on_is_asked_for_again_where_the_head_was_killed_in_its_launch() -> None:
+    """The provider may have been left between two steps; the token is the same."""
+    picture = machine_coming(InstanceState.PENDING)
+    assert the(LaunchInstance, picture).token == TOKEN
+    assert planned(picture.then(1)) == []
+    known = asked(picture, f"launch:{TOKEN}:{T0 - 5:.3f}")
+    assert planned(known) == []
+    assert planned(machine_coming(InstanceState.RUNNING)) == []
+
+
 def test_a_refused_launch_is_asked_for_again_with_the_same_token_when_its_time_has_come() -> None:
     picture = refused("capacity: none left")
     assert planned(picture.after(29.9)) == []

@@ -24,7 +24,7 @@ from steward.policy.case.table import Fact
 from steward.policy.deep.start import Start, ask_start, why_failed
 from steward.policy.draft import Draft
 from steward.policy.groups.setup import ask_setup
-from steward.policy.node.bring_up import LAUNCH_AGAIN_S, ask_checks
+from steward.policy.node.bring_up import LAUNCH_AGAIN_S, ask_checks, may_be_half_made
 from steward.policy.node.budget import ask_for_yes, awaits_yes, must_wait
 from steward.policy.node.forgotten import note_mark
 from steward.policy.node.ladder import first_rung, higher, is_light, next_rung, note_remedy, quarantine
@@ -208,9 +208,20 @@ def _take_spare(scene: Scene) -> None:
 def _ask_for(slot: Slot, why: Why, scene: Scene) -> None:
     case, draft = scene.case, scene.draft
     if draft.now >= case.next_try:
-        key = Key(f"launch:{case.token}:{case.tries}")
-        draft.wish(LaunchInstance(key=key, why=why, slot=slot, token=case.token, case=case.id), LAUNCH_AGAIN_S)
+        action = LaunchInstance(key=_launch_key(case), why=why, slot=slot, token=case.token, case=case.id)
+        draft.wish(action, LAUNCH_AGAIN_S)
     draft.wake(case.next_try)
+
+
+def _launch_key(case: Case) -> Key:
+    return Key(f"launch:{case.token}:{case.tries}")
+
+
+def _provision(scene: Scene) -> None:
+    case, draft = scene.case, scene.draft
+    is_new = case.rung is Advice.REPLACE and case.stand_in is None and case.node in draft.slots.repairable
+    if is_new and may_be_half_made(scene.instance, _launch_key(case), draft):
+        _launch(scene)
 
 
 def _reboot(scene: Scene) -> None:
@@ -290,6 +301,7 @@ _WISHES: dict[Step, Callable[[Scene], None]] = {
     Step.RELEASE: _wait,
     Step.MEND: _mend,
     Step.LAUNCH: _replace,
+    Step.PROVISION: _provision,
     Step.VERIFY: _verify,
     Step.RETURN: _give_back,
 }

@@ -19,7 +19,7 @@ from steward.policy.groups.slot_facts import setup_of
 from steward.policy.groups.slot_of import slot_of
 from steward.policy.groups.slot_save import ask_backup, ask_restore, signal_jobs
 from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy, is_turn
-from steward.policy.node.bring_up import LAUNCH_AGAIN_S, ask_checks
+from steward.policy.node.bring_up import LAUNCH_AGAIN_S, ask_checks, may_be_half_made
 
 
 def wish_for(scene: SlotScene) -> None:
@@ -57,10 +57,15 @@ def _hold(scene: SlotScene) -> None:
 
 
 def _launch(scene: SlotScene) -> None:
-    record, draft, node = scene.record, scene.draft, scene.node
+    node = scene.node
     if scene.is_compute and node is not None and not node.is_powered and not node.is_drain:
         _drain_first(scene)
         return
+    _ask_for_machine(scene)
+
+
+def _ask_for_machine(scene: SlotScene) -> None:
+    record, draft = scene.record, scene.draft
     goal = scene.group.goal
     why = Why(
         rule="slot.launch",
@@ -77,6 +82,12 @@ def _drain_first(scene: SlotScene) -> None:
     why = _why(scene, "slot.hold", f"{record.node} takes no job before it is verified")
     key = Key(f"drain:{scene.mark.check}:{record.token}:off")
     scene.draft.wish(DrainNode(key=key, why=why, node=record.node, mark=scene.mark), _retry(scene))
+
+
+def _provision(scene: SlotScene) -> None:
+    _hold(scene)
+    if may_be_half_made(scene.launched, scene.launch_key, scene.draft):
+        _ask_for_machine(scene)
 
 
 def _set_up(scene: SlotScene) -> None:
@@ -187,7 +198,7 @@ def _forget(scene: SlotScene) -> None:
 _WISHES: dict[SlotStep, Callable[[SlotScene], None]] = {
     SlotStep.WAITING: _wait,
     SlotStep.LAUNCH: _launch,
-    SlotStep.PROVISION: _hold,
+    SlotStep.PROVISION: _provision,
     SlotStep.SETUP: _set_up,
     SlotStep.VERIFY: _verify,
     SlotStep.RETURN: _give_back,

@@ -13,6 +13,7 @@ from steward.model.action import CheckNow
 from steward.model.events import Level
 from steward.model.group import GivenUp, Group, GroupStatus
 from steward.model.ids import Key, NodeName
+from steward.model.instance import Instance, InstanceState
 from steward.model.memory import Breaker
 from steward.model.node import Node
 from steward.model.observed import AgentView
@@ -28,6 +29,12 @@ from steward.policy.node.verdict import blocks_return
 LAUNCH_AGAIN_S = 60.0
 """A launch or reboot that left neither an error nor a trace is asked for again, with the same token."""
 _CHECK_EVERY_S = 2.0
+
+
+def may_be_half_made(machine: Instance | None, key: Key, draft: Draft) -> bool:
+    """Whether the head was killed in the launch of this machine, and it was not on since: a provider that makes one in
+    several steps may have been left between two of them. What nobody knows the outcome of counts as never asked for."""
+    return machine is not None and machine.state is InstanceState.PENDING and draft.asked_at(key) is None
 
 
 def ask_checks(node: NodeName, key: Key, why: Why, draft: Draft) -> None:

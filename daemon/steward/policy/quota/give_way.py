@@ -116,7 +116,7 @@ def finish(turn: Turn, draft: Draft) -> None:
 
 def _lose_patience(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, turn: Turn, draft: Draft) -> None:
     if not _is_wanted(id, eviction, turn, draft):
-        if job.preempted is None:
+        if job.preempted is None and not _is_unjudged(eviction, draft):
             _change(id, memory, None, draft)
         return
     if job.preempted is None and _slurm_preempts(draft) and turn.is_hopeless(JobId(eviction.to_job)):
@@ -136,7 +136,7 @@ def _grace_is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, tu
         off = eviction.due + draft.want.quota.grace_s
         if draft.now < off:
             draft.wake(off)  # one that saves slowly may still end for its signal: then it is put back
-        else:
+        elif not _is_unjudged(eviction, draft):
             _change(id, memory, None, draft)
     elif _was_told(job, eviction, draft):
         _end(job, eviction, draft)
@@ -163,6 +163,13 @@ def _is_wanted(id: JobId, eviction: Eviction, turn: Turn, draft: Draft) -> bool:
         and (known is None or known.options[0].keys() & ruling.amounts)
         for ruling in turn.rulings.values()
     )
+
+
+def _is_unjudged(eviction: Eviction, draft: Draft) -> bool:
+    """Whether the job that it makes room for has a start time that came, at which Slurm has not looked since: a
+    slurmctld that was killed comes back with the reasons that it wrote down last."""
+    to = draft.seen.jobs.get(JobId(eviction.to_job))
+    return to is not None and to.is_pending and to.reason == "BeginTime" and (to.eligible or 0.0) <= draft.now
 
 
 def _was_told(job: Job, eviction: Eviction, draft: Draft) -> bool:
