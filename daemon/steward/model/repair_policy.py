@@ -55,7 +55,7 @@ class RepairPolicy(Section):
         'Choose "ask" or "act" when the reports look right.',
     )
     settle_s: float = Field(
-        default=0.2, ge=0, le=60, description="How long a lost agent must stay lost before it counts."
+        default=0.1, ge=0, le=60, description="How long a lost agent must stay lost before it counts."
     )
     settle_degraded_s: float = Field(
         default=10.0,
