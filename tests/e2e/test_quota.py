@@ -189,9 +189,8 @@ def test_idle_gpus_are_shared_by_weight_also_among_tasks_of_arrays(quotas: Quota
     """Six idle GPUs, weights 1 and 3: beside its own one each gets one or two, and four or five."""
     light, heavy = quotas.gpus("light", 1, percent=500, weight=10), quotas.gpus("heavy", 1, percent=500, weight=30)
     quotas.wait_in_force(quotas.gpus("owner", 6, strategy="Lend"), light, heavy)
-    quotas.bed.run(["scontrol", "update", "nodename=ALL", "state=drain", "reason=both come first"])
-    one, other = quotas.sleeps("light", 1, "--array=0-7"), quotas.sleeps("heavy", 1, "--array=0-7")
-    quotas.bed.run(["scontrol", "update", "nodename=ALL", "state=resume"])
+    one, other = (quotas.sleeps(team, 1, "--array=0-7", "--hold") for team in ("light", "heavy"))
+    quotas.bed.run(["scontrol", "release", f"{one},{other}"])  # one alone is lent all that is idle
     quotas.wait("all GPUs are used", lambda: sum(map(quotas.running_tasks, (one, other))) == 8, 2 * SOON_S)
     assert (quotas.running_tasks(one), quotas.running_tasks(other)) in {(2, 6), (3, 5)}
 
