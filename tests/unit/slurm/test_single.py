@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -114,6 +115,23 @@ def test_who_does_not_answer_in_time_or_not_whole_is_ended_and_left_alone_for_a_
     with closing(answering(ok(ONE, size=len(ONE) + 1), patience_s=0.3)) as half:
         assert half.nodes([N1], VERSION) is None
         assert half.nodes([N1], VERSION) is None
+
+
+def test_one_that_failed_is_asked_again_soon_and_ever_more_rarely(tmp_path: Path) -> None:
+    """Each start of the program leaves a letter; the sixth answers."""
+    starts, now = tmp_path / "starts", 0.0
+    program = (
+        f"import sys\nwith open({str(starts)!r}, 'a+') as file: count = file.write('x') + file.tell() - 1\n"
+        f"for _ in sys.stdin: print({ok(ONE)!r} if count == 6 else 'no\\n', end='', flush=True)"
+    )
+    argv = (sys.executable, "-I", "-S", "-c", program)
+    with closing(Single(argv=argv, patience_s=30.0, monotonic=lambda: now)) as single:
+        begun = list[float]()
+        while single.nodes([N1], VERSION) is None:
+            if starts.stat().st_size > len(begun):
+                begun.append(now)
+            now += 1.0
+    assert begun == [0.0, 5.0, 15.0, 35.0, 75.0]
 
 
 def test_a_program_that_ends_or_is_not_there_is_no_harm() -> None:

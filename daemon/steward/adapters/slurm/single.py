@@ -11,7 +11,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,8 @@ JOBS = "#"
 MOST = 32
 """For more nodes, or jobs, the commands, which have all of them sent, are as quick."""
 _PATIENCE_S = 2.0
-_AGAIN_S = 60.0
+_AGAIN_S, _AGAIN_MOST_S = 5.0, 60.0
+"""A slurmctld that has just begun may answer late once: from failure to failure the wait is doubled."""
 _END_S = 0.2
 _CHUNK = 1 << 16
 _MAX_BYTES = 1 << 20
@@ -63,15 +64,22 @@ class _Answer:
 class Single:
     """Safe to call from several threads; the process ends with ours, or with `close`."""
 
-    def __init__(self, *, conf: str = "", argv: Sequence[str] = (), patience_s: float = _PATIENCE_S) -> None:
-        """`argv` is another program than ours that is asked."""
-        self._argv, self._patience_s = argv, patience_s
+    def __init__(
+        self,
+        *,
+        conf: str = "",
+        argv: Sequence[str] = (),
+        patience_s: float = _PATIENCE_S,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`argv` is another program than ours that is asked; `monotonic` tells when a failed one may be asked again."""
+        self._argv, self._patience_s, self._monotonic = argv, patience_s, monotonic
         self._env = {"SLURM_TIME_FORMAT": "%s", "TZ": "UTC", **({"SLURM_CONF": conf} if conf else {})}
         self._turn = threading.Lock()
         self._child: Child | None = None
         self._version = ""
         self._who = object()
-        self._not_before = 0.0
+        self._not_before, self._pause_s = float("-inf"), _AGAIN_S
 
     def nodes(self, names: Sequence[NodeName], version: Version) -> Told | None:
         """Just these, each of them; without names only `parts` is told. None: ask the commands."""
@@ -86,7 +94,7 @@ class Single:
 
     def _answer(self, question: str, version: Version) -> _Answer | None:
         with self._turn:
-            if time.monotonic() < self._not_before:
+            if self._monotonic() < self._not_before:
                 return None
             try:
                 answer = self._ask(question, version)
@@ -94,7 +102,8 @@ class Single:
                 answer = None
             if answer is None:
                 self._stop()
-                self._not_before = time.monotonic() + _AGAIN_S
+                self._not_before = self._monotonic() + self._pause_s
+            self._pause_s = _AGAIN_S if answer else min(2 * self._pause_s, _AGAIN_MOST_S)
             return answer
 
     def close(self) -> None:

@@ -136,12 +136,17 @@ def note_old_instance(case: Case, draft: Draft) -> Case:
     return replace(case, old_instance=old_instance(case, draft))
 
 
+def try_key(case: Case) -> Key:
+    """Of the launch or the reboot that the present try asks for."""
+    verb = "reboot" if case.rung is Advice.REBOOT else "launch"
+    return Key(f"{verb}:{case.token}:{case.tries}")
+
+
 def note_failures(case: Case, draft: Draft) -> Case:
     """Count a refused launch or reboot and choose when it is tried again."""
     if case.step is not Step.LAUNCH:
         return case
-    verb = "reboot" if case.rung is Advice.REBOOT else "launch"
-    key = Key(f"{verb}:{case.token}:{case.tries}")
+    key = try_key(case)
     error = draft.seen.failures.get(key)
     return case if error is None or draft.asked_at(key) is None else _refused(case, error, draft)
 

@@ -18,7 +18,7 @@ from steward.model.instance import Slot
 from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
 from steward.policy.case.facts import MARKED, is_forgotten, is_lost, is_unmarked, is_unsigned, own_fatal
-from steward.policy.case.scene import HARD, Scene, old_instance, stale_instances, waits_for_jobs
+from steward.policy.case.scene import HARD, Scene, old_instance, stale_instances, try_key, waits_for_jobs
 from steward.policy.case.spares import free_spare, needs_spare
 from steward.policy.case.table import Fact
 from steward.policy.deep.start import Start, ask_start, why_failed
@@ -208,19 +208,15 @@ def _take_spare(scene: Scene) -> None:
 def _ask_for(slot: Slot, why: Why, scene: Scene) -> None:
     case, draft = scene.case, scene.draft
     if draft.now >= case.next_try:
-        action = LaunchInstance(key=_launch_key(case), why=why, slot=slot, token=case.token, case=case.id)
+        action = LaunchInstance(key=try_key(case), why=why, slot=slot, token=case.token, case=case.id)
         draft.wish(action, LAUNCH_AGAIN_S)
     draft.wake(case.next_try)
-
-
-def _launch_key(case: Case) -> Key:
-    return Key(f"launch:{case.token}:{case.tries}")
 
 
 def _provision(scene: Scene) -> None:
     case, draft = scene.case, scene.draft
     is_new = case.rung is Advice.REPLACE and case.stand_in is None and case.node in draft.slots.repairable
-    if is_new and may_be_half_made(scene.instance, _launch_key(case), draft):
+    if is_new and may_be_half_made(scene.instance, try_key(case), draft):
         _launch(scene)
 
 
@@ -229,10 +225,8 @@ def _reboot(scene: Scene) -> None:
     instance = case.old_instance or (case.old.instance if case.old else InstanceId(""))
     why = Why(rule="case.reboot", text=f"reboot {case.node}", evidence=(str(case.why),))
     if draft.now >= case.next_try:
-        key = Key(f"reboot:{case.token}:{case.tries}")
-        draft.wish(
-            RebootInstance(key=key, why=why, instance=instance, node=case.node, token=case.token), LAUNCH_AGAIN_S
-        )
+        action = RebootInstance(key=try_key(case), why=why, instance=instance, node=case.node, token=case.token)
+        draft.wish(action, LAUNCH_AGAIN_S)
     draft.wake(case.next_try)
 
 
