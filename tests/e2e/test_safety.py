@@ -24,6 +24,22 @@ def test_an_agent_that_dies_alone_drains_nothing(story: Story) -> None:
     assert story.job(job).restarts == 0
 
 
+def test_who_restarts_slurmd_and_the_agent_at_once_has_jobs_run_on(story: Story) -> None:
+    """As an upgrade of both does: nobody listens there for a moment, and the agent is gone."""
+    task = task_script(story)
+    job = story.submit(story.script("train.sh", f"srun bash {task}\n"), "--auto-resume=1", "-N2", "-n2")
+    story.wait("two tasks run", lambda: len(story.lines("started")) == 2)
+    for node in sorted(line.split()[0].split(":")[1] for line in story.lines("started")):
+        hurt_at = story.hurt(FaultKind.RESTART_SERVICES, node)
+        story.wait("its agent is back", lambda node=node: node not in story.silent_agents())
+        time.sleep(2.0)
+        assert story.cases(node, since=hurt_at) == []
+        assert story.node_state(node) in ("ALLOCATED", "MIXED")
+    (story.dir / "go").touch()
+    assert story.wait_end(job).state == "COMPLETED"
+    assert (story.job(job).restarts, len(story.lines("started"))) == (0, 2)
+
+
 def test_when_all_agents_vanish_no_node_is_touched_and_one_incident_tells_it(story: Story) -> None:
     began = time.time()
     nodes = [status.name for status in story.bed.status().nodes]

@@ -7,6 +7,9 @@ import sys
 import time
 from typing import Any
 
+from steward.adapters.process import run
+from steward.ports import Retryable
+
 
 class NoNotifier:
     """Every method does nothing."""
@@ -19,6 +22,14 @@ class NoNotifier:
 
     def stopping(self) -> None:
         return
+
+
+def host_ends() -> bool:
+    """Whether systemd is shutting this host down; False where it does not say so within a second."""
+    try:
+        return run(["systemctl", "is-system-running"], timeout_s=1.0, check=False).text.strip() == "stopping"
+    except Retryable:
+        return False
 
 
 class SystemClock:

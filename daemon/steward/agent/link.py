@@ -1,6 +1,7 @@
 """The one connection to the head: made, kept alive, watched, and made again."""
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable
@@ -51,8 +52,11 @@ class Head(Outbox, Protocol):
 class Link:
     """`away_since` and `skew_s` are for others to read; `post` never blocks."""
 
-    def __init__(self, connect: Connect, *, clock: Clock, rng: random.Random) -> None:
-        self._connect = connect
+    def __init__(
+        self, connect: Connect, *, clock: Clock, rng: random.Random, host_ends: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`host_ends` says, within a second, whether this host is being shut down."""
+        self._connect, self._host_ends = connect, host_ends
         self._clock = clock
         self._rng = rng
         self._outbox: asyncio.Queue[Frame] | None = None
@@ -103,7 +107,19 @@ class Link:
         for frame in listener.greetings():
             self.post(frame)
         self.away_since = None
-        await together(self._beat(channel, terms), self._listen(channel, listener), self._speak(channel, outbox))
+        try:
+            await together(self._beat(channel, terms), self._listen(channel, listener), self._speak(channel, outbox))
+        except asyncio.CancelledError:
+            await self._take_leave(channel)
+            raise
+
+    async def _take_leave(self, channel: Channel) -> None:
+        """Tell the head that the agent alone ends: slurmd, which may be started anew at the same time, is no witness
+        against the node then. Of a host that ends that is not true."""
+        if self._host_ends():
+            return
+        with contextlib.suppress(PortError):
+            await channel.beat(sent=self._clock.now(), leaves=1.0)
 
     async def _beat(self, channel: Channel, terms: Terms) -> None:
         """Once at the start and then every interval; agents that connected together do not beat in one heap."""

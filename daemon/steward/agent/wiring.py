@@ -17,7 +17,7 @@ from steward.adapters.node.probe import LocalProbes
 from steward.adapters.node.setup_dir import Here, Starter
 from steward.adapters.node.stepds import Stepds
 from steward.adapters.offload import Threads
-from steward.adapters.service import NoNotifier, SystemClock
+from steward.adapters.service import NoNotifier, SystemClock, host_ends
 from steward.adapters.wire.frames import Channel, dial
 from steward.adapters.wire.handshake import Hello, Terms, greet_head
 from steward.adapters.wire.seal import Sealer
@@ -70,7 +70,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     munge = Munge(str(config.cluster.munge_socket or ""))
     care = MungeCare(config.agent.state_dir / f"munge-{name}.json", munge=munge, threads=Threads(1), clock=clock)
     told = ToldMunge(munge, care.no_answer)
-    link = Link(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom())
+    link = Link(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom(), host_ends=host_ends)
     slurm = SlurmLook(JobsHere(str(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
     folders, past = JobFolders(config.agent.job_dir), Past(link)
     elastic, letting_go = _elastic(config, name, link, slurm, folders), _letting_go(config, name, link, opted)

@@ -76,6 +76,7 @@ class Roster:
                     late=False,
                     lost_at=None,
                     lost_why="",
+                    leaves=False,
                     witness=None,
                     address=address,
                 )
@@ -99,11 +100,13 @@ class Roster:
         with self._lock:
             self._views[node] = replace(self._views[node], last_heard=heard, late=True)
 
-    def lost(self, node: NodeName, why: str, now: float, *, heard: float) -> None:
-        """Note that the connection of the node's agent ended at `now`."""
+    def lost(self, node: NodeName, why: str, now: float, *, heard: float, leaves: bool = False) -> None:
+        """Note that the connection of the node's agent ended at `now`; `leaves`: it was told to end, as it said."""
         with self._lock:
             view = self._views[node]
-            self._views[node] = replace(view, last_heard=heard, connected=False, lost_at=now, lost_why=why)
+            self._views[node] = replace(
+                view, last_heard=heard, connected=False, lost_at=now, lost_why=why, leaves=leaves
+            )
 
     def reported(self, node: NodeName, report: Report, now: float) -> bool:
         """Take the agent's report; return whether it is news (an answer to a `check now` always is)."""

@@ -76,6 +76,8 @@ class AgentView:
     late: bool = False
     lost_at: float | None = None
     lost_why: str = ""
+    leaves: bool = False
+    """It was told to end, as it said, and its host lives on. Its slurmd may be started anew at the same time."""
     witness: WitnessSeen | None = None
     peers: tuple[PeerWord, ...] = ()
     """The last words of other nodes' agents on this node, one each."""

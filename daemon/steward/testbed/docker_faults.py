@@ -27,6 +27,7 @@ from steward.testbed.wait import wait_until
 AGENT = "steward-agent"
 HEAD = "stewardd"
 SLURMCTLD = "slurmctld"
+SLURMD = "slurmd"
 _POWER = {"running": Power.ON, "paused": Power.FROZEN}
 
 
@@ -137,6 +138,7 @@ class DockerFaults:
             FaultKind.MEND_LINK: lambda node, _: self._mend_link(node),
             FaultKind.KILL_AGENT: lambda node, _: self._on_container(node, lambda each: _kill_unit(each, AGENT)),
             FaultKind.START_AGENT: lambda node, _: self._on_container(node, lambda each: _start_unit(each, AGENT)),
+            FaultKind.RESTART_SERVICES: lambda node, _: self._on_container(node, _restart_services),
             **file_faults_of_nodes(layout),
         }
         self._on_bed: dict[FaultKind, Callable[[str], object]] = {
@@ -235,6 +237,10 @@ def _thaw_unit(container: Container, unit: str) -> None:
     """Its watchdog may have ended it while it stood still; then systemd starts it again within a second."""
     container.exec_run(["systemctl", "kill", "--signal=CONT", "--kill-whom=main", unit])
     wait_until(f"{unit} runs", lambda: is_active(container, unit), _START_S)
+
+
+def _restart_services(container: Container) -> None:
+    _systemctl(container, "restart", SLURMD, AGENT)
 
 
 def _restart_slurmctld(container: Container) -> None:

@@ -20,6 +20,7 @@ class FaultKind(Enum):
     MEND_LINK = "mend-link"
     KILL_AGENT = "kill-agent"
     START_AGENT = "start-agent"
+    RESTART_SERVICES = "restart-services"
     KILL_HEAD = "kill-head"
     START_HEAD = "start-head"
     STOP_HEAD = "stop-head"
@@ -97,6 +98,9 @@ SHAPES: dict[FaultKind, Shape] = {
         doc="the agent alone dies and stays dead; slurmd and jobs go on", node=True, undo=FaultKind.START_AGENT
     ),
     FaultKind.START_AGENT: Shape(doc="start the agent again", node=True),
+    FaultKind.RESTART_SERVICES: Shape(
+        doc="slurmd and the agent end well and start again, as after an upgrade; jobs go on", node=True
+    ),
     FaultKind.KILL_HEAD: Shape(doc="kill -9 stewardd; it stays dead", undo=FaultKind.START_HEAD),
     FaultKind.START_HEAD: Shape(doc="start stewardd again"),
     FaultKind.STOP_HEAD: Shape(doc="SIGSTOP stewardd", undo=FaultKind.CONT_HEAD),

@@ -4,6 +4,7 @@ import signal
 import uuid
 from collections.abc import Callable
 
+from steward.adapters import proc
 from steward.adapters.providers import local_machine
 from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.local_machine import Machine
@@ -18,6 +19,7 @@ from steward.testbed.wait import wait_until
 
 _START_S = 10.0
 _HEAD = "stewardd"
+_SERVICES = ("slurmd", "agent")
 _OF_MACHINES = (FaultKind.KERNEL_LOG, FaultKind.GPU_FAULT, FaultKind.MEND_GPUS)
 
 
@@ -37,6 +39,7 @@ class LocalFaults:
             FaultKind.MEND_LINK: lambda node, _: _refuse(FaultKind.MEND_LINK),
             FaultKind.KILL_AGENT: lambda node, _: self._kill_agent(node),
             FaultKind.START_AGENT: lambda node, _: self._start_agent(node),
+            FaultKind.RESTART_SERVICES: lambda node, _: self._restart_services(node),
             **file_faults_of_nodes(layout),
         }
         self._on_bed: dict[FaultKind, Callable[[str], object]] = {
@@ -83,6 +86,17 @@ class LocalFaults:
         machine = self._machine(node)
         local_machine.kill_program(machine, "agent")
         wait_until(f"the agent of {node} is dead", lambda: machine.program("agent") is None, _START_S, every_s=0.01)
+
+    def _restart_services(self, node: NodeName) -> None:
+        """Both are away for a moment, as when one command of systemctl restarts both."""
+        machine = self._machine(node)
+        services = [each for name in _SERVICES if (each := machine.program(name)) is not None]
+        for each in services:
+            proc.send(each, signal.SIGTERM)
+        ended = f"slurmd and the agent of {node} have ended"
+        wait_until(ended, lambda: not any(map(proc.is_alive, services)), _START_S, every_s=0.01)
+        local_machine.restart_programs(machine)
+        wait_until(f"they run on {node}", lambda: all(map(machine.program, _SERVICES)), _START_S, every_s=0.01)
 
     def _start_agent(self, node: NodeName) -> None:
         machine = self._machine(node)

@@ -48,6 +48,9 @@ class Head:
         self.port = 0
         self.ahead_s = 0.0
         self.beats = 0
+        self.left = False
+        """Whether an agent said that it was told to end."""
+        self.ended = asyncio.Event()
 
     async def start(self) -> asyncio.Server:
         server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
@@ -65,12 +68,15 @@ class Head:
             while True:
                 await self._answer(channel, await channel.receive())
         except Gone:
+            self.ended.set()
             channel.close()
 
     async def _answer(self, channel: Channel, frame: Frame) -> None:
         if self.frozen:
             return
-        if frame["t"] == "beat":
+        if "leaves" in frame:
+            self.left = True
+        elif frame["t"] == "beat":
             self.beats += 1
             await channel.beat(echo=frame["sent"], now=SystemClock().now() + self.ahead_s)
         else:
@@ -119,6 +125,23 @@ def test_frames_go_both_ways_and_each_connection_begins_with_the_greetings() -> 
         assert await scene.head.heard.get() == {"t": "report", "n": 1}
 
     run(story, first=({"t": "report", "n": 1},))
+
+
+@pytest.mark.parametrize("host_ends", [False, True])
+def test_one_that_is_told_to_end_takes_leave_unless_its_host_ends(host_ends: bool) -> None:
+    async def story() -> None:
+        head = Head()
+        server = await head.start()
+        link = Link(head.connect, clock=SystemClock(), rng=random.Random(1), host_ends=lambda: host_ends)
+        running = asyncio.ensure_future(link.run(Ears(({"t": "report"},))))
+        await head.heard.get()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await head.ended.wait()
+        assert head.left is not host_ends
+        server.close()
+
+    asyncio.run(asyncio.wait_for(story(), FACT_S))
 
 
 def test_what_is_said_while_a_connection_is_made_is_said_on_it() -> None:

@@ -89,6 +89,34 @@ def test_an_agent_that_hangs_up_is_lost_at_once() -> None:
     asyncio.run(story())
 
 
+def test_an_agent_that_was_told_to_end_says_so_and_is_missed_like_any_other() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            await channel.beat(sent=1.0, leaves=1.0)
+            await comes_true("it is lost", lambda: not bench.view().connected)
+            assert (bench.view().leaves, bench.view().lost_why) == (True, "it was told to end")
+            await bench.connect()
+            await bench.until_connected()
+            assert not bench.view().leaves
+
+    asyncio.run(story())
+
+
+def test_who_only_pretends_that_an_agent_was_told_to_end_ends_its_connection() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            await bench.connect()
+            await bench.until_connected()
+            bench.agents[0].write(pack({"t": "beat", "sent": 1.0, "leaves": 1.0, "seal": "0" * 32}))
+            await comes_true("it is lost", lambda: not bench.view().connected)
+            assert not bench.view().leaves
+            assert "seal" in bench.view().lost_why
+
+    asyncio.run(story())
+
+
 def test_a_silent_agent_is_late_then_gone() -> None:
     async def story() -> None:
         async with a_hub(heartbeat_s=0.2) as bench:

@@ -36,6 +36,16 @@ def test_a_node_whose_agent_and_slurmd_are_gone_is_taken_down_at_once(result: Wi
     assert downed(a_cluster().agent_lost("n2").witnessed("n2", result)) == ["n2"]
 
 
+def test_a_closed_port_says_nothing_of_a_node_whose_agent_was_told_to_end() -> None:
+    """Both services may be restarted by one command; a host that does not answer is gone all the same."""
+    picture = a_cluster().agent_lost("n2").agent("n2", leaves=True)
+    closed = picture.witnessed("n2", Witness.REFUSED)
+    assert downed(closed) == []
+    assert downed(closed.then(60).witnessed("n2", Witness.REFUSED)) == []
+    assert downed(picture.witnessed("n2", Witness.SILENT)) == ["n2"]
+    assert downed(closed.node("n2", responding=False)) == ["n2"]
+
+
 def test_an_agent_that_died_alone_drains_nothing() -> None:
     picture = a_cluster().agent_lost("n2").witnessed("n2", Witness.ALIVE)
     assert downed(picture) == []

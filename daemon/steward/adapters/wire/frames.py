@@ -94,7 +94,8 @@ class Channel:
         self._sending = asyncio.Lock()
 
     async def beat(self, **fields: float) -> None:
-        """A heartbeat: {"sent"} from the agent, {"echo", "now"} from the head."""
+        """A heartbeat: {"sent"} from the agent, {"sent", "leaves"} as its last word when it is told to end, {"echo",
+        "now"} from the head."""
         await self._write({"t": BEAT, **fields, "seal": self._seals.beats.seal(times(*fields.values()))})
 
     async def send(self, frame: Frame) -> None:
