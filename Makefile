@@ -108,8 +108,9 @@ e2e-versions: $(EACH_NEWER) $(QUOTA_ON_NEWER) ## the main job, elastic runs, quo
 $(EACH_NEWER): e2e-on-%: shim
 	@tools/setup torch
 	docker/engine.sh run docker/build $*
-	docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py tests/e2e/test_library.py tests/e2e/test_grow.py tests/e2e/test_elastic_life.py \
-	  tests/e2e/test_elastic_programs.py -k $(ON_EACH_SLURM) --everywhere $(AGAIN) --backend docker --slurm $* $(JUNIT) $(ARGS)
+	docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py tests/e2e/test_safety.py tests/e2e/test_library.py tests/e2e/test_grow.py \
+	  tests/e2e/test_elastic_life.py tests/e2e/test_elastic_programs.py -k $(ON_EACH_SLURM) --everywhere $(AGAIN) --backend docker --slurm $* \
+	  $(JUNIT) $(ARGS)
 	docker/engine.sh run $(PYTEST) tests/contract/test_accounting.py -k commands --backend docker --slurm $* \
 	  --junitxml=$(RESULTS)/$@-accounting.xml
 
