@@ -305,22 +305,23 @@ def test_a_key_of_another_length_is_refused(more: bytes) -> None:
     run(story())
 
 
-@pytest.mark.parametrize(("asked", "waits"), [(20.0, 20.0), (1e9, 20.0), (-1.0, 0.1), (0.2, 0.2)])
+@pytest.mark.parametrize(("asked", "waits"), [(20.0, 20.0), (1e9, 20.0), (-1.0, 1.0), (1.2, 1.2)])
 def test_an_agent_waits_as_long_as_the_head_asks_within_bounds(
     asked: float, waits: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handshake, "HANDSHAKE_TIMEOUT_S", 0.1)
+    usual_s = 1.0  # its hello needs a credential, which takes long on a busy machine
+    monkeypatch.setattr(handshake, "HANDSHAKE_TIMEOUT_S", usual_s)
 
     async def story() -> None:
         async with stream_pair() as ((reader, writer), agent):
             greeting = asyncio.ensure_future(greet_head(*agent, sealer(FakeMunged()), HELLO))
             writer.write(pack({"t": "challenge", "nonce": "b" * 32, "wait": asked}))
             assert (await read_frame(reader))["waits"] == waits
-            if waits < 1.0:
+            if waits < 2 * usual_s:
                 with pytest.raises(Gone, match=f"no handshake within {waits:g} s"):
                     await greeting
             else:
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(1.5 * usual_s)
                 assert not greeting.done()
                 greeting.cancel()
 
