@@ -74,6 +74,7 @@ def test_a_job_that_lacks_a_node_gets_the_hot_spare_and_another_job_does_not(hot
     job = site.submit(site.script("train.sh", f"srun bash {task_script(site)}\n"), "--auto-resume=1", "-N2", "-n2")
     site.wait("two tasks run", lambda: len(ran_on(site, 0)) == 2)
     other = site.submit(site.script("other.sh", "sleep 300\n"), "-N1", "--exclusive", "--nice=-50")
+    site.wait("it is known that this one waits, too", lambda: site.explain(f"{other}"), REPAIR_S)
     (spare,) = {"n1", "n2", "n3"} - ran_on(site, 0)
     victim = max(ran_on(site, 0))
     site.hurt(FaultKind.REFUSE_LAUNCH)
