@@ -244,12 +244,7 @@ class Link(asyncio.StreamReaderProtocol):
             self.close(str(error))
 
     def _answer_beat(self, sent: float, written: bytes, seal: object) -> None:
-        if self._owner is None or self._seals is None:
-            return
-        try:
-            self._seals.beats.check(seal, written)
-        except Permanent as error:
-            self.close(str(error))
+        if self._owner is None or self._seals is None or not self._is_sealed(self._seals, seal, written):
             return
         now = times(self._owner.beat(self, sent))
         self._write(reply(written, now, self._seals.beats.seal(b"%s,%s" % (written, now))))
@@ -257,15 +252,18 @@ class Link(asyncio.StreamReaderProtocol):
     def _let_leave(self, written: bytes, seal: object) -> None:
         """Its agent was told to end: the word of it is sealed like a heartbeat, for frames that are sealed otherwise
         take too long to open."""
-        if self._seals is None:
-            return
+        if self._seals is not None and self._is_sealed(self._seals, seal, written):
+            self.leaves = True
+            self.close("it was told to end")
+
+    def _is_sealed(self, seals: Seals, seal: object, written: bytes) -> bool:
+        """Whether a heartbeat bears its seal; who sends one without it is hung up on."""
         try:
-            self._seals.beats.check(seal, written)
+            seals.beats.check(seal, written)
         except Permanent as error:
             self.close(str(error))
-            return
-        self.leaves = True
-        self.close("it was told to end")
+            return False
+        return True
 
     def _write(self, data: bytes) -> None:
         peer = self._peer

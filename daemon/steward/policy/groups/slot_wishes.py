@@ -57,15 +57,10 @@ def _hold(scene: SlotScene) -> None:
 
 
 def _launch(scene: SlotScene) -> None:
-    node = scene.node
+    record, draft, node = scene.record, scene.draft, scene.node
     if scene.is_compute and node is not None and not node.is_powered and not node.is_drain:
         _drain_first(scene)
         return
-    _ask_for_machine(scene)
-
-
-def _ask_for_machine(scene: SlotScene) -> None:
-    record, draft = scene.record, scene.draft
     goal = scene.group.goal
     why = Why(
         rule="slot.launch",
@@ -87,7 +82,7 @@ def _drain_first(scene: SlotScene) -> None:
 def _provision(scene: SlotScene) -> None:
     _hold(scene)
     if may_be_half_made(scene.launched, scene.launch_key, scene.draft):
-        _ask_for_machine(scene)
+        _launch(scene)
 
 
 def _set_up(scene: SlotScene) -> None:

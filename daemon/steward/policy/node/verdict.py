@@ -165,14 +165,13 @@ def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> V
         why = Why(rule="node.lost", text="the agent is gone and a second witness agrees", evidence=(*facts, second))
         return Verdict(standing=Standing.LOST, since=lost_at, why=why)
     draft.wake(lost_at + draft.want.repair.settle_s)
-    why = Why(rule="node.silent", text=_awaited(view), evidence=facts)
+    text = "the agent is gone, a second witness is awaited"
+    if view and _may_be_restarted(view):
+        text = (
+            "the agent was told to end and slurmd does not listen, as when both are restarted: Slurm's word is awaited"
+        )
+    why = Why(rule="node.silent", text=text, evidence=facts)
     return Verdict(standing=Standing.SILENT, since=lost_at, why=why)
-
-
-def _awaited(view: AgentView | None) -> str:
-    if view is None or not view.leaves or view.witness is None or view.witness.result is not Witness.REFUSED:
-        return "the agent is gone, a second witness is awaited"
-    return "the agent was told to end and slurmd does not listen, as when both are restarted: Slurm's word is awaited"
 
 
 def _how_lost(node: NodeName, view: AgentView | None, lost_at: float, draft: Draft) -> str:
@@ -186,8 +185,9 @@ def _how_lost(node: NodeName, view: AgentView | None, lost_at: float, draft: Dra
 def _second_witness(node: Node, draft: Draft) -> str:
     """Who else says that the node is gone; empty when nobody does. A look since the agent was last heard counts."""
     view = draft.seen.agents.get(node.name)
-    if view and view.witness and view.witness.result in _against(view) and is_fresh(view, draft):
-        return f"slurmd's port at {node.slurmd}: {view.witness.result.value}"
+    look = view.witness if view and is_fresh(view, draft) else None
+    if view and look and look.result is not Witness.ALIVE and not _may_be_restarted(view):
+        return f"slurmd's port at {node.slurmd}: {look.result.value}"
     instance = machine_of(node.name, view, draft)
     if instance and draft.provider_is_fresh and instance.state.is_dead:
         return f"provider: instance {instance.id} is {instance.state.value}"
@@ -196,10 +196,10 @@ def _second_witness(node: Node, draft: Draft) -> str:
     return ""
 
 
-def _against(view: AgentView) -> tuple[Witness, ...]:
-    """What slurmd's port may say against the node: of an agent that was told to end no refusal. Who restarts both
-    services, by hand or for an upgrade, has jobs run on."""
-    return (Witness.SILENT,) if view.leaves else (Witness.SILENT, Witness.REFUSED)
+def _may_be_restarted(view: AgentView) -> bool:
+    """Whether its agent was told to end and slurmd's port refuses, which proves nothing: who restarts both services, by
+    hand or for an upgrade, has jobs run on."""
+    return view.leaves and view.witness is not None and view.witness.result is Witness.REFUSED
 
 
 def machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instance | None:
