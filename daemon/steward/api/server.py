@@ -78,7 +78,9 @@ class Pages:
         return JSONResponse([shape(line) for line in await self._examination.lines()])
 
     def metrics(self, _request: Request) -> Response:
-        return Response(self._source.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        standstill, now = self._source.standstill(), self._source.clock.now()
+        text = self._source.metrics.text(0.0 if standstill is None else max(now - standstill.since, 0.001))
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def events(self, request: Request) -> Response:
         """`after` and `wait_s` follow: the answer comes with the first new event, or empty after `wait_s`."""

@@ -73,6 +73,7 @@ def status_view(source: Source, snapshot: Snapshot) -> Json:
     """The cluster at a glance."""
     seen, memory = snapshot.seen, snapshot.memory
     return {
+        "standstill": shape(standstill) if (standstill := source.standstill()) is not None else None,
         "cluster": source.cluster,
         "version": source.version,
         "started": source.started,
@@ -106,9 +107,16 @@ def status_view(source: Source, snapshot: Snapshot) -> Json:
             if job.kept is not None and job.kept.freed is None
         ],
         "hot_spares": {each.hot_group: len(each.nodes) for each in seen.reservations.values() if each.hot_group},
+        **_held_back(memory),
+        "groups": _groups_view(snapshot),
+    }
+
+
+def _held_back(memory: Memory) -> Json:
+    """What keeps repairs of many nodes from being done."""
+    return {
         "incidents": [shape(one) for one in memory.incidents.values() if one.over is None],
         "breakers": [shape(one) for one in memory.breakers.values()],
-        "groups": _groups_view(snapshot),
     }
 
 

@@ -136,7 +136,6 @@ async def _serve(head: Head, settings: Settings) -> int:
     thread = threading.Thread(target=head.cycle.run, name="cycle", daemon=True)
     head.notify.start()
     thread.start()
-    head.notifier.ready()
     log.info("stewardd %s is up; agents at %s, HTTP at %s", __version__, settings.head.listen, settings.head.http)
     if settings.repair.mode is RepairMode.REPORT:
         log.warning("%s", REPORT_ONLY)
