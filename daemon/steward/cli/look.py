@@ -88,7 +88,10 @@ def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     for one in found["cases_waiting"]:
         lines.append((f"approve   {one['node']} waits for your approval: steward approve {one['case']}", "yellow"))
     lines += [(f"incident  {one['text']}", "bold red") for one in found["incidents"]]
-    lines += [(f"breaker   {one['scope']}: {one['text']}", "bold red") for one in found["breakers"]]
+    lines += [
+        (f"breaker   {one['scope']}: tripped {ago(one['tripped'])} ago; {one['now']}", "bold red")
+        for one in found["breakers"]
+    ]
     return lines
 
 
