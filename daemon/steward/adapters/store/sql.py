@@ -14,7 +14,6 @@ from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from steward.adapters.store import rows, sections
 from steward.adapters.store.codec import decode, encode
 from steward.adapters.store.engine import WRITES
-from steward.adapters.store.older import adopted
 from steward.adapters.store.tables import ledger as table
 from steward.model.action import Action
 from steward.model.case import Case
@@ -57,7 +56,7 @@ class SqlStore:
     def load(self) -> Memory:
         """Raises Permanent when a row cannot be read."""
         with self._transaction() as connection:
-            memory, open_keys = adopted(rows.memory(connection)), rows.open_keys(connection)
+            memory, open_keys = rows.memory(connection), rows.open_keys(connection)
         asked = {key: at for key, at in memory.asked.items() if key not in open_keys}
         return replace(memory, asked=MappingProxyType(asked))
 
