@@ -122,7 +122,6 @@ def notifier() -> Notifier:
 
 def start_logging(level: int) -> None:
     """To the journal, with fields, where stderr is the journal's; otherwise key=value lines on stderr."""
-    logging.getLogger("alembic").setLevel(logging.WARNING)
     for name in _LOOSE_TONGUES:
         logging.getLogger(name).setLevel(logging.WARNING)
     if JournalHandler is not None and _stderr_is_the_journals():
@@ -197,7 +196,7 @@ def _power(settings: Settings, slurm: SlurmPort) -> ProviderPort:
 
 
 def store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
-    """Opened and migrated; a damaged file is mended, which `tell` is told. Raises Retryable or Permanent when it
+    """Opened; a damaged file is mended, which `tell` is told. Raises Retryable or Permanent when it
     cannot be."""
     keep_ledger_s = settings.head.ledger_days * 86400.0
     if settings.head.database:

@@ -193,7 +193,7 @@ def http_server(app: Starlette, api: ApiSettings, *, idle_s: float = _IDLE_S) ->
     return _Http(config, idle_s)
 
 
-# One head at a time on one state_dir. A second one, typed by hand, would migrate the store of the one that runs, and
+# One head at a time on one state_dir. A second one, typed by hand, would write into the store of the one that runs, and
 # both would do what either plans.
 
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)

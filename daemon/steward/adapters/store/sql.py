@@ -15,7 +15,6 @@ from steward.adapters.store import rows, sections
 from steward.adapters.store.codec import encode
 from steward.adapters.store.engine import WRITES
 from steward.adapters.store.mend import Mender, is_damage
-from steward.adapters.store.older import adopted
 from steward.adapters.store.tables import ledger as table
 from steward.model.action import Action
 from steward.model.case import Case
@@ -60,10 +59,9 @@ class SqlStore:
 
     def load(self) -> Memory:
         with self._transaction() as connection:
-            (read, lost), open_keys = rows.memory(connection), rows.open_keys(connection)
+            (memory, lost), open_keys = rows.memory(connection), rows.open_keys(connection)
         if lost:
             self.add_events([_unreadable(lost, self._now())])
-        memory = adopted(read)
         asked = {key: at for key, at in memory.asked.items() if key not in open_keys}
         return replace(memory, asked=MappingProxyType(asked))
 
