@@ -24,6 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from steward import __version__
 from steward.adapters.settings_file import load
+from steward.adapters.settings_path import settings_path
 from steward.adapters.socket_path import owner_of
 from steward.head.choose import start_logging
 from steward.head.wiring import Head, wire
@@ -108,7 +109,7 @@ def start(config: Path | None, log_level: str) -> int:
     try:
         settings = load(config, os.environ)
         with sole(settings.head.state_dir):
-            return serve(wire(settings), settings)
+            return serve(wire(settings, settings_path(config, os.environ)), settings)
     except SettingsError as error:
         print(f"stewardd: {error}", file=sys.stderr)
         return 2
