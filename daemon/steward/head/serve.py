@@ -206,7 +206,7 @@ def sole(directory: Path) -> Iterator[None]:
     """Holds the head's state_dir, made when absent. A dead holder's lock is free. Raises Retryable when another head
     has it, Permanent when it cannot be made."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(directory / "stewardd.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise Permanent(f"head.state_dir {directory}: {error}; make it, owned by SlurmUser") from error
