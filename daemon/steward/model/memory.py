@@ -85,6 +85,10 @@ class NodeMemory:
     """When it was last found lost: its agent was gone, and a second witness agreed."""
     silent_since: float | None = None
     """Since when it is lost and its slurmd does not answer."""
+    left_us: float | None = None
+    """When its agent was told to end, as it said, and is not back since: both services may be restarted."""
+    suspected: float | None = None
+    """When the silence began of which it was suspected last."""
     settling: Stands | None = None
     left_at: float | None = None
     """When a machine without a slot was last ended under its name: what it left in Slurm is to be deleted."""

@@ -151,6 +151,18 @@ def _tell_twins(came: Collection[InstanceId], draft: Draft) -> None:
             draft.tell("agent.twins", text, once=f"twins:{instance}", level=Level.WARNING, node=min(names))
 
 
+def note_leaves(draft: Draft) -> None:
+    """Keep which agents were told to end, for a head that starts before they are back."""
+    for name in missable(draft):
+        view = draft.seen.agents.get(name)
+        if view is not None and view.leaves and not view.connected and draft.nodes.of(name).left_us is None:
+            draft.nodes.note(name, left_us=view.lost_at)
+    for name in sorted(draft.overview.remembered("left_us")):
+        view = draft.seen.agents.get(name)
+        if view is not None and view.incarnation is not None and (view.connected or not view.leaves):
+            draft.nodes.note(name, left_us=None)
+
+
 def note_absences(draft: Draft) -> None:
     """Note who is away on purpose (Slurm's power saving, a reboot, maintenance), and since when one of them is there
     again: the silence of the first says nothing, and the agent of the second needs a while to come."""
