@@ -118,6 +118,16 @@ class AskMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """The nodes to which one word of ours was written last as their feature, and when (Unix s). `undone`: so many
+    times in a row somebody else had put another of our words there."""
+
+    nodes: frozenset[NodeName]
+    at: float
+    undone: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeadMemory:
     """About when the head last looked at what must be looked at again and again. Times are Unix seconds."""
 
@@ -127,6 +137,8 @@ class HeadMemory:
     """Since when it does so without a gap."""
     ends: float | None = None
     """Into the end of a job; None while there is none to look into."""
+    shown: Mapping[str, Shown] = field(default_factory=_none)
+    """By word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
