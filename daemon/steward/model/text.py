@@ -12,6 +12,12 @@ def printable(text: str, limit: int) -> str:
     return kept if len(kept) <= limit else kept[: max(0, limit - 3)] + "..."
 
 
+def harmless(text: str) -> str:
+    """`text` without control and bidi characters: a job's name or a node's reason must not steer the terminal or page
+    that shows it, nor forge a line."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
+
+
 def shown(value: object) -> str:
     """Any value from outside, for one line of a message."""
     try:
