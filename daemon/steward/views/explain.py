@@ -114,7 +114,7 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
     if node is None:
         return [f"{name}: Slurm does not know this node."]
     state = "+".join([node.base.value, *sorted(node.flags)])
-    reason = f', reason "{node.reason.text}" by {node.reason.user or "?"}' if node.reason else ""
+    reason = f", {node.reason}" if node.reason else ""
     lines = [f"{name}: Slurm says {state}{reason}."]
     if name in draft.want.spares:
         lines.append(_spare(name, node, draft))
