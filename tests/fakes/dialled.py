@@ -14,8 +14,8 @@ def is_listened_at(path: Path) -> bool:
 
 @contextmanager
 def never_refused(path: Path) -> Iterator[threading.Event]:
-    """Dial `path` again and again in a thread; the event is set at the first answer or refusal. Raises AssertionError at the end
-    where the name was there and nobody listened."""
+    """Dial `path` again and again in a thread; the event is set at the first answer or refusal. Raises AssertionError
+    at the end where the name was there and nobody listened."""
     answered, over = threading.Event(), threading.Event()
     refused: list[ConnectionRefusedError] = []
 

@@ -32,8 +32,8 @@ def make_free(path: Path, *, rival: str) -> None:
 
 @contextmanager
 def served_first(path: Path) -> Iterator[Path]:
-    """Yield a name beside `path` to listen at, and move the socket to `path` afterwards: a client that waits for the name
-    is never refused."""
+    """Yield a name beside `path` to listen at, and move the socket to `path` afterwards: a client that waits for the
+    name is never refused."""
     hidden = path.with_name(f"{path.name}.{os.getpid()}")
     hidden.unlink(missing_ok=True)
     try:

@@ -5,7 +5,6 @@ option, and the warning for whoever submits a job with it."""
 import asyncio
 import contextlib
 import logging
-import os
 import re
 import socket
 import time
