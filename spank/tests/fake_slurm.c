@@ -61,12 +61,12 @@ static const char *_env(const char *name)
 static void _print_state(void)
 {
 	printf("attempt=%d mode=%s exclude=%s mark=%s group=%s hup=%s "
-	       "overlap=%s\n",
+	       "overlap=%s open=%s\n",
 	       _attempt(), _env("STEWARD_AUTO_RESUME"), exclude,
 	       _env("STEWARD_SUPERVISOR"),
 	       getpgrp() == getpid() ? "own" : "shared",
 	       signal(SIGHUP, SIG_DFL) == SIG_IGN ? "ignored" : "default",
-	       _env("SLURM_OVERLAP"));
+	       _env("SLURM_OVERLAP"), _env("SLURM_OPEN_MODE"));
 }
 
 static int _signal_number(const char *name)

@@ -155,6 +155,13 @@ class Endings(ShimTest):
         assert len({state["overlap"] for state in states[1:]}) == 1, "shared with a dead step once, shared ever after"
         assert "(attempt 4) without n3,n5,n4" in output
 
+    def test_a_later_attempt_appends_to_the_steps_output_files(self) -> None:
+        self.agent("retry")
+        for said, then in ({}, ["-", "a"]), ({"SLURM_OPEN_MODE": "t"}, ["t", "t"]):
+            with self.subTest(**said):
+                _, output, _ = self.run_slurm("srun", ON, "print", "fail=1:7", **said)
+                assert [fields(line)["open"] for line in output.splitlines() if line.startswith("attempt=")] == then
+
     def test_without_a_retry_the_status_is_true_and_the_step_runs_once(self) -> None:
         for answer in ("stop", "requeue", "garbage", "ok", "sleep=0"):
             with self.subTest(answer):
