@@ -48,7 +48,7 @@ def ask(path: Path, args: list[str] = NVRX_ARGS, timeout_s: float = LIMIT_S) -> 
 def agent(path: Path, *findings: Finding, takes_s: float = 0.0) -> Iterator[threading.Event]:
     """The agent's own socket and desk, in a thread; the event is set when it was asked."""
     asked = threading.Event()
-    desk = VerdictDesk(findings=lambda: findings, mode=mode_of(Limits()))
+    desk = VerdictDesk(findings=lambda: findings, known=lambda: True, mode=mode_of(Limits()))
 
     async def serve(_request: AgentRequest, peer: int) -> bytes:
         asked.set()

@@ -64,14 +64,20 @@ class Metrics:
         self._actions = Counter(
             "steward_actions", "Actions by kind and outcome.", ["kind", "outcome"], registry=registry
         )
+        self._standstill = Gauge(
+            "steward_standstill_seconds",
+            "For how long nothing is decided; 0 while the head decides.",
+            registry=registry,
+        )
         self._groups = GroupMetrics(registry)
         self._ledger = LedgerMetrics(registry)
         self._elastic = ElasticMetrics(registry)
         self._health = HealthMetrics(registry, want or Desired())
         self._jobs = JobMetrics(registry, want or Desired())
 
-    def text(self) -> bytes:
+    def text(self, standstill_s: float = 0.0) -> bytes:
         """The exposition format."""
+        self._standstill.set(standstill_s)
         return generate_latest(self._registry)
 
     def count(self, kind: str, outcome: str) -> None:

@@ -47,8 +47,12 @@ def breaker() -> None:
 def list_(context: Context) -> None:
     """Tripped breakers and why. Also when a first repair is let through."""
     found = context.client().breakers()
-    rows = ((one["scope"], when(one["tripped"]), one["trial"] or when(one["next_try"]), one["text"]) for one in found)
-    listed(context, found, ("SCOPE", "TRIPPED", "FIRST REPAIR", "WHY"), rows, empty="No breaker is tripped.")
+    rows = (
+        (one["scope"], when(one["tripped"]), one["trial"] or when(one["next_try"]), one["now"], one["text"])
+        for one in found
+    )
+    columns = ("SCOPE", "TRIPPED", "FIRST REPAIR", "NOW", "WHY IT TRIPPED")
+    listed(context, found, columns, rows, empty="No breaker is tripped.")
 
 
 @breaker.command()

@@ -94,16 +94,6 @@ def test_a_database_of_another_revision_is_refused_by_name(tmp_path: Path) -> No
         store_in(tmp_path)
 
 
-def test_a_memory_row_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    store = store_in(tmp_path)
-    store.commit(Memory(paused=True), [], [])
-    with sqlite3.connect(tmp_path / "steward.db") as connection:
-        connection.execute("UPDATE memory SET body = 'perhaps' WHERE section = 'paused'")
-
-    with pytest.raises(Permanent, match="memory row paused"):
-        store.load()
-
-
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "steward.db").write_bytes(b"not a database " * 100)
 
