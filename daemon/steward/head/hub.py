@@ -211,8 +211,13 @@ class Hub:
         return now
 
     def frame(self, link: Link, frame: Frame) -> None:
+        """One that cannot be read costs that word, not the connection: the agent would say the same on the next one,
+        and all users of its node would wait."""
         self._watch.heard(link)
-        self._hearing.take(link, frame)
+        try:
+            self._hearing.take(link, frame)
+        except Malformed as error:
+            self._hearing.leave_out(link, frame, str(error))
 
     def ended(self, link: Link, why: str) -> None:
         self._asks.drop(link)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from steward.adapters.wire.codec import number
-from steward.adapters.wire.frames import BEAT, MAX_FRAME, Frame, Malformed, pack, unpack
+from steward.adapters.wire.frames import BEAT, MAX_FRAME, Frame, Malformed, pack, unpack, why_unsendable
 from steward.adapters.wire.seal import Seals, times
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
@@ -70,7 +70,7 @@ class Owner(Protocol):
         """A heartbeat came, sent at `sent` by the agent's clock; the time of ours to answer with."""
 
     def frame(self, link: "Link", frame: Frame) -> None:
-        """A sealed frame came and its seal was good. May raise Malformed."""
+        """A sealed frame came and its seal was good."""
 
     def ended(self, link: "Link", why: str) -> None:
         """The connection is over; told once, and only of a link that was adopted."""
@@ -184,7 +184,9 @@ class Link(asyncio.StreamReaderProtocol):
 
     def send(self, frame: Frame) -> None:
         """Seal and send, in the order of the calls. In the loop's thread only."""
-        if self.is_open:
+        if why := why_unsendable(frame):
+            log.error("a word for an agent is left out: %s: %s", frame["t"], why, extra={"node": self.node})
+        elif self.is_open:
             self._outgoing.put(frame)
 
     def ping(self, now: float) -> None:
