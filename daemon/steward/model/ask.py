@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
-from steward.model.bounds import Count, First, Given, Job, MaxLen, Newer, Sparse, Uid, WaitStatus
+from steward.model.bounds import Count, First, Given, Job, Newer, Sparse, Step, Uid, WaitStatus
 from steward.model.elastic_spec import ElasticText
 from steward.model.ids import AskId, NodeName
 from steward.model.job_report import LogSign
@@ -27,7 +27,7 @@ class Ask:
     id: AskId
     kind: AskKind
     job: Job
-    step: Annotated[str, MaxLen(32)]
+    step: Step
     node: Annotated[NodeName, Given()]
     uid: Uid
     mode: Mode
