@@ -118,7 +118,7 @@ def deep_lines(name: NodeName, draft: Draft) -> list[str]:
 
 def _deep_line(name: NodeName, run: DeepRun, now: float) -> str:
     result = run.results.get(name)
-    kinds = ", ".join(sorted(kind.value for kind in run.kinds))
+    kinds = ", ".join(sorted(kind.value for kind in run.kinds)) or "one job"
     if result is None:
         return f"Deep check {run.id} ({run.cause.value}; {kinds}): {run.state.value}, asked {ago(run.asked, now)}."
     at = run.ended if run.ended is not None else run.asked
