@@ -221,7 +221,7 @@ class Hub:
         if self._links.get(link.node) is not link:
             return
         del self._links[link.node]
-        self._roster.lost(link.node, why, lost, heard=heard, leaves=link.leaves)
+        self._roster.lost(link.node, why, lost, heard=heard, leaves=link.leaves, host_ends=link.host_ends)
         log.info("agent gone: %s", why, extra={"node": link.node})
         self._ring()
 

@@ -77,6 +77,7 @@ class Roster:
                     lost_at=None,
                     lost_why="",
                     leaves=False,
+                    host_ends=False,
                     witness=None,
                     address=address,
                 )
@@ -100,12 +101,20 @@ class Roster:
         with self._lock:
             self._views[node] = replace(self._views[node], last_heard=heard, late=True)
 
-    def lost(self, node: NodeName, why: str, now: float, *, heard: float, leaves: bool = False) -> None:
-        """Note that the connection of the node's agent ended at `now`; `leaves`: it was told to end, as it said."""
+    def lost(
+        self, node: NodeName, why: str, now: float, *, heard: float, leaves: bool = False, host_ends: bool = False
+    ) -> None:
+        """Note that the connection of the node's agent ended at `now`, with what it said last (`AgentView`)."""
         with self._lock:
             view = self._views[node]
             self._views[node] = replace(
-                view, last_heard=heard, connected=False, lost_at=now, lost_why=why, leaves=leaves
+                view,
+                last_heard=heard,
+                connected=False,
+                lost_at=now,
+                lost_why=why,
+                leaves=leaves,
+                host_ends=host_ends,
             )
 
     def reported(self, node: NodeName, report: Report, now: float) -> bool:
