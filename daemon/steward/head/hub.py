@@ -232,6 +232,7 @@ class Hub:
             lost,
             heard=heard,
             leaves=link.leaves,
+            host_ends=link.host_ends,
             fell_silent=link.fell_silent,
             is_sent_away=link.is_sent_away,
         )

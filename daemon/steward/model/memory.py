@@ -83,6 +83,8 @@ class NodeMemory:
     """When it was last there again after that."""
     lost_at: float | None = None
     """When it was last found lost: its agent was gone, and a second witness agreed."""
+    stops_from: float | None = None
+    """Its host was shut down in good order: what ended on it at this time or later may have ended by that."""
     silent_since: float | None = None
     """Since when it is lost and its slurmd does not answer."""
     settling: Stands | None = None

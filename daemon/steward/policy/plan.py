@@ -36,6 +36,7 @@ from steward.policy.node.lemons import note_exclusions
 from steward.policy.node.lookout import note_absences, note_foreign, probe_silent, remember_agents
 from steward.policy.node.silence import follow_silence
 from steward.policy.node.slurm_faults import remember_served, tell_reasons
+from steward.policy.node.stops import note_stops
 from steward.policy.node.suspicion import open_cases
 from steward.policy.prune import prune
 from steward.policy.quota.keep import keep_quotas
@@ -74,6 +75,7 @@ STEPS = (
     tell_reasons,
     note_exclusions,
     note_suspensions,
+    note_stops,
     probe_silent,
     restore_turns,
     free_kept,

@@ -86,7 +86,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name=CANCELLED,
-        when=_is_over(JobState.CANCELLED, JobState.COMPLETED),
+        when=lambda f: f.state in (JobState.CANCELLED, JobState.COMPLETED) and not f.is_cut_short,
         decision=STOP,
         text="it was cancelled or is complete",
         final=True,

@@ -81,6 +81,11 @@ class Failure:
     """Without the culprits there are not enough usable idle nodes for a new run."""
 
     @property
+    def is_cut_short(self) -> bool:
+        """Whether it ended well because a host of its was being shut down, as a script does that saves and ends."""
+        return self.state is JobState.COMPLETED and any(item.is_stop for item in self.evidence)
+
+    @property
     def culprits(self) -> frozenset[NodeName]:
         return blamed(self.evidence)
 

@@ -44,6 +44,13 @@ def keep_ledger(draft: Draft) -> None:
 
 def _followed(before: tuple[Run, ...], mem: JobMemory, job: Job | None, draft: Draft) -> tuple[Run, ...]:
     runs = [run for run in before if run.opted_at == mem.opted_at]
+    if (
+        runs
+        and runs[-1].ending is Ending.OVER
+        and mem.promised is not None
+        and mem.promised.restart == runs[-1].restart
+    ):
+        runs[-1] = replace(runs[-1], ending=None, end_text="")  # its end was overturned
     if runs and runs[-1].ending is None:
         runs = _carried_on(runs, mem, job, draft)
     elif runs and runs[-1].ending is Ending.REQUEUED:

@@ -16,6 +16,7 @@ from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, nodes_of_parts
 from steward.policy.job.failure import BY_MACHINE, Kind, told
 from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
+from steward.policy.job.late import overturn
 from steward.policy.job.leaving import cleans_up_since, done_since, forgive_blind_time, note_look, over_since
 from steward.policy.job.nudge import nudge, slurms_requeue
 from steward.policy.job.options import options
@@ -49,6 +50,7 @@ def follow_jobs(draft: Draft) -> None:
             _follow_pending(job, draft)
         elif job.state is not JobState.UNKNOWN and draft.jobs[id].ended is None:
             _follow_ended(job, draft)
+    overturn(draft)
     note_look(ids, draft)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from steward.model.action import AllowRequeue, RequeueJob
 from steward.model.ids import JobId, Key, NodeName
-from steward.model.job import Job
+from steward.model.job import Job, JobState
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
@@ -44,6 +44,7 @@ def keep_ruling(
         culprits=ruling.culprits,
         restart=mem.restarts,
         final=ruling.final,
+        open=ruling.open,
         failed_at=failed_at,
         suspended_s=_suspended_before(mem, failed_at if failed_at is not None else draft.now),
         requeued=draft.now if slurm_did else None,
@@ -94,7 +95,11 @@ def requeue(job: Job, why: Why, draft: Draft) -> None:
         )
     exclude = exclude_list(job, mem, draft)
     remember_excludes(job, exclude, draft)
-    action = RequeueJob(key=requeue_key(job), why=why, job=job.id, restart=job.restarts, exclude=exclude)
+    # Slurm shows whole seconds: a run that ended well is put back only as the one that this was decided for.
+    told_at = job.ended if job.state is JobState.COMPLETED else None
+    action = RequeueJob(
+        key=requeue_key(job), why=why, job=job.id, restart=job.restarts, exclude=exclude, told_at=told_at
+    )
     draft.wish(action, draft.want.repair.retry_s)
 
 
