@@ -144,6 +144,8 @@ class Attempt:
     at: float
     culprits: frozenset[NodeName] = frozenset()
     restart: int = 0
+    what: str = ""
+    """What failed: `step 0`, `the script`; empty: Slurm ended the whole job, or put it back."""
     final: bool = False
     """The batch script itself was told to stop: its run ends as it ended."""
     open: bool = False

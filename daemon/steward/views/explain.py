@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from steward.model.case import Case, Step
 from steward.model.desired import Desired
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job
+from steward.model.job import Job, JobState
 from steward.model.mark import SPARE
 from steward.model.memory import Memory
 from steward.model.node import Node
@@ -209,7 +209,16 @@ def _known_of_job(id: JobId, job: Job | None, memory: Memory) -> str:
         return f"Job {id}{last}: Slurm does not know it any more."
     where = f" on {fold(job.nodes)}" if job.nodes else ""
     reason = f" ({job.reason})" if job.reason and job.is_pending else ""
-    return f'Job {id} "{job.name}": {job.state.value}{reason}{where}, {_restarts(job.restarts)}.'
+    hides_state = job.state is JobState.UNKNOWN and job.is_completing  # as Slurm 22.05's scontrol does
+    state = "COMPLETING" if hides_state else job.state.value
+    return f'Job {_shown_id(job)} "{job.name}": {state}{reason}{where}, {_restarts(job.restarts)}.'
+
+
+def _shown_id(job: Job) -> str:
+    """Return the job's number as squeue shows it, with its own where it is a task of an array: `7_2 (job 9)`."""
+    if job.array_job_id is None or job.array_task is None:
+        return str(job.id)
+    return f"{job.array_job_id}_{job.array_task} (job {job.id})"
 
 
 def _restarts(count: int) -> str:
@@ -218,9 +227,9 @@ def _restarts(count: int) -> str:
 
 def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
     lines = []
-    bad = culprits(mem, draft)
+    bad = culprits(mem, draft) & (job.excluded if job is not None and job.is_pending else frozenset())
     if bad:
-        lines.append(f"The job is kept off {fold(bad)} until the repair is over.")
+        lines.append(f"The job is kept off {fold(bad)} (ExcNodeList) until it is repaired.")
     if mem.ended is not None:
         return [*lines, f"The job is over: {mem.end_text}."]
     lines += [*place_lines(mem, draft.now), *silence_lines(job, draft)]
@@ -304,7 +313,10 @@ def _progress(mem: JobMemory, saved: Saved, draft: Draft) -> str:
 
 
 def _attempt(attempt: Attempt, now: float, *, private: bool) -> Iterator[str]:
-    yield f"{ago(attempt.at, now)}: {_DID[attempt.decision]}: {attempt.why.text} [{attempt.why.rule}]."
+    is_left = attempt.decision is Decision.STOP and attempt.requeued is not None
+    did = "left to Slurm, which had put it back into the queue" if is_left else _DID[attempt.decision]
+    of = f" ({attempt.what} failed)" if attempt.what else ""
+    yield f"{ago(attempt.at, now)}: {did}{of}: {attempt.why.text} [{attempt.why.rule}]."
     for fact in attempt.why.evidence:
         yield f"  because {fact}"
     for text in attempt.lines if private else ():

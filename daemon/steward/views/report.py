@@ -54,14 +54,24 @@ def _end(run: Run, follower: Run | None, now: float) -> float:
 def _segments(run: Run, begin: float, end: float) -> list[Segment]:
     """They touch each other, and cover all from `begin` to `end`."""
     found: list[Segment] = []
-    left = _left(run)
+    left, tells = _left(run), run.first_step is not None or run.step is not None
     held_until = end if left is None else min(max(left, begin), end)
     at = begin
     for phase, instant in _bounds(run, end):
         upto = at if instant is None else min(max(instant, at), end)
         for first, last, held in ((at, min(upto, held_until), True), (max(at, held_until), upto, False)):
             if first < last:
-                found.append(Segment(phase=phase, begin=first, end=last, nodes=len(run.nodes), held=held, run=run.key))
+                found.append(
+                    Segment(
+                        phase=phase,
+                        begin=first,
+                        end=last,
+                        nodes=len(run.nodes),
+                        held=held,
+                        run=run.key,
+                        tells_steps=tells,
+                    )
+                )
         at = upto
     return found
 

@@ -24,15 +24,18 @@ def keep_ruling(
     *,
     node: NodeName | None = None,
     failed_at: float | None = None,
+    what: str = "",
     slurm_did: bool = False,
 ) -> None:
     """Tell of a ruling and remember it, once for each `decided_for`; all but STOP count against the job's budget, and
     but that it gave way to another job.
 
-    `slurm_did`: the job is back in the queue already.
+    `what` failed (`Attempt.what`). `slurm_did`: the job is back in the queue already.
     """
     mem = draft.jobs.get(id)
-    text = f"job {id}: {ruling.decision.value}: {ruling.why}"
+    is_left = slurm_did and ruling.decision is Decision.STOP
+    did = "left to Slurm, which had put it back into the queue" if is_left else ruling.decision.value
+    text = f"job {id}: {did}{f' ({what} failed)' if what else ''}: {ruling.why}"
     draft.tell("job.decided", text, once=f"decided:{id}:{decided_for}", node=node, job=id)
     if mem is None or any(a.decided_for == decided_for for a in mem.attempts):
         return
@@ -43,6 +46,7 @@ def keep_ruling(
         at=draft.now,
         culprits=ruling.culprits,
         restart=mem.restarts,
+        what=what,
         final=ruling.final,
         open=ruling.open,
         failed_at=failed_at,
