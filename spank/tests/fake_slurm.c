@@ -6,6 +6,7 @@
  * "task" does is told by the words after the options; see _task_word().
  */
 #include <getopt.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -61,12 +62,26 @@ static const char *_env(const char *name)
 static void _print_state(void)
 {
 	printf("attempt=%d mode=%s exclude=%s mark=%s group=%s hup=%s "
-	       "overlap=%s\n",
+	       "overlap=%s open=%s\n",
 	       _attempt(), _env("STEWARD_AUTO_RESUME"), exclude,
 	       _env("STEWARD_SUPERVISOR"),
 	       getpgrp() == getpid() ? "own" : "shared",
 	       signal(SIGHUP, SIG_DFL) == SIG_IGN ? "ignored" : "default",
-	       _env("SLURM_OVERLAP"));
+	       _env("SLURM_OVERLAP"), _env("SLURM_OPEN_MODE"));
+	fflush(stdout);
+}
+
+/* Read what comes for some milliseconds, as srun does. */
+static void _take_input(int ms)
+{
+	struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
+	char buffer[64];
+
+	for (int slept = 0; slept < ms; slept += 10) {
+		if (poll(&ready, 1, 10) > 0 &&
+		    read(STDIN_FILENO, buffer, sizeof(buffer)) <= 0)
+			ready.fd = -1;
+	}
 }
 
 static int _signal_number(const char *name)
@@ -127,6 +142,8 @@ static void _task_word(const char *word)
 		_copy_input();
 	else if (!strcmp(word, "forbid"))
 		_forbid_exec();
+	else if (sscanf(word, "take=%d", &value) == 1)
+		_take_input(value);
 	else if (sscanf(word, "exit=%d", &value) == 1)
 		exit(value);
 	else if (sscanf(word, "fail=%d:%d", &attempts, &value) == 2) {

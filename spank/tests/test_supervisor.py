@@ -5,6 +5,7 @@ import os
 import pty
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -155,6 +156,13 @@ class Endings(ShimTest):
         assert len({state["overlap"] for state in states[1:]}) == 1, "shared with a dead step once, shared ever after"
         assert "(attempt 4) without n3,n5,n4" in output
 
+    def test_a_later_attempt_appends_to_the_steps_output_files(self) -> None:
+        self.agent("retry")
+        for said, then in ({}, ["-", "a"]), ({"SLURM_OPEN_MODE": "t"}, ["t", "t"]):
+            with self.subTest(**said):
+                _, output, _ = self.run_slurm("srun", ON, "print", "fail=1:7", **said)
+                assert [fields(line)["open"] for line in output.splitlines() if line.startswith("attempt=")] == then
+
     def test_without_a_retry_the_status_is_true_and_the_step_runs_once(self) -> None:
         for answer in ("stop", "requeue", "garbage", "ok", "sleep=0"):
             with self.subTest(answer):
@@ -258,6 +266,57 @@ class Input(ShimTest):
         output, _ = process.communicate("once", timeout=DEADLINE_S)
         assert (process.returncode, output.count("read once")) == (5, 1)
         assert "standard input is gone" in output
+        assert agent.asked()[0]["replay"] == "no"
+
+    def test_a_pipe_or_socket_through_which_nothing_came_can_be_given_again(self) -> None:
+        for name in ("pipe", "socket"):
+            for closed in ("before", "meanwhile", "not"):
+                with self.subTest(name, closed=closed):
+                    self.socket = str(self.folder / f"{name}-{closed}")
+                    agent = self.agent("retry")
+                    theirs, ours = self.stream(name)
+                    if closed == "before":
+                        os.close(ours)
+                    process = self.start(["srun", ON, "print", "take=300", "fail=1:5"], stdin=theirs)
+                    assert process.stdout is not None
+                    process.stdout.readline()
+                    if closed == "meanwhile":
+                        os.close(ours)
+                    assert process.wait(DEADLINE_S) == 0
+                    assert "replay" not in agent.asked()[0]
+                    if closed == "not":
+                        os.close(ours)
+
+    def test_one_through_which_something_came_at_any_time_cannot(self) -> None:
+        for name in ("pipe", "socket"):
+            for when in ("before", "meanwhile"):
+                for closes in (True, False):
+                    with self.subTest(name, when=when, closes=closes):
+                        self.socket = str(self.folder / f"{name}-{when}-{closes}")
+                        agent = self.agent("retry")
+                        theirs, ours = self.stream(name)
+                        if when == "before":
+                            os.write(ours, b"word")
+                        process = self.start(["srun", ON, "print", "take=300", "exit=5"], stdin=theirs)
+                        assert process.stdout is not None
+                        process.stdout.readline()
+                        if when == "meanwhile":
+                            os.write(ours, b"word")
+                        if closes:
+                            os.close(ours)
+                        assert process.wait(DEADLINE_S) == 5
+                        assert agent.asked()[0]["replay"] == "no"
+                        if not closes:
+                            os.close(ours)
+
+    def stream(self, name: str) -> tuple[int, int]:
+        """The end that the step reads, which is closed after the test, and the other."""
+        if name == "pipe":
+            theirs, ours = os.pipe()
+        else:
+            theirs, ours = (end.detach() for end in socket.socketpair())
+        self.addCleanup(os.close, theirs)
+        return theirs, ours
         assert agent.asked()[0]["replay"] == "no"
 
 

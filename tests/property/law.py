@@ -1,6 +1,7 @@
 """What must hold of every single plan, whatever the world does: one small check for each property."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -50,6 +51,8 @@ COMMANDS = ("Action:Replace", "Action:Reboot")
 SLURMS_OWN = ("Kill task failed (JobId=7 StepId=0)", "Prolog error", "gres/gpu count too low (7 < 8)")
 HARMLESS = (CheckNow, ProbeNode)
 ABOUT_JOBS = (CollectStacks, RequeueJob, NudgeJob, AllowRequeue, LetGo, AnswerAsk, SetNice, ExtendLimit)
+_REPR = re.compile(r"\b[A-Z]\w*\(\w+=")
+"""The begin of a dataclass as Python prints it."""
 NO_PROOF = ("doubt-", "scratch-")
 """Checks of the stories that only suspect, or tell of what all nodes share."""
 LET_GO_MOST = 90
@@ -181,6 +184,7 @@ def acts_on_what_is_there(decided: Plan, seen: Observed, world: World) -> None:
 
 
 def has_reason(action: Action) -> None:
+    assert not _REPR.search(str(action.why)), f"P11: {action.key} shows a repr: {action.why}"
     assert action.why.rule, f"P11: {action.key} has no rule"
     assert action.why.text, f"P11: {action.key} says nothing"
     if isinstance(action, DrainNode | DownNode | LaunchInstance | RequeueJob | LetGo):

@@ -5,7 +5,6 @@ installation check the whole file; here a wrong type or an unknown key of our ow
 """
 
 import dataclasses
-import logging
 import tomllib
 import types
 from collections.abc import Mapping
@@ -15,11 +14,9 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from steward.checks import known
 from steward.checks.limits import Limits, limits_of
-from steward.model.former_settings import Contradiction, in_todays_words
 from steward.model.mend import RESTARTABLE
 
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
 
 
 class ConfigError(Exception):
@@ -101,10 +98,6 @@ def load(path: Path, env: Mapping[str, str]) -> AgentConfig:
 
 def parse(tables: Mapping[str, Any], *, source: str, env: Mapping[str, str]) -> AgentConfig:
     """As `load`, from tables that were read already."""
-    try:
-        tables = in_todays_words(tables, lambda line: _log.warning("%s: %s", source, line))
-    except Contradiction as error:
-        raise ConfigError(f"{source}: {error}") from None
     ours = {name: tables[name] for name in _fields(AgentConfig) if name in tables}
     if env.get("SLURM_CONF"):
         ours["cluster"] = {"slurm_conf": env["SLURM_CONF"], **_table(ours.get("cluster", {}), f"{source}: cluster")}

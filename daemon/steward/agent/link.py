@@ -7,7 +7,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from steward.adapters.wire.frames import ALONE, BEAT, Channel, Frame, Gone, Malformed
+from steward.adapters.wire.frames import ALONE, BEAT, Channel, Frame, Gone, Malformed, why_unsendable
 from steward.adapters.wire.handshake import Terms, until_beat
 from steward.agent.tasks import together
 from steward.ports import Clock, PortError
@@ -31,7 +31,7 @@ class Listener(Protocol):
         """Frames that every new connection begins with."""
 
     def hear(self, frame: Frame) -> None:
-        """A frame that is no beat. Raises Malformed: then the connection is closed."""
+        """A frame that is no beat. Raises Malformed: then it is left out."""
 
 
 class Outbox(Protocol):
@@ -67,8 +67,12 @@ class Link:
         """The last sentence that the head had for jobs which ask to be resumed; empty for none."""
 
     def post(self, frame: Frame) -> None:
-        """Send it if there is a connection; a connection that cannot keep up is given up and made again."""
+        """Send it if there is a connection; a connection that cannot keep up is given up and made again. What cannot be
+        sent costs that word alone."""
         if self._outbox is None:
+            return
+        if why := why_unsendable(frame):
+            log.error("a word for the head is left out type=%s why=%r", frame.get("t"), why)
             return
         try:
             self._outbox.put_nowait(frame)
@@ -138,7 +142,14 @@ class Link:
             elif frame["t"] == BEAT:
                 self._measure(frame)
             else:
-                listener.hear(frame)
+                self._hear(listener, frame)
+
+    def _hear(self, listener: Listener, frame: Frame) -> None:
+        """A word that cannot be read is left out: the head would say the same on the next connection."""
+        try:
+            listener.hear(frame)
+        except Malformed as error:
+            log.error("a word of the head is left out type=%s why=%r", frame["t"][:20], str(error))
 
     async def _speak(self, channel: Channel, outbox: "asyncio.Queue[Frame]") -> None:
         while True:

@@ -98,7 +98,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         elastic=elastic,
         notifier=_notifier(),
     )
-    verdict = VerdictDesk(findings=senses.findings, mode=mode_of(config.checks))
+    verdict = VerdictDesk(findings=senses.findings, known=lambda: senses.is_known, mode=mode_of(config.checks))
     shims = ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep, verdict=verdict).serve)
     # munge.service is the munged of the library's own socket: whose service another one is, nobody knows
     watched = () if config.cluster.munge_socket else (care.run(mending.restart),)

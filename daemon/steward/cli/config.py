@@ -1,15 +1,15 @@
-"""`steward config`: is the file right, what is in force, an old file in today's words, and the page about it.
+"""`steward config`: is the file right, what is in force, and the page about it.
 `steward init`: a first settings file, made from what Slurm says."""
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from steward.adapters.files import write_whole
-from steward.adapters.settings_file import load, migrated, rewrite
+from steward.adapters.settings_file import load
 from steward.adapters.settings_path import settings_path
 from steward.adapters.slurm.config import survey
 from steward.checks.catalogue import checks_page
@@ -75,31 +75,6 @@ def show(file: Path | None) -> None:
     """Print every setting in force, defaults included, as JSON."""
     settings = read_settings(file)
     click.echo(json.dumps({**settings.model_dump(mode="json"), "checks": in_force(settings.checks)}, indent=2))
-
-
-@config.command()
-@_FILE
-@click.option("--dry-run", is_flag=True, help="Only say what would change.")
-@click.argument("other", metavar="[FILE]", type=click.Path(path_type=Path), required=False)
-def migrate(file: Path | None, dry_run: bool, other: Path | None) -> None:
-    """Rewrite a settings file of an earlier version in today's words. Comments and order stay; the old file is kept as
-    FILE.before-migrate. Exit status 1, and nothing is changed, when the file is wrong."""
-    file = other or file
-    where = settings_path(file, os.environ)
-    try:
-        new = migrated(file, os.environ)
-        kept = rewrite(file, os.environ, new.text) if new.lines and not dry_run else None
-    except (SettingsError, OSError) as error:
-        raise click.ClickException(f"{error}\nNothing was changed.") from error
-    for change in new.lines:
-        click.echo(f"{where}: {change}")
-    click.echo(f"{where}: {_outcome(new.lines, kept)}")
-
-
-def _outcome(lines: Sequence[str], kept: Path | None) -> str:
-    if not lines:
-        return "nothing to change"
-    return f"rewritten; the old file is {kept}" if kept else "not changed (--dry-run)"
 
 
 @config.command()

@@ -25,7 +25,7 @@ from steward.workflows.doctor import (
     ok,
     warn,
 )
-from steward.workflows.snapshot import Snapshot
+from steward.workflows.snapshot import Snapshot, Standstill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,7 @@ class Doctor:
     store: StorePort
     provider: ProviderPort | None
     latest: Callable[[], Snapshot | None]
+    standstill: Callable[[], Standstill | None]
     views: Callable[[], Mapping[NodeName, AgentView]]
     details: Callable[[], Mapping[NodeName, AgentDetail]]
     moved: Callable[[], frozenset[NodeName]]
@@ -82,6 +83,14 @@ class Doctor:
 
     def _picture(self) -> list[Line]:
         latest = self.latest()
+        if (standstill := self.standstill()) is not None:
+            return [
+                bad(
+                    "decisions",
+                    standstill.text(self.clock.now()),
+                    "see the head's log; `df`, and who has its store open",
+                )
+            ]
         if latest is None:
             return [bad("picture", "the head has not finished its first look", "see the head's log")]
         age = self.clock.now() - latest.at

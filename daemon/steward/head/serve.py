@@ -134,9 +134,8 @@ async def _serve(head: Head, settings: Settings) -> int:
     await head.hub.start(*split_host_port(settings.head.listen))
     serving = {asyncio.create_task(http.serve([_listen(*split_host_port(where))])): http for http, where in servers}
     thread = threading.Thread(target=head.cycle.run, name="cycle", daemon=True)
-    thread.start()
     head.notify.start()
-    head.notifier.ready()
+    thread.start()
     log.info("stewardd %s is up; agents at %s, HTTP at %s", __version__, settings.head.listen, settings.head.http)
     if settings.repair.mode is RepairMode.REPORT:
         log.warning("%s", REPORT_ONLY)
@@ -194,7 +193,7 @@ def http_server(app: Starlette, api: ApiSettings, *, idle_s: float = _IDLE_S) ->
     return _Http(config, idle_s)
 
 
-# One head at a time on one state_dir. A second one, typed by hand, would migrate the store of the one that runs, and
+# One head at a time on one state_dir. A second one, typed by hand, would write into the store of the one that runs, and
 # both would do what either plans.
 
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)

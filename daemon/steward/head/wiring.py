@@ -166,6 +166,7 @@ def _nodes_of(job: JobId, latest: Snapshot | None) -> frozenset[NodeName]:
 
 def _base(settings: Settings) -> _Base:
     bell, want = Bell(), desired(settings)
+    told = deque[Event](maxlen=_MAX_TOLD)
     conf, limit_s = settings.cluster.slurm_conf, settings.cluster.command_timeout_s
     slurm = choose_slurm(
         settings.cluster.slurm_adapter, conf=str(conf), timeout_s=limit_s, include=settings.capacity.slurm_include
@@ -175,13 +176,13 @@ def _base(settings: Settings) -> _Base:
         want=want,
         clock=SystemClock(),
         bell=bell,
-        told=deque(maxlen=_MAX_TOLD),
+        told=told,
         munge=Munge(str(settings.cluster.munge_socket or "")),
         slurm=slurm,
         accounting=SlurmAccounting(conf=str(conf), jobs=slurm.slurm.jobs, timeout_s=limit_s),
         config=SlurmConfig(conf=conf, timeout_s=limit_s),
         provider=choose.fleet(settings, slurm.slurm),
-        store=choose.store(settings),
+        store=choose.store(settings, told.append),
         metrics=Metrics(want),
         commands=Commands(bell.ring),
         notifier=choose.notifier(),
@@ -286,6 +287,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk) -> Source:
         store=base.store,
         provider=base.provider,
         latest=lambda: cycle.latest,
+        standstill=cycle.standstill,
         views=hub.views,
         details=hub.details,
         moved=hub.strangers,
@@ -298,6 +300,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk) -> Source:
         started=base.clock.now(),
         clock=base.clock,
         latest=lambda: cycle.latest,
+        standstill=cycle.standstill,
         details=hub.details,
         want=base.want,
         plan=plan,

@@ -24,12 +24,11 @@ from steward.policy.job.hang import hang_line
 from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slurm, not_before, who_holds
 from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
-from steward.policy.node.breaker import guards
 from steward.policy.node.budget import must_wait
 from steward.policy.node.correlate import AGENTS
 from steward.policy.node.gone import open_silence
 from steward.policy.node.slurm_faults import acting_row
-from steward.policy.node.suspicion import fault_of, mark_word, why_withheld
+from steward.policy.node.suspicion import fault_of, why_withheld
 from steward.policy.node.verdict import standing
 from steward.views.explain_group import closed_partitions, elastic_lines, next_line, slot_lines
 from steward.views.explain_health import (
@@ -114,7 +113,7 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
     if node is None:
         return [f"{name}: Slurm does not know this node."]
     state = "+".join([node.base.value, *sorted(node.flags)])
-    reason = f', reason "{node.reason.text}" by {node.reason.user or "?"}' if node.reason else ""
+    reason = f", {node.reason}" if node.reason else ""
     lines = [f"{name}: Slurm says {state}{reason}."]
     if name in draft.want.spares:
         lines.append(_spare(name, node, draft))
@@ -184,8 +183,7 @@ def _no_case(node: Node | None, draft: Draft) -> list[str]:
     fault = fault_of(node, draft) if node else None
     if node is None or fault is None:
         return ["No faults found; no repair open."]
-    scope = next((s for s in guards(node.name, mark_word(fault.check), draft) if s in draft.breakers), None)
-    withheld = draft.breakers[scope].text if scope else why_withheld(node, fault, draft)
+    withheld = why_withheld(node, fault, draft)
     lines = [f"Fault found: {fault.why}"]
     incident = draft.incidents.get(AGENTS)
     if incident is not None and incident.over is None and node.name in incident.nodes:

@@ -265,6 +265,8 @@ def _fine(name: NodeName, draft: Draft) -> NodeVerdict:
         )
     if node is not None and node.is_down and node.is_powered:
         return _down(node)
+    if view is not None and view.connected and not (view.passed or view.findings or view.reported_at):
+        return NodeVerdict(word=Word.UNWATCHED, evidence="its agent has just come: no check has told yet")
     passed = len(view.passed) if view else 0
     bad = _bad(name, draft)
     told = f"; reported only: {', '.join(sorted({f.check for f in bad})[:5])}" if bad else ""

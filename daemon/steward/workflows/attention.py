@@ -70,13 +70,15 @@ class Known:
 class Attention:
     """`asked`: somebody waits for an answer about them. `open`: something is under way. `new`: jobs that were told of
     and were not read since, with when that was (Unix s). `unseen`: Slurm may have a job whose number nobody knows.
-    `hurried`: a shim waits, or an agent was lost just now; what can wait for a few seconds should."""
+    `hurried`: a shim waits, or an agent was lost just now; what can wait for a few seconds should. `lost`: when the
+    last of these agents was lost (Unix s; 0: none): jobs that got its node since the last sweep are not known."""
 
     asked: Subject
     open: Subject
     new: Mapping[JobId, float]
     unseen: bool
     hurried: bool
+    lost: float = 0.0
 
 
 def attention(memory: Memory, known: Known, now: float) -> Attention:
@@ -93,9 +95,10 @@ def attention(memory: Memory, known: Known, now: float) -> Attention:
         nodes |= _places(id, memory, known.jobs, now)
     nodes |= _beside(silent, memory, known)
     new = {one.job: one.at for one in known.opted if _is_new(one, known)}
-    hurried = bool(known.asks) or any(_was_just_lost(view, now) for view in known.views.values() if not view.is_heard)
+    lost = max((_just_lost(view, now) for view in known.views.values() if not view.is_heard), default=0.0)
     about = Subject(nodes=frozenset(nodes), jobs=frozenset(jobs))
-    return Attention(asked=asked, open=about, new=new, unseen=unseen, hurried=hurried)
+    hurried = bool(known.asks) or lost > 0.0
+    return Attention(asked=asked, open=about, new=new, unseen=unseen, hurried=hurried, lost=lost)
 
 
 def _with_nodes(ids: Iterable[JobId], memory: Memory, known: Known) -> Subject:
@@ -176,8 +179,10 @@ def _silent(views: Mapping[NodeName, AgentView], now: float) -> set[NodeName]:
     return found if len(found) <= _MANY_SILENT else set()
 
 
-def _was_just_lost(view: AgentView, now: float) -> bool:
-    return view.lost_at is not None and view.lost_at <= now < view.lost_at + _HURRY_S
+def _just_lost(view: AgentView, now: float) -> float:
+    """Return when the agent was lost, if that was a moment ago; else 0."""
+    at = view.lost_at
+    return at if at is not None and at <= now < at + _HURRY_S else 0.0
 
 
 def _is_settling(view: AgentView, now: float) -> bool:

@@ -9,7 +9,17 @@ import pytest
 
 from steward.adapters.offload import Threads
 from steward.adapters.service import SystemClock
-from steward.adapters.wire.frames import ALONE, WITH_ALL, WITH_HOST, Channel, Frame, Gone, Malformed, dial
+from steward.adapters.wire.frames import (
+    ALONE,
+    MAX_FRAME,
+    WITH_ALL,
+    WITH_HOST,
+    Channel,
+    Frame,
+    Gone,
+    Malformed,
+    dial,
+)
 from steward.adapters.wire.handshake import Terms, greet_head
 from steward.agent.link import LAST_BACKOFF_S, Link, backoff_s
 from tests.fakes.munge import FakeMunged
@@ -236,11 +246,26 @@ def test_a_head_that_comes_back_on_its_port_is_found_again() -> None:
     run(story)
 
 
-def test_a_head_that_talks_nonsense_is_hung_up_on() -> None:
+def test_a_word_of_the_head_that_cannot_be_read_costs_that_word_alone() -> None:
     async def story(scene: Scene) -> None:
         channel = await scene.head.channels.get()
         await channel.send({"t": "nonsense"})
+        await channel.send({"t": "answer", "id": "a"})
+        assert await scene.ears.heard.get() == {"t": "answer", "id": "a"}
+        assert scene.head.channels.empty()
+
+    run(story)
+
+
+@pytest.mark.parametrize("word", [{"t": "ask", "id": "x" * MAX_FRAME}, {"t": "ask", "id": float("nan")}])
+def test_a_word_that_cannot_be_sent_costs_that_word_alone(word: Frame) -> None:
+    async def story(scene: Scene) -> None:
         await scene.head.channels.get()
+        await until(lambda: scene.link.away_since is None)
+        scene.link.post(word)
+        scene.link.post({"t": "ask", "id": "b"})
+        assert await scene.head.heard.get() == {"t": "ask", "id": "b"}
+        assert scene.head.channels.empty()
 
     run(story)
 

@@ -51,6 +51,37 @@ def test_a_name_that_no_node_can_have_is_refused() -> None:
     asyncio.run(story())
 
 
+def test_an_agent_whose_hello_cannot_be_read_is_known_to_be_alive() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            await bench.connect()
+            await bench.until_connected()
+            bench.agents[0].close()
+            await comes_true("it is lost", lambda: not bench.view().connected)
+            assert not bench.view().fell_silent
+            assert not bench.view().dialled_at
+            with pytest.raises(PortError):
+                await bench.connect(hello(version="v" * 40))
+            await comes_true("it is alive", lambda: bench.view().dialled_at > 0.0)
+            with pytest.raises(PortError):
+                await bench.connect(hello("n2", version="v" * 40), by=sealer(bench.munged, uid=1000))
+            assert NodeName("n2") not in bench.hub.views(), "no agent's word"
+
+    asyncio.run(story())
+
+
+def test_an_agent_that_the_head_hangs_up_on_is_known_to_be_alive() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            await bench.connect()
+            await bench.until_connected()
+            bench.agents[0].write(pack({"t": "report", "seq": 7}))
+            await comes_true("it is sent away", lambda: not bench.view().connected)
+            assert bench.view().dialled_at == bench.view().lost_at
+
+    asyncio.run(story())
+
+
 def test_the_beats_interval_grows_with_the_cluster() -> None:
     async def story() -> None:
         async with a_hub(heartbeat_s=1.0) as bench:

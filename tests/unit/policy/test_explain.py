@@ -122,12 +122,12 @@ def test_findings_are_told_bad_ones_first_then_unknown_ones_then_those_that_are_
     lost = Finding(check="memory", outcome=Outcome.UNKNOWN, text="timed out")
     shown = {"findings": (lost, bad), "passed": frozenset({"disk", "clock"}), "skipped": frozenset({"ib.state"})}
     lines = of_node(a_cluster().agent("n2", **shown), "n2").splitlines()
-    told = [line for line in lines if line.startswith(("Check", "2 checks", "1 checks"))]
+    told = [line for line in lines if line.startswith(("Check", "2 checks", "1 check"))]
     assert told == [
         "Check gpu.temp failed (suspect) [GPU-1]: hot",
         "Check memory says unknown (never acted on): timed out",
         "2 checks passed: clock, disk.",
-        "1 checks had nothing to look at: ib.state.",
+        "1 check does not apply here (no such hardware or tool): ib.state.",
     ]
 
 
@@ -178,7 +178,7 @@ def test_deep_checks_and_what_users_see_are_told() -> None:
     picture = a_cluster().node("n2", active_features=frozenset({"HealthCheck:Passed", "a100"}))
     text = of_node(replace(picture, memory=replace(picture.memory, deeps={"d1": run})), "n2")
     assert "Deep check d1 (sweep; InstanceStress), 30 s ago: Passed: all well" in text
-    assert "Users see it in Slurm as HealthCheck:Passed." in text
+    assert "Node feature in Slurm: HealthCheck:Passed." in text
 
 
 def test_a_job_is_explained_with_its_options_and_what_it_has_left() -> None:

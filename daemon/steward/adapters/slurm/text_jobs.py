@@ -14,16 +14,17 @@ it tells of every task which nodes its job excludes, which the long format of 22
 import re
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from sys import intern
 
 from steward.adapters.slurm import records
 from steward.adapters.slurm.text_nodes import Odd
-from steward.adapters.slurm.words import expand
+from steward.adapters.slurm.words import expand, expand_users
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
+from steward.ports import Retryable
 
 _PLAIN = (
     "jobid", "jobarrayid", "arrayjobid", "arraytaskid", "state", "userid", "nodelist", "batchhost", "batchflag",
@@ -40,6 +41,7 @@ class Merged(Odd):
 
 _NODES = re.compile(r"[A-Za-z0-9_.,\[\]-]*")
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
+_ID = re.compile(r"[0-9]+\|")
 _LIMIT = re.compile(r"(?:([0-9]+)-)?(?:([0-9]+):)?([0-9]+):([0-9]+)")
 _STATE = re.compile(r"[A-Z_]+")
 _REASON = re.compile(r"[A-Za-z0-9]+")
@@ -96,7 +98,7 @@ def short(answer: str) -> Short:
     excluded: dict[JobId, str] = {}
     times: Counter[JobId] = Counter()
     tasks: set[JobId] = set()
-    for line in answer.split("\n"):
+    for line in _rejoined(answer):
         if line:
             id, _, rest = line.partition("|")
             shown, _, nodes = rest.partition("|")
@@ -106,6 +108,19 @@ def short(answer: str) -> Short:
             if "_" in shown:
                 tasks.add(job)
     return Short(excluded, times, frozenset(tasks))
+
+
+def _rejoined(answer: str) -> Iterator[str]:
+    """The lines of the short list. A user may part the nodes that his job excludes by line feeds, too; no list of nodes
+    has the `|` that stands behind an id."""
+    line = ""
+    for part in answer.split("\n"):
+        if _ID.match(part):
+            yield line
+            line = part
+        else:
+            line += f" {part}" if line and part else part
+    yield line
 
 
 def job(record: str, excluded: str, times: int, *, has_flags: bool) -> Job:
@@ -123,7 +138,7 @@ def job(record: str, excluded: str, times: int, *, has_flags: bool) -> Job:
         job,
         name=_name(told["name"]),
         reason=_reason(told["reason"]),
-        excluded=_nodes(excluded),
+        excluded=_excluded(excluded),
         partition=intern(_text(told["partition"])),
         account=intern(_text(told["account"])),
         admin_comment=_text(told["admin_comment"]),
@@ -208,7 +223,15 @@ def _name(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _nodes(text: str) -> frozenset[NodeName]:
-    return frozenset() if text in _NONE else expand(_checked(_NODES, text))
+    try:
+        return frozenset() if text in _NONE else expand(_checked(_NODES, text))
+    except Retryable:
+        raise Odd(text) from None
+
+
+@lru_cache(maxsize=1024)
+def _excluded(text: str) -> frozenset[NodeName]:
+    return frozenset() if text in _NONE else expand_users(text)
 
 
 def _host(text: str) -> NodeName | None:

@@ -18,10 +18,21 @@ from steward.policy.node.correlate import AGENTS, covers, in_incident
 from steward.policy.node.forgotten import has_forgotten, marked_since, note_gone
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import is_light, is_used_up, quarantine
+from steward.policy.node.reasons import speaks_of
 from steward.policy.node.silence import is_withheld
 from steward.policy.node.slurm_faults import bears_reason, keeps_reason
 from steward.policy.node.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
-from steward.policy.node.verdict import NOTHING, Standing, blocks_return, command, order_of, outcome, standing, worst
+from steward.policy.node.verdict import (
+    NOTHING,
+    Standing,
+    blocks_return,
+    command,
+    mode_of,
+    order_of,
+    outcome,
+    standing,
+    worst,
+)
 
 IN_SERVICE = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 
@@ -201,7 +212,12 @@ def _no_help(scene: Scene) -> bool:
         return False
     if scene.case.step is not Step.RETURN and scene.is_late:
         return True
-    return (is_checked(scene) and _is_broken(scene)) or _died(scene)
+    return (is_checked(scene) and _is_broken(scene)) or _died(scene) or _is_unfit(scene)
+
+
+def _is_unfit(scene: Scene) -> bool:
+    """Its launch test or its deep check failed, and it is out of service."""
+    return scene.case.step is Step.RETURN and scene.start is Start.FAILED and scene.node.is_drain
 
 
 def _refused(scene: Scene) -> bool:
@@ -229,7 +245,7 @@ def _no_good(scene: Scene) -> bool:
         return True
     if scene.case.stand_in is not None and is_spoilt(scene.case.stand_in, scene.draft):
         return True
-    if scene.case.step is Step.RETURN and scene.start is Start.FAILED and scene.node.is_drain:
+    if _is_unfit(scene):
         return True
     if _is_gone(scene) or (scene.case.step is not Step.RETURN and scene.is_late):
         return True
@@ -255,12 +271,17 @@ def _died(scene: Scene) -> bool:
 
 
 def _tries_left(scene: Scene) -> bool:
+    """A new machine on which jobs cannot begin either is not the cause: a person must look at the site's scripts."""
+    if scene.case.rung is Advice.REPLACE and scene.case.step is Step.RETURN and scene.launch is Start.FAILED:
+        return False
     return scene.case.launches + 1 < scene.draft.want.repair.max_launches
 
 
 def _sound(scene: Scene) -> bool:
     view = scene.server_view
-    if not scene.is_reborn or not scene.is_prepared:
+    if not scene.is_reborn or not scene.is_prepared or view is None:
+        return False
+    if any(speaks_of(scene.case, f) and mode_of(f.check, scene.draft) != "off" for f in view.findings if f.is_bad):
         return False
     return has_passed(view, scene.case.entered, scene.draft) and is_registered(scene)
 

@@ -21,7 +21,7 @@ from steward.policy.case.facts import MARKED, is_forgotten, is_lost, is_unmarked
 from steward.policy.case.scene import HARD, Scene, old_instance, stale_instances, try_key, waits_for_jobs
 from steward.policy.case.spares import free_spare, needs_spare
 from steward.policy.case.table import Fact
-from steward.policy.deep.start import Start, ask_start, why_failed
+from steward.policy.deep.start import Start, ask_launch, ask_start, why_failed
 from steward.policy.draft import Draft
 from steward.policy.groups.setup import ask_setup
 from steward.policy.node.bring_up import LAUNCH_AGAIN_S, ask_checks, may_be_half_made
@@ -258,6 +258,8 @@ def _give_back(scene: Scene) -> None:
     if scene.start in (Start.WAITS, Start.FAILED):
         _prove(scene)
         return
+    if scene.node.reason is not None and scene.launch is Start.HELD and scene.node.reason.at > case.entered:
+        return  # Slurm has just taken it out again: the launch test failed
     if scene.node.reason is None:
         return  # it is given back: until slurmd has answered Slurm's ping there is nothing more to ask for
     why = Why(rule="case.return", text=f"all checks of {case.node} passed after its repair")
@@ -270,15 +272,20 @@ def _give_back(scene: Scene) -> None:
 
 
 def _prove(scene: Scene) -> None:
-    """Ask for the deep check of the new machine; when that failed take the node out again, before users' jobs reach
-    it."""
+    """Ask for the launch test, and the deep check of a new machine; when one failed take the node out again, before
+    users' jobs reach it."""
     case, draft = scene.case, scene.draft
     if scene.start is Start.WAITS:
-        ask_start(case.node, case.token, draft)
+        if scene.launch is Start.WAITS:
+            ask_launch(case.node, case.launch_token, draft)
+        else:
+            ask_start(case.node, case.token, draft)
     elif not scene.node.is_drain:
-        text = f"{case.node} failed its deep check"
-        why = Why(rule="case.unfit", text=text, evidence=(why_failed(case.token, draft), str(case.why)))
-        key = Key(f"unfit:{case.token}")
+        is_launch = scene.launch is Start.FAILED
+        token, what = (case.launch_token, "launch test") if is_launch else (case.token, "deep check")
+        text = f"{case.node} failed its {what}"
+        why = Why(rule="case.unfit", text=text, evidence=(why_failed(token, draft), str(case.why)))
+        key = Key(f"unfit:{token}")
         draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), draft.want.repair.retry_s)
 
 

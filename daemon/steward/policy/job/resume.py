@@ -180,7 +180,8 @@ def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 def _follow_ended(job: Job, draft: Draft) -> None:
     """A job that failed while nobody could be asked is requeued on positive evidence, or as its options say; an
     allocation that is gone with its node is told why it is not."""
-    if job.restarts > draft.jobs[job.id].restarts and job.nodes and job.state is not JobState.CANCELLED:
+    is_unseen = job.restarts > (mem := draft.jobs[job.id]).restarts or mem.started is None
+    if is_unseen and job.nodes and job.state is not JobState.CANCELLED:
         _note_run(replace(job, state=JobState.RUNNING, reason=""), draft)  # it was over before we looked
     over, mem = over_since(job, draft), draft.jobs[job.id]
     last = mem.last_attempt

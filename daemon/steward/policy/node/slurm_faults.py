@@ -19,6 +19,7 @@ from steward.policy.traits import Trait
 SLURMD = "slurmd"
 _RUNGS = {
     Response.CHECK: Advice.NONE,
+    Response.LAUNCH: Advice.NONE,
     Response.RESTART_SLURMD: Advice.RESTART_SERVICE,
     Response.REBOOT: Advice.REBOOT,
     Response.COUNT: Advice.REBOOT,
