@@ -106,9 +106,10 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
 
 
 def _last_word(stepds: Stepds) -> float:
+    are_told = stepds.are_told_to_end()  # first: they end with their jobs
     if host_ends():
         return WITH_HOST
-    return WITH_ALL if stepds.are_told_to_end() else ALONE
+    return WITH_ALL if are_told else ALONE
 
 
 def _desk(

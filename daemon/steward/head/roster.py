@@ -77,8 +77,8 @@ class Roster:
                     lost_at=None,
                     lost_why="",
                     leaves=False,
-                    fell_silent=False,
                     host_ends=False,
+                    fell_silent=False,
                     witness=None,
                     address=address,
                 )
@@ -124,9 +124,9 @@ class Roster:
                 lost_at=now,
                 lost_why=why,
                 leaves=leaves,
+                host_ends=host_ends,
                 fell_silent=fell_silent,
                 dialled_at=now if is_sent_away else view.dialled_at,
-                host_ends=host_ends,
             )
 
     def dialled(self, node: NodeName, now: float) -> None:

@@ -9,7 +9,17 @@ import pytest
 
 from steward.adapters.offload import Threads
 from steward.adapters.service import SystemClock
-from steward.adapters.wire.frames import ALONE, MAX_FRAME, WITH_ALL, WITH_HOST, Channel, Frame, Gone, Malformed, dial
+from steward.adapters.wire.frames import (
+    ALONE,
+    MAX_FRAME,
+    WITH_ALL,
+    WITH_HOST,
+    Channel,
+    Frame,
+    Gone,
+    Malformed,
+    dial,
+)
 from steward.adapters.wire.handshake import Terms, greet_head
 from steward.agent.link import LAST_BACKOFF_S, Link, backoff_s
 from tests.fakes.munge import FakeMunged
