@@ -83,6 +83,7 @@ class AskLine:
     restart: int
     status: int
     replay: bool = True
+    own: bool = False
     script_gone: bool = False
 
 
@@ -172,6 +173,7 @@ def _ask(fields: dict[str, str]) -> AskLine:
         restart=_restart(fields),
         status=_whole(fields, "status", 0xFFFF),
         replay=fields.get("replay") != "no",
+        own=fields.get("own") == "yes",
         script_gone=fields.get("script") == "gone",
     )
 
