@@ -118,6 +118,7 @@ static bool _attempt(struct supervisor *self)
 	self->lost_node = !status && _has_lost_node(&report);
 	self->ask.status = self->lost_node ? LOST_NODE_STATUS : status;
 	self->ask.mode = report.mode;
+	self->ask.own = report.own;
 	self->ask.job = report.has_step ? report.job : _number("SLURM_JOB_ID");
 	self->ask.step = report.has_step ? report.step : WIRE_STEP_UNKNOWN;
 	return true;
@@ -214,7 +215,7 @@ static bool _may_be_opted_in(const struct command *command)
 	const char *mode = getenv(SUBMIT_ENV_MODE);
 
 	return (mode && strcmp(mode, "0")) || getenv(SUBMIT_ENV_OPTION) ||
-	       command_mentions_option(command);
+	       command_mentions_option(command, 0);
 }
 
 static void _supervise(struct supervisor *self)

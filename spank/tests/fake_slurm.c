@@ -151,6 +151,8 @@ static void _task_word(const char *word)
 			exit(value);
 	} else if (!strncmp(word, "kill=", 5))
 		raise(_signal_number(word + 5));
+	else if (!strncmp(word, "--", 2))
+		return; /* an option of the program's own */
 	else if (sscanf(word, "sleep=%d", &value) == 1)
 		sleep((unsigned int) value);
 	else
@@ -218,6 +220,8 @@ static int _run_srun(int ac, char **av)
 	fake.context = S_CTX_LOCAL;
 	slurm_spank_init(fake_handle(), plugin_arg_count, plugin_args);
 	at = _give_options(ac, av);
+	fake.program = av + at;
+	fake.program_words = ac - at;
 	slurm_spank_init_post_opt(fake_handle(), plugin_arg_count, plugin_args);
 	fake.has_items = true;
 	fake.job = (uint32_t) atoi(_env("SLURM_JOB_ID"));

@@ -138,9 +138,15 @@ class Endings(ShimTest):
     def test_failure_is_asked_about_with_the_steps_id(self) -> None:
         agent = self.agent("retry;stop")
         self.run_slurm("srun", "--auto-resume=any:2", "exit=3", SLURM_RESTART_COUNT="5")
-        first = f"kind=step job=12 step=41 uid={os.getuid()} mode=any:2 attempt=1 restart=5 status=768"
-        second = f"kind=step job=12 step=42 uid={os.getuid()} mode=any:2 attempt=2 restart=5 status=768"
+        first = f"kind=step job=12 step=41 uid={os.getuid()} mode=any:2 attempt=1 restart=5 status=768 own=yes"
+        second = f"kind=step job=12 step=42 uid={os.getuid()} mode=any:2 attempt=2 restart=5 status=768 own=yes"
         assert agent.lines == [f"steward/1 ask {first}", f"steward/1 ask {second}"]
+
+    def test_the_jobs_option_and_the_programs_are_not_the_steps_own(self) -> None:
+        agent = self.agent("stop")
+        for argv in (["exit=3"], ["--auto-resume=any:2", "exit=3"]):
+            self.run_slurm("srun", "print", *argv, STEWARD_AUTO_RESUME="any:2")
+        assert [ask.get("own") for ask in agent.asked()] == [None, None]
 
     def test_a_step_that_could_not_be_made_has_no_id(self) -> None:
         agent = self.agent("stop")

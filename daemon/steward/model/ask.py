@@ -39,6 +39,8 @@ class Ask:
     """Known lines near the end of the job's output, in the order of the file."""
     replay: bool = True
     """False: the step's input is gone, it cannot run again."""
+    own: Annotated[bool, Sparse()] = False
+    """The step's own srun has the option, and not only its job."""
     script_gone: Annotated[bool, Newer()] = False
     """Slurm lost the batch script before it could begin."""
 
