@@ -121,7 +121,28 @@ SPOOL = Check(
 )
 """Space for what slurmd keeps of its jobs: without it no job starts here."""
 
+
+def _judge_spool_ro(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    disks = raws[0].disks
+    if not disks:
+        return skipped("SlurmdSpoolDir is not there")
+    path, disk = next(iter(disks.items()))
+    text = f"SlurmdSpoolDir {path} is read-only: no job can start here"
+    return failed(text, Severity.DEGRADED, Advice.REBOOT) if disk.read_only else passed(f"{path} is writable")
+
+
+SPOOL_RO = Check(
+    id="slurm.spool_ro",
+    probes=_spool_probes,
+    judge=_judge_spool_ro,
+    title="slurmd's own files cannot be written",
+    source="statvfs",
+    cost_ms=0.1,
+)
+"""Slurm tells of a read-only spool with no node's name: it holds job after job that it tries to start there."""
+
 CHECKS: tuple[Check, ...] = (
     SPOOL,
+    SPOOL_RO,
     GRES,
 )

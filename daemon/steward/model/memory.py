@@ -92,6 +92,8 @@ class NodeMemory:
     """When a machine without a slot was last ended under its name: what it left in Slurm is to be deleted."""
     excluded_by: Mapping[int, float] = field(default_factory=_none)
     """User -> when it was counted that a job of his keeps away from the node by name."""
+    hurt: Mapping[int, float] = field(default_factory=_none)
+    """Job -> when Slurm could not start it on the node, of which Slurm says nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

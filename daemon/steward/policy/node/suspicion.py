@@ -21,14 +21,14 @@ from steward.policy.node.correlate import in_incident
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import first_rung, identity, on_probation
 from steward.policy.node.silence import is_withheld
-from steward.policy.node.slurm_faults import is_hands_off, reason_fault, with_reason
+from steward.policy.node.slurm_faults import breakers_of_launches, is_hands_off, launch_fault, reason_fault, with_reason
 from steward.policy.node.verdict import Fault, Standing, command, incarnation_of, missable, mode_of, standing, worst
 from steward.policy.traits import Trait
 
 
 def open_cases(draft: Draft) -> None:
     """Open a case for each node with a fault that we may act on; say once what is withheld and why."""
-    failed = failed_deep(draft)
+    failed = failed_deep(draft) | breakers_of_launches(draft)
     settling = Settling(draft)
     for node in _unwell(failed, draft):
         if (_is_well(node, draft) and node.name not in failed) or is_between(node, draft):
@@ -107,7 +107,9 @@ def fault_of(node: Node, draft: Draft) -> Fault | None:
         check = "admin"
         return Fault(trigger=Trigger.ADMIN, check=check, rung=order.rung, why=why, at=order.at, command=order.text)
     fault = _own_fault(node, draft)
-    return with_reason(fault, node, draft) if fault else reason_fault(node, draft)
+    if fault is not None:
+        return with_reason(fault, node, draft)
+    return reason_fault(node, draft) or launch_fault(node, draft)
 
 
 def _own_fault(node: Node, draft: Draft) -> Fault | None:
