@@ -141,6 +141,10 @@ class SlurmPort(Protocol):
         """Have a running job's time limit be at least this, in whole minutes, as far as its partition allows. Longer
         already, or without limit, is success. Raises Stale when the job does not run."""
 
+    def delay_tasks(self, array: JobId, seconds: float) -> None:
+        """Let the waiting tasks of an array begin no sooner than in so many seconds (whole ones, rounded up; 0: now).
+        Tasks that run or clean up are left alone; none that waits is success."""
+
     def set_nice(self, job: JobId, nice: int) -> None:
         """Set the nice value of a job that waits or runs. Raises Stale when it is over."""
 

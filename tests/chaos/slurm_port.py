@@ -148,6 +148,9 @@ class SlurmOfWorld:
         action = ExtendLimit(key=KEY, why=WHY, job=job, limit_s=limit_s)
         self._write(lambda: [self.world.apply(action)])
 
+    def delay_tasks(self, array: JobId, seconds: float) -> None:
+        self._write(lambda: [])
+
     def set_nice(self, job: JobId, nice: int) -> None:
         action = SetNice(key=KEY, why=WHY, job=job, nice=nice)
         self._write(lambda: [self.world.apply(action)])

@@ -107,6 +107,11 @@ class FakeSlurm(FakeCluster):
         if minutes is not None:
             self._change(job, time_limit_s=minutes * 60.0)
 
+    def delay_tasks(self, array: JobId, seconds: float) -> None:
+        self._answer()
+        for job in [job for job in self.job_table.values() if job.array_job_id == array and job.is_pending]:
+            self._change(job.id, eligible=self.now + seconds)
+
     def set_nice(self, job: JobId, nice: int) -> None:
         found = rules.found(self.jobs(), job)
         rules.may_set_nice(found)

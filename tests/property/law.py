@@ -12,6 +12,7 @@ from steward.model.action import (
     AnswerAsk,
     CheckNow,
     CollectStacks,
+    DelayTasks,
     DownNode,
     DrainNode,
     ExtendLimit,
@@ -49,7 +50,7 @@ from tests.property.liveness import Liveness
 COMMANDS = ("Action:Replace", "Action:Reboot")
 SLURMS_OWN = ("Kill task failed (JobId=7 StepId=0)", "Prolog error", "gres/gpu count too low (7 < 8)")
 HARMLESS = (CheckNow, ProbeNode)
-ABOUT_JOBS = (CollectStacks, RequeueJob, NudgeJob, AllowRequeue, LetGo, AnswerAsk, SetNice, ExtendLimit)
+ABOUT_JOBS = (CollectStacks, RequeueJob, NudgeJob, AllowRequeue, LetGo, AnswerAsk, SetNice, DelayTasks, ExtendLimit)
 NO_PROOF = ("doubt-", "scratch-")
 """Checks of the stories that only suspect, or tell of what all nodes share."""
 LET_GO_MOST = 90

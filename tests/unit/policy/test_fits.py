@@ -6,11 +6,13 @@ from dataclasses import replace
 import pytest
 
 from steward.model.action import Action, FreeNodes, KeepNodes, NudgeJob
-from steward.model.fit import UNKNOWN, Fit, FitState, Question
+from steward.model.fit import MISSING, UNKNOWN, Fit, FitState, Question
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
+from steward.policy.draft import Draft
 from steward.policy.job.keep import BLOCKED_S
+from steward.views.explain_fit import NOT_ASKED, lack_lines
 from tests.builders.picture import Picture, names
 from tests.unit.policy.test_keep import NAME, J, full, n2_is_back, rival, waiting
 
@@ -113,3 +115,38 @@ def test_it_is_asked_again_ever_more_rarely_and_at_once_after_a_repair() -> None
     assert old.after(11).plan().questions != ()
     cases = {id: replace(case, returned=old.now + 1) for id, case in old.memory.cases.items()}
     assert replace(old, memory=replace(old.memory, cases=cases)).after(2).plan().questions != ()
+
+
+def explained(picture: Picture, fit: Fit, *, reason: str = "Resources") -> list[str]:
+    shown = answered(picture.change_job(reason=reason), says(fit))
+    job = shown.seen.jobs[J]
+    return lack_lines(job, Draft(shown.seen, shown.want, shown.memory, shown.now))
+
+
+@pytest.mark.parametrize("missing", sorted(MISSING))
+def test_explain_names_what_is_missing(missing: str) -> None:
+    (line,) = explained(waiting().after(2), replace(LATER, missing=missing))
+    assert MISSING[missing] in line
+
+
+def test_explain_says_what_slurm_says() -> None:
+    waits = waiting().after(2)
+    (now,) = explained(waits, NOW)
+    assert "it would start now, on n[1,3-4], if it were first" in now
+    (later,) = explained(waits, LATER)
+    assert "in use, for 600 s more at the most" in later
+    (never,) = explained(waits, replace(NEVER, missing=""))
+    assert "too few of the nodes in service could take it" in never
+
+
+def test_explain_names_a_limit_before_what_a_test_of_nodes_says() -> None:
+    (line,) = explained(waiting().after(2), NOW, reason="JobArrayTaskLimit")
+    assert "JobArrayTaskLimit" in line
+    assert "would start" not in line
+
+
+def test_explain_says_where_slurm_could_not_be_asked_and_nothing_of_a_job_that_runs() -> None:
+    assert explained(waiting().after(2), UNKNOWN) == [NOT_ASKED]
+    running = full()
+    job = running.seen.jobs[J]
+    assert lack_lines(job, Draft(running.seen, running.want, running.memory, running.now)) == []

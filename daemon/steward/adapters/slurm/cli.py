@@ -275,6 +275,11 @@ class CommandLineSlurm:
         shown = self._commands.read("scontrol", "--oneliner", "show", "partition", words.partition(partition))
         return partitions.max_minutes(shown)
 
+    def delay_tasks(self, array: JobId, seconds: float) -> None:
+        """Slurm changes each task that waits, and says of each other one that it is not pending."""
+        with contextlib.suppress(Stale):
+            self._commands.write("update", f"jobid={array}", _start_words(seconds))
+
     def set_nice(self, job: JobId, nice: int) -> None:
         known = self.job(job)
         rules.may_set_nice(known)
@@ -326,6 +331,9 @@ def _own_user() -> str:
 
 def _nudge_words(waiting: Job, nudge: NudgeJob) -> list[Sequence[str]]:
     name = rules.spelled(waiting)
-    start = f"starttime=now+{math.ceil(nudge.delay_s)}" if nudge.delay_s > 0 else "starttime=now"
-    update = ("update", f"jobid={name}", f"excnodelist={node_list(nudge.exclude)}", start)
+    update = ("update", f"jobid={name}", f"excnodelist={node_list(nudge.exclude)}", _start_words(nudge.delay_s))
     return [update, ("release", name)] if nudge.release else [update]
+
+
+def _start_words(delay_s: float) -> str:
+    return f"starttime=now+{math.ceil(delay_s)}" if delay_s > 0 else "starttime=now"
