@@ -13,6 +13,7 @@ from steward.model.action import (
     AnswerAsk,
     CheckNow,
     CollectStacks,
+    DelayTasks,
     DownNode,
     DrainNode,
     ExtendLimit,
@@ -50,7 +51,7 @@ from tests.property.liveness import Liveness
 COMMANDS = ("Action:Replace", "Action:Reboot")
 SLURMS_OWN = ("Kill task failed (JobId=7 StepId=0)", "Prolog error", "gres/gpu count too low (7 < 8)")
 HARMLESS = (CheckNow, ProbeNode)
-ABOUT_JOBS = (CollectStacks, RequeueJob, NudgeJob, AllowRequeue, LetGo, AnswerAsk, SetNice, ExtendLimit)
+ABOUT_JOBS = (CollectStacks, RequeueJob, NudgeJob, AllowRequeue, LetGo, AnswerAsk, SetNice, DelayTasks, ExtendLimit)
 _REPR = re.compile(r"\b[A-Z]\w*\(\w+=")
 """The begin of a dataclass as Python prints it."""
 NO_PROOF = ("doubt-", "scratch-")

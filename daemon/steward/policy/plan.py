@@ -27,6 +27,7 @@ from steward.policy.job.ledger import keep_ledger
 from steward.policy.job.progress import give_back_time
 from steward.policy.job.remember import remember_jobs
 from steward.policy.job.resume import follow_jobs
+from steward.policy.job.siblings import keep_slots
 from steward.policy.node.breaker import follow_breakers
 from steward.policy.node.bring_up import follow_bring_ups
 from steward.policy.node.canary import follow_trials
@@ -87,6 +88,7 @@ STEPS = (
     answer_asks,
     free_decided,
     keep_nodes,
+    keep_slots,
     give_back_time,
     keep_quotas,
     follow_runs,

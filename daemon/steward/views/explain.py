@@ -30,6 +30,7 @@ from steward.policy.node.gone import open_silence
 from steward.policy.node.slurm_faults import acting_row
 from steward.policy.node.suspicion import fault_of, why_withheld
 from steward.policy.node.verdict import standing
+from steward.views.explain_fit import lack_lines
 from steward.views.explain_group import closed_partitions, elastic_lines, next_line, slot_lines
 from steward.views.explain_health import (
     deep_lines,
@@ -235,6 +236,7 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
     lines += [*place_lines(mem, draft.now), *silence_lines(job, draft)]
     if job is not None and mem.pending_from is not None:
         lines.append(f"The job waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(job, mem, draft)}.")
+        lines += lack_lines(job, draft)
     waiting = [ask for ask in draft.seen.asks if ask.job == mem.id]
     return [*lines, *(f"A failed {a.kind.value} on {a.node} waits for a decision." for a in waiting)]
 
