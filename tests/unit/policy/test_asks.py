@@ -331,3 +331,27 @@ def test_a_shim_is_remembered_for_a_day_by_when_it_was_heard_and_judged() -> Non
     gone = judged.see(asks=()).after(86_400.0)
     assert judged.see(asks=()).then().memory.asks == judged.memory.asks
     assert gone.plan().memory.asks == {}
+
+
+def test_what_a_user_asks_about_anothers_job_tells_nobody_of_that_job_however_often_he_asks() -> None:
+    """A job that did not opt in: which steps he names, and how often, is his own to choose."""
+    busy = a_cluster().job()
+    for step in range(50):
+        busy = busy.ask(STEP, uid=1999, step=f"x{step}")
+    plan = busy.plan()
+    assert [event.kind for event in plan.events] == ["ask.foreign"]
+    assert {answer for answer, _ in answers(busy)} == {Answer.STOP}
+    again = busy.then(60).see(asks=()).ask(STEP, uid=1999, step="y")
+    assert not [event for event in again.plan().events if event.job is not None]
+
+
+@pytest.mark.parametrize("job", [7, 4_000_000])
+def test_an_ask_about_a_job_that_did_not_opt_in_or_is_unknown_is_answered_without_an_event(job: int) -> None:
+    asked_now = replace_id(a_cluster().job().ask(STEP), job)
+    later = asked_now.then(2.0)
+    assert {answer for answer, _ in (*answers(asked_now), *answers(later))} == {Answer.STOP}
+    assert asked_now.plan().events == later.plan().events == ()
+
+
+def replace_id(picture: Picture, job: int) -> Picture:
+    return picture.see(asks=tuple(replace(ask, job=JobId(job)) for ask in picture.seen.asks))
