@@ -345,13 +345,10 @@ def test_what_a_user_asks_about_anothers_job_tells_nobody_of_that_job_however_of
     assert not [event for event in again.plan().events if event.job is not None]
 
 
-@pytest.mark.parametrize("job", [7, 4_000_000])
-def test_an_ask_about_a_job_that_did_not_opt_in_or_is_unknown_is_answered_without_an_event(job: int) -> None:
-    asked_now = replace_id(a_cluster().job().ask(STEP), job)
-    later = asked_now.then(2.0)
-    assert {answer for answer, _ in (*answers(asked_now), *answers(later))} == {Answer.STOP}
-    assert asked_now.plan().events == later.plan().events == ()
-
-
-def replace_id(picture: Picture, job: int) -> Picture:
-    return picture.see(asks=tuple(replace(ask, job=JobId(job)) for ask in picture.seen.asks))
+def test_an_ask_about_a_job_that_slurm_does_not_know_is_answered_without_an_event() -> None:
+    unknown = a_cluster().job().ask(STEP, id=4_000_000).then(2.0)
+    assert answers(unknown) == [(Answer.STOP, frozenset())]
+    assert unknown.plan().events == ()
+    unread = a_cluster().job().ask(STEP, id=4_000_000).then().see(slurm=Freshness.OLD).after(3600)
+    assert answers(unread) == [(Answer.STOP, frozenset())]
+    assert "job.decided" not in {event.kind for event in unread.plan().events}
