@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 AT_ONCE = 1000
-PER_S = 5.0
+PER_S = 1.0
 MOST_KINDS = 4096
 
 _Kind = tuple[str, int, object, object]
