@@ -23,7 +23,7 @@ def _on_nodes(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group()
 def node() -> None:
-    """Nodes of instance groups. By node name, instance id or logical id."""
+    """Nodes of instance groups. By node name (also n[1-3]), instance id or logical id."""
 
 
 @node.command("list")
