@@ -84,8 +84,6 @@ class AgentView:
     as in a shutdown."""
     fell_silent: bool = False
     """It was lost because it said nothing, on a connection that nobody ended."""
-    slurmd_is_full: bool = False
-    """More connections wait at slurmd's port than it takes, said the agent last."""
     dialled_at: float = 0.0
     """When it came last and was sent away, or the head hung up on it: it is alive and comes again every few seconds."""
     witness: WitnessSeen | None = None

@@ -7,6 +7,7 @@ import pytest
 
 from steward.model.action import Action, DownNode, LaunchInstance, ProbeNode, TerminateInstance
 from steward.model.case import Step, Trigger
+from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
@@ -54,7 +55,8 @@ def test_a_port_that_gives_no_answer_says_nothing_of_a_node_whose_agent_did_not_
     assert downed(full) == []
     assert downed(full.then(60).witnessed("n2", Witness.UNANSWERED)) == []
     assert downed(full.agent("n2", fell_silent=True)) == ["n2"]
-    assert downed(full.agent("n2", fell_silent=True, slurmd_is_full=True)) == []
+    missed = Finding(check="slurmd", outcome=Outcome.UNKNOWN, severity=Severity.DEGRADED, text="no end within 1 s")
+    assert downed(full.agent("n2", fell_silent=True, findings=(missed,))) == [], "it was full before"
     assert downed(full.node("n2", responding=False)) == ["n2"]
     assert downed(picture.witnessed("n2", Witness.SILENT)) == ["n2"], "its host does not answer"
 

@@ -49,14 +49,17 @@ not keep us busy."""
 PARK_S = 0.5
 LINES_PER_S = 100.0
 LINES_AT_ONCE = 128
+ASKS_PER_S = 1.0
+ASKS_AT_ONCE = MAX_PER_USER
+"""What the head has to decide costs more than a line; a shim waits patiently for it."""
 
 Serve = Callable[[Request, int], Awaitable[bytes | None]]
 """(request, uid of the peer) -> the last line for the shim, or None to hang up. Cancelled when the shim hangs up."""
 
 
 class ShimSocket:
-    """Listens at `path`. A user may have `MAX_PER_USER` connections and say `LINES_AT_ONCE` lines, then `LINES_PER_S`:
-    a broken program cannot starve the others. Root (Slurm's own) is
+    """Listens at `path`. A user may have `MAX_PER_USER` connections and say `LINES_AT_ONCE` lines, then `LINES_PER_S`,
+    of these `ASKS_AT_ONCE` asks, then `ASKS_PER_S`: a broken program cannot starve the others. Root (Slurm's own) is
     not counted."""
 
     def __init__(
@@ -70,6 +73,7 @@ class ShimSocket:
         self._path = path
         self._serve = serve
         self._wait_every_s = wait_every_s
+        self._asks = Allowance(per_s=ASKS_PER_S, burst=ASKS_AT_ONCE, now=time.monotonic)
         self._allowance = allowance or Allowance(per_s=LINES_PER_S, burst=LINES_AT_ONCE, now=time.monotonic)
         self._open: Counter[int] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -121,7 +125,7 @@ class ShimSocket:
         wait_every_s = self._wait_every_s if isinstance(request, AskLine) else None
         if wait_every_s is not None:
             writer.write(WAIT)
-        answer = asyncio.ensure_future(self._serve(request, uid))
+        answer = asyncio.ensure_future(self._serve_in_turn(request, uid))
         hangup = asyncio.ensure_future(reader.read(1))
         try:
             await self._wait(writer, answer, hangup, wait_every_s)
@@ -130,6 +134,11 @@ class ShimSocket:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError, OSError):
                     await task
+
+    async def _serve_in_turn(self, request: Request, uid: int) -> bytes | None:
+        if isinstance(request, AskLine) and uid and (wait_s := self._asks.wait_s(uid)):
+            await asyncio.sleep(wait_s)
+        return await self._serve(request, uid)
 
     async def _wait(
         self,

@@ -40,7 +40,7 @@ def words_that_count(words: Iterable[OptedIn], draft: Draft) -> Iterator[OptedIn
         if job is None or not word.told_by or _was_there(word, job, draft):
             yield word
         elif job.is_active and word.restart == job.restarts:
-            _tell_foreign(word, draft)
+            _tell_foreign(word, job, draft)
 
 
 def _was_there(word: OptedIn, job: Job, draft: Draft) -> bool:
@@ -66,8 +66,13 @@ def _is_submit_host(node: NodeName, job: Job, draft: Draft) -> bool:
     return job.submit_host.partition(".")[0] in {name.partition(".")[0] for name in names}
 
 
-def _tell_foreign(word: OptedIn, draft: Draft) -> None:
+def _tell_foreign(word: OptedIn, job: Job, draft: Draft) -> None:
+    """Which jobs of others a user calls his is his to choose: told once a day of him and a node, and not of them."""
     node = min(word.told_by)
+    if word.uid not in (0, job.user_id):
+        text = f"uid {word.uid} on {node} calls another user's job his, such as {word.job}: he is not believed"
+        draft.tell("ask.foreign", text, once=f"foreign:{node}:{word.uid}", level=Level.WARNING, node=node)
+        return
     text = f"{node} reports that job {word.job} opted in, but that job does not run there: the report is ignored"
     once = f"elsewhere:{word.job}:{word.restart}:{node}"
     draft.tell("job.elsewhere", text, once=once, level=Level.WARNING, node=node, job=word.job)

@@ -216,10 +216,15 @@ def _may_be_restarted(view: AgentView) -> bool:
 
 
 def _may_be_full(view: AgentView) -> bool:
-    """Whether slurmd's port takes connections and answers none, and its agent did not fall silent by itself: any user
-    can open more connections than a slurmd serves, so that this proves nothing where the agent went away otherwise."""
+    """Whether slurmd's port takes connections and answers none, and that proves nothing: any user can open more than a
+    slurmd serves. It counts only where the agent fell silent by itself, and had seen slurmd answer until then."""
     is_unanswered = view.witness is not None and view.witness.result is Witness.UNANSWERED
-    return is_unanswered and view.lost_at is not None and (not view.fell_silent or view.slurmd_is_full)
+    return is_unanswered and view.lost_at is not None and (not view.fell_silent or _missed_slurmd(view))
+
+
+def _missed_slurmd(view: AgentView) -> bool:
+    """Whether slurmd gave the agent beside it no answer, when that was heard last."""
+    return any(one.check == "slurmd" and one.outcome is Outcome.UNKNOWN for one in view.findings)
 
 
 def machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instance | None:
