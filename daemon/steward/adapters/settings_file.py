@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from steward.adapters.owners import OthersMayChange, settings_text
 from steward.adapters.settings_path import settings_path
 from steward.checks import known
 from steward.checks.limits import limits_of
@@ -23,8 +24,9 @@ def load(path: Path | None, env: Mapping[str, str]) -> Settings:
 
 def _text(where: Path) -> str:
     try:
-        with where.open(encoding="utf-8", newline="") as file:
-            return file.read()
+        return settings_text(where)
+    except OthersMayChange as error:
+        raise SettingsError(str(where), [Problem(key="", text=str(error))]) from error
     except (OSError, UnicodeDecodeError) as error:
         remedy = "write it (docs/config.md), or name another with --config or STEWARD_CONFIG"
         problem = Problem(key="", text=f"cannot be read ({error}): {remedy}")

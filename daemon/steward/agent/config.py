@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from steward.adapters.owners import OthersMayChange, settings_text
 from steward.checks import known
 from steward.checks.limits import Limits, limits_of
 from steward.model.mend import RESTARTABLE
@@ -90,7 +91,9 @@ LENIENT = frozenset({"cluster"})
 def load(path: Path, env: Mapping[str, str]) -> AgentConfig:
     """The agent's settings. `SLURM_CONF` in `env` is the default of `cluster.slurm_conf`. Raises ConfigError."""
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(settings_text(path))
+    except OthersMayChange as error:
+        raise ConfigError(f"{path}: {error}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error}): write it (docs/config.md) or name another") from None
     return parse(tables, source=str(path), env=env)

@@ -203,7 +203,7 @@ def store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
         return SqlStore(open_engine(settings.head.database.get_secret_value()), keep_ledger_s=keep_ledger_s)
     directory = settings.head.state_dir
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise Permanent(f"head.state_dir {directory}: {error}; make it, owned by SlurmUser") from error
     file = directory / "steward.db"

@@ -303,6 +303,8 @@ class Hub:
             restored=claim.is_restored,
         )
         self._admission.admitted(claim, other, now)
+        if alive is not None and other is None:
+            self._admission.again(claim, now)
         link.node, link.incarnation = hello.node, hello.incarnation
         link.can_pong = hello.pongs
         self._links[hello.node] = link

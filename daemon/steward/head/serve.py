@@ -24,6 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from steward import __version__
 from steward.adapters.settings_file import load
+from steward.adapters.settings_path import settings_path
 from steward.adapters.socket_path import owner_of
 from steward.head.choose import start_logging
 from steward.head.slim import Slim
@@ -112,7 +113,7 @@ def start(config: Path | None, log_level: str) -> int:
     try:
         settings = load(config, os.environ)
         with sole(settings.head.state_dir):
-            return serve(wire(settings), settings)
+            return serve(wire(settings, settings_path(config, os.environ)), settings)
     except SettingsError as error:
         print(f"stewardd: {error}", file=sys.stderr)
         return 2
@@ -209,7 +210,7 @@ def sole(directory: Path) -> Iterator[None]:
     """Holds the head's state_dir, made when absent. A dead holder's lock is free. Raises Retryable when another head
     has it, Permanent when it cannot be made."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(directory / "stewardd.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise Permanent(f"head.state_dir {directory}: {error}; make it, owned by SlurmUser") from error

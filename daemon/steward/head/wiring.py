@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 
 from starlette.applications import Starlette
 
@@ -99,8 +100,9 @@ class _Base:
     notifier: Notifier
 
 
-def wire(settings: Settings) -> Head:
-    """Raises Permanent or Retryable, with one clear line, when the head cannot run like this."""
+def wire(settings: Settings, file: Path) -> Head:
+    """`file` is where the settings were read. Raises Permanent or Retryable, with one clear line, when the head cannot
+    run like this."""
     base = _base(settings)
     logs = SetupLogs(settings.head.state_dir / "setup-logs", keep_days=settings.capacity.setup_logs_days)
     bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
@@ -128,7 +130,7 @@ def wire(settings: Settings) -> Head:
         _parts(base, hub, witness), (base.metrics.watch, _informed(hub, origins, second), news.came, desk.follow)
     )
     gatekeeper = Gatekeeper(base.munge, choose.admins(settings), settings.cluster.name)
-    source = _source(base, hub, cycle, desk)
+    source = _source(base, hub, cycle, desk, file)
     app = build(source, gatekeeper, news, _aws(base, source, gatekeeper), choose.host_names(settings))
     users = _users(base, source, gatekeeper)
     return Head(cycle=cycle, hub=hub, app=app, users=users, notifier=base.notifier, notify=desk)
@@ -276,8 +278,9 @@ def _desk(base: _Base) -> NotifyDesk:
     )
 
 
-def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk) -> Source:
+def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -> Source:
     doctor = Doctor(
+        file=file,
         version=__version__,
         clock=base.clock,
         slurm=base.slurm.slurm,

@@ -34,7 +34,7 @@ from steward.policy.node.canary import follow_trials
 from steward.policy.node.correlate import find_incidents
 from steward.policy.node.features import keep_features
 from steward.policy.node.lemons import note_exclusions
-from steward.policy.node.lookout import note_absences, note_foreign, probe_silent, remember_agents
+from steward.policy.node.lookout import note_absences, note_foreign, note_leaves, probe_silent, remember_agents
 from steward.policy.node.silence import follow_silence
 from steward.policy.node.slurm_faults import remember_served, tell_reasons
 from steward.policy.node.stops import note_stops
@@ -45,6 +45,7 @@ from steward.policy.quota.unseen import note_unseen
 
 STEPS = (
     remember_agents,
+    note_leaves,
     note_absences,
     remember_served,
     remember_jobs,

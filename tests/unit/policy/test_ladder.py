@@ -10,6 +10,8 @@ from steward.model.health import Advice, Severity
 from steward.model.ids import CaseId, InstanceId
 from steward.model.mend import MendReport
 from steward.model.repair_policy import LadderPolicy
+from steward.policy.draft import Draft
+from steward.policy.node.ladder import identity
 from tests.builders.picture import Picture, a_cluster, n
 
 GPU = "GPU-0b1b63b9-6f0a-4d0e-9d06-2d6f0f6b7a11"
@@ -226,3 +228,42 @@ def test_remedies_are_forgotten_after_four_weeks() -> None:
     picture = remembered(a_cluster(), Advice.REBOOT, ago_s=27 * DAY_S)
     assert picture.then().memory.remedies
     assert not remembered(a_cluster(), Advice.REBOOT, ago_s=29 * DAY_S).then().memory.remedies
+
+
+def clones() -> Picture:
+    """Every node's machine has the same id and the same board's serial, as diskless images have."""
+    picture = a_cluster()
+    for name in picture.seen.agents:
+        who = picture.seen.agents[name].incarnation
+        assert who is not None
+        picture = picture.agent(name, incarnation=replace(who, instance=InstanceId("one")), hardware=("board-X1",))
+    return picture.see(instances={})
+
+
+def test_repairs_of_a_clone_are_not_counted_against_the_others() -> None:
+    picture = clones().then()
+    (told,) = [event for event in clones().plan().events if event.kind == "agent.twins"]
+    assert "n[1-6] have the same machine id one" in told.text
+    assert not [event for event in picture.plan().events if event.kind == "agent.twins"], "told once"
+    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    assert [identity("", name, draft) for name in picture.seen.agents] == [*picture.seen.agents]
+    assert identity(GPU, n("n1"), draft) == GPU
+    done = Remedy(
+        at=picture.now - 60,
+        rung=Advice.REBOOT,
+        node=n("n1"),
+        instance=InstanceId("one"),
+        case=CaseId("c"),
+        check="disk",
+    )
+    for key in ("one", "board-X1", "n1"):
+        again = replace(picture, memory=replace(picture.memory, remedies={key: (done,) * 9}))
+        case = the_case(failing(again, Advice.REBOOT, "").then())
+        assert (case.rung, case.hardware) == (Advice.REBOOT, "n2"), key
+
+
+def test_hardware_that_moved_to_another_name_keeps_its_past() -> None:
+    """The node that had it before is gone: its agent's last word is no other machine."""
+    picture = a_cluster().agent("n1", hardware=("board-X1",)).agent("n2", hardware=("board-X1",)).agent_lost("n1")
+    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    assert identity("", n("n2"), draft) == "board-X1"

@@ -1,5 +1,6 @@
 """A damaged store is set aside and begun anew with what can be read; one bad row costs itself alone."""
 
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -202,3 +203,19 @@ def test_a_row_that_cannot_be_read_costs_itself_alone(place: Place, body: str) -
     assert (told.kind, told.level) == ("store.unreadable", Level.ERROR)
     assert "next_case" in told.text
     store.commit(Memory(noted=NOTES, asked={Key("k"): 1.0}), [], [])
+
+
+def test_the_stores_files_are_for_their_owner_alone_whatever_the_folder_and_the_umask_allow(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        tmp_path.chmod(0o755)
+        place = Place(tmp_path)
+        store = place.open()
+        store.commit(Memory(next_case=2), [], [])
+        DAMAGES["its first page"](place.file)
+        place.open().commit(Memory(next_case=3), [], [])
+    finally:
+        os.umask(before)
+    assert {file.name: oct(file.stat().st_mode & 0o777) for file in tmp_path.iterdir()} == {
+        file.name: "0o600" for file in tmp_path.iterdir()
+    }

@@ -5,6 +5,8 @@ can lose the intent of a launch. That costs one fsync a commit: measured 0.16 ms
 NVMe disk. Commits are one a cycle, so even a slow disk's 5 ms would not be felt.
 """
 
+import contextlib
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from steward.ports import Permanent, Retryable
 WRITES = {"steward_writes": True}
 """Execution options of a connection that will write: SQLite then locks at once instead of failing half-way."""
 _BUSY_MS = 2000
+_PRIVATE = 0o600
 _REMEDY = "write DIALECT://USER:PASSWORD@HOST/NAME, with %40, %2F and %3A for @, / and : in the password"
 REVISION = "0001"
 """The revision of the tables. A change of the tables after a release needs another one, and a step that leads to it."""
@@ -59,6 +62,14 @@ def _shown(url: URL) -> str:
     return url.drivername if "@" in f"{url.host}{url.database}" else whole
 
 
+def _make_private(url: URL) -> None:
+    """Have the file, and those beside it, be readable for their owner alone, whatever their folder allows: they tell of
+    every user's jobs. SQLite has written no row into a new one yet."""
+    for end in ("", "-wal", "-shm"):
+        with contextlib.suppress(OSError):
+            os.chmod(f"{url.database}{end}", _PRIVATE)
+
+
 def _make_tables(engine: Engine) -> None:
     """Make the tables where they are not there."""
     shown = _shown(engine.url)
@@ -95,6 +106,7 @@ def _prepare_sqlite(engine: Engine) -> None:
         connection.isolation_level = None  # transactions begin and end where we say so
         connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
         connection.execute("PRAGMA journal_mode=WAL")
+        _make_private(engine.url)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
 

@@ -83,8 +83,12 @@ def _is_unsure(fault: Fault) -> bool:
 
 
 def _needs_case(node: Node, fault: Fault, draft: Draft) -> bool:
-    """No second case; a command closes the first one by its own fact. A verdict that a person overruled is done."""
-    return draft.cases.open_of(node.name) is None and not _overruled(node, fault, draft)
+    """No second case; a command closes the first one by its own fact. A verdict that a person overruled is done, and so
+    is the suspicion of a silence that nobody spoke of in time: only a witness makes a case of it then."""
+    if draft.cases.open_of(node.name) is not None:
+        return False
+    is_told = _is_unsure(fault) and draft.nodes.of(node.name).suspected == fault.at
+    return not is_told and not _overruled(node, fault, draft)
 
 
 def _overruled(node: Node, fault: Fault, draft: Draft) -> bool:
@@ -192,7 +196,9 @@ def _is_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
 
 def _open(node: Node, fault: Fault, draft: Draft) -> None:
     case = new_case(node, fault, draft)
-    if not _is_unsure(fault) and not is_surely_gone(node, fault, draft):
+    if _is_unsure(fault):
+        draft.nodes.note(node.name, suspected=fault.at)
+    elif not is_surely_gone(node, fault, draft):
         admit(case, draft)
     kind = "node.suspect" if _is_unsure(fault) else "node.fault"
     draft.tell(kind, f"{node.name}: {fault.why}", level=Level.WARNING, node=node.name, case=case.id)
