@@ -69,10 +69,12 @@ lint:           ## style, types, layers, shell, C
 	@$(BIN)/python -m tools.house --long
 	shellcheck $(SCRIPTS)
 	$(MAKE) -C spank lint CLANG_FORMAT=$(CURDIR)/$(BIN)/clang-format
+	$(MAKE) -C reader lint CLANG_FORMAT=$(CURDIR)/$(BIN)/clang-format
 	$(MAKE) -C tests/fake_nvml lint CLANG_FORMAT=$(CURDIR)/$(BIN)/clang-format
 
-shim:           ## build the SPANK plugin
+shim:           ## build the SPANK plugin, and what asks Slurm's library
 	@$(MAKE) -s -C spank all
+	@$(MAKE) -s -C reader all
 
 shim-tests:     ## the plugin's unit tests under sanitizers, and a short fuzz
 	$(MAKE) -C spank all test fuzz

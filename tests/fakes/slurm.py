@@ -10,6 +10,7 @@ from typing import Self
 from steward.adapters.slurm import narrow, rules
 from steward.adapters.slurm.include import parse_partitions
 from steward.model.action import NudgeJob
+from steward.model.fit import UNKNOWN, Fit, FitState, Question
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState, other_parts
 from steward.model.mark import Mark
@@ -173,6 +174,24 @@ class FakeSlurm(FakeCluster):
     def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
         self._answer()
         self.reserved.keep(name, nodes, seconds, self.now)
+
+    def fits(self, question: Question) -> Fit:
+        found = self.job_table.get(question.job)
+        if self.refuse is not None or found is None:
+            return UNKNOWN
+        wish = replace(found, excluded=found.excluded | question.without)
+        suiting = self.suiting(wish, question.through)
+        idle = [node.name for node in suiting if node.base is NodeBase.IDLE]
+        if idle:
+            return Fit(state=FitState.NOW, nodes=frozenset(idle[:1]))
+        pinned = self.pinned.pop(question.job, None)
+        is_pinned = pinned is not None and any(n.base is NodeBase.IDLE for n in self.suiting(wish, question.through))
+        if pinned is not None:
+            self.pinned[question.job] = pinned
+        missing = "nodelist" if is_pinned else ""
+        if not suiting:
+            return Fit(state=FitState.NEVER, missing=missing)
+        return Fit(state=FitState.LATER, in_s=60.0, nodes=frozenset({suiting[0].name}), missing=missing)
 
     def free_nodes(self, name: str) -> None:
         self._answer()

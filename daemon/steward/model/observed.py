@@ -11,6 +11,7 @@ from steward.model.accounting import Accounting
 from steward.model.ask import Ask, OptedIn
 from steward.model.deep import DeepReport
 from steward.model.elastic import ElasticWord
+from steward.model.fit import Fit, Question
 from steward.model.health import Finding, Incarnation
 from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
@@ -161,6 +162,9 @@ class Observed:
     """Keys of backups and restores whose last try ended well, within the same time as `failures`."""
     accounting: Accounting | None = None
     """Accounts, limits and QOS; None: nobody looked, as memory has no quota."""
+
+    fits: Mapping[Question, Fit] = field(default_factory=_empty)
+    """What Slurm answered to the questions of plans, this turn or lately."""
 
     def job_at(self, id: JobId) -> float:
         """When the job's record was read (Unix s)."""
