@@ -7,7 +7,8 @@ import pytest
 
 from steward.model.accounting import Capabilities
 from steward.model.action import RequeueJob, SignalJob
-from steward.model.ids import NodeName
+from steward.model.fit import Fit, FitState, Question
+from steward.model.ids import JobId, NodeName
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Ruling
 from steward.policy.quota.turn import take_turn
@@ -134,3 +135,12 @@ def test_the_reason_is_what_the_job_needs() -> None:
     site = waits(busy(WEAK), 31, "robots", 3, required=frozenset({NodeName("n2")}), reason="Resources")
     picture, _ = done(runs(site.change_job(12, nodes=frozenset()), 12, "vision", 1, "b", "n3"))
     assert sorted(picture.memory.quota_jobs) == [6, 7, 8]
+
+
+@pytest.mark.parametrize(("state", "gone"), [(FitState.NEVER, 0), (FitState.LATER, 1), (FitState.UNKNOWN, 1)])
+def test_slurm_is_asked_before_anybody_has_to_go(state: FitState, gone: int) -> None:
+    """It may know what we do not: licenses, switches, GPUs that are bound to sockets."""
+    site = waits(busy(WEAK), 31, "robots", 1, reason="Resources")
+    (question,) = site.plan().questions
+    assert question == Question(job=JobId(31), without=frozenset(map(NodeName, ("n1", "n2", "n4"))))
+    assert len(told_to_go(site.see(fits={question: Fit(state=state, at=site.now)}))) == gone

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from steward.model.ids import JobId
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
 from steward.model.quota import PreemptTeamTasks, Reclaimed, Resource
 from steward.policy.quota import pick
 from steward.policy.quota.pick import Room
@@ -84,6 +85,8 @@ class Rules:
     not_before: Mapping[JobId, float] = field(default_factory=dict)
     held_up: frozenset[JobId] = frozenset()
     """By limits that are not ours: nobody gives way to them."""
+    suits: Callable[[Job, frozenset[NodeName] | None], bool] = lambda job, nodes: True
+    """Whether by Slurm's own test a job may start on these nodes (None: on any) when the jobs there have ended."""
 
 
 class Decider:
@@ -210,13 +213,21 @@ class Decider:
             return False
         ranks = self._ranks()
         short = self._ledger.lacks_nodes(unit.team, asked)
-        found = pick.take_back(self._room, unit.team, asked, wish)
+        found = self._checked(unit, wish, pick.take_back(self._room, unit.team, asked, wish))
         if found is None:
             if wish is not None:
                 self._without_place.add((unit.team, wish))
             return False
         self._yield(found, unit, Reclaimed.RECLAIM, short, ranks, wish)
         return True
+
+    def _checked(self, unit: Unit, wish: Wish | None, found: list[Unit] | None) -> list[Unit] | None:
+        """Those found, if Slurm would start the job on what they leave; else they stay."""
+        nodes = self._room.places.having_room(wish) if found and wish is not None else None
+        if not found or self._rules.suits(unit.jobs[0], nodes):
+            return found
+        pick.put_all_back(self._room, found)
+        return None
 
     def _borrowers(self, rest: Sequence[Unit]) -> None:
         """Team by team in the order of shares, each with its next job."""
@@ -350,7 +361,7 @@ class Decider:
     def _pushed(self, unit: Unit, asked: Amounts, cause: Reclaimed, find: Callable[[], list[Unit] | None]) -> bool:
         wish = self._wish(unit, asked)
         short, ranks = self._ledger.shortage(unit.team, asked), self._ranks()
-        found = find()
+        found = self._checked(unit, wish, find())
         if not found:
             return False
         self._yield(found, unit, cause, short, ranks, wish)

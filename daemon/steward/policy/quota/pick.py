@@ -153,7 +153,7 @@ def make_way(room: Room, team: str, wanted: Amounts, weight: int, wish: Wish | N
 
     found = _taken(room, _pushing(room, team, wanted, wish, Reclaimed.IN_TEAM, candidates))
     if found is not None and _borrows_more(room, team, wanted, before):
-        _put_all_back(room, found)
+        put_all_back(room, found)
         return None
     return found
 
@@ -182,7 +182,7 @@ def even_out(
 
     found = _taken(room, _pushing(room, team, wanted, wish, Reclaimed.REBALANCE, candidates))
     if found is not None and len(found) > 1:
-        _put_all_back(room, found)
+        put_all_back(room, found)
         return None
     return found
 
@@ -211,7 +211,7 @@ def _taken(room: Room, demand: Demand) -> list[Unit] | None:
     found, wish = _make_room(room, demand), demand.wish
     if found is None or wish is None or room.places.has(wish):
         return found
-    _put_all_back(room, found)
+    put_all_back(room, found)
     return _make_place(room, demand, wish)
 
 
@@ -222,7 +222,7 @@ def _make_place(room: Room, demand: Demand, wish: Wish) -> list[Unit] | None:
     taken = _clear_in_all(room, demand, wish) if wish.total else _clear_nodes(room, demand, wish)
     more = _make_room(room, demand) if places.has(wish) else None
     if more is None:
-        _put_all_back(room, taken)
+        put_all_back(room, taken)
         return None
     for unit in taken[::-1]:
         room.put_back(unit)
@@ -303,7 +303,7 @@ def _clear(room: Room, wish: Wish, node: NodeName, on: _On, cause: Reclaimed) ->
         if is_clear and places.lacks(wish, node):
             room.take(unit)
     needed = [unit for unit in taken if unit.id in room.gone]
-    _put_all_back(room, needed)
+    put_all_back(room, needed)
     return needed
 
 
@@ -322,7 +322,7 @@ def _harm(room: Room, units: Sequence[Unit], now: float) -> _Harm:
     )
 
 
-def _put_all_back(room: Room, taken: Iterable[Unit]) -> None:
+def put_all_back(room: Room, taken: Iterable[Unit]) -> None:
     for unit in taken:
         room.put_back(unit)
 
@@ -334,7 +334,7 @@ def _make_room(room: Room, demand: Demand) -> list[Unit] | None:
     while short := demand.lacks():
         found = next((unit for unit in demand.candidates(short) if unit.id not in room.gone), None)
         if found is None:
-            _put_all_back(room, taken)
+            put_all_back(room, taken)
             return None
         room.take(found)
         taken.append(found)

@@ -94,6 +94,10 @@ class Places:
     def has(self, wish: Wish) -> bool:
         return self._is_met(wish, self._room_for(wish), self._free)
 
+    def having_room(self, wish: Wish) -> frozenset[NodeName]:
+        """The nodes on which it has room now."""
+        return frozenset(self._room_for(wish))
+
     def could(self, wish: Wish, without: Mapping[NodeName, Iterable[Unit]]) -> bool:
         """Whether it had its nodes at most, if these units left theirs and all that they have were there."""
         free = {}

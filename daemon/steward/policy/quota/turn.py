@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from steward.model.ids import JobId, Key
+from steward.model.fit import FitState, Question
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.port_error import was_refused
 from steward.model.quota import CPU, GPU, ComputeQuota, QuotaStatus, Reclaimed, Resource, SchedulerConfig, resource
@@ -21,6 +22,8 @@ from steward.policy.quota.requests import Requests, Unit, is_ready
 
 REQUEUE_DELAY_S = 150.0
 """Slurm before 25.11 lets a requeued job wait for 121 s."""
+ASKED_S = 10.0
+"""So long an answer of Slurm's counts."""
 _GOING = (QuotaStatus.DELETING, QuotaStatus.DELETED)
 
 
@@ -214,7 +217,16 @@ def _rules(draft: Draft, quotas: Mapping[str, ComputeQuota], held_up: frozenset[
         rebalance_before=_rebalance_before(draft),
         not_before=waits,
         held_up=held_up,
+        suits=lambda job, nodes: _suits(job, nodes, draft),
     )
+
+
+def _suits(job: Job, nodes: frozenset[NodeName] | None, draft: Draft) -> bool:
+    """Slurm is asked before anybody has to go; where it gives no answer our own reckoning counts."""
+    within = draft.overview.nodes_of(job.partition) if nodes is not None else frozenset[NodeName]()
+    question = Question(job=job.id, without=within - (nodes or frozenset()) - job.excluded)
+    fit = draft.ask(question, since=draft.now - ASKED_S)
+    return fit is None or fit.state is not FitState.NEVER
 
 
 def _rebalance_before(draft: Draft) -> float | None:
