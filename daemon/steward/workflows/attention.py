@@ -88,7 +88,7 @@ def attention(memory: Memory, known: Known, now: float) -> Attention:
     nodes |= {case.stand_in for case in memory.cases.values() if case.is_open and case.stand_in is not None}
     nodes |= {slot.node for slot in memory.slots.values() if slot.step not in _RESTING} | silent
     jobs = {mem.id for mem in memory.jobs.values() if _is_open(mem, now)} | _here(nodes, memory, known.places)
-    jobs |= _elastic_jobs(memory, known.jobs)
+    jobs |= _elastic_jobs(memory, known.jobs) | _signalled(memory, known.jobs)
     deeps, unseen = _deep_jobs(memory.deeps.values(), known.jobs)
     jobs |= _parts(jobs, known.jobs) | deeps
     for id in jobs:
@@ -171,6 +171,12 @@ def _elastic_jobs(memory: Memory, jobs: Mapping[JobId, Job]) -> set[JobId]:
     runs = [run for run in memory.elastic.values() if run.is_open and run.phase not in _RESTING_RUN]
     found = {replica.job for run in runs for replica in run.replicas if replica.job is not None}
     return {id for id in found | {run.id for run in runs} if id in jobs}
+
+
+def _signalled(memory: Memory, jobs: Mapping[JobId, Job]) -> set[JobId]:
+    """Jobs that have their grace to give way: one that ended is put back at once, so that scancel reaches it."""
+    going = ((id, each.yielding) for id, each in memory.quota_jobs.items())
+    return {id for id, eviction in going if eviction is not None and eviction.due is not None and id in jobs}
 
 
 def _silent(views: Mapping[NodeName, AgentView], now: float) -> set[NodeName]:
