@@ -96,7 +96,9 @@ class Law:
         order, rules = list(Advice), self.want.repair.budgets
         for id, case in decided.memory.cases.items():
             before = memory.cases.get(id, case)
-            is_only_checked = case.gone and case.rung is Advice.NONE
+            slot = self.want.slots.get(case.node)
+            is_back = case.trigger is Trigger.LOST and slot is not None and slot.fixed
+            is_only_checked = (case.gone or is_back) and case.rung is Advice.NONE
             went_up = order.index(case.rung) >= order.index(before.rung)
             assert went_up or is_only_checked, f"P4: case {id} went down the ladder"
         budgets = {

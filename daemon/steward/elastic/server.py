@@ -215,7 +215,11 @@ def word_of(run: Run) -> Line:
         "saved_step": run.saved_step,
         "consumed": run.consumed,
         "why": run.why[:200],
-        "timings": {"saved_s": run.saved_s, "up_s": run.up_s},
+        "steerable": run.is_steerable,
+        "begins_to_save": run.begins_to_save,
+        "unsaved": list(run.unsaved),
+        "again": run.steps.again,
+        "timings": {"saved_s": run.saved_s, "up_s": run.up_s, "again_s": run.steps.again_s},
     }
 
 

@@ -18,6 +18,17 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """A change of size of an elastic run: its processes were stopped at `stopped` and made a step again at `stepped`
+    (Unix s). What they did after `kept` is made again: `steps` steps, None: not known."""
+
+    kept: float
+    stopped: float
+    stepped: float
+    steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One go of a job: `restart` is Slurm's count, `attempt` counts the goes within one allocation.
 
@@ -64,6 +75,7 @@ class Run:
     checkpointed: float | None = None
     told: float = 0.0
     """When how far it is was last noted."""
+    pauses: tuple[Pause, ...] = ()
 
     @property
     def key(self) -> str:

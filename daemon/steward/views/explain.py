@@ -41,7 +41,7 @@ from steward.views.explain_health import (
     verdict_lines,
 )
 from steward.views.explain_quota import has_quota, quota_lines
-from steward.views.node_verdict import give_back
+from steward.views.node_verdict import give_back, why_kept_out
 
 _LEFT = "The node left its group of the API and has no machine: a group that takes it makes one."
 _UNUSED = "Its group of the API does not use it: nothing is done about it until one takes it."
@@ -122,7 +122,9 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
         return [*lines, _UNUSED if node.mark is None else _LEFT]
     if node.mark is not None and node.mark != SPARE:
         case = draft.cases.open_of(name)
-        back = "" if case and case.is_stood_in else "; it is given back when all its checks passed after the repair"
+        back = (
+            "" if case and case.step is Step.HELD else "; it is given back when all its checks passed after the repair"
+        )
         lines.append(f"Out of service by our own mark{back}.")
     elif (row := acting_row(node, draft)) is not None:
         lines.append(f"Taken out of service by Slurm itself ({row.kind.value}): {row.response.value}.")
@@ -164,6 +166,8 @@ def _case(case: Case, draft: Draft) -> list[str]:
     ]
     if case.step is Step.RELEASE and (wait := must_wait(case, draft)):
         lines.append(f"{case.node} {wait}.")
+    if kept := why_kept_out(case, draft):
+        lines.append(f"{case.node} was lost and is heard again, but does not serve: {kept}.")
     if case.approved is not None:
         lines.append(f"{case.approved_by} approved the repair {ago(case.approved, draft.now)}.")
     if case.is_stood_in:

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from steward.model.case import Case
 from steward.model.ids import CaseId, JobId
-from steward.model.ledger import Ending, Phase, Run, Segment, Sums
+from steward.model.ledger import Ending, Pause, Phase, Run, Segment, Sums
 from steward.policy.job.ledger import Line
 
 
@@ -73,7 +73,19 @@ def _segments(run: Run, begin: float, end: float) -> list[Segment]:
                     )
                 )
         at = upto
+    for pause in run.pauses:
+        found = [part for one in found for part in _without(one, pause)]
     return found
+
+
+def _without(one: Segment, pause: Pause) -> list[Segment]:
+    """Work, without what a change of size took of it."""
+    if one.phase is not Phase.WORK or pause.stepped <= one.begin or pause.kept >= one.end:
+        return [one]
+    edges = [min(max(at, one.begin), one.end) for at in (one.begin, pause.kept, pause.stopped, pause.stepped, one.end)]
+    phases = (Phase.WORK, Phase.REDO, Phase.START, Phase.WORK)
+    parts = (replace(one, phase=phase, begin=a, end=b) for phase, (a, b) in zip(phases, pairwise(edges), strict=True))
+    return [part for part in parts if part.begin < part.end]
 
 
 def _left(run: Run) -> float | None:
@@ -150,8 +162,9 @@ class JobLedger:
 
     @property
     def steps_redone(self) -> int | None:
-        """None: of no resume it is known."""
+        """After resumes and changes of size. None: of none it is known."""
         known = [run.steps_redone for run in self.runs if run.steps_redone is not None]
+        known += [pause.steps for run in self.runs for pause in run.pauses if pause.steps is not None]
         return sum(known) if known else None
 
 

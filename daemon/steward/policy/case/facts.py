@@ -17,7 +17,7 @@ from steward.policy.node.budget import awaits_yes, must_wait
 from steward.policy.node.correlate import AGENTS, covers, in_incident
 from steward.policy.node.forgotten import has_forgotten, marked_since, note_gone
 from steward.policy.node.gone import gone
-from steward.policy.node.ladder import is_light, is_used_up, quarantine
+from steward.policy.node.ladder import is_light, is_used_up, often_lost, quarantine
 from steward.policy.node.reasons import speaks_of
 from steward.policy.node.silence import is_withheld
 from steward.policy.node.slurm_faults import bears_reason, keeps_reason
@@ -170,12 +170,28 @@ def _heard_again(scene: Scene) -> bool:
     """A machine that was gone with others, as when a rack lost its power, or that waits for a person's yes, and that
     nothing was done to yet."""
     case, view = scene.case, scene.view
+    if (slot := scene.draft.slots.repairable.get(case.node)) is not None and slot.fixed:
+        return _is_back(scene)
+    if case.step is Step.LAUNCH:
+        return False
     is_untouched = case.launches == 0 and case.replaced is None and case.stand_in is None
     is_out = is_untouched and case.rung is Advice.REPLACE and case.marked is not None
     may_be_well = case.gone or (case.trigger is Trigger.LOST and awaits_yes(case, scene.draft))
     if not (may_be_well and is_out) or case.old is None or view is None or view.incarnation is None:
         return False
     return view.is_heard and view.incarnation.instance == case.old.instance and not quarantine(case, scene.draft)
+
+
+def _is_back(scene: Scene) -> bool:
+    """Whether the only machine that ever bears this name was lost, and is heard again without a finding that keeps it
+    out. A spare that was not taken yet is not waited for."""
+    case, view = scene.case, scene.view
+    if case.trigger is not Trigger.LOST or case.marked is None or is_light(case) or view is None or not view.is_heard:
+        return False
+    if case.step is Step.LAUNCH and (case.rung is Advice.REBOOT or scene.instance is not None):
+        return False
+    is_clean = not any(blocks_return(finding, scene.draft) for finding in view.findings)
+    return is_clean and not quarantine(case, scene.draft) and not often_lost(case, scene.draft)
 
 
 def _came(scene: Scene) -> bool:
@@ -225,9 +241,12 @@ def _refused(scene: Scene) -> bool:
 
 
 def _escalate(scene: Scene) -> bool:
-    if scene.case.rung is not Advice.REBOOT:
-        return False
-    return scene.is_late or scene.case.refusals >= scene.draft.want.repair.max_launches
+    return scene.case.rung is Advice.REBOOT and scene.is_late
+
+
+def _not_done(scene: Scene) -> bool:
+    is_refused = scene.case.refusals >= scene.draft.want.repair.max_launches
+    return scene.case.rung is Advice.REBOOT and is_refused
 
 
 def _launched(scene: Scene) -> bool:
@@ -325,6 +344,7 @@ QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {
     Fact.NO_HELP: _no_help,
     Fact.READY: _ready,
     Fact.REFUSED: _refused,
+    Fact.NOT_DONE: _not_done,
     Fact.ESCALATE: _escalate,
     Fact.LAUNCHED: _launched,
     Fact.HEARD_AGAIN: _heard_again,

@@ -13,6 +13,7 @@ from steward.model.memory import Stands
 from steward.model.node import Node
 from steward.model.why import Why
 from steward.policy.case.scene import old_instance
+from steward.policy.case.spares import attainable
 from steward.policy.deep.outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between, is_current
@@ -153,7 +154,7 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
     if draft.paused:
         return "actions are paused"
     if fault.trigger is Trigger.ADMIN:
-        return ""
+        return _why_undoable(node.name, fault, draft)
     if alone := why_left_alone(node.name, draft):
         return alone
     if is_hands_off(node, draft):
@@ -167,6 +168,14 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
     held_by = tripped if _is_unsure(fault) else holding
     breaker = held_by(node.name, mark_word(fault.check), draft)
     return breaker.text if breaker else ""
+
+
+def _why_undoable(node: NodeName, fault: Fault, draft: Draft) -> str:
+    """Why an admin's command cannot be carried out; empty where it can be."""
+    slot = draft.slots.repairable.get(node)
+    if fault.rung is not Advice.REBOOT or slot is None or slot.reboots:
+        return ""
+    return f"its provider has no command that reboots a machine: reboot {node} by hand, then give it back"
 
 
 def why_left_alone(node: NodeName, draft: Draft) -> str:
@@ -225,7 +234,8 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
         detected=draft.now,
     )
     draft.next_case += 1
-    return draft.cases.keep(on_probation(replace(case, old_instance=old_instance(case, draft)), draft))
+    known = replace(case, old_instance=old_instance(case, draft))
+    return draft.cases.keep(attainable(on_probation(known, draft), draft))
 
 
 def mark_word(check: str) -> str:
