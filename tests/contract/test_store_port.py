@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from steward.adapters.store.engine import open_engine
+from steward.adapters.store import rows
+from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.model.action import Action, DrainNode, LaunchInstance
 from steward.model.case import Case, Step, Trigger
@@ -289,3 +290,15 @@ def test_mariadb_takes_what_is_long(mariadb: MariaDb) -> None:
 
     assert SqlStore(engine).load() == memory
     engine.dispose()
+
+
+def test_events_of_one_kind_are_bounded_however_young_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "MOST_OF_KIND", 10)
+    clock = [1000.0]
+    store = SqlStore(open_engine(sqlite_url(tmp_path / "steward.db")), now=lambda: clock[0])
+    store.add_events([Event(at=1000.0, kind="node.lost", text="the only one")])
+    store.add_events([Event(at=1000.0, kind="job.decided", text=str(number)) for number in range(500)])
+    clock[0] += 3600.0
+    store.commit(Memory(), (), ())
+    told = [event.text for _, event in store.events()]
+    assert told == ["the only one", *(str(number) for number in range(490, 500))]

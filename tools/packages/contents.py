@@ -9,7 +9,7 @@ NODE_EXTRAS = ("systemd", "gpu", "ec2")
 """Optional parts that come with the packages: of every machine, ..."""
 HEAD_EXTRAS = ("mariadb",)
 """... and of the head."""
-NODE_NEEDS = ("botocore", "click", "ClusterShell", "pydantic", "requests", "rich")
+NODE_NEEDS = ("botocore", "click", "pydantic", "requests", "rich")
 """Of Steward's own dependencies, those that agents, scripts and the command need; all others go with the head."""
 _MUNGE = "munge"
 _HOOKS = ("prolog", "epilog", "healthcheck")
@@ -92,6 +92,7 @@ def _shim(slurm: str) -> Package:
         scripts="shim",
         files={
             f"{LIB}/steward.so": "spank/build/steward.so",
+            f"{LIB}/steward-slurm": "reader/build/steward-slurm",
             f"{LIB}/shim-link": "tools/packages/scripts/shim-link",
         },
     )

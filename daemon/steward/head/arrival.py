@@ -83,6 +83,10 @@ class Admission:
         looking.add_done_callback(self._looking.discard)
         await looking
 
+    def may_be(self, node: NodeName, place: Place) -> bool:
+        """Whether nothing speaks against an agent at that place being the node's."""
+        return self._origin(node, place) is not Origin.ANOTHERS
+
     def judge(self, hello: Hello, place: Place, alive: AgentView | None, now: float) -> Claim:
         """`alive`: who has the name and is heard in time. Raises Refused, which is told."""
         last = self._places.get(hello.node)

@@ -264,6 +264,18 @@ def trusted(settings: Settings) -> frozenset[int]:
     return frozenset({0, _uid(settings.cluster.slurm_user, "cluster.slurm_user")})
 
 
+def own_word(settings: Settings, uid: int) -> frozenset[int]:
+    """As `trusted`, where `uid`, this process's user, is one of them. Raises Permanent where no agent would believe it."""
+    believed = trusted(settings)
+    if uid not in believed:
+        name = settings.cluster.slurm_user
+        raise Permanent(
+            f"stewardd runs as uid {uid}, and agents believe root and cluster.slurm_user ({name}) only: let its unit "
+            f"run as {name}, by `systemctl edit stewardd` with User= and Group="
+        )
+    return believed
+
+
 def admins(settings: Settings) -> frozenset[int]:
     """Who may change things over HTTP."""
     return trusted(settings) | {_uid(name, "api.admins") for name in settings.api.admins}

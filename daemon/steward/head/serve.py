@@ -27,6 +27,7 @@ from steward.adapters.settings_file import load
 from steward.adapters.settings_path import settings_path
 from steward.adapters.socket_path import owner_of
 from steward.head.choose import start_logging
+from steward.head.slim import Slim
 from steward.head.wiring import Head, wire
 from steward.model.settings import RepairMode, Settings, SettingsError, split_host_port
 from steward.model.settings.sections import ApiSettings
@@ -90,12 +91,15 @@ class _Http(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, idle_s: float) -> None:
         super().__init__(config)
         self._idle, self._idle_s, self._look_at = IdleConnections(), idle_s, 0.0
+        self._slim = Slim()
 
     async def on_tick(self, counter: int) -> bool:
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + self._idle_s
             self._idle.look(self.server_state.connections)
+            if self._slim.look():
+                log.info("memory that is not needed any more was given back")
         return await super().on_tick(counter)
 
     @contextlib.contextmanager

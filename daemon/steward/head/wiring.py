@@ -1,5 +1,6 @@
 """How the head is put together; `choose` picks among adapters, here all of them meet."""
 
+import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -109,7 +110,7 @@ def wire(settings: Settings, file: Path) -> Head:
     origins, witness, rules = Origins(), PortWitness(now=base.clock.now), base.want.resume
     second = SecondLook(witness.look, lambda seen: hub.saw(seen))
     hub = Hub(
-        sealer=Sealer(base.munge, choose.trusted(settings), Threads(_MUNGE_THREADS)),
+        sealer=Sealer(base.munge, choose.own_word(settings, os.geteuid()), Threads(_MUNGE_THREADS)),
         clock=base.clock,
         ring=base.bell.ring,
         tell=base.told.append,

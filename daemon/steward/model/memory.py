@@ -83,6 +83,8 @@ class NodeMemory:
     """When it was last there again after that."""
     lost_at: float | None = None
     """When it was last found lost: its agent was gone, and a second witness agreed."""
+    stops_from: float | None = None
+    """Its host was shut down in good order: what ended on it at this time or later may have ended by that."""
     silent_since: float | None = None
     """Since when it is lost and its slurmd does not answer."""
     left_us: float | None = None
@@ -94,6 +96,8 @@ class NodeMemory:
     """When a machine without a slot was last ended under its name: what it left in Slurm is to be deleted."""
     excluded_by: Mapping[int, float] = field(default_factory=_none)
     """User -> when it was counted that a job of his keeps away from the node by name."""
+    hurt: Mapping[int, float] = field(default_factory=_none)
+    """Job -> when Slurm could not start it on the node, of which Slurm says nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

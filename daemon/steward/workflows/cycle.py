@@ -209,7 +209,9 @@ class Cycle:
         )
         seen = replace(seen, done=parts.journal.done())
         marks.append(time.monotonic())
-        decided = decide(partial(self._think, self._in_time(before, seen.at)), _plan_of, seen, parts.observer)
+        decided = decide(
+            partial(self._think, self._in_time(before, seen.at)), _plan_of, seen, parts.observer, parts.observer.answer
+        )
         seen, (plan, ordered) = decided.seen, decided.thought
         marks.append(time.monotonic())
         self._commit(before, plan, ordered)

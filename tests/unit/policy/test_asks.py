@@ -331,3 +331,24 @@ def test_a_shim_is_remembered_for_a_day_by_when_it_was_heard_and_judged() -> Non
     gone = judged.see(asks=()).after(86_400.0)
     assert judged.see(asks=()).then().memory.asks == judged.memory.asks
     assert gone.plan().memory.asks == {}
+
+
+def test_what_a_user_asks_about_anothers_job_tells_nobody_of_that_job_however_often_he_asks() -> None:
+    """A job that did not opt in: which steps he names, and how often, is his own to choose."""
+    busy = a_cluster().job()
+    for step in range(50):
+        busy = busy.ask(STEP, uid=1999, step=f"x{step}")
+    plan = busy.plan()
+    assert [event.kind for event in plan.events] == ["ask.foreign"]
+    assert {answer for answer, _ in answers(busy)} == {Answer.STOP}
+    again = busy.then(60).see(asks=()).ask(STEP, uid=1999, step="y")
+    assert not [event for event in again.plan().events if event.job is not None]
+
+
+def test_an_ask_about_a_job_that_slurm_does_not_know_is_answered_without_an_event() -> None:
+    unknown = a_cluster().job().ask(STEP, id=4_000_000).then(2.0)
+    assert answers(unknown) == [(Answer.STOP, frozenset())]
+    assert unknown.plan().events == ()
+    unread = a_cluster().job().ask(STEP, id=4_000_000).then().see(slurm=Freshness.OLD).after(3600)
+    assert answers(unread) == [(Answer.STOP, frozenset())]
+    assert "job.decided" not in {event.kind for event in unread.plan().events}

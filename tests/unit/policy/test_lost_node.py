@@ -7,6 +7,7 @@ import pytest
 
 from steward.model.action import Action, DownNode, LaunchInstance, ProbeNode, TerminateInstance
 from steward.model.case import Step, Trigger
+from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
 from steward.model.memory import NodeMemory
@@ -45,6 +46,32 @@ def test_a_closed_port_says_nothing_of_a_node_whose_agent_was_told_to_end() -> N
     assert downed(closed.then(60).witnessed("n2", Witness.REFUSED)) == []
     assert downed(picture.witnessed("n2", Witness.SILENT)) == ["n2"]
     assert downed(closed.node("n2", responding=False)) == ["n2"]
+
+
+def test_a_port_that_gives_no_answer_says_nothing_of_a_node_whose_agent_did_not_fall_silent() -> None:
+    """Any user can open more connections to slurmd than it serves. So a node is lost only where its agent said nothing
+    on a connection that nobody ended, or by the word of somebody else."""
+    picture = a_cluster().agent_lost("n2")
+    full = picture.witnessed("n2", Witness.UNANSWERED)
+    assert downed(full) == []
+    assert downed(full.then(60).witnessed("n2", Witness.UNANSWERED)) == []
+    assert downed(full.agent("n2", fell_silent=True)) == ["n2"]
+    missed = Finding(check="slurmd", outcome=Outcome.UNKNOWN, severity=Severity.DEGRADED, text="no end within 1 s")
+    assert downed(full.agent("n2", fell_silent=True, findings=(missed,))) == [], "it was full before"
+    assert downed(full.node("n2", responding=False)) == ["n2"]
+    assert downed(picture.witnessed("n2", Witness.SILENT)) == ["n2"], "its host does not answer"
+
+
+@pytest.mark.parametrize("result", [Witness.REFUSED, Witness.UNANSWERED, Witness.SILENT])
+def test_an_agent_that_comes_and_is_sent_away_is_alive(result: Witness) -> None:
+    """What makes the head hang up on it may be of a user's making, as may be what slurmd's port says."""
+    picture = a_cluster().agent_lost("n2").agent("n2", fell_silent=True)
+    sent_away = picture.agent("n2", dialled_at=picture.now).witnessed("n2", result)
+    assert downed(sent_away) == []
+    assert sent_away.plan().memory.cases == {}
+    later = sent_away.then(10)
+    assert downed(later.agent("n2", dialled_at=later.now).then(10).witnessed("n2", result)) == []
+    assert downed(later.then(10).witnessed("n2", result)) == ["n2"], "it comes no more"
 
 
 def test_an_agent_that_died_alone_drains_nothing() -> None:

@@ -25,6 +25,8 @@ CHANNEL = "notify"
 USED = "used"
 """The section of what may be used once, as signatures of requests; no field of Memory has this name either."""
 _PRUNE_ROWS = 5000
+MOST_ROWS, MOST_OF_KIND = 500_000, 50_000
+"""Rows of the journal and of events, and events of one kind, that are kept however young they are."""
 _KEYS_AT_ONCE = 500
 _LONGEST = 2000
 
@@ -185,3 +187,16 @@ def prune(connection: Connection, *, before: float, now: float) -> None:
         old = [seq for seq, stamp in oldest if stamp < before]
         if old:
             connection.execute(delete(table).where(table.c.seq <= old[-1]))
+        newest = connection.execute(select(func.max(table.c.seq))).scalar() or 0
+        connection.execute(delete(table).where(table.c.seq <= newest - MOST_ROWS))
+    _prune_kinds(connection)
+
+
+def _prune_kinds(connection: Connection) -> None:
+    """Of each kind of events the newest are kept: one that comes often must not push the others out."""
+    table = events_table
+    many = select(table.c.kind).group_by(table.c.kind).having(func.count() > MOST_OF_KIND)
+    for kind in connection.execute(many).scalars().all():
+        of_kind = select(table.c.seq).where(table.c.kind == kind).order_by(table.c.seq.desc())
+        last = connection.execute(of_kind.offset(MOST_OF_KIND).limit(1)).scalar()
+        connection.execute(delete(table).where(table.c.kind == kind, table.c.seq <= last))

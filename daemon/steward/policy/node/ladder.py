@@ -101,8 +101,14 @@ def _counts_on_probation(remedy: Remedy, case: Case) -> bool:
     return remedy.rung in HARDWARE or (remedy.rung is case.rung is Advice.NONE and remedy.check == case.check)
 
 
+def was_repaired(case: Case, draft: Draft) -> bool:
+    """Return whether this case has rebooted or replaced a machine."""
+    kept = draft.remedies.get(case.hardware or case.node, ())
+    return any(one.case == case.id and one.rung in (Advice.REBOOT, Advice.REPLACE) for one in kept)
+
+
 def note_remedy(case: Case, draft: Draft) -> None:
-    """Remember that this rung of this case was begun; once, however many machines it takes."""
+    """Remember that this rung of this case was carried out; once, however many machines it takes."""
     kept = draft.remedies.get(key := case.hardware or case.node, ())
     if any(r.case == case.id and r.rung is case.rung for r in kept):
         return
@@ -160,6 +166,20 @@ def quarantine(case: Case, draft: Draft) -> str:
     if case.trigger is Trigger.ADMIN or case.rung not in HARDWARE:
         return ""
     return _often_repaired(case, draft) or _often_replaced(case, draft) or _node_often_repaired(case, draft)
+
+
+def often_lost(case: Case, draft: Draft) -> str:
+    """Why a lost machine that is there again is left to a person; empty while it was not lost too often."""
+    rules = draft.want.repair.budgets
+    since = draft.now - rules.hardware_window_s
+    cases = {r.case for r in _of_machine(case, draft) if r.at > since and r.check == case.check and _just_checked(r)}
+    if len(cases) < rules.hardware_repairs:
+        return ""
+    return f"quarantine: {case.node} was lost {len(cases)} times in {rules.hardware_window_s / _DAY_S:g} days"
+
+
+def _just_checked(remedy: Remedy) -> bool:
+    return remedy.rung is Advice.NONE
 
 
 def _often_repaired(case: Case, draft: Draft) -> str:
