@@ -28,6 +28,8 @@ def shown(value: object) -> str:
 
 # Words that all explanations share.
 
+PAUSED = "actions are paused: `steward events --kind head.` says why, `steward resume-actions` ends the pause"
+"""The sentence for a head that was paused by a person, or that paused itself beside another head."""
 REPORT_ONLY = 'report only, no node is touched: set repair.mode = "ask" or "act" when the reports look right'
 """The sentence for sites where repairs are only reported: `steward status`, the log at start and the doctor say so."""
 
