@@ -13,7 +13,7 @@ from steward.model.desired import Desired
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.policy.plan import plan
-from tests.builders.api_cluster import an_api_cluster
+from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.picture import T0, Picture, a_cluster
 
 HARMS = (DownNode, DrainNode, ForgetNode, RebootInstance, TerminateInstance)
@@ -45,7 +45,17 @@ def harms(seen: Observed, want: Desired, memory: Memory) -> list[str]:
     return found
 
 
-API = an_api_cluster()
+def with_tokens() -> ApiPicture:
+    """Each machine bears the token of its slot, by which a stray is known."""
+    picture = an_api_cluster()
+    machines = dict(picture.seen.instances)
+    for record in picture.memory.slots.values():
+        if record.instance in machines:
+            machines[record.instance] = replace(machines[record.instance], token=record.token)
+    return picture.see(instances=machines, listed_at=T0)
+
+
+API = with_tokens()
 
 
 @given(st.lists(st.booleans(), min_size=len(rows_of(API.memory)), max_size=len(rows_of(API.memory))))
