@@ -162,6 +162,16 @@ class Endings(ShimTest):
         assert len({state["overlap"] for state in states[1:]}) == 1, "shared with a dead step once, shared ever after"
         assert "(attempt 4) without n3,n5,n4" in output
 
+    def test_a_job_or_its_site_can_have_no_line_of_ours_on_stderr(self) -> None:
+        self.agent("retry=n3;retry=n3")
+        for argv, env in (
+            (["--auto-resume=1,quiet=1"], {}),
+            ([ON], {"FAKE_PLUGSTACK": f"socket={self.socket} hold=10 quiet=1"}),
+        ):
+            status, output, _ = self.run_slurm("srun", *argv, "print", "fail=1:7", **env)
+            assert status == 0
+            assert [line.split()[0] for line in output.splitlines()] == ["attempt=1", "attempt=2"], output
+
     def test_a_later_attempt_appends_to_the_steps_output_files(self) -> None:
         self.agent("retry")
         for said, then in ({}, ["-", "a"]), ({"SLURM_OPEN_MODE": "t"}, ["t", "t"]):
