@@ -210,13 +210,18 @@ static void _run(struct supervisor *self)
 	}
 }
 
+static bool _is_on(const char *variable)
+{
+	const char *mode = getenv(variable);
+
+	return mode && mode[0] != '0';
+}
+
 /* The mode that the job or the user's environment brings along; an option may
  * yet say otherwise. */
 static bool _may_be_opted_in(const struct command *command)
 {
-	const char *mode = getenv(SUBMIT_ENV_MODE);
-
-	return (mode && strcmp(mode, "0")) || getenv(SUBMIT_ENV_OPTION) ||
+	return _is_on(SUBMIT_ENV_MODE) || _is_on(SUBMIT_ENV_OPTION) ||
 	       command_mentions_option(command, 0);
 }
 
