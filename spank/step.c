@@ -17,6 +17,7 @@
 #include "input.h"
 #include "nodes.h"
 #include "relay.h"
+#include "say.h"
 #include "submit.h"
 
 struct supervisor {
@@ -87,9 +88,9 @@ static bool _has_lost_node(const struct report *report)
 	if (report->mode.kind == RESUME_OFF || !report->nodes[0] ||
 	    !nodes_lost(report->job, report->nodes, lost, sizeof(lost)))
 		return false;
-	slurm_error("steward: step %" PRIu32 ".%" PRIu32 " lost node %s: that "
-		    "its other tasks ended well is no success",
-		    report->job, report->step, lost);
+	say_error("step %" PRIu32 ".%" PRIu32 " lost node %s: that "
+		  "its other tasks ended well is no success",
+		  report->job, report->step, lost);
 	return true;
 }
 
@@ -115,6 +116,7 @@ static bool _attempt(struct supervisor *self)
 	attempt_finish(&attempt, &report);
 	if (!report.executed)
 		return false;
+	say_mode(&report.mode);
 	self->lost_node = !status && _has_lost_node(&report);
 	self->ask.status = self->lost_node ? LOST_NODE_STATUS : status;
 	self->ask.mode = report.mode;
@@ -166,16 +168,16 @@ static bool _prepare_next(struct supervisor *self)
 		return false;
 	if (!input_can_replay(&self->input, self->relay.input) ||
 	    !input_rewind(&self->input)) {
-		slurm_error("steward: step not run again: what came through "
-			    "its standard input is gone; let it read a file "
-			    "or /dev/null");
+		say_error("step not run again: what came through "
+			  "its standard input is gone; let it read a file "
+			  "or /dev/null");
 		return false;
 	}
 	self->ask.attempt++;
 	exclude_add(self->exclude, self->answer.exclude);
-	slurm_info("steward: step failed, running it again (attempt %u)%s%s",
-		   self->ask.attempt, self->exclude[0] ? " without " : "",
-		   self->exclude);
+	say_info("step failed, running it again (attempt %u)%s%s",
+		 self->ask.attempt, self->exclude[0] ? " without " : "",
+		 self->exclude);
 	return true;
 }
 
@@ -200,21 +202,26 @@ static void _run(struct supervisor *self)
 	}
 	/* A step that has run once ends as it ended, whatever failed since. */
 	if (self->ask.attempt > 1) {
-		slurm_error("steward: no srun could be started for attempt %u; "
-			    "the step ends as it ended before",
-			    self->ask.attempt);
+		say_error("no srun could be started for attempt %u; "
+			  "the step ends as it ended before",
+			  self->ask.attempt);
 		input_leave(&self->input);
 		_leave(self->ask.status);
 	}
+}
+
+static bool _is_on(const char *variable)
+{
+	const char *mode = getenv(variable);
+
+	return mode && mode[0] != '0';
 }
 
 /* The mode that the job or the user's environment brings along; an option may
  * yet say otherwise. */
 static bool _may_be_opted_in(const struct command *command)
 {
-	const char *mode = getenv(SUBMIT_ENV_MODE);
-
-	return (mode && strcmp(mode, "0")) || getenv(SUBMIT_ENV_OPTION) ||
+	return _is_on(SUBMIT_ENV_MODE) || _is_on(SUBMIT_ENV_OPTION) ||
 	       command_mentions_option(command, 0);
 }
 
@@ -226,8 +233,8 @@ static void _supervise(struct supervisor *self)
 		input_leave(&self->input);
 		relay_end(&self->relay);
 	}
-	slurm_error("steward: no second srun could be started; the step runs "
-		    "without supervision");
+	say_error("no second srun could be started; the step runs "
+		  "without supervision");
 }
 
 void step_supervise(const struct config *config)
