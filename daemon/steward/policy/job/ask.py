@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from steward.model.action import AnswerAsk, CheckNow
-from steward.model.ask import Answer, Ask
+from steward.model.ask import Answer, Ask, AskKind
 from steward.model.case import Step
 from steward.model.events import Level
 from steward.model.ids import Key, NodeName
@@ -16,6 +16,7 @@ from steward.policy.draft import Draft
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.evidence import held_by, may_still_turn_up
 from steward.policy.job.failure import Failure, Kind, asked
+from steward.policy.job.reach import nodes_of
 from steward.policy.job.remember import may_ask
 from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, standing_promise
 
@@ -215,4 +216,7 @@ def _tell(ask: Ask, answer: Answer, why: Why, draft: Draft, exclude: frozenset[N
 
 
 def _remember(ask: Ask, ruling: Ruling, draft: Draft) -> None:
-    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node, failed_at=draft.asks[ask.id].at)
+    mem, failed_at = draft.jobs.get(ask.job), draft.asks[ask.id].at
+    step = ask.step if ask.kind is AskKind.STEP else ""
+    nodes = nodes_of(ask, mem) if mem is not None and step else frozenset[NodeName]()
+    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node, failed_at=failed_at, step=step, nodes=nodes)
