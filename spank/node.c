@@ -310,7 +310,10 @@ void node_task_exit(spank_t spank, const struct config *config)
 		step.restart = script->restart;
 		step.mode = script->mode;
 	}
-	if (step.mode.kind == RESUME_OFF ||
+	/* Of a step that was taken out of its job's wish (`--auto-resume=0`)
+	 * the head hears that it failed, since it may be why the script does.
+	 */
+	if ((step.mode.kind == RESUME_OFF && (is_script || !has_mode)) ||
 	    spank_get_item(spank, S_TASK_EXIT_STATUS, &step.status) !=
 		    ESPANK_SUCCESS ||
 	    !step.status)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent.h"
@@ -29,6 +30,7 @@ struct supervisor {
 	struct wire_answer answer;
 	char exclude[WIRE_LINE_MAX];
 	bool lost_node; /* srun itself took the attempt for a success */
+	char nodes[WIRE_LINE_MAX]; /* of the attempt; empty: not known */
 };
 
 #define LOST_NODE_STATUS (1 << 8)
@@ -94,11 +96,32 @@ static bool _has_lost_node(const struct report *report)
 	return true;
 }
 
+static time_t _now(void)
+{
+	struct timespec now = {0};
+
+	(void) clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec;
+}
+
+/* Where the attempt ran, and since when: a fault of another node, or of
+ * another time, is not what ended it. */
+static void _note_reach(struct supervisor *self, const struct report *report,
+			time_t began)
+{
+	if (snprintf(self->nodes, sizeof(self->nodes), "%s", report->nodes) >=
+	    (int) sizeof(self->nodes))
+		self->nodes[0] = '\0';
+	self->ask.nodes = self->nodes;
+	self->ask.age = (unsigned int) (_now() - began + 1);
+}
+
 /* One attempt from start to end; false when there was none. */
 static bool _attempt(struct supervisor *self)
 {
 	struct attempt attempt;
 	struct report report;
+	time_t began = _now();
 	int status;
 	struct attempt_setup setup = {
 		.number = self->ask.attempt,
@@ -117,6 +140,7 @@ static bool _attempt(struct supervisor *self)
 	if (!report.executed)
 		return false;
 	say_mode(&report.mode);
+	_note_reach(self, &report, began);
 	self->lost_node = !status && _has_lost_node(&report);
 	self->ask.status = self->lost_node ? LOST_NODE_STATUS : status;
 	self->ask.mode = report.mode;
