@@ -21,6 +21,7 @@ from steward.policy.groups.serving import is_between
 from steward.policy.job.exclude import culprits
 from steward.policy.job.failure import stalls
 from steward.policy.job.hang import hang_line
+from steward.policy.job.leaving import slow_nodes
 from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slurm, not_before, who_holds
 from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
@@ -241,6 +242,8 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
     if job is not None and mem.pending_from is not None:
         lines.append(f"The job waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(job, mem, draft)}.")
         lines += lack_lines(job, draft)
+    if job is not None and (slow := slow_nodes(job, draft)):
+        lines.append(f"{slow[:1].upper()}{slow[1:]}.")
     waiting = [ask for ask in draft.seen.asks if ask.job == mem.id]
     return [*lines, *(f"A failed {a.kind.value} on {a.node} waits for a decision." for a in waiting)]
 

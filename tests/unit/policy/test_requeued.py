@@ -465,7 +465,7 @@ def test_a_job_of_whose_lost_run_nothing_is_known_is_hurried_on_too() -> None:
 
 
 def test_a_job_that_slurm_holds_since_its_launch_failed_is_released_and_counted() -> None:
-    picture = never_seen_running(a_cluster(), reason="launch_failed_requeued_held").then(1.1)
+    picture = never_seen_running(a_cluster(), reason="launch_failed_requeued_held").then(1.1).then(1.1)
     (nudge,) = nudges(picture)
     assert nudge.release
     assert picture.memory.jobs[J].resumes == 1

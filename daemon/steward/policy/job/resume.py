@@ -17,7 +17,7 @@ from steward.policy.job.evidence import Evidence, fault_of, nodes_of_parts
 from steward.policy.job.failure import BY_MACHINE, Kind, told
 from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
 from steward.policy.job.late import overturn
-from steward.policy.job.launch import broken_launch, no_output
+from steward.policy.job.launch import broken_launch, is_word_awaited, no_output
 from steward.policy.job.leaving import cleans_up_since, done_since, forgive_blind_time, note_look, over_since
 from steward.policy.job.nudge import nudge, slurms_requeue
 from steward.policy.job.options import options
@@ -167,6 +167,8 @@ def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
 def _follow_pending(job: Job, draft: Draft) -> None:
     mem = draft.jobs[job.id]
     if mem.pending_from is None and (mem.nodes or job.restarts > mem.restarts):
+        if is_word_awaited(job, mem, draft):
+            return
         _note_requeue(job, mem, draft)
     if draft.jobs[job.id].pending_from is not None and not waits_for_parts(job, draft):
         nudge(job, draft)
