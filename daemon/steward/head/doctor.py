@@ -10,9 +10,11 @@ from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
 from steward.model.events import Event
 from steward.model.ids import NodeName
+from steward.model.node_names import fold
 from steward.model.observed import AgentDetail, AgentView, Freshness
 from steward.model.repair_policy import RepairPolicy
 from steward.model.text import REPORT_ONLY
+from steward.policy.leaks import CURE, leaks
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
 from steward.workflows.doctor import (
     Line,
@@ -109,6 +111,9 @@ class Doctor:
                 "let stewardd, as SlurmUser, read StateSaveLocation; until then only agents tell which jobs opted in"
             )
             lines.append(warn("jobs", f"{len(latest.seen.unread)} running jobs: {why}", remedy))
+        if lost := leaks(latest.seen):
+            said = f"{fold(lost)} idle, but Slurm counts their GRES as used (two nodes of a job died at once)"
+            lines.append(bad("gres", said, CURE))
         return lines
 
     def _settings(self) -> list[Line]:

@@ -25,6 +25,7 @@ from steward.policy.job.leaving import slow_nodes
 from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slurm, not_before, who_holds
 from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
+from steward.policy.leaks import CURE, leak_text
 from steward.policy.node.budget import must_wait
 from steward.policy.node.correlate import AGENTS
 from steward.policy.node.gone import open_silence
@@ -117,6 +118,8 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
     state = "+".join([node.base.value, *sorted(node.flags)])
     reason = f", {node.reason}" if node.reason else ""
     lines = [f"{name}: Slurm says {state}{reason}."]
+    if gres := draft.overview.leaks.get(name):
+        lines.append(f"{leak_text(name, gres)}; {CURE}.")
     if name in draft.want.spares:
         lines.append(_spare(name, node, draft))
     if _is_unused(node, draft):
