@@ -2,11 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "input.h"
 
 struct arrival {
 	int signo;
@@ -14,8 +17,9 @@ struct arrival {
 	pid_t sender;
 };
 
-static const int caught[] = {SIGINT,  SIGTERM, SIGHUP,	SIGQUIT,  SIGUSR1,
-			     SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH, SIGCHLD};
+static const int caught[] = {SIGINT,   SIGTERM, SIGHUP,	 SIGQUIT,
+			     SIGUSR1,  SIGUSR2, SIGTSTP, SIGCONT,
+			     SIGWINCH, SIGCHLD, SIGIO,	 INPUT_SIGNAL};
 /* What srun blocks for its own threads before plugins see the light. */
 static const int blocked_by_srun[] = {SIGINT,  SIGQUIT, SIGCONT, SIGTERM,
 				      SIGHUP,  SIGALRM, SIGUSR1, SIGUSR2,
@@ -189,6 +193,12 @@ static void _forward_one(struct relay *relay, const struct arrival *arrival,
 	switch (arrival->signo) {
 	case SIGCHLD:
 		relay->child_changed = true;
+		return;
+	case INPUT_SIGNAL:
+		relay->input++;
+		return;
+	case SIGIO:
+		relay->input = UINT_MAX / 2;
 		return;
 	case SIGINT:
 	case SIGTERM:

@@ -20,6 +20,7 @@ struct relay {
 	bool parent_is_stepd; /* this srun is a task itself */
 	bool told_to_end;     /* somebody wants this srun to end */
 	bool child_changed;   /* the child may have ended */
+	unsigned int input;   /* signals of the standard input, see input.h */
 	sigset_t mask;	      /* as srun had it, less what srun blocks */
 	sigset_t ignored;     /* dispositions that the child inherits */
 };

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,16 +14,10 @@
 #include "attempt.h"
 #include "dead_step.h"
 #include "exclude.h"
+#include "input.h"
 #include "nodes.h"
 #include "relay.h"
 #include "submit.h"
-
-/* What the step reads, and whether it can be given to it again. */
-struct input {
-	bool is_file;
-	bool can_replay;
-	off_t start;
-};
 
 struct supervisor {
 	const struct config *config;
@@ -38,28 +31,6 @@ struct supervisor {
 };
 
 #define LOST_NODE_STATUS (1 << 8)
-
-/* A terminal or a device gives on what comes; a file is wound back; what has
- * gone through a pipe is gone. */
-static struct input _input(void)
-{
-	struct input input = {.can_replay = true};
-	struct stat status;
-
-	if (fstat(STDIN_FILENO, &status) || S_ISCHR(status.st_mode))
-		return input;
-	input.is_file = S_ISREG(status.st_mode);
-	input.start = input.is_file ? lseek(STDIN_FILENO, 0, SEEK_CUR) : -1;
-	input.can_replay = input.start >= 0;
-	return input;
-}
-
-static bool _rewind(const struct input *input)
-{
-	if (!input->is_file)
-		return input->can_replay;
-	return lseek(STDIN_FILENO, input->start, SEEK_SET) == input->start;
-}
 
 static uint32_t _number(const char *name)
 {
@@ -86,7 +57,8 @@ static void _leave(int status)
 	_exit(WEXITSTATUS(status));
 }
 
-static int _wait_for(struct relay *relay, pid_t child)
+static int _wait_for(struct relay *relay, const struct input *input,
+		     pid_t child)
 {
 	struct pollfd ready = {.fd = relay->fd, .events = POLLIN};
 	int status;
@@ -96,6 +68,8 @@ static int _wait_for(struct relay *relay, pid_t child)
 
 		(void) poll(&ready, 1, -1);
 		relay_forward(relay, child);
+		if (relay->input > 1)
+			input_leave(input); /* all is known */
 		if (!relay->child_changed)
 			continue;
 		relay->child_changed = false;
@@ -136,7 +110,7 @@ static bool _attempt(struct supervisor *self)
 	if (!attempt_start(&self->command, &setup, &attempt))
 		return false;
 	relay_open(&self->relay);
-	status = _wait_for(&self->relay, attempt.pid);
+	status = _wait_for(&self->relay, &self->input, attempt.pid);
 	relay_close();
 	attempt_finish(&attempt, &report);
 	if (!report.executed)
@@ -144,6 +118,7 @@ static bool _attempt(struct supervisor *self)
 	self->lost_node = !status && _has_lost_node(&report);
 	self->ask.status = self->lost_node ? LOST_NODE_STATUS : status;
 	self->ask.mode = report.mode;
+	self->ask.own = report.own;
 	self->ask.job = report.has_step ? report.job : _number("SLURM_JOB_ID");
 	self->ask.step = report.has_step ? report.step : WIRE_STEP_UNKNOWN;
 	return true;
@@ -165,6 +140,11 @@ static bool _may_go_on(struct supervisor *self)
 	const char *why;
 	bool decided;
 
+	/* What came while the signals were kept out. */
+	relay_open(&self->relay);
+	relay_close();
+	relay_forward(&self->relay, 0);
+	self->ask.replay = input_can_replay(&self->input, self->relay.input);
 	if (!self->ask.status || self->ask.mode.kind == RESUME_OFF ||
 	    _told_to_end(&self->relay))
 		return false;
@@ -184,9 +164,11 @@ static bool _prepare_next(struct supervisor *self)
 {
 	if (self->ask.attempt >= STEP_ATTEMPTS_MAX)
 		return false;
-	if (!_rewind(&self->input)) {
-		slurm_error("steward: step not run again: its standard input "
-			    "is gone; let it read a file or /dev/null");
+	if (!input_can_replay(&self->input, self->relay.input) ||
+	    !input_rewind(&self->input)) {
+		slurm_error("steward: step not run again: what came through "
+			    "its standard input is gone; let it read a file "
+			    "or /dev/null");
 		return false;
 	}
 	self->ask.attempt++;
@@ -211,14 +193,17 @@ static void _run(struct supervisor *self)
 		bool goes_on = _may_go_on(self) && _prepare_next(self);
 
 		_clear_away(self);
-		if (!goes_on)
+		if (!goes_on) {
+			input_leave(&self->input);
 			_leave(self->ask.status);
+		}
 	}
 	/* A step that has run once ends as it ended, whatever failed since. */
 	if (self->ask.attempt > 1) {
 		slurm_error("steward: no srun could be started for attempt %u; "
 			    "the step ends as it ended before",
 			    self->ask.attempt);
+		input_leave(&self->input);
 		_leave(self->ask.status);
 	}
 }
@@ -230,13 +215,15 @@ static bool _may_be_opted_in(const struct command *command)
 	const char *mode = getenv(SUBMIT_ENV_MODE);
 
 	return (mode && strcmp(mode, "0")) || getenv(SUBMIT_ENV_OPTION) ||
-	       command_mentions_option(command);
+	       command_mentions_option(command, 0);
 }
 
 static void _supervise(struct supervisor *self)
 {
 	if (relay_begin(&self->relay)) {
+		input_watch(&self->input);
 		_run(self);
+		input_leave(&self->input);
 		relay_end(&self->relay);
 	}
 	slurm_error("steward: no second srun could be started; the step runs "
@@ -245,7 +232,7 @@ static void _supervise(struct supervisor *self)
 
 void step_supervise(const struct config *config)
 {
-	struct supervisor self = {.config = config, .input = _input()};
+	struct supervisor self = {.config = config};
 
 	if (!getenv("SLURM_JOB_ID") || report_is_supervised() ||
 	    !command_read(&self.command))
@@ -255,7 +242,6 @@ void step_supervise(const struct config *config)
 		.uid = getuid(),
 		.attempt = 1,
 		.restart = _number("SLURM_RESTART_COUNT"),
-		.replay = self.input.can_replay,
 	};
 	if (_may_be_opted_in(&self.command) &&
 	    !command_wants_pty(&self.command))

@@ -86,6 +86,7 @@ struct wire_ask {
 	uint32_t restart;     /* Slurm's count of requeues */
 	int status;	      /* as from waitpid(2) */
 	bool replay;	  /* false: its input is gone, it cannot run again */
+	bool own;	  /* srun's own command line has the option */
 	bool script_gone; /* Slurm lost the script before it could begin */
 };
 

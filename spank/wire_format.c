@@ -54,10 +54,11 @@ size_t wire_format_ask(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 	return _fitting(snprintf(
 		line, WIRE_LINE_MAX,
 		VERSION " ask kind=%s job=%" PRIu32 " step=%s uid=%u mode=%s "
-			"attempt=%u restart=%" PRIu32 " status=%d%s%s\n",
+			"attempt=%u restart=%" PRIu32 " status=%d%s%s%s\n",
 		ask->kind == WIRE_KIND_BATCH ? "batch" : "step", ask->job, step,
 		(unsigned int) ask->uid, resume_text(&ask->mode), ask->attempt,
 		ask->restart, ask->status, ask->replay ? "" : " replay=no",
+		ask->own ? " own=yes" : "",
 		ask->script_gone ? " script=gone" : ""));
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from steward.model.fit import Fit, Question
 from steward.model.port_error import Permanent as Permanent
 from steward.model.port_error import PortError as PortError
 from steward.model.port_error import Retryable as Retryable
@@ -140,6 +141,10 @@ class SlurmPort(Protocol):
         """Have a running job's time limit be at least this, in whole minutes, as far as its partition allows. Longer
         already, or without limit, is success. Raises Stale when the job does not run."""
 
+    def delay_tasks(self, array: JobId, seconds: float) -> None:
+        """Let the waiting tasks of an array begin no sooner than in so many seconds (whole ones, rounded up; 0: now).
+        Tasks that run or clean up are left alone; none that waits is success."""
+
     def set_nice(self, job: JobId, nice: int) -> None:
         """Set the nice value of a job that waits or runs. Raises Stale when it is over."""
 
@@ -147,6 +152,10 @@ class SlurmPort(Protocol):
         """Start no new job on exactly these nodes, for at most so long from now, whoever dies meanwhile; jobs on them
         run on. No job is ever in the reservation: its end ends none. Done again with other nodes it has those; one that
         another reservation has makes it fail. Permanent for a name other than `steward-keep-...`, `steward-hot-...`."""
+
+    def fits(self, question: Question) -> Fit:
+        """Slurm's own test of when a job that waits or runs would start; nothing is changed. UNKNOWN where Slurm cannot
+        be asked. Never raises. A job that runs counts as one more, beside itself."""
 
     def free_nodes(self, name: str) -> None:
         """End a reservation that `keep_nodes` made; gone is success. Raises Permanent for a name that is not ours."""
@@ -201,7 +210,7 @@ class StorePort(Protocol):
 
     def ledger(self, wanted: LedgerQuery) -> list[Run | Case]:
         """Runs of jobs and repairs of nodes, oldest first, also those that memory has forgotten: `commit` writes down
-        each that its memory changed, under its own key. Raises Permanent when a line cannot be read."""
+        each that its memory changed, under its own key. A line that cannot be read is left out."""
 
     def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
         """How intents ended; an empty error is success."""
@@ -218,7 +227,7 @@ class StorePort(Protocol):
         """(sequence number, event), oldest first; without `after`, the newest `limit` ones."""
 
     def channel(self, name: str) -> ChannelState | None:
-        """The memory of a channel of notifications; None for a new one. Raises Permanent when it cannot be read."""
+        """The memory of a channel of notifications; None for a new one, and where it cannot be read."""
 
     def keep_channel(self, name: str, state: ChannelState) -> None: ...
 

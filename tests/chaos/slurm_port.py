@@ -22,6 +22,7 @@ from steward.model.action import (
     SubmitDeep,
 )
 from steward.model.action.quota import CancelJob, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
+from steward.model.fit import UNKNOWN, Fit, Question
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.mark import Mark
@@ -147,6 +148,9 @@ class SlurmOfWorld:
         action = ExtendLimit(key=KEY, why=WHY, job=job, limit_s=limit_s)
         self._write(lambda: [self.world.apply(action)])
 
+    def delay_tasks(self, array: JobId, seconds: float) -> None:
+        self._write(lambda: [])
+
     def set_nice(self, job: JobId, nice: int) -> None:
         action = SetNice(key=KEY, why=WHY, job=job, nice=nice)
         self._write(lambda: [self.world.apply(action)])
@@ -154,6 +158,10 @@ class SlurmOfWorld:
     def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
         action = KeepNodes(key=KEY, why=WHY, name=name, nodes=frozenset(nodes), seconds=seconds)
         self._write(lambda: [self.world.apply(action)])
+
+    def fits(self, question: Question) -> Fit:
+        """Nobody built what could ask."""
+        return UNKNOWN
 
     def free_nodes(self, name: str) -> None:
         action = FreeNodes(key=KEY, why=WHY, name=name)

@@ -15,6 +15,7 @@ import pytest
 from steward.adapters.slurm import single_child
 from steward.adapters.slurm.choose import unavailable
 from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.fits import FitAsker
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.native import PyslurmSlurm
 from steward.adapters.slurm.single import Single
@@ -85,9 +86,10 @@ def slurm_world(
     conf = cluster.env["SLURM_CONF"]
     with ExitStack() as stack:
         include = IncludeFile(cluster.path(PARTITIONS), str(cluster.path("slurm.conf")))
-        port: SlurmPort = CommandLineSlurm(conf=conf, include=include)
+        asker = stack.enter_context(closing(FitAsker(conf=conf, argv=() if root == Path("/") else ("false",))))
+        port: SlurmPort = CommandLineSlurm(conf=conf, include=include, asker=asker)
         if kind == "pyslurm":
-            port = stack.enter_context(closing(PyslurmSlurm(conf=conf, include=include)))
+            port = stack.enter_context(closing(PyslurmSlurm(conf=conf, include=include, asker=asker)))
         if kind == "linked":
             single = stack.enter_context(closing(linked(cluster)))
             port = CommandLineSlurm(conf=conf, include=include, single=single)

@@ -3,7 +3,8 @@ on the fake and on real Slurm."""
 
 import pytest
 
-from steward.model.ids import NodeName
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
 from steward.model.reservation import hot_name, keep_name
 from steward.ports import Permanent, PortError, Stale
 from tests.contract.slurm_worlds import SlurmWorld
@@ -142,3 +143,23 @@ def test_one_task_of_an_array_is_extended_alone(slurm_world: SlurmWorld) -> None
     slurm_world.port.set_nice(tasks[2], -3)
 
     assert [slurm_world.job(tasks[index]).nice for index in (1, 2)] == [0, -3]
+
+
+def test_the_waiting_tasks_of_an_array_begin_later_and_the_running_ones_go_on(slurm_world: SlurmWorld) -> None:
+    running = slurm_world.submit_array(1, rest=2)[1]
+    array = slurm_world.job(running).array_job_id
+    assert array is not None
+
+    def waiting() -> list[Job]:
+        found = slurm_world.port.jobs().values()
+        return [job for job in found if job.array_job_id == array and job.is_pending]
+
+    begun = slurm_world.job(running)
+    before = max(job.submitted or 0.0 for job in waiting())
+    slurm_world.port.delay_tasks(array, 600)
+    assert all((job.eligible or 0.0) >= before + 590 for job in waiting())
+    after = slurm_world.job(running)
+    assert (after.state, after.eligible, after.nodes) == (begun.state, begun.eligible, begun.nodes)
+    slurm_world.port.delay_tasks(array, 0)
+    assert all((job.eligible or 0.0) <= before + 500 for job in waiting())
+    slurm_world.port.delay_tasks(JobId(4711), 10)

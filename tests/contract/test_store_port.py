@@ -7,10 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine
 
 from steward.adapters.store import rows
-from steward.adapters.store.engine import migrate, open_engine, sqlite_url
+from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.model.action import Action, DrainNode, LaunchInstance
 from steward.model.case import Case, Step, Trigger
@@ -284,12 +283,8 @@ def test_the_ledger_is_asked_for_a_job_or_for_a_time(world: StoreWorld) -> None:
     assert kept(world, limit=1) == ["run:9.5.2.0"]
 
 
-def test_a_database_of_the_first_version_on_mariadb_takes_what_is_long(mariadb: MariaDb) -> None:
-    url = mariadb.database()
-    first = create_engine(url)
-    migrate(first, "0001")
-    first.dispose()
-    engine = open_engine(url)
+def test_mariadb_takes_what_is_long(mariadb: MariaDb) -> None:
+    engine = open_engine(mariadb.database())
     memory = Memory(cases={CASE.id: replace(CASE, why=replace(WHY, text="x" * 200_000))})
     SqlStore(engine).commit(memory, [], [])
 

@@ -10,6 +10,7 @@ from typing import Self
 from steward.adapters.slurm import narrow, rules
 from steward.adapters.slurm.include import parse_partitions
 from steward.model.action import NudgeJob
+from steward.model.fit import UNKNOWN, Fit, FitState, Question
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState, other_parts
 from steward.model.mark import Mark
@@ -106,6 +107,11 @@ class FakeSlurm(FakeCluster):
         if minutes is not None:
             self._change(job, time_limit_s=minutes * 60.0)
 
+    def delay_tasks(self, array: JobId, seconds: float) -> None:
+        self._answer()
+        for job in [job for job in self.job_table.values() if job.array_job_id == array and job.is_pending]:
+            self._change(job.id, eligible=self.now + seconds)
+
     def set_nice(self, job: JobId, nice: int) -> None:
         found = rules.found(self.jobs(), job)
         rules.may_set_nice(found)
@@ -173,6 +179,24 @@ class FakeSlurm(FakeCluster):
     def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
         self._answer()
         self.reserved.keep(name, nodes, seconds, self.now)
+
+    def fits(self, question: Question) -> Fit:
+        found = self.job_table.get(question.job)
+        if self.refuse is not None or found is None:
+            return UNKNOWN
+        wish = replace(found, excluded=found.excluded | question.without)
+        suiting = self.suiting(wish, question.through)
+        idle = [node.name for node in suiting if node.base is NodeBase.IDLE]
+        if idle:
+            return Fit(state=FitState.NOW, nodes=frozenset(idle[:1]))
+        pinned = self.pinned.pop(question.job, None)
+        is_pinned = pinned is not None and any(n.base is NodeBase.IDLE for n in self.suiting(wish, question.through))
+        if pinned is not None:
+            self.pinned[question.job] = pinned
+        missing = "nodelist" if is_pinned else ""
+        if not suiting:
+            return Fit(state=FitState.NEVER, missing=missing)
+        return Fit(state=FitState.LATER, in_s=60.0, nodes=frozenset({suiting[0].name}), missing=missing)
 
     def free_nodes(self, name: str) -> None:
         self._answer()

@@ -162,15 +162,7 @@ class FakeCluster:
         if partition is not None and partition.state is not PartitionState.UP:
             self._change(job.id, reason="PartitionDown")
             return
-        free = [
-            n.name
-            for n in self.shown_nodes().values()
-            if n.is_schedulable and n.base is NodeBase.IDLE and not self.reserved.keeps(n.name, job.partition, self.now)
-        ]
-        fits = [name for name in free if name not in job.excluded and self.pinned.get(job.id, name) == name]
-        if partition is not None:
-            fits = [name for name in fits if name in partition.nodes]
-        here = next(iter(fits), None)
+        here = next((node.name for node in self.suiting(job) if node.base is NodeBase.IDLE), None)
         if here is None:
             self._change(job.id, reason="Resources")
             return
@@ -183,6 +175,20 @@ class FakeCluster:
             started=self.now,
             ended=None,
         )
+
+    def suiting(self, job: Job, through: str = "") -> list[Node]:
+        """The nodes in service on which the job may run, busy ones among them; those of reservation `through` too."""
+        partition, known = self.divided.shown(self.node_table).get(job.partition), self.reserved.shown(self.now)
+        opened = known[through].nodes if through in known else frozenset()
+        return [
+            n
+            for n in self.shown_nodes().values()
+            if n.is_schedulable
+            and (n.name in opened or not self.reserved.keeps(n.name, job.partition, self.now))
+            and n.name not in job.excluded
+            and self.pinned.get(job.id, n.name) == n.name
+            and (partition is None or n.name in partition.nodes)
+        ]
 
     def _start_deep(self, job: Job) -> None:
         """On every node of its reservation, or not yet."""

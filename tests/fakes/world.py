@@ -9,6 +9,7 @@ from steward.model.action import (
     CheckNow,
     CollectStacks,
     CommentJob,
+    DelayTasks,
     DownNode,
     DrainNode,
     ExtendLimit,
@@ -36,7 +37,7 @@ from tests.fakes.world_cluster import Cluster
 
 _IN_SLURM = (
     *(DrainNode, DownNode, ReturnNode, AllowRequeue, RequeueJob, NudgeJob, CommentJob),
-    *(ExtendLimit, SetNice, KeepNodes, FreeNodes),
+    *(ExtendLimit, SetNice, DelayTasks, KeepNodes, FreeNodes),
 )
 """What a slurmctld that does not answer does not do."""
 
@@ -113,14 +114,14 @@ class World(Cluster):
                 return slurm.nudge(action.job, action.exclude, now, action.delay_s)
             case AllowRequeue():
                 return slurm.allow_requeue(action.job)
-            case ExtendLimit() | SetNice() | KeepNodes() | FreeNodes() | CommentJob():
+            case ExtendLimit() | SetNice() | DelayTasks() | KeepNodes() | FreeNodes() | CommentJob():
                 return self._apply_in_slurm(action)
             case AnswerAsk():
                 return self._answered(action)
             case _:
                 return self._apply_to_machines(action)
 
-    def _apply_in_slurm(self, action: ExtendLimit | SetNice | KeepNodes | FreeNodes | CommentJob) -> str:
+    def _apply_in_slurm(self, action: ExtendLimit | SetNice | DelayTasks | KeepNodes | FreeNodes | CommentJob) -> str:
         match action:
             case CommentJob():
                 return self.slurm.comment(action.job, action.text)
@@ -130,6 +131,8 @@ class World(Cluster):
                 return self.slurm.set_nice(action.job, action.nice)
             case KeepNodes():
                 return self.slurm.keep(action.name, action.nodes, action.seconds, self.now)
+            case DelayTasks():
+                pass  # this world has no arrays
             case FreeNodes():
                 self.slurm.kept.pop(action.name, None)
         return ""

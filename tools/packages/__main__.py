@@ -43,7 +43,8 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     shop = workshop()
     flags = os.environ.get("SLURM_CFLAGS", "")
-    run("make", "-s", *(["-B"] if flags else []), "-C", "spank", "all")  # make does not see that the header is another
+    for sources in ("spank", "reader"):  # make does not see that the header is another
+        run("make", "-s", *(["-B"] if flags else []), "-C", sources, "all")
     wanted = packages(shop.python, slurm_release(flags))
     if said.shim_only:
         wanted = tuple(each for each in wanted if "steward-shim" in each.provides)

@@ -92,6 +92,7 @@ def _shim(slurm: str) -> Package:
         scripts="shim",
         files={
             f"{LIB}/steward.so": "spank/build/steward.so",
+            f"{LIB}/steward-slurm": "reader/build/steward-slurm",
             f"{LIB}/shim-link": "tools/packages/scripts/shim-link",
         },
     )

@@ -68,7 +68,7 @@ def write_json(path: Path, value: object, *, sync: bool = False) -> None:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Holds the lock file `path`, made when absent; waits for whoever holds it. A dead holder's lock is free."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OURS)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -98,7 +98,7 @@ class StateFile(Generic[T]):
     def locked(self) -> Iterator[T]:
         """Raises Retryable where the file's directory cannot be used."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with locked(self.path.with_suffix(".lock")):
                 yield self.load()
         except OSError as error:

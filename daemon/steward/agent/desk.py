@@ -254,6 +254,7 @@ class Desk:
             at=self._clock.now(),
             signs=signs,
             replay=line.replay,
+            own=line.own,
             script_gone=line.script_gone,
         )
 

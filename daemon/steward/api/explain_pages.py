@@ -189,5 +189,7 @@ def _event_view(one: SizeChange) -> Json:
         "why": one.why,
         "done": one.done,
         "saved_s": one.saved_s,
+        "unsaved": sorted(one.unsaved),
+        "steps_again": one.again,
         "up_s": one.up_s,
     }

@@ -116,7 +116,7 @@ def _value(measure: Json) -> str:
 
 @click.group()
 def check() -> None:
-    """Health checks: which may take nodes out."""
+    """Arm or disarm a check, or run a deep check. `steward checks` lists all checks and their results."""
 
 
 @check.command()

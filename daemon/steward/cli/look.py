@@ -74,6 +74,9 @@ def _group_row(group: dict[str, Any]) -> tuple[object, ...]:
 
 def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines = []
+    if standstill := found["standstill"]:
+        since = f"nothing since {when(standstill['since'])}; what is shown is of {when(found['at'])}"
+        lines.append((f"decides   {since}: {standstill['why']}", "bold red"))
     if found["slurm"] != "fresh":
         lines.append((f"slurm     cannot be read now ({found['slurm']} picture): nothing is decided on it", "bold red"))
     if found["paused"]:
@@ -85,7 +88,10 @@ def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     for one in found["cases_waiting"]:
         lines.append((f"approve   {one['node']} waits for your approval: steward approve {one['case']}", "yellow"))
     lines += [(f"incident  {one['text']}", "bold red") for one in found["incidents"]]
-    lines += [(f"breaker   {one['scope']}: {one['text']}", "bold red") for one in found["breakers"]]
+    lines += [
+        (f"breaker   {one['scope']}: tripped {ago(one['tripped'])} ago; {one['now']}", "bold red")
+        for one in found["breakers"]
+    ]
     return lines
 
 

@@ -24,7 +24,7 @@ _FINE = "fine"
 
 @click.command()
 @click.option("--every", "every_s", type=click.FloatRange(1, 3600), default=2.0, help="Seconds between looks (2).")
-@click.option("--once", is_flag=True, help="Print it once and end.")
+@click.option("--once", is_flag=True, help="Print once and exit.")
 @with_context
 def top(context: Context, every_s: float, once: bool) -> None:
     """The cluster live, as on the status page. Ctrl-C ends it."""

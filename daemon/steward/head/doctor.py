@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from steward.adapters.owners import settings_problem
 from steward.adapters.slurm.choose import Choice
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
@@ -25,7 +27,7 @@ from steward.workflows.doctor import (
     ok,
     warn,
 )
-from steward.workflows.snapshot import Snapshot
+from steward.workflows.snapshot import Snapshot, Standstill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,8 @@ class Doctor:
     """`examine` may take as long as Slurm's commands do."""
 
     version: str
+    file: Path
+    """The settings."""
     clock: Clock
     slurm: SlurmPort
     slurm_choice: Choice
@@ -51,6 +55,7 @@ class Doctor:
     store: StorePort
     provider: ProviderPort | None
     latest: Callable[[], Snapshot | None]
+    standstill: Callable[[], Standstill | None]
     views: Callable[[], Mapping[NodeName, AgentView]]
     details: Callable[[], Mapping[NodeName, AgentDetail]]
     moved: Callable[[], frozenset[NodeName]]
@@ -63,6 +68,7 @@ class Doctor:
         looks: tuple[tuple[str, str, Callable[[], list[Line]]], ...] = (
             ("slurm", "check cluster.slurm_conf and that slurmctld runs", self._slurm),
             ("picture", "see the head's log", self._picture),
+            ("settings", "the file must be readable for SlurmUser", self._settings),
             ("mode", "see repair.mode in the settings", self._mode),
             ("munge", "start munged; cluster.munge_socket must be its socket", self._munge),
             ("store", "make head.state_dir writable for SlurmUser, with free space", self._store),
@@ -82,6 +88,14 @@ class Doctor:
 
     def _picture(self) -> list[Line]:
         latest = self.latest()
+        if (standstill := self.standstill()) is not None:
+            return [
+                bad(
+                    "decisions",
+                    standstill.text(self.clock.now()),
+                    "see the head's log; `df`, and who has its store open",
+                )
+            ]
         if latest is None:
             return [bad("picture", "the head has not finished its first look", "see the head's log")]
         age = self.clock.now() - latest.at
@@ -96,6 +110,11 @@ class Doctor:
             )
             lines.append(warn("jobs", f"{len(latest.seen.unread)} running jobs: {why}", remedy))
         return lines
+
+    def _settings(self) -> list[Line]:
+        if why := settings_problem(self.file):
+            return [bad("settings", f"{self.file}: {why}", "no daemon starts with it: give it to root, 0644 or 0640")]
+        return [ok("settings", f"{self.file} is changed by root alone")]
 
     def _mode(self) -> list[Line]:
         if self.rules.ask:

@@ -232,6 +232,7 @@ class Hub:
             lost,
             heard=heard,
             leaves=link.leaves,
+            host_ends=link.host_ends,
             fell_silent=link.fell_silent,
             is_sent_away=link.is_sent_away,
         )
@@ -302,6 +303,8 @@ class Hub:
             restored=claim.is_restored,
         )
         self._admission.admitted(claim, other, now)
+        if alive is not None and other is None:
+            self._admission.again(claim, now)
         link.node, link.incarnation = hello.node, hello.incarnation
         link.can_pong = hello.pongs
         self._links[hello.node] = link

@@ -11,7 +11,17 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from steward.adapters.wire.codec import number
-from steward.adapters.wire.frames import BEAT, MAX_FRAME, Frame, Malformed, pack, unpack, why_unsendable
+from steward.adapters.wire.frames import (
+    ALONE,
+    BEAT,
+    MAX_FRAME,
+    WITH_HOST,
+    Frame,
+    Malformed,
+    pack,
+    unpack,
+    why_unsendable,
+)
 from steward.adapters.wire.seal import Seals, times
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
@@ -129,8 +139,8 @@ class Link(asyncio.StreamReaderProtocol):
         self.skew_s: float | None = None
         """The agent's clock minus ours at its last heartbeat."""
         self.is_open = True
-        self.leaves = False
-        """Its agent said that it was told to end, and that its host lives on."""
+        self.leaves = self.host_ends = False
+        """As in `AgentView`."""
         self.fell_silent = False
         """It was given up because it said nothing."""
         self.is_sent_away = False
@@ -253,7 +263,8 @@ class Link(asyncio.StreamReaderProtocol):
             if frame["t"] == BEAT:
                 sent = number(frame, "sent")
                 if "leaves" in frame:
-                    self._let_leave(times(sent, number(frame, "leaves")), frame.get("seal"))
+                    word = number(frame, "leaves")
+                    self._let_leave(times(sent, word), frame.get("seal"), word)
                 else:
                     self._answer_beat(sent, times(sent), frame.get("seal"))
             else:
@@ -267,12 +278,12 @@ class Link(asyncio.StreamReaderProtocol):
         now = times(self._owner.beat(self, sent))
         self._write(reply(written, now, self._seals.beats.seal(b"%s,%s" % (written, now))))
 
-    def _let_leave(self, written: bytes, seal: object) -> None:
+    def _let_leave(self, written: bytes, seal: object, word: float) -> None:
         """Its agent was told to end: the word of it is sealed like a heartbeat, for frames that are sealed otherwise
         take too long to open."""
         if self._seals is not None and self._is_sealed(self._seals, seal, written):
-            self.leaves = True
-            self.close("it was told to end")
+            self.leaves, self.host_ends = word != WITH_HOST, word != ALONE
+            self.close("its host is being shut down" if word == WITH_HOST else "it was told to end")
 
     def _is_sealed(self, seals: Seals, seal: object, written: bytes) -> bool:
         """Whether a heartbeat bears its seal; who sends one without it is hung up on."""

@@ -77,6 +77,7 @@ class Roster:
                     lost_at=None,
                     lost_why="",
                     leaves=False,
+                    host_ends=False,
                     fell_silent=False,
                     witness=None,
                     address=address,
@@ -109,10 +110,11 @@ class Roster:
         *,
         heard: float,
         leaves: bool = False,
+        host_ends: bool = False,
         fell_silent: bool = False,
         is_sent_away: bool = False,
     ) -> None:
-        """Note that the connection of the node's agent ended at `now`; `leaves`: it was told to end, as it said."""
+        """Note that the connection of the node's agent ended at `now`, with what it said last (`AgentView`)."""
         with self._lock:
             view = self._views[node]
             self._views[node] = replace(
@@ -122,6 +124,7 @@ class Roster:
                 lost_at=now,
                 lost_why=why,
                 leaves=leaves,
+                host_ends=host_ends,
                 fell_silent=fell_silent,
                 dialled_at=now if is_sent_away else view.dialled_at,
             )

@@ -39,6 +39,8 @@ class Ask:
     """Known lines near the end of the job's output, in the order of the file."""
     replay: bool = True
     """False: the step's input is gone, it cannot run again."""
+    own: Annotated[bool, Sparse()] = False
+    """The step's own srun has the option, and not only its job."""
     script_gone: Annotated[bool, Newer()] = False
     """Slurm lost the batch script before it could begin."""
 
@@ -53,7 +55,8 @@ class Answer(Enum):
 class OptedIn:
     """An agent's word that a job with the option runs on its node (told by slurmstepd as root).
 
-    `told_by`: nodes that said so, at the head; empty: not known.
+    `told_by`: nodes that said so, at the head; empty: not known. `ran_on`: the nodes of that run where Slurm's own
+    record of the job is the source; empty: not known.
     """
 
     job: Job
@@ -64,3 +67,4 @@ class OptedIn:
     elastic: Annotated[ElasticText, Sparse()] = ""
     """The value of `--elastic=` of a run's base, on its batch host; empty for any other job."""
     told_by: Annotated[frozenset[NodeName], Given()] = frozenset()
+    ran_on: Annotated[frozenset[NodeName], Given()] = frozenset()

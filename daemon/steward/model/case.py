@@ -105,6 +105,11 @@ class Case:
         return f"{self.id}-{self.launches}"
 
     @property
+    def launch_token(self) -> str:
+        """The token of the launch test after the present rung: each rung has its own."""
+        return f"{self.token}-{self.rung.value}"
+
+    @property
     def is_stood_in(self) -> bool:
         """A spare serves; the node itself waits for a person."""
         return self.step is Step.HELD and self.stand_in is not None

@@ -83,13 +83,21 @@ class NodeMemory:
     """When it was last there again after that."""
     lost_at: float | None = None
     """When it was last found lost: its agent was gone, and a second witness agreed."""
+    stops_from: float | None = None
+    """Its host was shut down in good order: what ended on it at this time or later may have ended by that."""
     silent_since: float | None = None
     """Since when it is lost and its slurmd does not answer."""
+    left_us: float | None = None
+    """When its agent was told to end, as it said, and is not back since: both services may be restarted."""
+    suspected: float | None = None
+    """When the silence began of which it was suspected last."""
     settling: Stands | None = None
     left_at: float | None = None
     """When a machine without a slot was last ended under its name: what it left in Slurm is to be deleted."""
     excluded_by: Mapping[int, float] = field(default_factory=_none)
     """User -> when it was counted that a job of his keeps away from the node by name."""
+    hurt: Mapping[int, float] = field(default_factory=_none)
+    """Job -> when Slurm could not start it on the node, of which Slurm says nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +122,16 @@ class AskMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """The nodes to which one word of ours was written last as their feature, and when (Unix s). `undone`: so many
+    times in a row somebody else had put another of our words there."""
+
+    nodes: frozenset[NodeName]
+    at: float
+    undone: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeadMemory:
     """About when the head last looked at what must be looked at again and again. Times are Unix seconds."""
 
@@ -123,6 +141,8 @@ class HeadMemory:
     """Since when it does so without a gap."""
     ends: float | None = None
     """Into the end of a job; None while there is none to look into."""
+    shown: Mapping[str, Shown] = field(default_factory=_none)
+    """By word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

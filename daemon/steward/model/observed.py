@@ -11,6 +11,7 @@ from steward.model.accounting import Accounting
 from steward.model.ask import Ask, OptedIn
 from steward.model.deep import DeepReport
 from steward.model.elastic import ElasticWord
+from steward.model.fit import Fit, Question
 from steward.model.health import Finding, Incarnation
 from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
@@ -78,6 +79,9 @@ class AgentView:
     lost_why: str = ""
     leaves: bool = False
     """It was told to end, as it said, and its host lives on. Its slurmd may be started anew at the same time."""
+    host_ends: bool = False
+    """It said as its last word that its host is being shut down, or that everything of Slurm's on it was told to end,
+    as in a shutdown."""
     fell_silent: bool = False
     """It was lost because it said nothing, on a connection that nobody ended."""
     dialled_at: float = 0.0
@@ -165,6 +169,9 @@ class Observed:
     """Keys of backups and restores whose last try ended well, within the same time as `failures`."""
     accounting: Accounting | None = None
     """Accounts, limits and QOS; None: nobody looked, as memory has no quota."""
+
+    fits: Mapping[Question, Fit] = field(default_factory=_empty)
+    """What Slurm answered to the questions of plans, this turn or lately."""
 
     def job_at(self, id: JobId) -> float:
         """When the job's record was read (Unix s)."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from steward.model.action import Action, AnswerAsk
 from steward.model.ask import Answer
 from steward.model.events import Event
+from steward.model.fit import Question
 from steward.model.memory import Memory
 
 
@@ -17,6 +18,8 @@ class Plan:
     memory: Memory
     events: tuple[Event, ...] = ()
     wake_at: float | None = None
+    questions: tuple[Question, ...] = ()
+    """What Slurm is to be asked before this plan counts: with the answers in the picture it may be another one."""
 
 
 def stops_last(actions: Iterable[Action]) -> tuple[Action, ...]:

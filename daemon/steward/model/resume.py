@@ -144,8 +144,12 @@ class Attempt:
     at: float
     culprits: frozenset[NodeName] = frozenset()
     restart: int = 0
+    what: str = ""
+    """What failed: `step 0`, `the script`; empty: Slurm ended the whole job, or put it back."""
     final: bool = False
-    """The batch script itself was told to stop: nothing is looked at again for this restart."""
+    """The batch script itself was told to stop: its run ends as it ended."""
+    open: bool = False
+    """A fault that is found later may overturn it."""
     failed_at: float | None = None
     """When the step or the script failed that was asked about; None: nobody asked."""
     suspended_s: float = 0.0

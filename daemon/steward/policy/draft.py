@@ -10,6 +10,7 @@ from typing import Any
 from steward.model.action import Action
 from steward.model.desired import Desired
 from steward.model.events import Event, Level
+from steward.model.fit import Fit, Question
 from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Instance, InstanceState
 from steward.model.job import Job
@@ -86,6 +87,7 @@ class Draft:
         """The words of quotas for the comments of jobs, where they are new."""
         self._actions, self._events = list[Action](), list[Event]()
         self._wake: float | None = None
+        self._questions: dict[Question, None] = {}
 
     def instances_of(self, node: NodeName) -> list[Instance]:
         """Every instance that the provider lists for a node, gone ones left out, by id."""
@@ -166,6 +168,14 @@ class Draft:
         if at is not None and at > self.now and (self._wake is None or at < self._wake):
             self._wake = at
 
+    def ask(self, question: Question, *, since: float) -> Fit | None:
+        """Slurm's last answer; one of before `since` is asked for anew, and the plan made again with that. None: there
+        is none yet."""
+        fit = self.seen.fits.get(question)
+        if fit is None or fit.at < since:
+            self._questions[question] = None
+        return fit
+
     def plan(self) -> Plan:
         """The finished plan, frozen."""
         memory = Memory(
@@ -204,4 +214,13 @@ class Draft:
             **self.quota.stored(),
             **self.elastic.stored(),
         )
-        return Plan(actions=stops_last(self._actions), memory=memory, events=tuple(self._events), wake_at=self._wake)
+        return self._plan(memory)
+
+    def _plan(self, memory: Memory) -> Plan:
+        return Plan(
+            actions=stops_last(self._actions),
+            memory=memory,
+            events=tuple(self._events),
+            wake_at=self._wake,
+            questions=tuple(self._questions),
+        )

@@ -27,15 +27,17 @@ from steward.policy.job.ledger import keep_ledger
 from steward.policy.job.progress import give_back_time
 from steward.policy.job.remember import remember_jobs
 from steward.policy.job.resume import follow_jobs
+from steward.policy.job.siblings import keep_slots
 from steward.policy.node.breaker import follow_breakers
 from steward.policy.node.bring_up import follow_bring_ups
 from steward.policy.node.canary import follow_trials
 from steward.policy.node.correlate import find_incidents
 from steward.policy.node.features import keep_features
 from steward.policy.node.lemons import note_exclusions
-from steward.policy.node.lookout import note_absences, note_foreign, probe_silent, remember_agents
+from steward.policy.node.lookout import note_absences, note_foreign, note_leaves, probe_silent, remember_agents
 from steward.policy.node.silence import follow_silence
 from steward.policy.node.slurm_faults import remember_served, tell_reasons
+from steward.policy.node.stops import note_stops
 from steward.policy.node.suspicion import open_cases
 from steward.policy.prune import prune
 from steward.policy.quota.keep import keep_quotas
@@ -43,6 +45,7 @@ from steward.policy.quota.unseen import note_unseen
 
 STEPS = (
     remember_agents,
+    note_leaves,
     note_absences,
     remember_served,
     remember_jobs,
@@ -74,6 +77,7 @@ STEPS = (
     tell_reasons,
     note_exclusions,
     note_suspensions,
+    note_stops,
     probe_silent,
     restore_turns,
     free_kept,
@@ -85,6 +89,7 @@ STEPS = (
     answer_asks,
     free_decided,
     keep_nodes,
+    keep_slots,
     give_back_time,
     keep_quotas,
     follow_runs,

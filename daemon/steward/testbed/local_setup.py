@@ -35,6 +35,7 @@ inject kill-node "$2"
 inject start-node "$2"
 """
 _SOURCES = Path(__file__).resolve().parents[3] / "spank"
+_READER = _SOURCES.with_name("reader")
 _BUILD_S = 120.0
 
 
@@ -165,11 +166,14 @@ def write_node_power(path: Path, bed: Path) -> None:
 
 
 def _headers() -> list[str]:
-    """Those of the Slurm whose slurmctld is found, where it lies in a folder of its own."""
+    """Those of the Slurm whose slurmctld is found, and its library, where it lies in a folder of its own."""
     slurmctld = shutil.which("slurmctld")
     include = Path(slurmctld).parents[1] / "include" if slurmctld else Path()
     is_own = include != Path("/usr/include") and (include / "slurm/spank.h").is_file()
-    return [f"SLURM_CFLAGS=-I{include}"] if is_own else []
+    if not is_own:
+        return []
+    lib = include.with_name("lib")
+    return [f"SLURM_CFLAGS=-I{include}", f"SLURM_LIBS=-L{lib} -Wl,-rpath,{lib}"]
 
 
 def find_shim() -> Path:
@@ -182,7 +186,8 @@ def find_shim() -> Path:
     if not (_SOURCES / "Makefile").is_file():
         raise BedError("the shim's sources are not here; set STEWARD_SHIM to the path of steward.so")
     try:
-        run(["make", "-C", str(_SOURCES), "all", *_headers()], timeout_s=_BUILD_S)
+        for sources in (_SOURCES, _READER):
+            run(["make", "-C", str(sources), "all", *_headers()], timeout_s=_BUILD_S)
     except Failed as error:
         raise BedError(f"cannot build the shim (needs gcc, make and libslurm-dev): {error}") from error
     return _SOURCES / "build" / "steward.so"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from steward.model.case import Case, Step
 from steward.model.desired import Desired
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job
+from steward.model.job import Job, JobState
 from steward.model.mark import SPARE
 from steward.model.memory import Memory
 from steward.model.node import Node
@@ -24,13 +24,13 @@ from steward.policy.job.hang import hang_line
 from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slurm, not_before, who_holds
 from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
-from steward.policy.node.breaker import guards
 from steward.policy.node.budget import must_wait
 from steward.policy.node.correlate import AGENTS
 from steward.policy.node.gone import open_silence
 from steward.policy.node.slurm_faults import acting_row
-from steward.policy.node.suspicion import fault_of, mark_word, why_withheld
+from steward.policy.node.suspicion import fault_of, why_withheld
 from steward.policy.node.verdict import standing
+from steward.views.explain_fit import lack_lines
 from steward.views.explain_group import closed_partitions, elastic_lines, next_line, slot_lines
 from steward.views.explain_health import (
     deep_lines,
@@ -41,7 +41,7 @@ from steward.views.explain_health import (
     verdict_lines,
 )
 from steward.views.explain_quota import has_quota, quota_lines
-from steward.views.node_verdict import give_back
+from steward.views.node_verdict import give_back, why_kept_out
 
 _LEFT = "The node left its group of the API and has no machine: a group that takes it makes one."
 _UNUSED = "Its group of the API does not use it: nothing is done about it until one takes it."
@@ -114,7 +114,7 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
     if node is None:
         return [f"{name}: Slurm does not know this node."]
     state = "+".join([node.base.value, *sorted(node.flags)])
-    reason = f', reason "{node.reason.text}" by {node.reason.user or "?"}' if node.reason else ""
+    reason = f", {node.reason}" if node.reason else ""
     lines = [f"{name}: Slurm says {state}{reason}."]
     if name in draft.want.spares:
         lines.append(_spare(name, node, draft))
@@ -122,7 +122,9 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
         return [*lines, _UNUSED if node.mark is None else _LEFT]
     if node.mark is not None and node.mark != SPARE:
         case = draft.cases.open_of(name)
-        back = "" if case and case.is_stood_in else "; it is given back when all its checks passed after the repair"
+        back = (
+            "" if case and case.step is Step.HELD else "; it is given back when all its checks passed after the repair"
+        )
         lines.append(f"Out of service by our own mark{back}.")
     elif (row := acting_row(node, draft)) is not None:
         lines.append(f"Taken out of service by Slurm itself ({row.kind.value}): {row.response.value}.")
@@ -164,6 +166,8 @@ def _case(case: Case, draft: Draft) -> list[str]:
     ]
     if case.step is Step.RELEASE and (wait := must_wait(case, draft)):
         lines.append(f"{case.node} {wait}.")
+    if kept := why_kept_out(case, draft):
+        lines.append(f"{case.node} was lost and is heard again, but does not serve: {kept}.")
     if case.approved is not None:
         lines.append(f"{case.approved_by} approved the repair {ago(case.approved, draft.now)}.")
     if case.is_stood_in:
@@ -184,8 +188,7 @@ def _no_case(node: Node | None, draft: Draft) -> list[str]:
     fault = fault_of(node, draft) if node else None
     if node is None or fault is None:
         return ["No faults found; no repair open."]
-    scope = next((s for s in guards(node.name, mark_word(fault.check), draft) if s in draft.breakers), None)
-    withheld = draft.breakers[scope].text if scope else why_withheld(node, fault, draft)
+    withheld = why_withheld(node, fault, draft)
     lines = [f"Fault found: {fault.why}"]
     incident = draft.incidents.get(AGENTS)
     if incident is not None and incident.over is None and node.name in incident.nodes:
@@ -211,7 +214,16 @@ def _known_of_job(id: JobId, job: Job | None, memory: Memory) -> str:
         return f"Job {id}{last}: Slurm does not know it any more."
     where = f" on {fold(job.nodes)}" if job.nodes else ""
     reason = f" ({job.reason})" if job.reason and job.is_pending else ""
-    return f'Job {id} "{job.name}": {job.state.value}{reason}{where}, {_restarts(job.restarts)}.'
+    hides_state = job.state is JobState.UNKNOWN and job.is_completing  # as Slurm 22.05's scontrol does
+    state = "COMPLETING" if hides_state else job.state.value
+    return f'Job {_shown_id(job)} "{job.name}": {state}{reason}{where}, {_restarts(job.restarts)}.'
+
+
+def _shown_id(job: Job) -> str:
+    """Return the job's number as squeue shows it, with its own where it is a task of an array: `7_2 (job 9)`."""
+    if job.array_job_id is None or job.array_task is None:
+        return str(job.id)
+    return f"{job.array_job_id}_{job.array_task} (job {job.id})"
 
 
 def _restarts(count: int) -> str:
@@ -220,14 +232,15 @@ def _restarts(count: int) -> str:
 
 def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
     lines = []
-    bad = culprits(mem, draft)
+    bad = culprits(mem, draft) & (job.excluded if job is not None and job.is_pending else frozenset())
     if bad:
-        lines.append(f"The job is kept off {fold(bad)} until the repair is over.")
+        lines.append(f"The job is kept off {fold(bad)} (ExcNodeList) until it is repaired.")
     if mem.ended is not None:
         return [*lines, f"The job is over: {mem.end_text}."]
     lines += [*place_lines(mem, draft.now), *silence_lines(job, draft)]
     if job is not None and mem.pending_from is not None:
         lines.append(f"The job waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(job, mem, draft)}.")
+        lines += lack_lines(job, draft)
     waiting = [ask for ask in draft.seen.asks if ask.job == mem.id]
     return [*lines, *(f"A failed {a.kind.value} on {a.node} waits for a decision." for a in waiting)]
 
@@ -306,7 +319,10 @@ def _progress(mem: JobMemory, saved: Saved, draft: Draft) -> str:
 
 
 def _attempt(attempt: Attempt, now: float, *, private: bool) -> Iterator[str]:
-    yield f"{ago(attempt.at, now)}: {_DID[attempt.decision]}: {attempt.why.text} [{attempt.why.rule}]."
+    is_left = attempt.decision is Decision.STOP and attempt.requeued is not None
+    did = "left to Slurm, which had put it back into the queue" if is_left else _DID[attempt.decision]
+    of = f" ({attempt.what} failed)" if attempt.what else ""
+    yield f"{ago(attempt.at, now)}: {did}{of}: {attempt.why.text} [{attempt.why.rule}]."
     for fact in attempt.why.evidence:
         yield f"  because {fact}"
     for text in attempt.lines if private else ():

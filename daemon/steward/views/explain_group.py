@@ -229,8 +229,13 @@ def _waits_for(run: ElasticRun, site: ElasticPolicy, now: float) -> str:
         return f"The run is changing its size ({run.phase.value} since {ago(run.entered, now)}): {run.why}."
     if not site.enabled or run.paused:
         return f"The run does not grow: {'a person paused it' if run.paused else 'the site does not let runs grow'}."
+    if not run.steerable:
+        return (
+            "The run does not grow: its program never asks whether to save (resize_wanted), so that a growth would "
+            "throw away what it did since its last checkpoint."
+        )
     if run.cool_until > now:
-        return f"The run grows again {until(run.cool_until, now)} at the earliest: a change of size was made lately."
+        return f"The run grows again {until(run.cool_until, now)} at the earliest: a change of size was made or tried."
     asked = [one for one in run.replicas if one.ending is None and one.job is None]
     if asked:
         return f"The run has asked for {sum(one.nodes for one in asked)} more nodes."

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from steward.model.action import Action
+from steward.model.fit import Question
 from steward.model.observed import Freshness, Observed, Subject
 from steward.model.plan import Plan
 from steward.workflows.journal import kind_of, subject_of, told_of
@@ -21,7 +22,12 @@ log = logging.getLogger(__name__)
 ROUNDS = 3
 """After so many everything is read: a world in which each round finds another action to check does not hold us up."""
 
+ANSWERS = 2
+"""So often a plan is made again because Slurm answered what it asked."""
+
 T = TypeVar("T")
+Ask = Callable[[Observed, Sequence[Question]], Observed]
+"""The picture with Slurm's answers. Never raises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +62,13 @@ def decide(
     plan_of: Callable[[T], Plan],
     seen: Observed,
     reader: Confirmer,
+    ask: Ask | None = None,
 ) -> Decided[T]:
     """Think until all that is done and told is about what was read for this turn. Where that cannot be read the picture
-    is old, and what is thought about an old picture stands: it withholds all that may harm."""
+    is old, and what is thought about an old picture stands: it withholds all that may harm. `ask` answers what a plan
+    asks of Slurm."""
     for number in range(ROUNDS + 1):
-        thought = think(seen)
+        seen, thought = _answered(think, plan_of, seen, ask)
         if seen.slurm is not Freshness.FRESH:
             return Decided(seen=seen, thought=thought)
         plan = plan_of(thought)
@@ -71,6 +79,20 @@ def decide(
         _tell(plan.actions, seen)
     seen = replace(seen, slurm=Freshness.OLD)
     return Decided(seen=seen, thought=think(seen))
+
+
+def _answered(
+    think: Callable[[Observed], T], plan_of: Callable[[T], Plan], seen: Observed, ask: Ask | None
+) -> tuple[Observed, T]:
+    """Think, and again with the answers to what was asked; what is still asked then waits for the next turn."""
+    thought = think(seen)
+    for _ in range(ANSWERS if ask is not None else 0):
+        questions = plan_of(thought).questions
+        if not questions or ask is None:
+            break
+        seen = ask(seen, questions)
+        thought = think(seen)
+    return seen, thought
 
 
 def _tell(actions: Sequence[Action], seen: Observed) -> None:

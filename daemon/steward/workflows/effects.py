@@ -22,6 +22,7 @@ from steward.model.action import (
     CheckNow,
     CollectStacks,
     CommentJob,
+    DelayTasks,
     DownNode,
     DrainNode,
     DropQos,
@@ -395,6 +396,7 @@ TABLE: Mapping[type[Action], Row] = {
         lambda to, a, call: to.slurm.comment(a.job, a.text), reads=_record, nodes=_no_node, lane=Lane.COMMENTS
     ),
     ExtendLimit: _on_job(lambda to, a, call: to.slurm.extend(a.job, a.limit_s), lane=Lane.LIMITS),
+    DelayTasks: _on_job(lambda to, a, call: to.slurm.delay_tasks(a.array, a.delay_s), reads=_record),
     SetNice: _on_job(lambda to, a, call: to.slurm.set_nice(a.job, a.nice), reads=_record),
     MoveJob: _on_job(lambda to, a, call: to.accounts.move_job(a), reads=_record),
     MarkJob: _on_job(lambda to, a, call: to.accounts.mark_job(a), reads=_record),

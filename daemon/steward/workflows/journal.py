@@ -13,7 +13,7 @@ from steward.model.events import Event, Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.memory import Memory
 from steward.model.observed import Observed, Subject
-from steward.ports import Clock, StorePort
+from steward.ports import Clock, PortError, StorePort
 from steward.workflows.calm import Calm
 from steward.workflows.effects import Scene, row_of
 
@@ -119,6 +119,16 @@ class Journal:
         self._store.commit(memory, actions, events)
         for event in events:
             log.log(_LEVELS[event.level], event.text, extra=event_fields(event))
+
+    def tell(self, event: Event) -> bool:
+        """Write down one event that is of no plan; return whether the store took it."""
+        log.log(_LEVELS[event.level], event.text, extra=event_fields(event))
+        try:
+            self._store.add_events([event])
+        except PortError as error:
+            log.info("the store does not take the event %s: %s", event.kind, error)
+            return False
+        return True
 
     def told(self, action: Action, kind: str, error: str) -> None:
         """How an intent ended, for people; empty `error` is success. `record` writes it down."""

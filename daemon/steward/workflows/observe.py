@@ -4,13 +4,14 @@ Of Slurm's nodes and jobs those are read now that the turn is about (workflows/a
 sweep showed them. All else is read beside the cycle.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 from steward.accounting_port import AccountingPort
 from steward.model.accounting import Accounting
 from steward.model.ask import Ask, OptedIn
+from steward.model.fit import Question
 from steward.model.ids import InstanceId, JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
@@ -21,6 +22,7 @@ from steward.model.reservation import Reservation
 from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
 from steward.workflows.attention import Known, attention, has_marked, is_reserving, jobs_by_node, partitions_matter
 from steward.workflows.confirm import Confirmed
+from steward.workflows.fits import Answers
 from steward.workflows.pool import Bell, Look, NewsLook, Pool, Seen, Workers
 from steward.workflows.records import Patience, Records
 from steward.workflows.set_back import SetBacks
@@ -75,6 +77,7 @@ class Observer:
         self._set_backs = SetBacks(clock.now())
         self._places = jobs_by_node()
         self._alive: Callable[[], None] = lambda: None
+        self._fits = Answers(slurm, clock)
         self._shown: tuple[object, object] = (None, None)
         """The nodes and jobs of the last picture."""
 
@@ -136,6 +139,7 @@ class Observer:
             asks=asks,
             opted_in=opted,
             failures=failures,
+            fits=self._fits.known(),
         )
         seen = self._with_records(seen, slurm)
         submitted, unread = self._submitted.look(seen.jobs) if self._submitted else ((), MappingProxyType({}))
@@ -153,6 +157,12 @@ class Observer:
     def confirm_all(self, seen: Observed) -> Observed:
         """Read everything."""
         return self._with_records(seen, self._records.confirm_all(self._alive))
+
+    def answer(self, seen: Observed, questions: Sequence[Question]) -> Observed:
+        """Ask Slurm what a plan asks."""
+        self._fits.ask(questions)
+        self._alive()
+        return replace(seen, at=self._clock.now(), fits=self._fits.known())
 
     def due_in(self, *, busy: bool) -> float:
         """Seconds until the next sweep is due."""

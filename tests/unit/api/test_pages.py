@@ -12,6 +12,7 @@ from steward.client import Client, HeadError, NotThere, Unreachable
 from steward.model.access import payload
 from steward.model.events import Event
 from steward.model.health import Severity
+from steward.workflows.snapshot import Standstill
 from tests.builders.api_cluster import an_api_cluster
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench
@@ -187,3 +188,21 @@ def test_while_munged_is_away_the_refusal_says_so(api: ApiBench) -> None:
 def test_a_head_that_is_not_there_is_told_with_where_it_was_looked_for() -> None:
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1: is stewardd running"):
         Client("http://127.0.0.1:1").status()
+
+
+def test_a_head_that_decides_nothing_says_so_on_every_page_that_is_looked_at_first(api: ApiBench) -> None:
+    api.show(a_cluster().lost("n3"))
+    assert api.client().status()["standstill"] is None
+    assert "steward_standstill_seconds 0.0" in requests.get(api.url + "/metrics", timeout=FACT_S).text
+    api.standstill = Standstill(since=api.clock.now() - 40.0, why="database steward.db: database is locked")
+    assert api.client().status()["standstill"] == {"since": api.clock.now() - 40.0, "why": api.standstill.why}
+    assert "steward_standstill_seconds 40.0" in requests.get(api.url + "/metrics", timeout=FACT_S).text
+    page = requests.get(api.url + "/", timeout=FACT_S).text
+    assert "Nothing is decided for 40 s: database steward.db: database is locked." in page
+    assert "the last picture before that" in page
+
+
+def test_before_the_first_look_a_page_says_why_there_is_none(api: ApiBench) -> None:
+    api.latest, api.standstill = None, Standstill(since=api.clock.now() - 40.0, why="database is locked")
+    with pytest.raises(HeadError, match="nothing is decided for 40 s: database is locked"):
+        api.client().status()

@@ -40,7 +40,7 @@ def test_the_page_shows_nodes_repairs_jobs_and_what_would_be_done(api: ApiBench)
         'class="cell lost"',
         'href="/job/7"',
         "5</b> of 6 agents",
-        "<b>1</b> open repairs",
+        "<b>1</b> open repair<",
         "DownNode",
         "n2 is lost",
     ):

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from steward.adapters.wire.frames import MAX_FRAME, Gone, pack
+from steward.adapters.wire.frames import ALONE, MAX_FRAME, WITH_ALL, WITH_HOST, Gone, pack
 from steward.adapters.wire.messages import report_frame
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName
@@ -120,17 +120,24 @@ def test_an_agent_that_hangs_up_is_lost_at_once() -> None:
     asyncio.run(story())
 
 
-def test_an_agent_that_was_told_to_end_says_so_and_is_missed_like_any_other() -> None:
+@pytest.mark.parametrize(
+    ("word", "leaves", "host_ends"), [(ALONE, True, False), (WITH_HOST, False, True), (WITH_ALL, True, True)]
+)
+def test_an_agent_that_was_told_to_end_says_what_ends_with_it_and_is_missed_like_any_other(
+    word: float, leaves: bool, host_ends: bool
+) -> None:
     async def story() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await bench.until_connected()
-            await channel.beat(sent=1.0, leaves=1.0)
+            await channel.beat(sent=1.0, leaves=word)
             await comes_true("it is lost", lambda: not bench.view().connected)
-            assert (bench.view().leaves, bench.view().lost_why) == (True, "it was told to end")
+            assert (bench.view().leaves, bench.view().host_ends) == (leaves, host_ends)
+            assert bench.view().lost_why == ("it was told to end" if leaves else "its host is being shut down")
             await bench.connect()
             await bench.until_connected()
             assert not bench.view().leaves
+            assert not bench.view().host_ends
 
     asyncio.run(story())
 

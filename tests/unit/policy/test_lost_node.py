@@ -10,8 +10,9 @@ from steward.model.case import Step, Trigger
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
+from steward.model.memory import NodeMemory
 from steward.model.node import NodeBase, Reason
-from steward.model.observed import Freshness
+from steward.model.observed import AgentView, Freshness
 from steward.model.witness import Witness
 from tests.builders.picture import T0, Picture, a_cluster, changed, n
 
@@ -208,3 +209,32 @@ def test_two_nodes_at_once_are_two_cases_and_only_the_replacements_take_turns() 
     picture = picture.then().marked("n2").marked("n5").then()
     assert sorted(case.step.value for case in picture.memory.cases.values()) == ["launch", "release"]
     assert n("n2") in {case.node for case in picture.memory.cases.values() if case.step is Step.LAUNCH}
+
+
+def told_of(picture: Picture, seconds: int) -> list[str]:
+    """What is told while both services of n2 stay off and somebody looks at its slurmd every ten seconds."""
+    told = []
+    for at in range(0, seconds, 2):
+        picture = picture.witnessed("n2", Witness.REFUSED) if at % 10 == 0 else picture
+        told += [event.kind for event in picture.plan().events if event.node == "n2"]
+        picture = picture.then(2.0)
+    return told
+
+
+def test_a_node_whose_both_services_stay_off_is_suspected_once() -> None:
+    assert told_of(a_cluster().agent_lost("n2").agent("n2", leaves=True), 300) == [
+        "node.suspect",
+        "node.cleared",
+    ]
+
+
+def test_a_head_that_is_restarted_while_both_services_are_off_knows_that_the_agent_took_leave() -> None:
+    """It meets the agent no more, and hears of the closed port alone."""
+    left = a_cluster().then().agent_lost("n2").agent("n2", leaves=True).then(1.0)
+    unmet = AgentView(node=n("n2"), incarnation=None, connected=False, last_heard=0.0)
+    new = left.see(agents={**left.seen.agents, n("n2"): unmet}, agents_since=left.now)
+    late = new.after(new.want.repair.agents_grace_s + 30.0).witnessed("n2", Witness.REFUSED)
+    assert late.then().witnessed("n2", Witness.REFUSED).plan().actions == ()
+    assert downed(late.node("n2", responding=False)) == ["n2"], "Slurm's word counts"
+    back = late.agent("n2", incarnation=left.seen.agents[n("n2")].incarnation, connected=True).then(1.0)
+    assert back.memory.nodes.get(n("n2"), NodeMemory()).left_us is None

@@ -1,10 +1,12 @@
 """Nothing is done on a record that was not read in this turn: what turns out to be another one is decided anew."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from steward.model.action import Action, DrainNode, ProbeNode
 from steward.model.events import Event
-from steward.model.ids import Key, NodeName
+from steward.model.fit import UNKNOWN, Fit, FitState, Question
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.mark import Mark
 from steward.model.memory import Memory
 from steward.model.node import Node, NodeBase
@@ -120,3 +122,31 @@ def test_nothing_is_told_of_a_node_that_is_another_one_by_now() -> None:
     world = World(truth={N[0]: node(N[0], NodeBase.DOWN)})
     assert decide(tell_of_idle, same, SEEN, world).thought.events == ()
     assert world.asked == [{N[0]}]
+
+
+def test_what_a_plan_asks_of_slurm_is_answered_before_it_counts() -> None:
+    question, told = Question(job=JobId(7)), Fit(state=FitState.NOW)
+    asked: list[Question] = []
+
+    def think(seen: Observed) -> Plan:
+        known = seen.fits.get(question)
+        return replace(a_plan(drain(N[1]) if known else drain(N[0])), questions=() if known else (question,))
+
+    def ask(seen: Observed, questions: Sequence[Question]) -> Observed:
+        asked.extend(questions)
+        return replace(seen, fits={question: told})
+
+    decided = decide(think, lambda plan: plan, SEEN, World(truth=dict(SEEN.nodes)), ask)
+    assert decided.thought.actions == (drain(N[1]),)
+    assert decided.seen.fits == {question: told}
+    assert asked == [question]
+
+
+def test_a_plan_that_asks_on_and_on_counts_at_last() -> None:
+    def think(seen: Observed) -> Plan:
+        return replace(a_plan(drain(N[0])), questions=(Question(job=JobId(len(seen.fits) + 1)),))
+
+    def ask(seen: Observed, questions: Sequence[Question]) -> Observed:
+        return replace(seen, fits={**seen.fits, **dict.fromkeys(questions, UNKNOWN)})
+
+    assert decide(think, lambda plan: plan, SEEN, World(truth=dict(SEEN.nodes)), ask).thought.actions == (drain(N[0]),)

@@ -5,7 +5,6 @@ option, and the warning for whoever submits a job with it."""
 import asyncio
 import contextlib
 import logging
-import os
 import re
 import socket
 import time
@@ -14,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from steward.adapters.files import write_whole
-from steward.adapters.socket_path import make_free, peer_of
+from steward.adapters.socket_path import make_free, peer_of, served_first
 from steward.adapters.wire.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
 from steward.model.resume_mode import SiteDefault
 from steward.ports import Permanent
@@ -40,6 +39,7 @@ class Allowance:
 
 log = logging.getLogger(__name__)
 
+_BACKLOG = 512
 REQUEST_TIMEOUT_S = 1.0
 WAIT_EVERY_S = 1.0
 MAX_PER_USER = 64
@@ -84,7 +84,7 @@ class ShimSocket:
             sock = _listen(self._path)
         except OSError as error:
             raise Permanent(f"cannot listen at {self._path}: {error}") from error
-        server = await asyncio.start_unix_server(self._accept, sock=sock, limit=MAX_LINE, backlog=512)
+        server = await asyncio.start_unix_server(self._accept, sock=sock, limit=MAX_LINE, backlog=_BACKLOG)
         try:
             await asyncio.Event().wait()  # not serve_forever(): since 3.12 its end waits for every open connection
         finally:
@@ -177,8 +177,10 @@ def _listen(path: Path) -> socket.socket:
     make_free(path, rival=f"steward-agent answers at {path}: stop it first, or set another agent.socket")
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        sock.bind(str(path))
-        os.chmod(path, 0o666)  # who speaks is the kernel's word (SO_PEERCRED), not the file's mode
+        with served_first(path) as hidden:
+            sock.bind(str(hidden))
+            hidden.chmod(0o666)  # who speaks is the kernel's word (SO_PEERCRED), not the file's mode
+            sock.listen(_BACKLOG)
         sock.setblocking(False)
     except OSError:
         sock.close()

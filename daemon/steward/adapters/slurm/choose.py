@@ -7,6 +7,7 @@ from pathlib import Path
 
 from steward.adapters.slurm import versions
 from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.fits import FitAsker
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.native import PyslurmSlurm
 from steward.adapters.slurm.single import Single
@@ -32,13 +33,14 @@ def choose(wanted: SlurmAdapter, *, conf: str = "", timeout_s: float = 10.0, inc
     `include` is the file for partitions of ours.
     """
     file = IncludeFile(include, conf) if include else None
+    asker = FitAsker(conf=conf)
     is_refused = wanted is SlurmAdapter.COMMANDS
     why_not = "cluster.slurm_adapter says so" if is_refused else unavailable(conf)
     if why_not:
-        commands = CommandLineSlurm(conf=conf, timeout_s=timeout_s, include=file, single=Single(conf=conf))
+        commands = CommandLineSlurm(conf=conf, timeout_s=timeout_s, include=file, single=Single(conf=conf), asker=asker)
         why = f"commands, because {why_not}"
         return Choice(slurm=commands, why=why, is_second=wanted is SlurmAdapter.PYSLURM)
-    native = PyslurmSlurm(conf=conf, timeout_s=timeout_s, include=file)
+    native = PyslurmSlurm(conf=conf, timeout_s=timeout_s, include=file, asker=asker)
     return Choice(slurm=native, why="pyslurm, because it matches this Slurm")
 
 

@@ -40,6 +40,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from steward.adapters.process import Failed, show
 from steward.adapters.slurm import partitions, reservations, rules, words
 from steward.adapters.slurm.commands import MAX_BYTES, Commands
+from steward.adapters.slurm.fits import FitAsker
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.read_jobs import JobReader
 from steward.adapters.slurm.read_nodes import NodeReader
@@ -48,6 +49,7 @@ from steward.adapters.slurm.versions import Version
 from steward.adapters.slurm.words import node_list, node_lists, partition, reason
 from steward.model.action import NudgeJob
 from steward.model.deep import DEEP_PREFIX
+from steward.model.fit import UNKNOWN, Fit, Question
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, other_parts
 from steward.model.mark import Mark
@@ -68,7 +70,7 @@ class CommandLineSlurm:
 
     `conf` is the path of slurm.conf; empty means what the environment or Slurm itself says. Every call may take
     `timeout_s` seconds a command, an answer may have `max_bytes`. `include` is the file for partitions of ours; a few
-    nodes and jobs are read through `single`, where one is given.
+    nodes and jobs are read through `single`, and whether a job fits is asked of `asker`, where one is given.
     """
 
     def __init__(
@@ -79,7 +81,9 @@ class CommandLineSlurm:
         include: IncludeFile | None = None,
         max_bytes: int = MAX_BYTES,
         single: Single | None = None,
+        asker: FitAsker | None = None,
     ) -> None:
+        self._asker = asker
         self._include = include
         self._timeout_s = timeout_s
         self._commands = Commands(conf=conf, timeout_s=timeout_s, max_bytes=max_bytes)
@@ -271,6 +275,11 @@ class CommandLineSlurm:
         shown = self._commands.read("scontrol", "--oneliner", "show", "partition", words.partition(partition))
         return partitions.max_minutes(shown)
 
+    def delay_tasks(self, array: JobId, seconds: float) -> None:
+        """Slurm changes each task that waits, and says of each other one that it is not pending."""
+        with contextlib.suppress(Stale):
+            self._commands.write("update", f"jobid={array}", _start_words(seconds))
+
     def set_nice(self, job: JobId, nice: int) -> None:
         known = self.job(job)
         rules.may_set_nice(known)
@@ -284,6 +293,9 @@ class CommandLineSlurm:
             self._commands.write("create", *reservations.keep_words(name, wanted, seconds, _own_user()))
         else:
             self._commands.write("update", *reservations.change_words(name, wanted, seconds))
+
+    def fits(self, question: Question) -> Fit:
+        return self._asker.ask(question) if self._asker else UNKNOWN
 
     def free_nodes(self, name: str) -> None:
         with contextlib.suppress(Stale):
@@ -319,6 +331,9 @@ def _own_user() -> str:
 
 def _nudge_words(waiting: Job, nudge: NudgeJob) -> list[Sequence[str]]:
     name = rules.spelled(waiting)
-    start = f"starttime=now+{math.ceil(nudge.delay_s)}" if nudge.delay_s > 0 else "starttime=now"
-    update = ("update", f"jobid={name}", f"excnodelist={node_list(nudge.exclude)}", start)
+    update = ("update", f"jobid={name}", f"excnodelist={node_list(nudge.exclude)}", _start_words(nudge.delay_s))
     return [update, ("release", name)] if nudge.release else [update]
+
+
+def _start_words(delay_s: float) -> str:
+    return f"starttime=now+{math.ceil(delay_s)}" if delay_s > 0 else "starttime=now"

@@ -19,6 +19,7 @@ from steward.adapters.process import show
 from steward.adapters.slurm import narrow, native_reader
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.config import SlurmConfig
+from steward.adapters.slurm.fits import FitAsker
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.words import words_of
 from steward.model.ids import JobId, NodeName
@@ -35,8 +36,15 @@ _HOLDS = frozenset({"limits", "qos"})
 class PyslurmSlurm(CommandLineSlurm):
     """SlurmPort. Safe to call from several threads; `close` ends its two reader processes."""
 
-    def __init__(self, *, conf: str = "", timeout_s: float = 10.0, include: IncludeFile | None = None) -> None:
-        super().__init__(conf=conf, timeout_s=timeout_s, include=include)
+    def __init__(
+        self,
+        *,
+        conf: str = "",
+        timeout_s: float = 10.0,
+        include: IncludeFile | None = None,
+        asker: FitAsker | None = None,
+    ) -> None:
+        super().__init__(conf=conf, timeout_s=timeout_s, include=include, asker=asker)
         self._node_reader = _Reader(conf, timeout_s)
         self._job_reader = _Reader(conf, timeout_s)
         self._ports: dict[tuple[NodeName, str], int] = {}

@@ -217,6 +217,9 @@ class _OfQuotas(TypedDict):
     most_nodes: int
     node_sizes: str
     is_total: bool
+    required: frozenset[NodeName]
+    features: str
+    exclusive: bool
     waiting_tasks: int
     most_tasks: int
 
@@ -229,18 +232,23 @@ def _of_quotas(record: Json, *, has_nodes: bool) -> _OfQuotas:
         "comment": _text(record.get("comment")),
         "most_nodes": most_nodes(_number(record.get("max_nodes")) or 0, _number(record["node_count"]) or 0),
         "node_sizes": ",".join(_list(record.get("job_size_str"))),
-        "is_total": _is_total(record),
+        "is_total": is_total(
+            _text(record.get("tres_per_job")),
+            is_by_node=bool(_text(record.get("tres_per_node")) or _number(record.get("tasks_per_node"))),
+            tasks=_number(record.get("tasks")) or 0,
+            nodes=_number(record["node_count"]) or 0,
+        ),
+        "required": expand(_text(record.get("required_nodes"))),
+        "features": _word(record.get("features")),
+        "exclusive": "NONE" in _words(record.get("shared")),
         "waiting_tasks": count_tasks(_text(record.get("array_task_string"))),
         "most_tasks": tasks_at_once(_text(record.get("array_task_string"))),
     }
 
 
-def _is_total(record: Json) -> bool:
+def is_total(tres_per_job: str, *, is_by_node: bool, tasks: int, nodes: int) -> bool:
     """Accelerators of the job as a whole; or more tasks than nodes, where nothing is said of each node."""
-    if _text(record.get("tres_per_job")):
-        return True
-    is_by_node = bool(_text(record.get("tres_per_node")) or _number(record.get("tasks_per_node")))
-    return not is_by_node and (_number(record.get("tasks")) or 0) > (_number(record["node_count"]) or 0)
+    return bool(tres_per_job) or (not is_by_node and tasks > nodes)
 
 
 def most_nodes(most: int, count: int) -> int:

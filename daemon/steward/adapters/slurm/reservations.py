@@ -81,8 +81,9 @@ def kept(name: str) -> str:
 
 
 def keep_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
-    """The words after `scontrol create`. Without `overlap`: nodes of another reservation are refused."""
-    return _new(kept(name), nodes, seconds, user, "ignore_jobs")
+    """The words after `scontrol create`. Without `overlap`: nodes of another reservation are refused. With `flex`
+    Slurm's test of whether a job fits sees these nodes beside all others (`fits.py`)."""
+    return _new(kept(name), nodes, seconds, user, "ignore_jobs,flex")
 
 
 def reserve_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:

@@ -29,9 +29,13 @@ from steward.ports import Retryable
 _PLAIN = (
     "jobid", "jobarrayid", "arrayjobid", "arraytaskid", "state", "userid", "nodelist", "batchhost", "batchflag",
     "restartcnt", "requeue", "exit_code", "hetjobid", "numnodes", "maxnodes", "submittime", "eligibletime", "starttime",
-    "endtime", "preempttime", "timelimit", "prioritylong", "nice", "tres-alloc",
+    "endtime", "preempttime", "timelimit", "prioritylong", "nice", "tres-alloc", "reqnodes", "oversubscribe",
+    "numtasks", "ntpernode",
 )  # fmt: skip
-_FREE = ("partition", "reason", "account", "qos", "reservation", "allocnodes", "name", "comment", "admin_comment")
+_FREE = (
+    "partition", "reason", "account", "qos", "reservation", "allocnodes", "name", "comment", "admin_comment", "feature",
+    "tres-per-job", "tres-per-node",
+)  # fmt: skip
 SHORT = "%A|%i|%x"
 
 
@@ -45,6 +49,7 @@ _ID = re.compile(r"[0-9]+\|")
 _LIMIT = re.compile(r"(?:([0-9]+)-)?(?:([0-9]+):)?([0-9]+):([0-9]+)")
 _STATE = re.compile(r"[A-Z_]+")
 _REASON = re.compile(r"[A-Za-z0-9]+")
+_NO_VAL = str(0xFFFFFFFE)
 _NO_TIME = frozenset({"N/A", "NONE", "None", "Unknown", "0"})
 _NONE = frozenset({"(null)", "N/A", "n/a", ""})
 _DESCRIBED = {
@@ -131,11 +136,17 @@ def job(record: str, excluded: str, times: int, *, has_flags: bool) -> Job:
     if len(plain) != len(_PLAIN) + 1 or len(texts) + 1 != len(_FREE):
         raise Odd(record)
     told = dict(zip(_FREE, [plain.pop(), *texts], strict=True))
-    job = _plain_job(dict(zip(_PLAIN, plain, strict=True)), times)
+    of = dict(zip(_PLAIN, plain, strict=True))
+    job = _plain_job(of, times)
     if has_flags and (job.flags or job.state is JobState.UNKNOWN):
         raise Odd(f"state {job.state.value} {sorted(job.flags)}")
+    by_node = bool(_text(told["tres-per-node"])) or of["ntpernode"] not in ("0", *_NONE)
+    tasks = _number(of["numtasks"]) if of["numtasks"] not in (*_NONE, _NO_VAL) else 0
+    total = records.is_total(_text(told["tres-per-job"]), is_by_node=by_node, tasks=tasks, nodes=job.node_count)
     return replace(
         job,
+        is_total=total,
+        features=intern(_text(told["feature"])),
         name=_name(told["name"]),
         reason=_reason(told["reason"]),
         excluded=_excluded(excluded),
@@ -181,6 +192,8 @@ def _plain_job(of: Mapping[str, str], times: int) -> Job:
         requested=tres,
         allocated=tres if records.has_nodes(state, on) else "",
         most_nodes=records.most_nodes(_number(of["maxnodes"]), nodes),
+        required=_nodes(of["reqnodes"]),
+        exclusive=of["oversubscribe"] == "NO",
         waiting_tasks=waiting,
         most_tasks=records.tasks_at_once(of["jobarrayid"].rstrip("]")),
     )

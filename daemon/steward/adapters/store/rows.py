@@ -1,7 +1,9 @@
 """The statements: what is read from and written to each table, inside a transaction of the caller's."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, true, update
 
@@ -15,7 +17,8 @@ from steward.model.events import Event
 from steward.model.ids import Key
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
-from steward.ports import Permanent
+
+log = logging.getLogger(__name__)
 
 CHANNEL = "notify"
 """The section of what channels of notifications remember; no field of Memory has this name."""
@@ -28,8 +31,8 @@ _KEYS_AT_ONCE = 500
 _LONGEST = 2000
 
 
-def memory(connection: Connection) -> Memory:
-    """The memory as it was committed last. Raises Permanent when a row cannot be read."""
+def memory(connection: Connection) -> tuple[Memory, tuple[str, ...]]:
+    """The memory as it was committed last, and what of it cannot be read (`sections.memory`)."""
     table = memory_table
     return sections.memory(connection.execute(select(table.c.section, table.c.key, table.c.body)))
 
@@ -46,13 +49,19 @@ def write(connection: Connection, changes: sections.Changes) -> None:
 
 
 def channel(connection: Connection, name: str) -> ChannelState | None:
-    """Raises Permanent when the row cannot be read."""
+    """None for a new one, and where the row cannot be read: the channel goes on with what happens from now on."""
     table = memory_table
     found = connection.execute(select(table.c.body).where(table.c.section == CHANNEL, table.c.key == name)).scalar()
+    return None if found is None else readable(ChannelState, found, f"notify channel {name}")
+
+
+def readable(kind: Any, body: str, where: str) -> Any:
+    """Return the row's value; None, with a line in the log, where it cannot be read: a bad row costs itself alone."""
     try:
-        return None if found is None else decode(ChannelState, json.loads(found))
-    except (ValueError, TypeError, KeyError) as error:
-        raise Permanent(f"notify channel {name}: what it remembers cannot be read: {error!r}") from error
+        return decode(kind, json.loads(body))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        log.warning("%s cannot be read and is left out: %r", where, error)
+        return None
 
 
 def keep_channel(connection: Connection, name: str, state: ChannelState) -> None:
@@ -64,7 +73,7 @@ def first_use(connection: Connection, key: str, *, until: float, now: float) -> 
     table = memory_table
     mine = (table.c.section == USED) & (table.c.key == key)
     found = connection.execute(select(table.c.body).where(mine)).scalar()
-    if found is not None and float(found) >= now:
+    if found is not None and _end_of(found, otherwise=until) >= now:
         return False
     write(connection, sections.Changes(put=((USED, key, repr(until)),), gone=()))
     return True
@@ -74,8 +83,16 @@ def prune_used(connection: Connection, *, now: float) -> None:
     """Keys whose time is over."""
     table = memory_table
     found = connection.execute(select(table.c.key, table.c.body).where(table.c.section == USED)).all()
-    gone = tuple((USED, key) for key, until in found if float(until) < now)
+    gone = tuple((USED, key) for key, until in found if _end_of(until, otherwise=now) < now)
     write(connection, sections.Changes(put=(), gone=gone[:_PRUNE_ROWS]))
+
+
+def _end_of(body: str, *, otherwise: float) -> float:
+    """Until when a key counts as used; `otherwise` where that cannot be read."""
+    try:
+        return float(body)
+    except ValueError:
+        return otherwise
 
 
 def add_intents(connection: Connection, intents: Sequence[Action], at: float) -> None:
@@ -154,7 +171,8 @@ def events(connection: Connection, *, after: int, limit: int, node: str, job: in
     wanted += [table.c.job == job] if job else []
     order = table.c.seq.asc() if after else table.c.seq.desc()
     query = select(table.c.seq, table.c.body).where(*wanted).order_by(order).limit(limit)
-    found = [(seq, decode(Event, json.loads(body))) for seq, body in connection.execute(query)]
+    read = [(seq, readable(Event, body, f"event {seq}")) for seq, body in connection.execute(query)]
+    found = [(seq, event) for seq, event in read if event is not None]
     return found if after else found[::-1]
 
 

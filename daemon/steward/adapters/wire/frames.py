@@ -19,6 +19,9 @@ MAX_WORD = MAX_FRAME - 2048
 """Bytes of a frame without its seal."""
 BEAT = "beat"
 DIAL_TIMEOUT_S = 5.0
+ALONE, WITH_HOST, WITH_ALL = 1.0, 2.0, 3.0
+"""The last word of an agent that is told to end: it ends alone; its host is being shut down; everything that Slurm runs
+here was told to end, too, and nothing else is known of the host."""
 _LENGTH = 4
 
 
@@ -112,8 +115,8 @@ class Channel:
         self._sending = asyncio.Lock()
 
     async def beat(self, **fields: float) -> None:
-        """A heartbeat: {"sent"} from the agent, {"sent", "leaves"} as its last word when it is told to end, {"echo",
-        "now"} from the head."""
+        """A heartbeat: {"sent"} from the agent, {"sent", "leaves"} as its last word when it is told to end (`ALONE`,
+        `WITH_HOST`, `WITH_ALL`), {"echo", "now"} from the head."""
         await self._write({"t": BEAT, **fields, "seal": self._seals.beats.seal(times(*fields.values()))})
 
     async def send(self, frame: Frame) -> None:

@@ -85,6 +85,7 @@ class AskLine:
     restart: Count
     status: WaitStatus
     replay: Annotated[bool, Given()] = True
+    own: Annotated[bool, Given()] = False
     script_gone: Annotated[bool, Given()] = False
 
 
@@ -144,7 +145,12 @@ def _log(fields: dict[str, str]) -> LogLine:
 
 
 def _ask(fields: dict[str, str]) -> AskLine:
-    return _ASK.read_words(fields, replay=fields.get("replay") != "no", script_gone=fields.get("script") == "gone")
+    return _ASK.read_words(
+        fields,
+        replay=fields.get("replay") != "no",
+        own=fields.get("own") == "yes",
+        script_gone=fields.get("script") == "gone",
+    )
 
 
 def _split(text: str) -> tuple[str, str, dict[str, str]]:

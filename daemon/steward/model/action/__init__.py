@@ -6,6 +6,7 @@ from steward.model.action.jobs import (
     CancelReplica,
     CollectStacks,
     CommentJob,
+    DelayTasks,
     ExtendLimit,
     LetGo,
     NudgeJob,
@@ -59,6 +60,7 @@ Action = (
     | CommentJob
     | ExtendLimit
     | SetNice
+    | DelayTasks
     | KeepNodes
     | FreeNodes
     | LetGo

@@ -55,6 +55,16 @@ class ExtendLimit(BaseAction):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DelayTasks(BaseAction):
+    """Let the waiting tasks of an array begin no sooner than in `delay_s`, so that `job`, one of its tasks, has its
+    place back before them; 0: they may begin now."""
+
+    job: JobId
+    array: JobId
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetNice(BaseAction):
     """Set a job's nice value: below 0 it goes before others, by as much as the number says."""
 
@@ -108,13 +118,14 @@ class SignalJob(BaseAction):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeRun(BaseAction):
     """Have a run's coordinator, which the agent of `node` speaks for, go to `generation` with exactly these members.
-    All ranks save first, for `grace_s` seconds at most; 0: at once."""
+    All ranks save first, for `grace_s` seconds at most; 0: at once. `patient`: nobody is stopped before the save."""
 
     run: JobId
     node: NodeName
     generation: int
     members: frozenset[NodeName]
     grace_s: int
+    patient: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

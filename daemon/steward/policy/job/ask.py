@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from steward.model.action import AnswerAsk, CheckNow
-from steward.model.ask import Answer, Ask
+from steward.model.ask import Answer, Ask, AskKind
 from steward.model.case import Step
 from steward.model.events import Level
 from steward.model.ids import Key, NodeName
@@ -227,4 +227,5 @@ def _tell(ask: Ask, answer: Answer, why: Why, draft: Draft, exclude: frozenset[N
 
 
 def _remember(ask: Ask, ruling: Ruling, draft: Draft) -> None:
-    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node, failed_at=draft.asks[ask.id].at)
+    what = f"step {ask.step}" if ask.kind is AskKind.STEP else "the script"
+    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node, failed_at=draft.asks[ask.id].at, what=what)

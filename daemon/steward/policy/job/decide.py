@@ -86,7 +86,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name=CANCELLED,
-        when=_is_over(JobState.CANCELLED, JobState.COMPLETED),
+        when=lambda f: f.state in (JobState.CANCELLED, JobState.COMPLETED) and not f.is_cut_short,
         decision=STOP,
         text="it was cancelled or is complete",
         final=True,
@@ -125,6 +125,13 @@ RULES: tuple[Rule, ...] = (
         when=lambda f: _is_bare(f) and not f.options.without_evidence,
         decision=STOP,
         text="no hardware fault found on its nodes; treated as the job's own failure",
+        open=True,
+    ),
+    Rule(
+        name="resume.scripts_own",
+        when=lambda f: _is_bare(f) and f.kind is Kind.STEP and not (f.own_wish and f.may_retry),
+        decision=STOP,
+        text="a step failed without a fault of its nodes: its script decides what follows",
         open=True,
     ),
     Rule(
@@ -268,6 +275,8 @@ def _facts(f: Failure) -> tuple[str, ...]:
         facts.insert(0, f.gave_way)
     if status := _status(f):
         facts.append(status)
+    if f.input_gone and (has_cause(f) or f.own_wish):
+        facts.append("what it read through a pipe is gone: it cannot run again in place")
     facts += [f"its log: {sign.sign}" for sign in _first_signs(f)]
     if not facts or f.resumes:
         facts.append(_used(f))
@@ -290,7 +299,8 @@ def _status(f: Failure) -> str:
     status = next((exit.status for exit in exits if exit.status), f.status)
     if not status:
         return ""
-    number = ended_by(status)
+    # Above 128 srun tells of a signal; a script or a task has chosen such a code.
+    number = ended_by(status) if f.kind is Kind.STEP and not exits else status & 0x7F
     return f"ended by signal {number}" if number else f"exit code {status >> 8 & 0xFF}"
 
 

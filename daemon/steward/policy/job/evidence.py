@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, replace
 
-from steward.model.case import Case, Step
+from steward.model.case import Case, Step, Trigger
 from steward.model.health import Scope, Severity
 from steward.model.ids import NodeName
 from steward.model.job import Job, other_parts
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.job.exclude import told_again_until
+from steward.policy.node.stops import AFTER_S, BEFORE_S, stops_from
 from steward.policy.node.verdict import Standing, is_awaited, mode_of, standing
 
 START_SLACK_S = 60.0
@@ -26,6 +27,8 @@ class Evidence:
     at: float
     blames: bool = True
     lasts: bool = False
+    is_stop: bool = False
+    """The node's host was being shut down, which ends its jobs, also with 0."""
 
 
 def evidence(held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
@@ -51,7 +54,26 @@ def _against(
     in_slurm = _in_slurm(node, failed_at, draft) if node in held else _taken_out(node, mem)
     late = _killed_late(node, mem, failed_at, draft) if node in held else []
     lost = _lost(node, failed_at, draft) or _was_lost(node, mem, draft)
-    return [*lost, *_in_case(node, mem, draft), *_findings(node, draft), *in_slurm, *late]
+    cases, findings = _cases(node, mem, draft), _findings(node, draft)
+    if _went_later(node, failed_at, draft):
+        lost, in_slurm, cases = [], [], [case for case in cases if case.trigger is not Trigger.LOST]
+    stop = _stopped(node, mem, failed_at, draft) if node in held else []
+    return [*stop, *lost, *map(_in_case, cases), *findings, *in_slurm, *late]
+
+
+def _went_later(node: NodeName, failed_at: float, draft: Draft) -> bool:
+    """Its host was shut down in good order, and only after that: that the node is gone since explains nothing."""
+    since = stops_from(node, draft)
+    return since is not None and failed_at < since
+
+
+def _stopped(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:
+    """The host was being shut down when the run ended."""
+    since = stops_from(node, draft)
+    if since is None or failed_at < since or (mem.started is not None and since + BEFORE_S + AFTER_S < mem.started):
+        return []
+    text = f"{node}: its host was being shut down, as its agent said"
+    return [Evidence(node=node, text=text, at=since, is_stop=True)]
 
 
 def _lost(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
@@ -79,16 +101,15 @@ def _was_lost(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
     return [Evidence(node=node, text=text, at=at, blames=False)]
 
 
-def _in_case(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
-    """Cases of the node."""
-    found = []
-    for case in sorted(draft.cases.of(node), key=lambda c: (c.opened, c.id)):
-        if case.step is Step.SUSPECT or _is_history(case, mem):
-            continue
-        at = case.detected if case.detected is not None else case.opened
-        text = f"{node}: case {case.id}, {case.why.text}"
-        found.append(Evidence(node=node, text=text, at=at, lasts=case.is_open))
-    return found
+def _cases(node: NodeName, mem: JobMemory, draft: Draft) -> list[Case]:
+    """The node's cases that may bear on this run."""
+    known = sorted(draft.cases.of(node), key=lambda c: (c.opened, c.id))
+    return [case for case in known if case.step is not Step.SUSPECT and not _is_history(case, mem)]
+
+
+def _in_case(case: Case) -> Evidence:
+    at = case.detected if case.detected is not None else case.opened
+    return Evidence(node=case.node, text=f"{case.node}: case {case.id}, {case.why.text}", at=at, lasts=case.is_open)
 
 
 def _is_history(case: Case, mem: JobMemory) -> bool:

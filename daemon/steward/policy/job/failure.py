@@ -73,12 +73,21 @@ class Failure:
     is_batch: bool = True
     stays_in_place: bool = False
     """The job's user does not want it requeued."""
+    own_wish: bool = False
+    """Of a step: its own srun asked to be resumed, and not only its job."""
+    input_gone: bool = False
+    """What the step read through a pipe cannot be given to it again."""
     may_retry: bool = False
     """A retry in place has what it needs: its input, its host, and a try before that was no flop."""
     gave_way: str = ""
     """Why this run had to give way to another job, where it had: then no node is to blame."""
     short: bool = False
     """Without the culprits there are not enough usable idle nodes for a new run."""
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether it ended well because a host of its was being shut down, as a script does that saves and ends."""
+        return self.state is JobState.COMPLETED and any(item.is_stop for item in self.evidence)
 
     @property
     def culprits(self) -> frozenset[NodeName]:
@@ -102,12 +111,14 @@ class Failure:
 
     @property
     def was_killed(self) -> bool:
-        """Every task that is known of, or else the whole, was ended by a signal as scancel sends it.
+        """Slurm says that a signal as scancel sends it ended every task that is known of, or else the whole.
 
         srun ends with the highest status of its tasks, and one bad task makes it kill the others: so the tasks count.
+        128 + signal is a signal only where srun said it: programs and shells choose such codes themselves.
         """
-        statuses = [exit.status for exit in self.exits] or [self.status]
-        return all(ended_by(status) in KILLS for status in statuses)
+        if self.exits:
+            return all(exit.status & 0x7F in KILLS for exit in self.exits)
+        return (ended_by(self.status) if self.kind is Kind.STEP else self.status & 0x7F) in KILLS
 
     @property
     def ran_out_of_memory(self) -> bool:
@@ -147,6 +158,7 @@ def asked(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) ->
         exits=_exits(ask, mem, failed_at, draft),
         signs=ask.signs,
         may_retry=kind is Kind.STEP and may_retry(ask, job, mem, bad, failed_at, draft),
+        ask=ask,
     )
 
 
@@ -182,8 +194,11 @@ def _failure(
     exits: tuple[TaskExit, ...] = (),
     signs: tuple[LogSign, ...] = (),
     may_retry: bool = False,
+    ask: Ask | None = None,
 ) -> Failure:
-    chosen, gave_way = options(mem.mode, draft.want.resume), draft.quota.gave_way(job.id, mem.restarts)
+    own_wish = ask is not None and ask.own and kind is Kind.STEP
+    mode = ask.mode if ask is not None and own_wish else mem.mode
+    chosen, gave_way = options(mode, draft.want.resume), draft.quota.gave_way(job.id, mem.restarts)
     found = () if gave_way else found
     retried = last_retry(mem)
     since = max((at for at in (mem.started, retried.at if retried else None) if at is not None), default=None)
@@ -203,6 +218,8 @@ def _failure(
         is_batch=job.is_batch,
         stays_in_place=mem.stays_in_place,
         may_retry=may_retry,
+        own_wish=own_wish,
+        input_gone=ask is not None and not ask.replay,
         gave_way=gave_way,
         short=is_short_without(blamed(found), job, mem, draft),
     )
@@ -240,7 +257,7 @@ def last_retry(mem: JobMemory) -> Attempt | None:
 def may_retry(ask: Ask, job: Job, mem: JobMemory, bad: frozenset[NodeName], failed_at: float, draft: Draft) -> bool:
     """Enough nodes may be left (the step's own need is unknown: srun finds out), and the last retry was no flop."""
     retried = last_retry(mem)
-    flop = ask.attempt > 0 and retried is not None and failed_at <= retried.at + draft.want.resume.retry_proof_s
+    flop = ask.attempt > 1 and retried is not None and failed_at <= retried.at + draft.want.resume.retry_proof_s
     in_place = job.batch_host not in bad and ask.node not in bad
     still_in = any(n in draft.seen.nodes and draft.seen.nodes[n].is_schedulable for n in bad & job.nodes)
     return ask.replay and not flop and in_place and bool(job.nodes - bad) and not (still_in or bad & mem.parts)

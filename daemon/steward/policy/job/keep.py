@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from steward.model.action import DownNode, FreeNodes, KeepNodes
+from steward.model.fit import Question
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.node_names import fold
@@ -18,6 +19,7 @@ from steward.policy.draft import Draft
 from steward.policy.groups.hot_spares import lend
 from steward.policy.job.at_rest import restless
 from steward.policy.job.first import put_first
+from steward.policy.job.fits import asked, why_blocked
 from steward.policy.job.nudge import (
     BEGINS_LATER,
     begins_later,
@@ -33,8 +35,12 @@ GOES_ON_S = 10.0
 LEASE_S = 300.0
 """A reservation ends by itself so long after the head's last word: a dead head keeps nobody waiting."""
 RENEW_S = 120.0
+BLOCKED_S = 5.0
+"""The reason why a job waits may be of the moment in which its lost run still counted."""
 FREE_AGAIN_S = 1.0
 _SEEN_S = 5.0
+_RIVALS = 8
+"""So many of those who wait for kept nodes are asked about, the oldest first."""
 
 
 def free_kept(draft: Draft) -> None:
@@ -103,7 +109,10 @@ def _why_useless(job: Job, mem: JobMemory, kept: Kept, draft: Draft) -> str:
         return "their reservation is gone, or Slurm refused it"
     places = places_of(job, mem, draft)
     if places.can_start and _may_start(job, draft):
-        return "enough nodes are there: the job goes first"
+        return "it can start now, as Slurm says" if places.fit is not None else "enough nodes are there"
+    if blocked := why_blocked(job, places.fit):
+        draft.wake(kept.since + BLOCKED_S)
+        return blocked if draft.now >= kept.since + BLOCKED_S else ""
     if places.lacks and not has_hope(places, draft):
         return "no repair under way gives it the nodes that it lacks"
     return ""
@@ -130,12 +139,24 @@ def _why_in_the_way(job: Job, kept: Kept, draft: Draft) -> str:
     if draft.now < kept.since + limit:
         draft.wake(kept.since + limit)
         return ""  # nobody waits for them for so long
-    for other in rivals(job, kept.nodes, draft):
-        waits = max(kept.since, other.eligible or other.submitted or 0.0) + limit
+    wait = [
+        (max(kept.since, other.eligible or other.submitted or 0.0) + limit, other)
+        for other in rivals(job, kept.nodes, draft)
+    ]
+    for waits, _ in wait:
         draft.wake(waits)
-        if draft.now >= waits:
+    over = [other for waits, other in wait if draft.now >= waits]
+    for other in over[:_RIVALS]:
+        if _would_start(other, job, draft):
             return f"job {other.id} waits for such nodes since {limit:.0f} s (resume.keep_others_s)"
     return ""
+
+
+def _would_start(other: Job, job: Job, draft: Draft) -> bool:
+    """Whether the other one could use what is kept for the job; counted by nodes alone where Slurm does not say."""
+    since = other.eligible or other.submitted or draft.now
+    fit = asked(Question(job=other.id, through=keep_name(job.id)), since, draft)
+    return fit is None or fit.starts
 
 
 def _go_first(id: JobId, draft: Draft) -> None:
@@ -212,6 +233,8 @@ def _comes_back(job: Job, mem: JobMemory, downed: AbstractSet[NodeName]) -> bool
 def _keep(job: Job, mem: JobMemory, draft: Draft) -> None:
     places = places_of(job, mem, draft)
     nodes = places.own
+    if why_blocked(job, places.fit):
+        return
     waits = bool(places.lacks) and has_hope(places, draft)
     starts_at_once = job.is_pending and not job.is_completing and places.can_start
     contested = not places.lacks and not starts_at_once and has_rivals(job, nodes, draft)

@@ -2,16 +2,19 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from steward.model.action import DownNode, DrainNode
 from steward.model.case import Step
+from steward.model.fit import Fit, FitState
 from steward.model.ids import NodeName
 from steward.model.job import Job
-from steward.model.reservation import keep_name
+from steward.model.node import Node
+from steward.model.reservation import HOT_PREFIX, keep_name
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.job.exclude import culprits, needs, own_reservation, users_own
+from steward.policy.job.fits import fit_of
 from steward.policy.node.budget import awaits_yes
 
 
@@ -29,27 +32,62 @@ class Places:
     lost: frozenset[NodeName]
     coming: frozenset[NodeName] = frozenset()
     """Those of the lost nodes that are repaired: kept, too, so that nobody takes them when they are back."""
+    fit: Fit | None = None
+    """What Slurm says of the job without hot spares; None: nothing, and idle nodes are counted."""
 
     @property
     def lacks(self) -> int:
-        """How many nodes it must wait for, its own that still clean up not counted."""
-        return max(0, self.need - len(self.own) - len(self.others) - len(self.hot))
+        """How many nodes it must wait for, at least, its own that still clean up not counted."""
+        counted = max(0, self.need - len(self.own) - len(self.others) - len(self.hot))
+        if self.fit is None:
+            return counted
+        return 0 if self.can_start else max(1, counted)
 
     @property
     def wants_hot(self) -> int:
         """How many of the hot spares it takes if it starts now."""
+        if self.fit is not None:
+            return 0 if self.fit.starts else len(self.hot)
         return max(0, self.need - len(self.free) - len(self.others))
 
     @property
     def can_start(self) -> bool:
+        if self.fit is not None:
+            return self.fit.starts or bool(self.hot)
         return self.wants_hot <= len(self.hot)
 
 
 def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
     """Those in the partition in which it can start, or where no more is missing, or where it has most nodes of its
-    own: all that it gets are in one."""
+    own: all that it gets are in one. Slurm is asked wherever it can tell: its word counts, not our counting."""
     every = _places_in_each(job, mem, draft)
-    return max(every, key=lambda places: (places.can_start, not places.lacks, len(places.own)))
+    best = max(every, key=lambda places: (places.can_start, not places.lacks, len(places.own)))
+    if job.het_job_id is not None or job.is_completing or not (job.is_pending or best.need > len(best.own)):
+        return best
+    fit = fit_of(job, mem, draft)
+    is_sure = job.is_pending and not job.is_completing and best.own == best.free
+    if fit is None or not (is_sure or fit.state is FitState.NEVER):
+        return best  # while its lost run has its nodes Slurm cannot tell when they are free
+    return replace(best, fit=fit, hot=frozenset() if fit.starts else _that_help(best, job, mem, draft))
+
+
+def _that_help(places: Places, job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
+    """The hot spares with which it would start now. Slurm's test sees the nodes of one reservation: where others are
+    kept for the job, those count that are like a node of its lost run."""
+    if mem.kept is not None and mem.kept.freed is None:
+        known = draft.seen.nodes
+        shapes = {_shape(known[name]) for name in mem.nodes if name in known}
+        alike = sorted(name for name in places.hot if _shape(known[name]) in shapes)
+        count = max(1, places.need - len(places.free) - len(places.others))
+        return frozenset(alike[:count] if count <= len(alike) else ())
+    held = draft.overview.held_by
+    names = {name for node in places.hot for name in held.get(node, ()) if name.startswith(HOT_PREFIX)}
+    found = (fit_of(job, mem, draft, through=name) for name in sorted(names))
+    return next((fit.nodes & places.hot for fit in found if fit is not None and fit.starts), frozenset())
+
+
+def _shape(node: Node) -> tuple[str, int, int, frozenset[str]]:
+    return node.gres, node.cpus, node.memory_mb, node.active_features
 
 
 def _places_in_each(job: Job, mem: JobMemory, draft: Draft) -> Sequence[Places]:

@@ -16,6 +16,8 @@ from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, nodes_of_parts
 from steward.policy.job.failure import BY_MACHINE, Kind, told
 from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
+from steward.policy.job.late import overturn
+from steward.policy.job.launch import broken_launch, no_output
 from steward.policy.job.leaving import cleans_up_since, done_since, forgive_blind_time, note_look, over_since
 from steward.policy.job.nudge import nudge, slurms_requeue
 from steward.policy.job.options import options
@@ -49,6 +51,7 @@ def follow_jobs(draft: Draft) -> None:
             _follow_pending(job, draft)
         elif job.state is not JobState.UNKNOWN and draft.jobs[id].ended is None:
             _follow_ended(job, draft)
+    overturn(draft)
     note_look(ids, draft)
 
 
@@ -63,10 +66,22 @@ def _count_unseen(job: Job, draft: Draft) -> None:
     """Runs that came and ended between two looks: nobody knows why, so each costs a resume."""
     mem = draft.jobs[job.id]
     unseen = job.restarts - mem.restarts - 1
-    if unseen > 0 and mem.nodes and not is_another(job, mem):
+    if unseen > 0 and could_not_begin(job, mem) and not is_another(job, mem):
+        _begin_anew(job, replace(mem, resumes=mem.resumes + unseen - 1), draft)
+    elif unseen > 0 and mem.nodes and not is_another(job, mem):
         draft.jobs[job.id] = replace(mem, restarts=mem.restarts + unseen, resumes=mem.resumes + unseen)
         text = f"job {job.id} was started again {unseen} times while the head did not look: each counts as a resume"
         draft.tell("job.unseen", text, level=Level.WARNING, job=job.id)
+
+
+def could_not_begin(job: Job, mem: JobMemory) -> bool:
+    """Return whether the job was released, and Slurm holds it again since its next run could not begin."""
+    return mem.pending_from is not None and job.is_pending and job.is_held_by_slurm
+
+
+def _begin_anew(job: Job, mem: JobMemory, draft: Draft) -> None:
+    """The run that could not begin is its last one: on which nodes nobody saw."""
+    draft.jobs[job.id] = replace(mem, restarts=job.restarts - 1, nodes=frozenset(), pending_from=None)
 
 
 def _follow_running(job: Job, draft: Draft) -> None:
@@ -165,7 +180,7 @@ def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
     """A requeue that Slurm does for a fault counts as a resume; one that a person does costs the job nothing."""
-    failure = told(Kind.REQUEUED, job, mem, draft.now, draft)
+    failure = told(Kind.REQUEUED, job, mem, draft.now, draft, known=broken_launch(job, mem, draft))
     if not has_cause(failure):
         return
     ruling = decide(failure)
@@ -178,7 +193,8 @@ def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 def _follow_ended(job: Job, draft: Draft) -> None:
     """A job that failed while nobody could be asked is requeued on positive evidence, or as its options say; an
     allocation that is gone with its node is told why it is not."""
-    if job.restarts > draft.jobs[job.id].restarts and job.nodes and job.state is not JobState.CANCELLED:
+    is_unseen = job.restarts > (mem := draft.jobs[job.id]).restarts or mem.started is None
+    if is_unseen and job.nodes and job.state is not JobState.CANCELLED:
         _note_run(replace(job, state=JobState.RUNNING, reason=""), draft)  # it was over before we looked
     over, mem = over_since(job, draft), draft.jobs[job.id]
     last = mem.last_attempt
@@ -193,7 +209,7 @@ def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
     """Faults are matched with the time at which Slurm ended it; the time to look into it is counted from `over`, when
     that was seen. A run that still cleans up is not requeued: the time for that begins when it is done."""
     ended = job.ended if job.ended is not None else over
-    ruling = decide(told(Kind.ENDED, job, mem, ended, draft))
+    ruling = decide(told(Kind.ENDED, job, mem, ended, draft, known=no_output(job, mem, draft)))
     promised = standing_promise(mem, ruling, ended, draft)
     if job.is_completing and (promised is not None or ruling.decision is not Decision.STOP):
         return

@@ -63,11 +63,12 @@ def holding(node: NodeName, check: str, draft: Draft) -> Breaker | None:
     return _holding(node, check, None, draft)
 
 
-def tripped(node: NodeName, check: str, draft: Draft) -> Breaker | None:
-    """The same where it is not sure that the node is to be taken out: that trips none."""
+def tripped(node: NodeName, check: str, draft: Draft, case: Case | None = None) -> Breaker | None:
+    """The same where it is not sure that the node is to be taken out: that trips none. `case` is the node's, if it has
+    one."""
     for scope in guards(node, check, draft):
         breaker = draft.breakers.get(scope)
-        if breaker is not None and not _may_pass(breaker, None, draft):
+        if breaker is not None and not _may_pass(breaker, case, draft):
             return breaker
     return None
 

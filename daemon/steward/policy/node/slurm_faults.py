@@ -6,19 +6,21 @@ from dataclasses import replace
 from steward.model.case import Case, Trigger
 from steward.model.events import Level
 from steward.model.health import Advice
-from steward.model.ids import NodeName
+from steward.model.ids import JobId, NodeName
 from steward.model.mark import first_token
 from steward.model.node import Node
+from steward.model.resume import JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
-from steward.policy.node.reasons import ACTING, Response, Row, slurms_own
+from steward.policy.node.reasons import ACTING, LAUNCH_FAILED, Response, Row, slurms_own
 from steward.policy.node.verdict import Fault, command, mode_of
 from steward.policy.traits import Trait
 
 SLURMD = "slurmd"
 _RUNGS = {
     Response.CHECK: Advice.NONE,
+    Response.LAUNCH: Advice.NONE,
     Response.RESTART_SLURMD: Advice.RESTART_SERVICE,
     Response.REBOOT: Advice.REBOOT,
     Response.COUNT: Advice.REBOOT,
@@ -84,6 +86,47 @@ def reason_fault(node: Node, draft: Draft) -> Fault | None:
         at=node.reason.at,
         command=text,
         is_event=True,
+    )
+
+
+# Launches that failed on a node of which Slurm says nothing.
+
+MOST_HURT = 1
+"""A second job that could not start on a node, and could elsewhere, is no chance."""
+
+
+def hurt_since_repair(node: NodeName, draft: Draft) -> tuple[JobId, ...]:
+    """Return the jobs whose launch failed on the node since it was last repaired, in order."""
+    returned = max((case.returned for case in draft.cases.of(node) if case.returned is not None), default=0.0)
+    return tuple(JobId(id) for id, at in sorted(draft.nodes.of(node).hurt.items()) if at > returned)
+
+
+def breaks_launches_of(node: NodeName, draft: Draft) -> tuple[JobId, ...]:
+    """Return those of them that could start elsewhere: that they could not is not their own fault."""
+    known = ((id, draft.jobs.get(id)) for id in hurt_since_repair(node, draft))
+    return tuple(id for id, mem in known if mem is not None and _ran_elsewhere(mem, node))
+
+
+def _ran_elsewhere(mem: JobMemory, node: NodeName) -> bool:
+    return any(attempt.running is not None and node in attempt.culprits for attempt in mem.attempts)
+
+
+def breakers_of_launches(draft: Draft) -> frozenset[NodeName]:
+    """Return the nodes on which more than `MOST_HURT` jobs could not start that could start elsewhere."""
+    hurt = (name for name, mem in draft.nodes.items() if len(mem.hurt) > MOST_HURT)
+    return frozenset(name for name in hurt if len(breaks_launches_of(name, draft)) > MOST_HURT)
+
+
+def launch_fault(node: Node, draft: Draft) -> Fault | None:
+    """Return the fault of a node on which Slurm could not start jobs, though it left the node in service."""
+    jobs = breaks_launches_of(node.name, draft)
+    if len(jobs) <= MOST_HURT or mode_of(LAUNCH_FAILED, draft) != "drain":
+        return None
+    text = f"Slurm could not start {len(jobs)} jobs on {node.name}, which started elsewhere"
+    why = Why(rule="node.launch_failed", text=text, evidence=tuple(f"job {id}" for id in jobs))
+    at = max(draft.nodes.of(node.name).hurt.values())
+    return Fault(
+        trigger=Trigger.DEGRADED, check=LAUNCH_FAILED, rung=Advice.NONE, target="", why=why, at=at, is_event=True
     )
 
 

@@ -172,13 +172,13 @@ def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> V
         why = Why(rule="node.lost", text="the agent is gone and a second witness agrees", evidence=(*facts, second))
         return Verdict(standing=Standing.LOST, since=lost_at, why=why)
     draft.wake(lost_at + draft.want.repair.settle_s)
-    why = Why(rule="node.silent", text=_why_awaited(view), evidence=facts)
+    why = Why(rule="node.silent", text=_why_awaited(view, draft), evidence=facts)
     return Verdict(standing=Standing.SILENT, since=lost_at, why=why)
 
 
-def _why_awaited(view: AgentView | None) -> str:
+def _why_awaited(view: AgentView | None, draft: Draft) -> str:
     """Why nothing counts as a second witness yet."""
-    if view and _may_be_restarted(view):
+    if view and _may_be_restarted(view, draft):
         return (
             "the agent was told to end and slurmd does not listen, as when both are restarted: Slurm's word is awaited"
         )
@@ -199,7 +199,12 @@ def _second_witness(node: Node, draft: Draft) -> str:
     """Who else says that the node is gone; empty when nobody does. A look since the agent was last heard counts."""
     view = draft.seen.agents.get(node.name)
     look = view.witness if view and is_fresh(view, draft) else None
-    if view and look and look.result is not Witness.ALIVE and not (_may_be_restarted(view) or _may_be_full(view)):
+    if (
+        view
+        and look
+        and look.result is not Witness.ALIVE
+        and not (_may_be_restarted(view, draft) or _may_be_full(view))
+    ):
         return f"slurmd's port at {node.slurmd}: {look.result.value}"
     instance = machine_of(node.name, view, draft)
     if instance and draft.provider_is_fresh and instance.state.is_dead:
@@ -217,10 +222,15 @@ def _slurm_misses(node: Node, view: AgentView | None, draft: Draft) -> bool:
     return (view.fell_silent and not _missed_slurmd(view)) or (is_fresh(view, draft) and not _may_be_full(view))
 
 
-def _may_be_restarted(view: AgentView) -> bool:
+def has_left(view: AgentView, draft: Draft) -> bool:
+    """Whether the agent was told to end, as it said to this head or to the one before."""
+    return view.leaves or (view.incarnation is None and draft.nodes.of(view.node).left_us is not None)
+
+
+def _may_be_restarted(view: AgentView, draft: Draft) -> bool:
     """Whether its agent was told to end and slurmd's port refuses, which proves nothing: who restarts both services, by
     hand or for an upgrade, has jobs run on."""
-    return view.leaves and view.witness is not None and view.witness.result is Witness.REFUSED
+    return has_left(view, draft) and view.witness is not None and view.witness.result is Witness.REFUSED
 
 
 def _may_be_full(view: AgentView) -> bool:

@@ -1,9 +1,10 @@
 """A look at who owns, uses and wants what, and the rulings on it: the same for the plan, the tables and `explain`."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from steward.model.ids import JobId, Key
+from steward.model.fit import FitState, Question
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.port_error import was_refused
 from steward.model.quota import CPU, GPU, ComputeQuota, QuotaStatus, Reclaimed, Resource, SchedulerConfig, resource
@@ -21,6 +22,8 @@ from steward.policy.quota.requests import Requests, Unit, is_ready
 
 REQUEUE_DELAY_S = 150.0
 """Slurm before 25.11 lets a requeued job wait for 121 s."""
+ASKED_S = 10.0
+"""So long an answer of Slurm's counts."""
 _GOING = (QuotaStatus.DELETING, QuotaStatus.DELETED)
 
 
@@ -41,8 +44,6 @@ class Turn:
     yielding: tuple[Yielding, ...]
     teams: Mapping[str, str]
     """Account -> its team, for accounts below a team's."""
-    places: Callable[[Iterable[JobId]], Places]
-    """The nodes without these jobs: made when it is asked for."""
     words: dict[str, Mapping[str, list[Resource]]] = field(default_factory=dict)
     """Team -> what Slurm calls its resources, worked out once."""
 
@@ -50,16 +51,6 @@ class Turn:
     def leaving(self) -> frozenset[JobId]:
         """The units that have to give way, before this turn or in it."""
         return self.going.union(each.unit.id for each in self.yielding) if self.yielding else self.going
-
-    def is_hopeless(self, id: JobId) -> bool:
-        """Whether all that anybody borrowed, on nodes of this waiting job, would not let it start. False: or nobody
-        knows which nodes it needs."""
-        ruling = self.rulings.get(id)
-        if ruling is None or not ruling.may_run:
-            return False
-        places = self.places(())
-        wish = places.wish(ruling.unit, ruling.amounts, ruling.nodes)
-        return wish is not None and not places.has(wish) and Room(self.ledger, self.running).is_hopeless(places, wish)
 
 
 def in_force(draft: Draft) -> dict[str, ComputeQuota]:
@@ -82,11 +73,8 @@ def take_turn(draft: Draft) -> Turn | None:
     jobs = present(draft, requests, teams, lambda job, team: _is_ready(job, team, draft))
     going = _enter(jobs, ledger, draft)
 
-    def places(gone: Iterable[JobId]) -> Places:
-        return Places(draft, flavors, requests, gone)
-
     staying = _staying(jobs.running, going)
-    room = Room(ledger, staying, None if picture.can.preempts else lambda: places(going))
+    room = Room(ledger, staying, lambda: Places(draft, flavors, requests, going))
     room.gone.update(id for id in draft.quota.jobs if id in draft.seen.jobs and is_refused(draft.seen.jobs[id], draft))
     held = held_up(jobs.waiting, draft, picture) | foreseen(jobs.waiting, staying, draft, picture)
     decider = Decider(room, _rules(draft, quotas, held, fair_share=scheduler.fair_share))
@@ -103,7 +91,6 @@ def take_turn(draft: Draft) -> Turn | None:
         rulings=decider.rulings,
         yielding=tuple(decider.yielding),
         teams=teams,
-        places=places,
     )
 
 
@@ -230,7 +217,16 @@ def _rules(draft: Draft, quotas: Mapping[str, ComputeQuota], held_up: frozenset[
         rebalance_before=_rebalance_before(draft),
         not_before=waits,
         held_up=held_up,
+        suits=lambda job, nodes: _suits(job, nodes, draft),
     )
+
+
+def _suits(job: Job, nodes: frozenset[NodeName] | None, draft: Draft) -> bool:
+    """Slurm is asked before anybody has to go; where it gives no answer our own reckoning counts."""
+    within = draft.overview.nodes_of(job.partition) if nodes is not None else frozenset[NodeName]()
+    question = Question(job=job.id, without=within - (nodes or frozenset()) - job.excluded)
+    fit = draft.ask(question, since=draft.now - ASKED_S)
+    return fit is None or fit.state is not FitState.NEVER
 
 
 def _rebalance_before(draft: Draft) -> float | None:

@@ -1,0 +1,51 @@
+"""What Slurm's own test says of a job that is to be brought back: asked when it matters, and again ever more rarely."""
+
+from steward.model.action import DownNode, DrainNode
+from steward.model.fit import MISSING, Fit, Question
+from steward.model.job import Job
+from steward.model.reservation import keep_name
+from steward.model.resume import JobMemory
+from steward.policy.draft import Draft
+from steward.policy.job.exclude import exclude_list, needs
+
+_SHARE = 0.1
+_OFTEN_S, _SELDOM_S = 1.0, 10.0
+"""An answer counts for a tenth of the time that the job has waited, within these bounds."""
+_LIMITS = ("Assoc", "QOS", "Partition", "Dependency", "BurstBuffer", "Invalid")
+_LIMITED = frozenset({"JobArrayTaskLimit", "Licenses", "AccountNotAllowed", "AccountingPolicy", "MaxMemPerLimit"})
+
+
+def fit_of(job: Job, mem: JobMemory, draft: Draft, through: str = "") -> Fit | None:
+    """When it would start if it went first, its kept nodes counted as free, or else those of `through`; None: Slurm was
+    not asked yet, or cannot be."""
+    since = mem.pending_from if mem.pending_from is not None else draft.now
+    return asked(question_of(job, mem, draft, through), since, draft)
+
+
+def question_of(job: Job, mem: JobMemory, draft: Draft, through: str = "") -> Question:
+    """Without the nodes that it will not have: those that the next nudge excludes, and those that go down now."""
+    is_kept = mem.kept is not None and (mem.kept.freed is None or mem.kept.freed >= draft.now)  # freed by this plan
+    going = frozenset(each.node for each in draft.actions if isinstance(each, DownNode | DrainNode))
+    without = (exclude_list(job, mem, draft) | going) - job.excluded
+    return Question(
+        job=job.id, nodes=needs(job, mem), without=without, through=through or (keep_name(job.id) if is_kept else "")
+    )
+
+
+def asked(question: Question, since: float, draft: Draft) -> Fit | None:
+    """An answer that is new enough for a job that waits `since` then (Unix s). A repair that ended makes all older
+    answers too old."""
+    age = min(_SELDOM_S, max(_OFTEN_S, _SHARE * (draft.now - since)))
+    returned = max((case.returned for case in draft.cases.values() if case.returned is not None), default=0.0)
+    draft.wake(draft.now + age)
+    fit = draft.ask(question, since=max(draft.now - age, returned))
+    return fit if fit is not None and fit.is_known else None
+
+
+def why_blocked(job: Job, fit: Fit | None) -> str:
+    """What the job waits for besides nodes, so that none are kept for it; empty: nothing that Slurm tells of."""
+    if fit is not None and fit.missing == "licenses":
+        return MISSING["licenses"]
+    if job.is_pending and (job.reason in _LIMITED or job.reason.startswith(_LIMITS)):
+        return f"Slurm does not let it start on any node now ({job.reason})"
+    return ""

@@ -1,0 +1,76 @@
+"""A task of an array that runs few tasks at once (`--array=0-9%1`) has its place in the array again before the others.
+
+Slurm gives the place away as soon as the lost run is over, when the hurt task is not eligible yet. So the tasks that
+wait begin a moment later: by a time that passes by itself, whoever dies meanwhile. Tried on 22.05.8: requeued alone,
+the task waits for all others; with `starttime=now+20` for the array it runs 2 s later, and the others wait for it.
+"""
+
+from steward.model.action import DelayTasks, DownNode
+from steward.model.ids import JobId, Key
+from steward.model.job import Job
+from steward.model.resume import JobMemory
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.job.at_rest import restless
+from steward.policy.job.nudge import begins_later, is_left_to_slurm, lost_its_place, not_before
+
+DELAY_S, AGAIN_S = 20.0, 10.0
+FOR_S = 60.0
+"""A task that could start has started by then."""
+
+
+def keep_slots(draft: Draft) -> None:
+    """After decisions about jobs, before what takes the nodes down: delay the siblings, and let them go on when the
+    task runs."""
+    downed = {action.node for action in draft.actions if isinstance(action, DownNode)}
+    hit = {id for node in downed for id in draft.overview.running_on.get(node, ())} & draft.jobs.keys()
+    for id in sorted(hit.union(restless(draft))):
+        job, mem = draft.seen.jobs.get(id), draft.jobs[id]
+        if job is None or job.array_job_id is None or job.array_task is None or mem.ended is not None:
+            continue
+        if job.is_active and id not in hit and not lost_its_place(mem):
+            _let_go(job, job.array_job_id, draft)
+        elif _comes_back(job, mem, id in hit, draft):
+            _delay(job, job.array_job_id, mem, draft)
+
+
+def _comes_back(job: Job, mem: JobMemory, is_hit: bool, draft: Draft) -> bool:
+    if job.is_held or not job.requeue or is_left_to_slurm(mem) or begins_later(job, draft):
+        return False
+    if draft.now < not_before(mem, draft):
+        return False
+    if not lost_its_place(mem):
+        return is_hit and job.is_active
+    return mem.last_attempt is not None and draft.now < mem.last_attempt.at + FOR_S
+
+
+def _delay(job: Job, array: JobId, mem: JobMemory, draft: Draft) -> None:
+    others = _waiting(job, array, draft)
+    most = max((other.most_tasks for other in others), default=0)
+    if not most or any((other.eligible or 0.0) > draft.now + DELAY_S for other in others):
+        return  # of those that begin later, somebody said so
+    text = f"its array runs {most} at a time: the other tasks begin after this one, or in {DELAY_S:.0f} s"
+    why = Why(rule="array.slot", text=text, evidence=("it lost its place to a fault",))
+    action = DelayTasks(key=_key(job.id, mem.restarts), why=why, job=job.id, array=array, delay_s=DELAY_S)
+    if draft.wish(action, AGAIN_S, first=True):
+        draft.tell("job.array_slot", f"job {job.id}: {text}", once=f"slot:{job.id}:{mem.restarts}", job=job.id)
+
+
+def _let_go(job: Job, array: JobId, draft: Draft) -> None:
+    """It runs: the others wait for the array's bound alone."""
+    asked = draft.asked_at(_key(job.id, job.restarts - 1))
+    if asked is None or draft.now >= asked + DELAY_S:
+        return
+    if any(draft.now < (other.eligible or 0.0) <= asked + 2 * DELAY_S for other in _waiting(job, array, draft)):
+        why = Why(rule="array.go_on", text="the task that lost its place runs again")
+        key = Key(f"tasks:go:{job.id}:{job.restarts}")
+        draft.wish(DelayTasks(key=key, why=why, job=job.id, array=array, delay_s=0.0))
+
+
+def _waiting(job: Job, array: JobId, draft: Draft) -> list[Job]:
+    jobs = draft.seen.jobs.values()
+    return [other for other in jobs if other.array_job_id == array and other.is_pending and other.id != job.id]
+
+
+def _key(job: JobId, restart: int) -> Key:
+    return Key(f"tasks:{job}:{restart}")

@@ -1,0 +1,51 @@
+"""Slurm's answers to the questions of plans, kept for a while."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from steward.model.fit import UNKNOWN, Fit, Question
+from steward.model.node_names import fold
+from steward.ports import Clock, SlurmPort
+
+log = logging.getLogger(__name__)
+
+_KEPT_S = 60.0
+_FOR_S = 0.5
+"""A turn asks for so long at most: the answers to its other questions are UNKNOWN."""
+
+
+class Answers:
+    """One thread calls it."""
+
+    def __init__(self, slurm: SlurmPort, clock: Clock) -> None:
+        self._slurm, self._clock = slurm, clock
+        self._found: Mapping[Question, Fit] = MappingProxyType({})
+
+    def known(self) -> Mapping[Question, Fit]:
+        """The last answer to each question. The same object until another one comes, or one is too old."""
+        now = self._clock.now()
+        if any(not now - _KEPT_S <= fit.at <= now for fit in self._found.values()):
+            young = {question: fit for question, fit in self._found.items() if now - _KEPT_S <= fit.at <= now}
+            self._found = MappingProxyType(young)
+        return self._found
+
+    def ask(self, questions: Sequence[Question]) -> None:
+        began, found = self._clock.now(), dict(self._found)
+        for question in questions:
+            at = self._clock.now()
+            fit = self._slurm.fits(question) if began <= at < began + _FOR_S else UNKNOWN
+            found[question] = replace(fit, at=at)
+            log.debug(
+                "Slurm says of job %s: %s",
+                question.job,
+                fit.state.value,
+                extra={
+                    "without": fold(question.without),
+                    "through": question.through,
+                    "missing": fit.missing,
+                    "nodes": fold(fit.nodes),
+                },
+            )
+        self._found = MappingProxyType(found)
