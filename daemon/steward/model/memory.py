@@ -209,4 +209,5 @@ class Memory:
     """Elastic runs by their base's job id: open ones and those of late."""
     client_tokens: Mapping[str, ClientToken] = field(default_factory=_none)
     paused: bool = False
+    """By a person, or by the head itself where another head works on its Slurm and it hears no agent."""
     next_case: int = 1
