@@ -42,6 +42,8 @@ class Turn:
     going: frozenset[JobId]
     rulings: Mapping[JobId, Ruling]
     yielding: tuple[Yielding, ...]
+    idle_sharing: bool
+    """What no team owns is lent."""
     teams: Mapping[str, str]
     """Account -> its team, for accounts below a team's."""
     words: dict[str, Mapping[str, list[Resource]]] = field(default_factory=dict)
@@ -90,6 +92,7 @@ def take_turn(draft: Draft) -> Turn | None:
         going=going,
         rulings=decider.rulings,
         yielding=tuple(decider.yielding),
+        idle_sharing=scheduler.idle_sharing,
         teams=teams,
     )
 
@@ -162,10 +165,9 @@ def _ledger(draft: Draft, quotas: Mapping[str, ComputeQuota], flavors: Flavors, 
         lambda: {team: owned(quota, types, count_filled=rules.count_filled) for team, quota in quotas.items()},
     )
     accounts = {team: Account(team=team, owned=worth[team], weight=quota.weight) for team, quota in quotas.items()}
-    kinds = flavors.named | set(flavors.type_of.values())
+    kinds = flavors.named | flavors.present
     decides = [resource(kind, GPU if flavors.has_gpus(kind) else CPU) for kind in sorted(kinds)]
-    present = set(flavors.type_of.values())
-    capacity = {name: amount for name, amount in flavors.capacity.items() if name.rpartition("/")[0] in present}
+    capacity = {name: amount for name, amount in flavors.capacity.items() if name.rpartition("/")[0] in flavors.present}
     return Ledger(accounts, capacity, decides=decides, idle_sharing=idle_sharing)
 
 
