@@ -155,6 +155,14 @@ class Environment(ShimTest):
                     f"{whose} STEWARD_RESUME_REASON=node n3 failed",
                 ]
 
+    def test_what_a_training_script_imports_is_found_behind_the_users_own_modules(self) -> None:
+        for step, own, all_of_it in (("batch", None, "/opt/s/job"), ("3", "/home/u/lib", "/home/u/lib:/opt/s/job")):
+            self.agent("stop").facts = " python=/opt/s/job"
+            env = {"FAKE_PYTHONPATH": own} if own else {}
+            _, output, _ = self.run_slurm("slurmstepd", step, "0", FAKE_JOB_MODE="1", **env)
+            assert f" PYTHONPATH={all_of_it}\n" in output, output
+            self.socket = str(self.folder / "again")
+
     def test_a_resumed_script_has_one_line_about_it_in_its_output_and_a_step_has_none(self) -> None:
         self.agent("stop").facts = " resumed=1%20of%205,%20after%20n2%20failed"
         for step, mode, lines in (("batch", "1", 1), ("batch", "1,quiet=1", 0), ("3", "1", 0)):

@@ -24,6 +24,7 @@ from steward.workflows.doctor import (
     judge_dynamic,
     judge_include,
     judge_lent,
+    judge_loaded,
     judge_shim,
     judge_slurm,
     ok,
@@ -154,7 +155,8 @@ class Doctor:
 
     def _slurm_conf(self) -> list[Line]:
         config = self.config.config()
-        return [*judge_shim(*self.config.plugstack(config), is_new=self._is_new()), *judge_slurm(config)]
+        shim = judge_shim(*self.config.plugstack(config), is_new=self._is_new())
+        return [*shim, *judge_loaded(self.views()), *judge_slurm(config)]
 
     def _is_new(self) -> bool:
         """No agent has ever come, to this head or an earlier one."""

@@ -15,7 +15,6 @@ from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.text import ago, clean, times, until
 from steward.policy.case.scene import limit_s
 from steward.policy.case.spares import free_spare, loans, needs_spare, shortage
-from steward.policy.case.table import TABLE
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
 from steward.policy.job.exclude import culprits
@@ -32,8 +31,9 @@ from steward.policy.node.gone import open_silence
 from steward.policy.node.slurm_faults import acting_row
 from steward.policy.node.suspicion import fault_of, why_withheld
 from steward.policy.node.verdict import standing
+from steward.views.awaited import of_case
 from steward.views.explain_fit import lack_lines
-from steward.views.explain_group import closed_partitions, elastic_lines, next_line, slot_lines
+from steward.views.explain_group import closed_partitions, elastic_lines, slot_lines
 from steward.views.explain_health import (
     deep_lines,
     feature_lines,
@@ -42,7 +42,7 @@ from steward.views.explain_health import (
     hardware_lines,
     verdict_lines,
 )
-from steward.views.explain_quota import has_quota, quota_lines
+from steward.views.explain_quota import quota_lines
 from steward.views.node_verdict import give_back, why_kept_out
 
 _LEFT = "The node left its group of the API and has no machine: a group that takes it makes one."
@@ -102,8 +102,10 @@ def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
     if why := draft.seen.unread.get(id):
         return f"Whether the job asked to be resumed (--auto-resume=1) is not known: no agent reported it, and {why}."
     seen = "The job did not ask" if job is not None and job.is_active else "Nothing shows that it asked"
-    untouched = "no fault brings it back" if has_quota(job, draft) else "Steward never touches it"
-    return f"{seen} to be resumed (--auto-resume=1), so {untouched}."
+    untouched = f"{seen} to be resumed (--auto-resume=1), so no fault brings it back."
+    if job is None or not job.restarts:
+        return untouched
+    return f"{untouched} Slurm put it back into the queue, as it does when a node of it is taken out or ended."
 
 
 def _stale(draft: Draft) -> list[str]:
@@ -185,7 +187,7 @@ def _case(case: Case, draft: Draft) -> list[str]:
         lines.append(f"The provider refused {times(case.tries)}; next try {until(case.next_try, draft.now)}.")
     node = draft.seen.nodes.get(case.node)
     limit = limit_s(case, node, draft) if node is not None else None
-    return [*lines, next_line(TABLE.facts_of(case.step), case.entered, limit, draft.now)]
+    return [*lines, of_case(case, limit, draft)]
 
 
 def _no_case(node: Node | None, draft: Draft) -> list[str]:
