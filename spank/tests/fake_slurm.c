@@ -288,7 +288,8 @@ static void _script_env(const char *ours, const char *name)
 static void _print_env(const char *whose)
 {
 	for (int i = 0; i < fake.job_env.count; i++) {
-		if (!strncmp(fake.job_env.at[i].name, "STEWARD_", 8))
+		if (!strncmp(fake.job_env.at[i].name, "STEWARD_", 8) ||
+		    !strcmp(fake.job_env.at[i].name, "PYTHONPATH"))
 			printf("%s %s=%s\n", whose, fake.job_env.at[i].name,
 			       fake.job_env.at[i].value);
 	}
@@ -341,6 +342,7 @@ static int _run_stepd(int ac, char **av)
 		fake_env_set(&fake.job_env, SUBMIT_ENV_CONTROL,
 			     getenv("FAKE_CONTROL_MODE"));
 	_script_env("FAKE_ATTEMPT", "STEWARD_ATTEMPT");
+	_script_env("FAKE_PYTHONPATH", "PYTHONPATH");
 	_script_env("FAKE_ELASTIC", "STEWARD_ELASTIC");
 	_script_env("FAKE_ROLE", "STEWARD_ELASTIC_ROLE");
 	_script_env("FAKE_RUN", "STEWARD_ELASTIC_RUN");

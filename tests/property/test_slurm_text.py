@@ -72,15 +72,23 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
         "priority": draw(st.integers(0, 2**32 - 1)),
         "nice": draw(st.integers(-1000, 1000)),
         "tres_req_str": tres,
-        "required_nodes": draw(st.sampled_from(["", "n7", "n[1-3,9]"])),
-        "features": draw(st.sampled_from(["", "a&b", "[x|y]"])),
-        "shared": draw(st.sampled_from([None, "none", "user"])),
-        "tasks": draw(st.integers(1, 12)),
-        "tasks_per_node": draw(st.sampled_from([0, 2])),
-        "tres_per_job": draw(st.sampled_from(["", "gres:gpu:4"])),
-        "tres_per_node": draw(st.sampled_from(["", "gres:gpu:4"])),
         "tres_alloc_str": tres if started else "",
+        **draw(SHAPES),
     }
+
+
+SHAPES = st.fixed_dictionaries(
+    {
+        "required_nodes": st.sampled_from(["", "n7", "n[1-3,9]"]),
+        "features": st.sampled_from(["", "a&b", "[x|y]"]),
+        "shared": st.sampled_from([None, "none", "user"]),
+        "tasks": st.integers(1, 12),
+        "tasks_per_node": st.sampled_from([0, 2]),
+        "tres_per_job": st.sampled_from(["", "gres:gpu:4"]),
+        "tres_per_node": st.sampled_from(["", "gres:gpu:4"]),
+    }
+)
+"""What a job asks for of nodes."""
 
 
 def _is_told(text: str) -> bool:

@@ -15,7 +15,7 @@ from steward.adapters.node.mender import Mender
 from steward.adapters.node.nvml import Nvml
 from steward.adapters.node.probe import LocalProbes
 from steward.adapters.node.setup_dir import Here, Starter
-from steward.adapters.node.stepds import Stepds
+from steward.adapters.node.stepds import Stepds, conf_here
 from steward.adapters.offload import Threads
 from steward.adapters.service import NoNotifier, SystemClock, host_ends
 from steward.adapters.wire.frames import ALONE, WITH_ALL, WITH_HOST, Channel, dial
@@ -72,7 +72,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     told = ToldMunge(munge, care.no_answer)
     word = partial(_last_word, Stepds(config.cluster.slurm_conf, node=name))
     link = Link(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom(), last_word=word)
-    slurm = SlurmLook(JobsHere(str(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
+    slurm = SlurmLook(JobsHere(conf_here(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
     folders, past = JobFolders(config.agent.job_dir), Past(link)
     elastic, letting_go = _elastic(config, name, link, slurm, folders), _letting_go(config, name, link, opted)
     room = letting_go.make_room
@@ -149,7 +149,7 @@ def _letting_go(config: AgentConfig, node: NodeName, link: Link, opted: OptedBoo
 
 
 def _elastic(config: AgentConfig, node: NodeName, link: Link, slurm: SlurmLook, folders: JobFolders) -> Elastic:
-    start, path = ElasticStarter(str(config.cluster.slurm_conf or "")), config.agent.state_dir / f"elastic-{node}.json"
+    start, path = ElasticStarter(conf_here(config.cluster.slurm_conf)), config.agent.state_dir / f"elastic-{node}.json"
     way = partial(address_towards, *config.head_address)
     return Elastic(
         node=node,
@@ -232,7 +232,7 @@ def _senses(
     munge: MungePort,
 ) -> Senses:
     limits, health = config.checks, config.health
-    facts = Facts(node=node, limits=limits, slurm_conf=str(config.cluster.slurm_conf))
+    facts = Facts(node=node, limits=limits, slurm_conf=conf_here(config.cluster.slurm_conf))
     probes = LocalProbes(
         skew_s=lambda: link.skew_s,
         proc=config.agent.proc_dir,

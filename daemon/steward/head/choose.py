@@ -265,7 +265,7 @@ def trusted(settings: Settings) -> frozenset[int]:
 
 
 def own_word(settings: Settings, uid: int) -> frozenset[int]:
-    """As `trusted`, where `uid`, this process's user, is one of them. Raises Permanent where no agent would believe it."""
+    """As `trusted`, where our own user `uid` is one of them. Raises Permanent where no agent would believe it."""
     believed = trusted(settings)
     if uid not in believed:
         name = settings.cluster.slurm_user

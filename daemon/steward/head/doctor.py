@@ -10,9 +10,11 @@ from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
 from steward.model.events import Event
 from steward.model.ids import NodeName
+from steward.model.node_names import fold
 from steward.model.observed import AgentDetail, AgentView, Freshness
 from steward.model.repair_policy import RepairPolicy
 from steward.model.text import PAUSED, REPORT_ONLY
+from steward.policy.leaks import CURE, leaks
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
 from steward.workflows.doctor import (
     Line,
@@ -22,6 +24,7 @@ from steward.workflows.doctor import (
     judge_dynamic,
     judge_include,
     judge_lent,
+    judge_loaded,
     judge_shim,
     judge_slurm,
     ok,
@@ -109,6 +112,9 @@ class Doctor:
                 "let stewardd, as SlurmUser, read StateSaveLocation; until then only agents tell which jobs opted in"
             )
             lines.append(warn("jobs", f"{len(latest.seen.unread)} running jobs: {why}", remedy))
+        if lost := leaks(latest.seen):
+            said = f"{fold(lost)} idle, but Slurm counts their GRES as used (two nodes of a job died at once)"
+            lines.append(bad("gres", said, CURE))
         return lines
 
     def _settings(self) -> list[Line]:
@@ -149,7 +155,8 @@ class Doctor:
 
     def _slurm_conf(self) -> list[Line]:
         config = self.config.config()
-        return [*judge_shim(*self.config.plugstack(config), is_new=self._is_new()), *judge_slurm(config)]
+        shim = judge_shim(*self.config.plugstack(config), is_new=self._is_new())
+        return [*shim, *judge_loaded(self.views()), *judge_slurm(config)]
 
     def _is_new(self) -> bool:
         """No agent has ever come, to this head or an earlier one."""

@@ -15,23 +15,25 @@ from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.text import ago, clean, times, until
 from steward.policy.case.scene import limit_s
 from steward.policy.case.spares import free_spare, loans, needs_spare, shortage
-from steward.policy.case.table import TABLE
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
 from steward.policy.job.exclude import culprits
 from steward.policy.job.failure import stalls
 from steward.policy.job.hang import hang_line
+from steward.policy.job.leaving import slow_nodes
 from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slurm, not_before, who_holds
 from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
+from steward.policy.leaks import CURE, leak_text
 from steward.policy.node.budget import must_wait
 from steward.policy.node.correlate import AGENTS
 from steward.policy.node.gone import open_silence
 from steward.policy.node.slurm_faults import acting_row
 from steward.policy.node.suspicion import fault_of, why_withheld
 from steward.policy.node.verdict import standing
+from steward.views.awaited import of_case
 from steward.views.explain_fit import lack_lines
-from steward.views.explain_group import closed_partitions, elastic_lines, next_line, slot_lines
+from steward.views.explain_group import closed_partitions, elastic_lines, slot_lines
 from steward.views.explain_health import (
     deep_lines,
     feature_lines,
@@ -40,7 +42,7 @@ from steward.views.explain_health import (
     hardware_lines,
     verdict_lines,
 )
-from steward.views.explain_quota import has_quota, quota_lines
+from steward.views.explain_quota import quota_lines
 from steward.views.node_verdict import give_back, why_kept_out
 
 _LEFT = "The node left its group of the API and has no machine: a group that takes it makes one."
@@ -100,8 +102,10 @@ def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
     if why := draft.seen.unread.get(id):
         return f"Whether the job asked to be resumed (--auto-resume=1) is not known: no agent reported it, and {why}."
     seen = "The job did not ask" if job is not None and job.is_active else "Nothing shows that it asked"
-    untouched = "no fault brings it back" if has_quota(job, draft) else "Steward never touches it"
-    return f"{seen} to be resumed (--auto-resume=1), so {untouched}."
+    untouched = f"{seen} to be resumed (--auto-resume=1), so no fault brings it back."
+    if job is None or not job.restarts:
+        return untouched
+    return f"{untouched} Slurm put it back into the queue, as it does when a node of it is taken out or ended."
 
 
 def _stale(draft: Draft) -> list[str]:
@@ -116,6 +120,8 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
     state = "+".join([node.base.value, *sorted(node.flags)])
     reason = f", {node.reason}" if node.reason else ""
     lines = [f"{name}: Slurm says {state}{reason}."]
+    if gres := draft.overview.leaks.get(name):
+        lines.append(f"{leak_text(name, gres)}; {CURE}.")
     if name in draft.want.spares:
         lines.append(_spare(name, node, draft))
     if _is_unused(node, draft):
@@ -181,7 +187,7 @@ def _case(case: Case, draft: Draft) -> list[str]:
         lines.append(f"The provider refused {times(case.tries)}; next try {until(case.next_try, draft.now)}.")
     node = draft.seen.nodes.get(case.node)
     limit = limit_s(case, node, draft) if node is not None else None
-    return [*lines, next_line(TABLE.facts_of(case.step), case.entered, limit, draft.now)]
+    return [*lines, of_case(case, limit, draft)]
 
 
 def _no_case(node: Node | None, draft: Draft) -> list[str]:
@@ -237,10 +243,12 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
         lines.append(f"The job is kept off {fold(bad)} (ExcNodeList) until it is repaired.")
     if mem.ended is not None:
         return [*lines, f"The job is over: {mem.end_text}."]
-    lines += [*place_lines(mem, draft.now), *silence_lines(job, draft)]
+    lines += [*place_lines(mem, draft.now), *silence_lines(job, draft), *_lame_steps(job, mem, draft)]
     if job is not None and mem.pending_from is not None:
         lines.append(f"The job waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(job, mem, draft)}.")
         lines += lack_lines(job, draft)
+    if job is not None and (slow := slow_nodes(job, draft)):
+        lines.append(f"{slow[:1].upper()}{slow[1:]}.")
     waiting = [ask for ask in draft.seen.asks if ask.job == mem.id]
     return [*lines, *(f"A failed {a.kind.value} on {a.node} waits for a decision." for a in waiting)]
 
@@ -331,6 +339,25 @@ def _attempt(attempt: Attempt, now: float, *, private: bool) -> Iterator[str]:
         yield "  what it printed is shown to its user and to admins: run `steward explain` as one of them"
     if attempt.running is not None:
         yield f"  it ran again {attempt.running - attempt.at:.1f} s later"
+
+
+_GOES_ON_S = 10.0
+"""A step whose task ended badly so long ago, without a word of its own end, seems to go on."""
+
+
+def _lame_steps(job: Job | None, mem: JobMemory, draft: Draft) -> Iterator[str]:
+    """Name the first task of this run that ended badly in a step that seems to go on: srun ends it only if asked to."""
+    if job is None or not job.is_active or any(ask.job == mem.id for ask in draft.seen.asks):
+        return
+    answered = max((a.at for a in mem.attempts if a.restart == mem.restarts), default=float("-inf"))
+    views = (draft.seen.agents[node] for node in job.nodes if node in draft.seen.agents)
+    told = (exit for view in views for exit in view.exits if exit.job == mem.id and exit.restart == mem.restarts)
+    lame = [exit for exit in told if answered < exit.at < draft.now - _GOES_ON_S]
+    if first := min(lame, key=lambda exit: (exit.at, exit.task), default=None):
+        signal, code = first.status & 0x7F, first.status >> 8 & 0xFF
+        how = f"by signal {signal}" if signal else f"with exit code {code}"
+        text = f"Task {first.task} of step {first.step} on {first.node} ended {how} {ago(first.at, draft.now)}"
+        yield f"{text}, and no end of its step was told: `srun --kill-on-bad-exit` ends a step at its first bad task."
 
 
 def silence_lines(job: Job | None, draft: Draft) -> list[str]:

@@ -53,6 +53,8 @@ BAD: dict[str, tuple[Severity, Advice, str]] = {
     "slurm.spool_ro/read-only": (D, Advice.REBOOT, "SlurmdSpoolDir /var/spool/slurmd is read-only"),
     "slurm.gres/lost": (D, Advice.REBOOT, "7 GPUs are there, Slurm's Gres has 8"),
     "slurm.gres/amd-lost": (D, Advice.REBOOT, "1 GPUs are there, Slurm's Gres has 2"),
+    "slurm.shim/commented": (INFO, Advice.NONE, "/etc/slurm/plugstack.conf does not name steward.so"),
+    "slurm.shim/not-sent": (INFO, Advice.NONE, "/etc/slurm/plugstack.conf is not there"),
     "slurm.gres/no-driver": (D, Advice.REBOOT, "no driver lists a GPU, Slurm's Gres has 8, 2 are on the PCI bus"),
     "slurm.gres/nothing-there": (S, Advice.REBOOT, "no driver lists a GPU, Slurm's Gres has 8, none is on the PCI bus"),
     "proc.rogue/left-over": (INFO, Advice.NONE, "2 processes without a job: python3 (700, uid 1002), ray::worker (701"),
@@ -62,7 +64,7 @@ BAD: dict[str, tuple[Severity, Advice, str]] = {
 PASSED = {f"{check.id}/good" for check in SYSTEM} | {
     *("cpu.topology/cores-for-cpus", "cpu.clocksource/virtual", "cpu.governor/adaptive", "mem.edac/storm"),
     *("os.dstate/driver", "os.dstate/file-server", "os.dstate/a-users-nvidia"),
-    *("disk.nvme/no-tool",),
+    *("disk.nvme/no-tool", "slurm.shim/included"),
 }
 """Stuck processes and many corrected errors are so only over time: below."""
 SKIPPED = {
@@ -72,6 +74,7 @@ SKIPPED = {
     *("svc.units/not-installed", "slurm.spool/absent", "slurm.spool_ro/absent"),
     *("slurm.gres/slices", "slurm.gres/no-gres"),
     *("slurm.gres/overrides", "slurm.gres/others", "bmc.sensors/no-device", "bmc.sensors/not-installed"),
+    *("slurm.shim/includes-others", "slurm.shim/elsewhere", "slurm.shim/no-conf"),
     *("mem.frag/absent", "os.modules/absent", "gpu.peermem/open-driver", "gpu.peermem/no-adapter"),
     *("gpu.peermem/no-driver", "efa.memlock/no-unit", "efa.memlock/no-device"),
 }

@@ -34,7 +34,7 @@ def test_a_healthy_node_has_nothing_against_it() -> None:
 
 def test_a_dead_node_shows_its_case_the_evidence_and_what_comes_next() -> None:
     text = of_node(a_cluster().lost("n2").then(3), "n2")
-    for part in ("Case c1-", "second witness", "refused", "step drain", "Slurm shows the node out of service"):
+    for part in ("Case c1-", "second witness", "refused", "step drain", "Slurm to show it out of service"):
         assert part in text
 
 
@@ -107,7 +107,7 @@ def test_how_often_a_job_restarted_is_said_as_people_say_it(restarts: int, said:
 
 
 def test_a_job_without_the_option_is_said_to_be_left_alone() -> None:
-    assert "never touches it" in of_job(a_cluster().job())
+    assert "no fault brings it back" in of_job(a_cluster().job())
 
 
 def test_only_what_is_known_is_said_of_a_job_that_nobody_told_of() -> None:

@@ -58,7 +58,12 @@ def test_a_port_that_gives_no_answer_says_nothing_of_a_node_whose_agent_did_not_
     assert downed(full.agent("n2", fell_silent=True)) == ["n2"]
     missed = Finding(check="slurmd", outcome=Outcome.UNKNOWN, severity=Severity.DEGRADED, text="no end within 1 s")
     assert downed(full.agent("n2", fell_silent=True, findings=(missed,))) == [], "it was full before"
-    assert downed(full.node("n2", responding=False)) == ["n2"]
+    missed_by_slurm = full.node("n2", responding=False)
+    assert downed(missed_by_slurm) == [], "Slurm asks at the same port"
+    assert downed(picture.node("n2", responding=False)) == [], "and it was not looked at yet"
+    assert downed(missed_by_slurm.agent("n2", fell_silent=True)) == ["n2"]
+    given_up = Reason(text="Not responding", user="slurm", at=T0)
+    assert downed(missed_by_slurm.node("n2", base=NodeBase.DOWN, reason=given_up)) == ["n2"]
     assert downed(picture.witnessed("n2", Witness.SILENT)) == ["n2"], "its host does not answer"
 
 
@@ -143,7 +148,8 @@ def test_a_provider_that_says_the_machine_is_stopped_is_a_witness() -> None:
 
 
 def test_slurm_that_gets_no_answer_is_a_witness() -> None:
-    assert downed(a_cluster().agent_lost("n2").node("n2", responding=False)) == ["n2"]
+    silent = a_cluster().agent_lost("n2").agent("n2", fell_silent=True)
+    assert downed(silent.node("n2", responding=False)) == ["n2"]
 
 
 def test_slurm_marking_the_node_down_for_silence_does_not_make_it_somebody_elses() -> None:

@@ -26,6 +26,12 @@ _SPOOL, _TMP = ("SlurmdSpoolDir", "/var/spool/slurmd"), ("TmpFS", "/tmp")
 """Key and default."""
 
 
+def conf_here(named: Path) -> str:
+    """Return the slurm.conf of this node; empty where there is none, as on a configless node before its slurmd begins:
+    Slurm's commands find it by themselves, and none at all where `SLURM_CONF` names a file that is not there."""
+    return next((str(file) for file in (named, _CACHED) if file.is_file()), "")
+
+
 def spool_dir(slurm_conf: str, node: str) -> str:
     """The folder; Slurm's default where the file does not say. Raises OSError when it cannot be read."""
     return _folder(*_SPOOL, slurm_conf, node)

@@ -72,6 +72,11 @@ class Fault:
     is_event: bool = False
     """An event stays true of its incarnation; only a newer one says more."""
 
+    @property
+    def is_of_reason(self) -> bool:
+        """Return whether Slurm itself took the node out, and checks alone are to tell whether it may serve again."""
+        return bool(self.command) and self.trigger is Trigger.DEGRADED and self.rung is Advice.NONE
+
 
 _FINE = Verdict(standing=Standing.FINE, why=Why(rule="node.fine", text="the agent is connected"))
 _UNKNOWN = Verdict(standing=Standing.UNKNOWN, why=Why(rule="node.unknown", text="no agent is expected here now"))
@@ -209,9 +214,17 @@ def _second_witness(node: Node, draft: Draft) -> str:
     instance = machine_of(node.name, view, draft)
     if instance and draft.provider_is_fresh and instance.state.is_dead:
         return f"provider: instance {instance.id} is {instance.state.value}"
-    if not node.responding or (node.is_down and node.reason and node.reason.is_slurms_own):
-        return "Slurm: the node does not respond"
-    return ""
+    return "Slurm: the node does not respond" if _slurm_misses(node, view, draft) else ""
+
+
+def _slurm_misses(node: Node, view: AgentView | None, draft: Draft) -> bool:
+    """Whether Slurm says that the node is not there. That it does not respond Slurm finds at slurmd's port, soon: where
+    that may be full, or was not looked at yet, Slurm's own DOWN is awaited, which comes after its SlurmdTimeout."""
+    if node.is_down and (not node.responding or (node.reason and node.reason.is_slurms_own)):
+        return True
+    if node.responding or view is None or view.lost_at is None:
+        return not node.responding
+    return (view.fell_silent and not _missed_slurmd(view)) or (is_fresh(view, draft) and not _may_be_full(view))
 
 
 def has_left(view: AgentView, draft: Draft) -> bool:
