@@ -157,5 +157,5 @@ def _api(site: _Site, cycle: Cycle, metrics: Metrics, news: News) -> tuple[AwsBe
         metrics=metrics,
         doctor=list,
     )
-    aws = AwsBench(handlers=dict(handlers(source)), clock=_RealClock())
+    aws = AwsBench(handlers=dict(handlers(source)))
     return aws, build(source, Gatekeeper(FakeMunge(aws.munged), frozenset({0})), news, aws.endpoint())
