@@ -1,7 +1,6 @@
 """The head as `stewardd` wires it, with its store on disk and its HTTP server, over the simulated ports of a bench."""
 
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +32,6 @@ from steward.workflows.pool import Bell
 from steward.workflows.snapshot import Snapshot
 from tests.bench.many_nodes import CountedProvider, CountedSlurm, Nature
 from tests.fakes.aws_bench import AwsBench
-from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeAgents, FakeSite, FakeWitness
 from tests.fakes.munge import FakeMunge
 from tests.fakes.serving import serving
@@ -48,11 +46,6 @@ launch = ["/bin/true"]
 terminate = ["/bin/true"]
 list = ["/bin/true"]
 """
-
-
-class _RealClock(FakeClock):
-    def now(self) -> float:
-        return time.time()
 
 
 @dataclass(kw_only=True)
@@ -158,5 +151,5 @@ def _api(site: _Site, cycle: Cycle, metrics: Metrics, news: News) -> tuple[AwsBe
         metrics=metrics,
         doctor=list,
     )
-    aws = AwsBench(handlers=dict(handlers(source)), clock=_RealClock())
+    aws = AwsBench(handlers=dict(handlers(source)))
     return aws, build(source, Gatekeeper(FakeMunge(aws.munged), frozenset({0})), news, aws.endpoint())

@@ -50,7 +50,7 @@ def make(ec2: FakeEc2) -> Make:
             "cluster": "c1",
             "image": "ami-12345678",
             "types": ("p5.48xlarge",),
-            "timeout_s": 5.0,
+            "timeout_s": 60.0,
         }
         return Ec2Provider(Settings(**{**words, **more}), page)
 

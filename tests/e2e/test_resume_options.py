@@ -1,5 +1,7 @@
 """What a job says behind `--auto-resume=`: how often, until when it is no use, which codes are final; wrong words."""
 
+import shlex
+
 from tests.e2e.story import Story
 
 AT_ONCE = "age=0,backoff=0"
@@ -54,3 +56,30 @@ def test_what_cannot_work_is_refused_in_one_line_and_nothing_is_submitted(story:
         done = story.bed.run(argv, check=False)
         assert (done.returncode, why in done.error_text, len(done.error_text.splitlines())) == (255, True, 1), done
     assert story.bed.run(every).text == before
+
+
+def test_a_steps_failure_is_the_scripts_to_handle_and_a_step_with_the_option_of_its_own_runs_again(
+    story: Story,
+) -> None:
+    """In place it keeps what it wrote before, also with a pipe as input through which nothing came. `exit 143` is a
+    code, and no cancellation."""
+    place = story.dir
+    task = "echo attempt $STEWARD_ATTEMPT; test $STEWARD_ATTEMPT = 2"
+    argv = ["srun", "-n1", "-o", f"{place}/step.out", "--auto-resume=any:1,age=0", "sh", "-c", task]
+    popen = f"import subprocess as s, sys; sys.exit(s.Popen({argv}, stdin=s.PIPE).wait())"
+    script = story.script(
+        "steps.sh",
+        f"srun -n1 sh -c 'echo try >>{place}/handled; exit 3' || echo handled >>{place}/handled\n"
+        f'env -u SLURM_OPEN_MODE python3 -c "$PROGRAM"; echo rc $? >>{place}/handled\n'
+        f"[ -e {place}/first ] || {{ cp {place}/step.out {place}/first; exit 143; }}\n",
+    )
+    program = f"PROGRAM={popen}"
+    text = script.read_text().replace("#!/bin/bash\n", f"#!/bin/bash\nexport {shlex.quote(program)}\n")
+    script.write_text(text)
+    job = story.submit(script, f"--auto-resume=any:2,{AT_ONCE}", "-N1")
+
+    assert story.wait_end(job, 60.0).exit_code == "0:0"
+    assert story.lines("handled") == ["try", "handled", "rc 0", "try", "handled", "rc 1"]
+    assert story.lines("first") == ["attempt 1", "attempt 2"]
+    rules = [one["rule"] for one in story.get(f"/v1/jobs/{job}/history")]
+    assert rules[:2] == ["resume.retry", "resume.any"]

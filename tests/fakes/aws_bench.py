@@ -28,7 +28,6 @@ from steward.api.operations.sight import Handler
 from steward.client import Client
 from steward.model.access import AccessKey, Caller
 from steward.model.events import Event
-from tests.fakes.clock import FakeClock
 from tests.fakes.munge import FakeMunge, FakeMunged
 from tests.fakes.serving import serving
 from tests.fakes.store import FakeStore
@@ -42,14 +41,24 @@ OFTEN = Rate(per_s=1e6, burst=1_000_000)
 
 
 @dataclass
+class ShiftedClock:
+    """The real clock, wrong by `by` seconds."""
+
+    by: float = 0.0
+
+    def now(self) -> float:
+        return datetime.now(UTC).timestamp() + self.by
+
+
+@dataclass
 class AwsBench:
-    """`handlers` may be changed while it serves. The clock is the real one unless the test sets `clock`."""
+    """`handlers` may be changed while it serves. The clock is the real one unless the test shifts it."""
 
     handlers: dict[str, Handler] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     munged: FakeMunged = field(default_factory=FakeMunged)
     keys: dict[str, AccessKey] = field(default_factory=lambda: {key.id: key for key in (KEY, READER)})
-    clock: FakeClock = field(default_factory=lambda: FakeClock(at=datetime.now(UTC).timestamp()))
+    clock: ShiftedClock = field(default_factory=ShiftedClock)
     store: FakeStore = field(default_factory=FakeStore)
     reads: Rate = OFTEN
     writes: Rate = OFTEN
