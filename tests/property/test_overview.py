@@ -148,7 +148,7 @@ def test_the_crowd_is_that_of_the_deep_checks_as_they_are_now(picture: Picture, 
     draft = draft_of(picture)
     for _ in range(2):
         runs = list(draft.deeps.values())
-        in_service = [each for each in runs if each.cause is not DeepCause.ON_START]
+        in_service = [each for each in runs if not each.is_for_return]
         idle = {name for name, node in picture.seen.nodes.items() if is_idle(node)}
 
         assert Crowd(draft).idle == idle - taken(runs)
