@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest -q
+PYTEST := $(BIN)/python -m pytest -q -p tests.again
 SCRIPTS = $(shell git ls-files | grep -v '[.]md$$' | xargs -r grep -lIE '^\#!.*[/ ](ba)?sh$$')
 PYTHON := python3
 RESULTS := $(if $(STEWARD_RESULTS),$(STEWARD_RESULTS),$(CURDIR)/.results)
@@ -13,8 +13,10 @@ JUNIT = --junitxml=$(RESULTS)/$@.xml
 MAIN := --stories main
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
 THREE := -n 3 --dist loadfile --no-loadscope-reorder
-AGAIN := -p tests.e2e.flaky --reruns 1
-E2E := $(PYTEST) tests/e2e $(AGAIN)
+# What failed runs once more, alone (tests/again.py): here, or when all else is over (tools/stages.py).
+AGAIN = || { [ -z "$$STEWARD_STAGES$$STEWARD_AGAIN" ] && ls $(RESULTS)/$@.*again.json >/dev/null && \
+  STEWARD_AGAIN=1 $(MAKE) --no-print-directory $@; }
+E2E := $(PYTEST) tests/e2e
 ELASTIC := test_elastic*.py
 ON_EACH_SLURM := "test_resume.py or test_library or test_grow or node_that_dies or scancel_of or (run_grows and size and not agent) or hyperpods or restarts_slurmd"
 UNIT := $(PYTEST) -n 2 --dist worksteal tests/unit tests/property tests/architecture tests/chaos
@@ -80,30 +82,30 @@ shim-tests:     ## the plugin's unit tests under sanitizers, and a short fuzz
 	$(MAKE) -C spank all test fuzz
 
 unit:           ## unit, property, architecture and chaos tests, but for searches of minutes
-	$(UNIT) $(MAIN) $(JUNIT) $(ARGS)
+	$(UNIT) $(MAIN) $(JUNIT) $(ARGS) $(AGAIN)
 
 unit-all:       ## all of them
-	$(UNIT) $(JUNIT) $(ARGS)
+	$(UNIT) $(JUNIT) $(ARGS) $(AGAIN)
 
 contract:       ## each port's promises, held by its fake and by the real thing
-	$(PYTEST) $(THREE) tests/contract $(JUNIT) $(ARGS)
+	$(PYTEST) $(THREE) tests/contract $(JUNIT) $(ARGS) $(AGAIN)
 
 e2e-main: shim  ## the main stories on the local test bed, two clusters at a time
-	$(E2E) $(TWO) --backend local $(MAIN) $(JUNIT) $(ARGS)
+	$(E2E) $(TWO) --backend local $(MAIN) $(JUNIT) $(ARGS) $(AGAIN)
 
 e2e-local: shim ## end-to-end tests on the local test bed but for elastic runs, three clusters at a time
 	@tools/setup torch
-	$(E2E) $(THREE) --backend local --ignore-glob='*/$(ELASTIC)' $(JUNIT) $(ARGS)
+	$(E2E) $(THREE) --backend local --ignore-glob='*/$(ELASTIC)' $(JUNIT) $(ARGS) $(AGAIN)
 
 e2e-elastic: shim ## elastic runs on the local test bed, two clusters at a time
 	@tools/setup torch
-	$(PYTEST) tests/e2e/$(ELASTIC) $(AGAIN) $(TWO) --backend local $(JUNIT) $(ARGS)
+	$(PYTEST) tests/e2e/$(ELASTIC) $(TWO) --backend local $(JUNIT) $(ARGS) $(AGAIN)
 
 images:         ## what machines of the docker test bed are made from, for each Slurm (minutes the first time)
 	docker/engine.sh run sh -ec 'for version in $(SLURM) $(NEWER_SLURMS); do docker/build $$version; done'
 
 e2e-docker: shim ## end-to-end tests on the docker test bed, two clusters at a time
-	docker/engine.sh run $(E2E) $(TWO) --backend docker $(JUNIT) $(ARGS)
+	docker/engine.sh run $(E2E) $(TWO) --backend docker $(JUNIT) $(ARGS) $(AGAIN)
 
 e2e-versions: $(EACH_NEWER) $(QUOTA_ON_NEWER) ## the main job, elastic runs, quotas and accounting on the newer Slurms, docker test bed
 
@@ -111,15 +113,15 @@ $(EACH_NEWER): e2e-on-%: shim
 	@tools/setup torch
 	docker/engine.sh run docker/build $*
 	docker/engine.sh run $(PYTEST) tests/e2e/test_resume.py tests/e2e/test_safety.py tests/e2e/test_library.py tests/e2e/test_grow.py \
-	  tests/e2e/test_elastic_life.py tests/e2e/test_elastic_programs.py -k $(ON_EACH_SLURM) --everywhere $(AGAIN) --backend docker --slurm $* \
-	  $(JUNIT) $(ARGS)
+	  tests/e2e/test_elastic_life.py tests/e2e/test_elastic_programs.py -k $(ON_EACH_SLURM) --everywhere --backend docker --slurm $* \
+	  $(JUNIT) $(ARGS); first=$$?; \
 	docker/engine.sh run $(PYTEST) tests/contract/test_accounting.py -k commands --backend docker --slurm $* \
-	  --junitxml=$(RESULTS)/$@-accounting.xml
+	  --junitxml=$(RESULTS)/$@.accounting.xml; [ $$first$$? = 00 ] $(AGAIN)
 
 $(QUOTA_ON_NEWER): e2e-quota-on-%: shim
 	docker/engine.sh run docker/build $*
-	docker/engine.sh run $(PYTEST) tests/e2e/test_quota.py -k "step_by_step or computes_the_same" --everywhere $(AGAIN) \
-	  --backend docker --slurm $* $(JUNIT) $(ARGS)
+	docker/engine.sh run $(PYTEST) tests/e2e/test_quota.py -k "step_by_step or computes_the_same" --everywhere \
+	  --backend docker --slurm $* $(JUNIT) $(ARGS) $(AGAIN)
 
 bench: setup shim ## recovery times against plain Slurm; ARGS="--runs N --json FILE"
 	$(BIN)/python -m tests.bench.recovery $(ARGS)

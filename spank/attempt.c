@@ -25,6 +25,7 @@
 #endif
 
 #define VARIABLE_MAX 64
+#define OPEN_MODE    "SLURM_OPEN_MODE"
 
 /* What the child hands to execve(). */
 struct image {
@@ -84,20 +85,26 @@ static bool _is_replaced(const char *variable, bool shares)
 	return false;
 }
 
+/* A later attempt goes on in the step's output files, which hold why the one
+ * before it failed, unless the user's environment says otherwise; so may his
+ * option. */
 static bool _build_env(struct image *image, const struct words *env,
-		       bool shares)
+		       bool shares, bool appends)
 {
 	size_t used = 0;
 
-	image->envp = calloc(env->count + 5, sizeof(*image->envp));
+	image->envp = calloc(env->count + 6, sizeof(*image->envp));
 	if (!image->envp)
 		return false;
 	for (size_t i = 0; i < env->count; i++) {
+		appends = appends && !_names(env->list[i], OPEN_MODE);
 		if (!_is_replaced(env->list[i], shares))
 			image->envp[used++] = env->list[i];
 	}
 	image->envp[used++] = image->mark;
 	image->envp[used++] = image->number;
+	if (appends)
+		image->envp[used++] = OPEN_MODE "=a";
 	if (shares) {
 		image->envp[used++] = "SLURM_OVERLAP=1";
 		image->envp[used++] = "SLURM_MEM_PER_NODE=0";
@@ -117,7 +124,8 @@ static bool _build(struct image *image, const struct command *command,
 	       number < VARIABLE_MAX &&
 	       _build_args(image, &command->args, setup->exclude) &&
 	       _build_env(image, &command->env,
-			  DEAD_STEP_STAYS && setup->exclude[0]);
+			  DEAD_STEP_STAYS && setup->exclude[0],
+			  setup->number > 1);
 }
 
 static void _free_image(struct image *image)

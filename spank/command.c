@@ -89,11 +89,12 @@ void command_free(struct command *command)
 	*command = (struct command){0};
 }
 
-bool command_mentions_option(const struct command *command)
+bool command_mentions_option(const struct command *command,
+			     size_t program_words)
 {
 	static const char option[] = "--auto-resume";
 
-	for (size_t i = 1; i < command->args.count; i++) {
+	for (size_t i = 1; i + program_words < command->args.count; i++) {
 		const char *arg = command->args.list[i];
 		size_t len = strcspn(arg, "=");
 

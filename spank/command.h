@@ -24,8 +24,10 @@ bool command_read(struct command *command);
 void command_free(struct command *command);
 
 /* True when a word could be srun's --auto-resume, whole or shortened as
- * getopt_long() lets it be. It may as well belong to the user's program. */
-bool command_mentions_option(const struct command *command);
+ * getopt_long() lets it be. The last `program_words` are the user's program and
+ * its own; while their number is not known, it may as well be one of them. */
+bool command_mentions_option(const struct command *command,
+			     size_t program_words);
 
 /* True when the user wants a terminal inside the step. */
 bool command_wants_pty(const struct command *command);

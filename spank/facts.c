@@ -1,6 +1,7 @@
 #include "facts.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,24 @@ static const char *const variables[WIRE_FACTS] = {
 	[WIRE_WARNING] = "STEWARD_WARNING",
 };
 
+static const char python_path[] = "PYTHONPATH";
+
+/* Behind what the user has there: his own modules come first. */
+static void _add_python(spank_t spank, const char *folder)
+{
+	char has[8192] = "", all[sizeof(has) + WIRE_LINE_MAX];
+	spank_err_t rc = spank_getenv(spank, python_path, has, sizeof(has));
+
+	if ((rc != ESPANK_SUCCESS && rc != ESPANK_ENV_NOEXIST) ||
+	    strstr(has, folder))
+		return;
+	snprintf(all, sizeof(all), "%s%s%s", has, has[0] ? ":" : "", folder);
+	rc = spank_setenv(spank, python_path, all, 1);
+	if (rc != ESPANK_SUCCESS)
+		slurm_error("steward: cannot set %s: %s", python_path,
+			    spank_strerror(rc));
+}
+
 void facts_publish(spank_t spank, const struct wire_answer *answer)
 {
 	for (int fact = 0; fact < WIRE_FACTS; fact++) {
@@ -27,6 +46,10 @@ void facts_publish(spank_t spank, const struct wire_answer *answer)
 
 		if (!value)
 			continue;
+		if (fact == WIRE_PYTHON) {
+			_add_python(spank, value);
+			continue;
+		}
 		rc = spank_setenv(spank, variables[fact], value, 1);
 		if (rc != ESPANK_SUCCESS)
 			slurm_error("steward: cannot set %s: %s",
@@ -37,7 +60,7 @@ void facts_publish(spank_t spank, const struct wire_answer *answer)
 void facts_forget(void)
 {
 	for (int fact = 0; fact < WIRE_FACTS; fact++) {
-		if (unsetenv(variables[fact]))
+		if (variables[fact] && unsetenv(variables[fact]))
 			slurm_error("steward: cannot unset %s: %s",
 				    variables[fact], strerror(errno));
 	}

@@ -27,11 +27,13 @@ static int _on_option(int val, const char *optarg, int remote)
 static struct spank_option auto_resume = {
 	.name = "auto-resume",
 	.arginfo = "0|1|any:N[,...]",
-	.usage = "resume the job after a node fault: 0 never, 1 when a fault "
-		 "is found, any:N up to N times after any failure; then "
-		 ",max=N ,stalls=N ,age=SECONDS ,backoff=0|1 ,codes=C:C "
-		 ",timeout=0|1 ,requeue=0|1 ,hang=0|1|SECONDS ,stacks=SIGNAL "
-		 ",checkpoint=PATH",
+	.usage =
+		"resume the job after a node fault: 0 never, 1 when a fault "
+		"is found, any:N up to N times without one, but not in its "
+		"first minutes (age=) nor after a clear error of its own; then "
+		",max=N ,stalls=N ,age=SECONDS ,backoff=0|1 ,codes=C:C "
+		",timeout=0|1 ,requeue=0|1 ,hang=0|1|SECONDS ,stacks=SIGNAL "
+		",checkpoint=PATH ,quiet=0|1",
 	.has_arg = 1,
 	.cb = _on_option,
 };

@@ -9,7 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "command.h"
+
 #define FAILURE	     "failed"
+#define OWN	     "own"
 #define LINE_MAX_LEN (RESUME_TEXT_MAX + 16)
 /* A pipe's worth: a heterogeneous step says its lines once a component. */
 #define READ_MAX 65536
@@ -79,6 +82,24 @@ static void _report_nodes(uint32_t job, uint32_t step)
 		(void) !write(report_fd, line, (size_t) len);
 }
 
+/* The words of the program that is to run come last, and may have an option of
+ * that name. */
+static bool _is_own(spank_t spank)
+{
+	struct command command;
+	char **words;
+	int count;
+	bool is_own = false;
+
+	if (spank_get_item(spank, S_JOB_ARGV, &count, &words) ==
+		    ESPANK_SUCCESS &&
+	    count > 0 && command_read(&command)) {
+		is_own = command_mentions_option(&command, (size_t) count);
+		command_free(&command);
+	}
+	return is_own;
+}
+
 void report_step(spank_t spank)
 {
 	char line[LINE_MAX_LEN];
@@ -89,6 +110,8 @@ void report_step(spank_t spank)
 		return;
 	_say(line, snprintf(line, sizeof(line),
 			    "step %" PRIu32 " %" PRIu32 "\n", job, step));
+	if (supervised && is_opted_in && _is_own(spank))
+		_say(OWN "\n", sizeof(OWN));
 	if (_may_lose_nodes())
 		_report_nodes(job, step);
 }
@@ -108,6 +131,8 @@ static void _read_line(const char *line, struct report *report)
 	else if (!strncmp(line, "nodes ", 6))
 		(void) !snprintf(report->nodes, sizeof(report->nodes), "%s",
 				 line + 6);
+	else if (!strcmp(line, OWN))
+		report->own = true;
 	else if (!strcmp(line, FAILURE))
 		report->executed = false;
 }

@@ -21,6 +21,7 @@
 struct report {
 	bool executed;		 /* false: there was no second srun at all */
 	struct resume_mode mode; /* RESUME_OFF unless told otherwise */
+	bool own; /* the option stands in srun's own command line */
 	bool has_step;
 	uint32_t job, step;    /* when has_step */
 	char nodes[NODES_MAX]; /* of the step; empty: not known */

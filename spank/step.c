@@ -7,24 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent.h"
 #include "attempt.h"
 #include "dead_step.h"
 #include "exclude.h"
+#include "input.h"
 #include "nodes.h"
 #include "relay.h"
+#include "say.h"
 #include "submit.h"
-
-/* What the step reads, and whether it can be given to it again. */
-struct input {
-	bool is_file;
-	bool can_replay;
-	off_t start;
-};
 
 struct supervisor {
 	const struct config *config;
@@ -35,31 +30,10 @@ struct supervisor {
 	struct wire_answer answer;
 	char exclude[WIRE_LINE_MAX];
 	bool lost_node; /* srun itself took the attempt for a success */
+	char nodes[WIRE_LINE_MAX]; /* of the attempt; empty: not known */
 };
 
 #define LOST_NODE_STATUS (1 << 8)
-
-/* A terminal or a device gives on what comes; a file is wound back; what has
- * gone through a pipe is gone. */
-static struct input _input(void)
-{
-	struct input input = {.can_replay = true};
-	struct stat status;
-
-	if (fstat(STDIN_FILENO, &status) || S_ISCHR(status.st_mode))
-		return input;
-	input.is_file = S_ISREG(status.st_mode);
-	input.start = input.is_file ? lseek(STDIN_FILENO, 0, SEEK_CUR) : -1;
-	input.can_replay = input.start >= 0;
-	return input;
-}
-
-static bool _rewind(const struct input *input)
-{
-	if (!input->is_file)
-		return input->can_replay;
-	return lseek(STDIN_FILENO, input->start, SEEK_SET) == input->start;
-}
 
 static uint32_t _number(const char *name)
 {
@@ -86,7 +60,8 @@ static void _leave(int status)
 	_exit(WEXITSTATUS(status));
 }
 
-static int _wait_for(struct relay *relay, pid_t child)
+static int _wait_for(struct relay *relay, const struct input *input,
+		     pid_t child)
 {
 	struct pollfd ready = {.fd = relay->fd, .events = POLLIN};
 	int status;
@@ -96,6 +71,8 @@ static int _wait_for(struct relay *relay, pid_t child)
 
 		(void) poll(&ready, 1, -1);
 		relay_forward(relay, child);
+		if (relay->input > 1)
+			input_leave(input); /* all is known */
 		if (!relay->child_changed)
 			continue;
 		relay->child_changed = false;
@@ -113,10 +90,30 @@ static bool _has_lost_node(const struct report *report)
 	if (report->mode.kind == RESUME_OFF || !report->nodes[0] ||
 	    !nodes_lost(report->job, report->nodes, lost, sizeof(lost)))
 		return false;
-	slurm_error("steward: step %" PRIu32 ".%" PRIu32 " lost node %s: that "
-		    "its other tasks ended well is no success",
-		    report->job, report->step, lost);
+	say_error("step %" PRIu32 ".%" PRIu32 " lost node %s: that "
+		  "its other tasks ended well is no success",
+		  report->job, report->step, lost);
 	return true;
+}
+
+static time_t _now(void)
+{
+	struct timespec now = {0};
+
+	(void) clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec;
+}
+
+/* Where the attempt ran, and since when: a fault of another node, or of
+ * another time, is not what ended it. */
+static void _note_reach(struct supervisor *self, const struct report *report,
+			time_t began)
+{
+	if (snprintf(self->nodes, sizeof(self->nodes), "%s", report->nodes) >=
+	    (int) sizeof(self->nodes))
+		self->nodes[0] = '\0';
+	self->ask.nodes = self->nodes;
+	self->ask.age = (unsigned int) (_now() - began + 1);
 }
 
 /* One attempt from start to end; false when there was none. */
@@ -124,6 +121,7 @@ static bool _attempt(struct supervisor *self)
 {
 	struct attempt attempt;
 	struct report report;
+	time_t began = _now();
 	int status;
 	struct attempt_setup setup = {
 		.number = self->ask.attempt,
@@ -136,14 +134,17 @@ static bool _attempt(struct supervisor *self)
 	if (!attempt_start(&self->command, &setup, &attempt))
 		return false;
 	relay_open(&self->relay);
-	status = _wait_for(&self->relay, attempt.pid);
+	status = _wait_for(&self->relay, &self->input, attempt.pid);
 	relay_close();
 	attempt_finish(&attempt, &report);
 	if (!report.executed)
 		return false;
+	say_mode(&report.mode);
+	_note_reach(self, &report, began);
 	self->lost_node = !status && _has_lost_node(&report);
 	self->ask.status = self->lost_node ? LOST_NODE_STATUS : status;
 	self->ask.mode = report.mode;
+	self->ask.own = report.own;
 	self->ask.job = report.has_step ? report.job : _number("SLURM_JOB_ID");
 	self->ask.step = report.has_step ? report.step : WIRE_STEP_UNKNOWN;
 	return true;
@@ -165,6 +166,11 @@ static bool _may_go_on(struct supervisor *self)
 	const char *why;
 	bool decided;
 
+	/* What came while the signals were kept out. */
+	relay_open(&self->relay);
+	relay_close();
+	relay_forward(&self->relay, 0);
+	self->ask.replay = input_can_replay(&self->input, self->relay.input);
 	if (!self->ask.status || self->ask.mode.kind == RESUME_OFF ||
 	    _told_to_end(&self->relay))
 		return false;
@@ -184,16 +190,18 @@ static bool _prepare_next(struct supervisor *self)
 {
 	if (self->ask.attempt >= STEP_ATTEMPTS_MAX)
 		return false;
-	if (!_rewind(&self->input)) {
-		slurm_error("steward: step not run again: its standard input "
-			    "is gone; let it read a file or /dev/null");
+	if (!input_can_replay(&self->input, self->relay.input) ||
+	    !input_rewind(&self->input)) {
+		say_error("step not run again: what came through "
+			  "its standard input is gone; let it read a file "
+			  "or /dev/null");
 		return false;
 	}
 	self->ask.attempt++;
 	exclude_add(self->exclude, self->answer.exclude);
-	slurm_info("steward: step failed, running it again (attempt %u)%s%s",
-		   self->ask.attempt, self->exclude[0] ? " without " : "",
-		   self->exclude);
+	say_info("step failed, running it again (attempt %u)%s%s",
+		 self->ask.attempt, self->exclude[0] ? " without " : "",
+		 self->exclude);
 	return true;
 }
 
@@ -211,41 +219,51 @@ static void _run(struct supervisor *self)
 		bool goes_on = _may_go_on(self) && _prepare_next(self);
 
 		_clear_away(self);
-		if (!goes_on)
+		if (!goes_on) {
+			input_leave(&self->input);
 			_leave(self->ask.status);
+		}
 	}
 	/* A step that has run once ends as it ended, whatever failed since. */
 	if (self->ask.attempt > 1) {
-		slurm_error("steward: no srun could be started for attempt %u; "
-			    "the step ends as it ended before",
-			    self->ask.attempt);
+		say_error("no srun could be started for attempt %u; "
+			  "the step ends as it ended before",
+			  self->ask.attempt);
+		input_leave(&self->input);
 		_leave(self->ask.status);
 	}
+}
+
+static bool _is_on(const char *variable)
+{
+	const char *mode = getenv(variable);
+
+	return mode && mode[0] != '0';
 }
 
 /* The mode that the job or the user's environment brings along; an option may
  * yet say otherwise. */
 static bool _may_be_opted_in(const struct command *command)
 {
-	const char *mode = getenv(SUBMIT_ENV_MODE);
-
-	return (mode && strcmp(mode, "0")) || getenv(SUBMIT_ENV_OPTION) ||
-	       command_mentions_option(command);
+	return _is_on(SUBMIT_ENV_MODE) || _is_on(SUBMIT_ENV_OPTION) ||
+	       command_mentions_option(command, 0);
 }
 
 static void _supervise(struct supervisor *self)
 {
 	if (relay_begin(&self->relay)) {
+		input_watch(&self->input);
 		_run(self);
+		input_leave(&self->input);
 		relay_end(&self->relay);
 	}
-	slurm_error("steward: no second srun could be started; the step runs "
-		    "without supervision");
+	say_error("no second srun could be started; the step runs "
+		  "without supervision");
 }
 
 void step_supervise(const struct config *config)
 {
-	struct supervisor self = {.config = config, .input = _input()};
+	struct supervisor self = {.config = config};
 
 	if (!getenv("SLURM_JOB_ID") || report_is_supervised() ||
 	    !command_read(&self.command))
@@ -255,7 +273,6 @@ void step_supervise(const struct config *config)
 		.uid = getuid(),
 		.attempt = 1,
 		.restart = _number("SLURM_RESTART_COUNT"),
-		.replay = self.input.can_replay,
 	};
 	if (_may_be_opted_in(&self.command) &&
 	    !command_wants_pty(&self.command))

@@ -54,11 +54,27 @@ size_t wire_format_ask(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 	return _fitting(snprintf(
 		line, WIRE_LINE_MAX,
 		VERSION " ask kind=%s job=%" PRIu32 " step=%s uid=%u mode=%s "
-			"attempt=%u restart=%" PRIu32 " status=%d%s%s\n",
+			"attempt=%u restart=%" PRIu32 " status=%d%s%s%s\n",
 		ask->kind == WIRE_KIND_BATCH ? "batch" : "step", ask->job, step,
 		(unsigned int) ask->uid, resume_text(&ask->mode), ask->attempt,
 		ask->restart, ask->status, ask->replay ? "" : " replay=no",
+		ask->own ? " own=yes" : "",
 		ask->script_gone ? " script=gone" : ""));
+}
+
+size_t wire_format_ask_of(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
+{
+	size_t len = wire_format_ask(ask, line);
+	int more;
+
+	if (!len || !ask->nodes || !ask->nodes[0])
+		return len;
+	more = snprintf(line + len - 1, WIRE_LINE_MAX - len + 1,
+			" nodes=%s age=%u\n", ask->nodes,
+			ask->age < WIRE_AGE_MAX ? ask->age : WIRE_AGE_MAX);
+	if (_fitting((int) len - 1 + more))
+		return len - 1 + (size_t) more;
+	return wire_format_ask(ask, line);
 }
 
 size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX])

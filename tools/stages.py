@@ -10,8 +10,9 @@ are its last line, or where it failed the end of it. Test runners leave their co
 copied to .results at the end (`make tested` reads them). The summary names what failed and why, its last line adds the
 counts up (`N passed, N failed, N skipped`), and the exit status is 0 only when every stage passed.
 
-End-to-end stories are told once more when they fail (tests/e2e/flaky.py). Those that passed then are shown at the end
-with what both tries said, and are in .results/flaky.json; up to two of them in a run are forgiven.
+A test that fails runs once more, alone, when all lines are over (tests/again.py; to .results/NAME.again.log). One that
+passes then is shown at the end with what both tries said, and is in .results/flaky.json; up to three of them in a run
+are forgiven.
 """
 
 import json
@@ -26,7 +27,7 @@ import xml.etree.ElementTree as ElementTree
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from uuid import uuid4
@@ -46,10 +47,12 @@ processes waits for seconds."""
 _LAST_LINES = 40
 """Of a stage that failed."""
 LOGS = Path(".results")
-_FORGIVEN = 2
-"""Flaky stories of one run."""
+_FORGIVEN = 3
+"""Flaky tests of one run."""
 _MARK = "STEWARD_STAGES"
 """In the environment of all that we start, and of nothing else: a test of this program runs inside of another run."""
+_AGAIN = "STEWARD_AGAIN"
+"""In the environment of a second run (tests/again.py)."""
 _LINES_FOR_EACH = 2
 """Lines at once for each processor that we may use: with more, stories wait for their own clusters."""
 
@@ -61,6 +64,8 @@ class Stage:
     niceness: int = 0
     after: str = ""
     """The stage of another line that is over before it begins."""
+    is_second: bool = False
+    """Runs again what failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +76,7 @@ class Outcome:
 
     @property
     def is_good(self) -> bool:
-        return self.text == "passed"
+        return self.text.startswith("passed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +104,8 @@ class Running:
     @staticmethod
     def start(stage: Stage, env: dict[str, str]) -> "Running":
         print(f"=== {stage.name} begins (at most {stage.limit_s / 60:g} min): {log_of(stage)}", flush=True)
+        if stage.is_second:
+            env = {**env, _AGAIN: "1"}
         command = ["nice", "-n", str(stage.niceness), "make", "--no-print-directory", stage.name]
         with log_of(stage).open("wb") as log:
             process = subprocess.Popen(command, env=env, start_new_session=True, stdout=log, stderr=log)
@@ -110,7 +117,8 @@ class Running:
         took_s = time.monotonic() - self.began
         status = self.process.poll()
         if status is not None:
-            return Outcome(stage=self.stage, text="passed" if status == 0 else f"failed ({status})", took_s=took_s)
+            text = f"failed ({status})" if status else "passed the second time" if self.stage.is_second else "passed"
+            return Outcome(stage=self.stage, text=text, took_s=took_s)
         if took_s < self.stage.limit_s:
             return None
         end_sessions([self.process])
@@ -202,8 +210,21 @@ def _next(waiting: Iterable[deque[Stage]], outcomes: Iterable[Outcome]) -> deque
     return next((line for line in waiting if line[0].after in over), None)
 
 
+def run_again(outcomes: Iterable[Outcome], env: dict[str, str], end_asked: EndAsked) -> list[Outcome]:
+    """Run once more, one at a time, those that failed by a few tests; all outcomes, the second ones in their places."""
+    results = Path(env["STEWARD_RESULTS"])
+    first = list(outcomes)
+    again = deque(
+        replace(one.stage, niceness=0, after="", is_second=True)
+        for one in first
+        if not one.is_good and any(results.glob(f"{one.stage.name}.*again.json"))
+    )
+    second = {one.stage.name: one for one in run_lines([again] if again else [], env, end_asked, 1)}
+    return [second.get(one.stage.name, one) for one in first]
+
+
 def log_of(stage: Stage) -> Path:
-    return LOGS / f"{stage.name}.log"
+    return LOGS / (f"{stage.name}.again.log" if stage.is_second else f"{stage.name}.log")
 
 
 def show(outcome: Outcome) -> None:
@@ -260,7 +281,7 @@ def name_failures(files: Iterable[Path]) -> None:
 
 
 def show_flaky(folder: Path) -> int:
-    """Print each story that passed only the second time, with both outputs, and keep them; how many they are."""
+    """Print each test that passed only the second time, with both outputs, and keep them; how many they are."""
     flaky = [one for file in sorted(folder.glob("*.flaky.json")) for one in json.loads(file.read_text())]
     (LOGS / "flaky.json").write_text(json.dumps(flaky, indent=1))
     for one in flaky:
@@ -291,8 +312,9 @@ def main(words: list[str]) -> int:
     LOGS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="steward-results-") as folder:
         env = {**os.environ, _MARK: str(uuid4()), "STEWARD_RESULTS": folder}
+        env.pop(_AGAIN, None)
         at_once = _LINES_FOR_EACH * len(os.sched_getaffinity(0))
-        outcomes = run_lines(lines_of(words), env, end_asked, at_once)
+        outcomes = run_again(run_lines(lines_of(words), env, end_asked, at_once), env, end_asked)
         files = sorted(Path(folder).glob("*.xml"))
         name_failures(files)
         for file in files:

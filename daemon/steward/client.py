@@ -268,10 +268,7 @@ class Client:
         return http.client.HTTPConnection(where.hostname, where.port, timeout=_CONNECT_S)
 
 
-_REMEDY = (
-    "is stewardd running (`systemctl status stewardd`)? "
-    "Another place is named with --url, STEWARD_URL or head.http of the settings"
-)
+_REMEDY = "is stewardd running (`systemctl status stewardd`)? Use --url or STEWARD_URL if the head is elsewhere"
 _CERTIFICATE = "name the head as the certificate does (--url or STEWARD_URL), or set api.tls_ca"
 
 

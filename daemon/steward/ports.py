@@ -213,7 +213,7 @@ class StorePort(Protocol):
 
     def ledger(self, wanted: LedgerQuery) -> list[Run | Case]:
         """Runs of jobs and repairs of nodes, oldest first, also those that memory has forgotten: `commit` writes down
-        each that its memory changed, under its own key. Raises Permanent when a line cannot be read."""
+        each that its memory changed, under its own key. A line that cannot be read is left out."""
 
     def record_outcomes(self, errors: Mapping[Key, str], at: float) -> None:
         """How intents ended; an empty error is success."""
@@ -230,7 +230,7 @@ class StorePort(Protocol):
         """(sequence number, event), oldest first; without `after`, the newest `limit` ones."""
 
     def channel(self, name: str) -> ChannelState | None:
-        """The memory of a channel of notifications; None for a new one. Raises Permanent when it cannot be read."""
+        """The memory of a channel of notifications; None for a new one, and where it cannot be read."""
 
     def keep_channel(self, name: str, state: ChannelState) -> None: ...
 

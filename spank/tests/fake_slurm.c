@@ -6,6 +6,7 @@
  * "task" does is told by the words after the options; see _task_word().
  */
 #include <getopt.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -61,12 +62,26 @@ static const char *_env(const char *name)
 static void _print_state(void)
 {
 	printf("attempt=%d mode=%s exclude=%s mark=%s group=%s hup=%s "
-	       "overlap=%s\n",
+	       "overlap=%s open=%s\n",
 	       _attempt(), _env("STEWARD_AUTO_RESUME"), exclude,
 	       _env("STEWARD_SUPERVISOR"),
 	       getpgrp() == getpid() ? "own" : "shared",
 	       signal(SIGHUP, SIG_DFL) == SIG_IGN ? "ignored" : "default",
-	       _env("SLURM_OVERLAP"));
+	       _env("SLURM_OVERLAP"), _env("SLURM_OPEN_MODE"));
+	fflush(stdout);
+}
+
+/* Read what comes for some milliseconds, as srun does. */
+static void _take_input(int ms)
+{
+	struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
+	char buffer[64];
+
+	for (int slept = 0; slept < ms; slept += 10) {
+		if (poll(&ready, 1, 10) > 0 &&
+		    read(STDIN_FILENO, buffer, sizeof(buffer)) <= 0)
+			ready.fd = -1;
+	}
 }
 
 static int _signal_number(const char *name)
@@ -127,6 +142,8 @@ static void _task_word(const char *word)
 		_copy_input();
 	else if (!strcmp(word, "forbid"))
 		_forbid_exec();
+	else if (sscanf(word, "take=%d", &value) == 1)
+		_take_input(value);
 	else if (sscanf(word, "exit=%d", &value) == 1)
 		exit(value);
 	else if (sscanf(word, "fail=%d:%d", &attempts, &value) == 2) {
@@ -134,6 +151,8 @@ static void _task_word(const char *word)
 			exit(value);
 	} else if (!strncmp(word, "kill=", 5))
 		raise(_signal_number(word + 5));
+	else if (!strncmp(word, "--", 2))
+		return; /* an option of the program's own */
 	else if (sscanf(word, "sleep=%d", &value) == 1)
 		sleep((unsigned int) value);
 	else
@@ -201,6 +220,8 @@ static int _run_srun(int ac, char **av)
 	fake.context = S_CTX_LOCAL;
 	slurm_spank_init(fake_handle(), plugin_arg_count, plugin_args);
 	at = _give_options(ac, av);
+	fake.program = av + at;
+	fake.program_words = ac - at;
 	slurm_spank_init_post_opt(fake_handle(), plugin_arg_count, plugin_args);
 	fake.has_items = true;
 	fake.job = (uint32_t) atoi(_env("SLURM_JOB_ID"));
@@ -267,7 +288,8 @@ static void _script_env(const char *ours, const char *name)
 static void _print_env(const char *whose)
 {
 	for (int i = 0; i < fake.job_env.count; i++) {
-		if (!strncmp(fake.job_env.at[i].name, "STEWARD_", 8))
+		if (!strncmp(fake.job_env.at[i].name, "STEWARD_", 8) ||
+		    !strcmp(fake.job_env.at[i].name, "PYTHONPATH"))
 			printf("%s %s=%s\n", whose, fake.job_env.at[i].name,
 			       fake.job_env.at[i].value);
 	}
@@ -320,6 +342,7 @@ static int _run_stepd(int ac, char **av)
 		fake_env_set(&fake.job_env, SUBMIT_ENV_CONTROL,
 			     getenv("FAKE_CONTROL_MODE"));
 	_script_env("FAKE_ATTEMPT", "STEWARD_ATTEMPT");
+	_script_env("FAKE_PYTHONPATH", "PYTHONPATH");
 	_script_env("FAKE_ELASTIC", "STEWARD_ELASTIC");
 	_script_env("FAKE_ROLE", "STEWARD_ELASTIC_ROLE");
 	_script_env("FAKE_RUN", "STEWARD_ELASTIC_RUN");

@@ -96,8 +96,11 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 	else if (item == S_TASK_EXIT_STATUS)
 		*va_arg(args, int *) = fake.exit_status;
 	else if (item == S_JOB_ARGV) {
-		*va_arg(args, int *) = fake.argv[0] ? 1 : 0;
-		*va_arg(args, char ***) = fake.argv;
+		bool is_script = !fake.program;
+
+		*va_arg(args, int *) =
+			is_script ? fake.argv[0] != NULL : fake.program_words;
+		*va_arg(args, char ***) = is_script ? fake.argv : fake.program;
 	} else
 		rc = ESPANK_BAD_ARG;
 	va_end(args);

@@ -34,6 +34,8 @@ struct fake_spank {
 	uint32_t task;
 	int exit_status;
 	char *argv[1];	/* the script's file; NULL: not known */
+	char **program; /* of an srun: what it is to run */
+	int program_words;
 	bool has_items; /* false: every spank_get_item fails */
 	struct fake_env job_env, control_env;
 	int errors;	      /* lines of slurm_error */

@@ -5,6 +5,7 @@ import os
 import pty
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -137,9 +138,15 @@ class Endings(ShimTest):
     def test_failure_is_asked_about_with_the_steps_id(self) -> None:
         agent = self.agent("retry;stop")
         self.run_slurm("srun", "--auto-resume=any:2", "exit=3", SLURM_RESTART_COUNT="5")
-        first = f"kind=step job=12 step=41 uid={os.getuid()} mode=any:2 attempt=1 restart=5 status=768"
-        second = f"kind=step job=12 step=42 uid={os.getuid()} mode=any:2 attempt=2 restart=5 status=768"
+        first = f"kind=step job=12 step=41 uid={os.getuid()} mode=any:2 attempt=1 restart=5 status=768 own=yes"
+        second = f"kind=step job=12 step=42 uid={os.getuid()} mode=any:2 attempt=2 restart=5 status=768 own=yes"
         assert agent.lines == [f"steward/1 ask {first}", f"steward/1 ask {second}"]
+
+    def test_the_jobs_option_and_the_programs_are_not_the_steps_own(self) -> None:
+        agent = self.agent("stop")
+        for argv in (["exit=3"], ["--auto-resume=any:2", "exit=3"]):
+            self.run_slurm("srun", "print", *argv, STEWARD_AUTO_RESUME="any:2")
+        assert [ask.get("own") for ask in agent.asked()] == [None, None]
 
     def test_a_step_that_could_not_be_made_has_no_id(self) -> None:
         agent = self.agent("stop")
@@ -154,6 +161,23 @@ class Endings(ShimTest):
         assert [state["exclude"] for state in states] == ["-", "n3,n4", "n3,n4", "n3,n5,n4"]
         assert len({state["overlap"] for state in states[1:]}) == 1, "shared with a dead step once, shared ever after"
         assert "(attempt 4) without n3,n5,n4" in output
+
+    def test_a_job_or_its_site_can_have_no_line_of_ours_on_stderr(self) -> None:
+        self.agent("retry=n3;retry=n3")
+        for argv, env in (
+            (["--auto-resume=1,quiet=1"], {}),
+            ([ON], {"FAKE_PLUGSTACK": f"socket={self.socket} hold=10 quiet=1"}),
+        ):
+            status, output, _ = self.run_slurm("srun", *argv, "print", "fail=1:7", **env)
+            assert status == 0
+            assert [line.split()[0] for line in output.splitlines()] == ["attempt=1", "attempt=2"], output
+
+    def test_a_later_attempt_appends_to_the_steps_output_files(self) -> None:
+        self.agent("retry")
+        for said, then in ({}, ["-", "a"]), ({"SLURM_OPEN_MODE": "t"}, ["t", "t"]):
+            with self.subTest(**said):
+                _, output, _ = self.run_slurm("srun", ON, "print", "fail=1:7", **said)
+                assert [fields(line)["open"] for line in output.splitlines() if line.startswith("attempt=")] == then
 
     def test_without_a_retry_the_status_is_true_and_the_step_runs_once(self) -> None:
         for answer in ("stop", "requeue", "garbage", "ok", "sleep=0"):
@@ -181,6 +205,12 @@ class NoSecondSrun(ShimTest):
         status, output, _ = self.run_slurm("srun", ON, "print", "exit=9", FAKE_FORBID="1")
         assert (status, output.count("attempt=0 mode=1 ")) == (9, 1), output
         assert "runs without supervision" in output
+
+    def test_of_a_job_that_opts_out_none_is_tried(self) -> None:
+        off = {"SLURM_SPANK__SLURM_SPANK_OPTION_steward_auto_resume": "0", "STEWARD_AUTO_RESUME": "0"}
+        _, output, _ = self.run_slurm("srun", "print", FAKE_FORBID="1", **off)
+        assert "attempt=0 mode=0 " in output
+        assert "supervision" not in output
 
     def test_later_the_step_ends_as_it_ended_before(self) -> None:
         self.agent("retry")
@@ -260,6 +290,57 @@ class Input(ShimTest):
         assert "standard input is gone" in output
         assert agent.asked()[0]["replay"] == "no"
 
+    def test_a_pipe_or_socket_through_which_nothing_came_can_be_given_again(self) -> None:
+        for name in ("pipe", "socket"):
+            for closed in ("before", "meanwhile", "not"):
+                with self.subTest(name, closed=closed):
+                    self.socket = str(self.folder / f"{name}-{closed}")
+                    agent = self.agent("retry")
+                    theirs, ours = self.stream(name)
+                    if closed == "before":
+                        os.close(ours)
+                    process = self.start(["srun", ON, "print", "take=300", "fail=1:5"], stdin=theirs)
+                    assert process.stdout is not None
+                    process.stdout.readline()
+                    if closed == "meanwhile":
+                        os.close(ours)
+                    assert process.wait(DEADLINE_S) == 0
+                    assert "replay" not in agent.asked()[0]
+                    if closed == "not":
+                        os.close(ours)
+
+    def test_one_through_which_something_came_at_any_time_cannot(self) -> None:
+        for name in ("pipe", "socket"):
+            for when in ("before", "meanwhile"):
+                for closes in (True, False):
+                    with self.subTest(name, when=when, closes=closes):
+                        self.socket = str(self.folder / f"{name}-{when}-{closes}")
+                        agent = self.agent("retry")
+                        theirs, ours = self.stream(name)
+                        if when == "before":
+                            os.write(ours, b"word")
+                        process = self.start(["srun", ON, "print", "take=300", "exit=5"], stdin=theirs)
+                        assert process.stdout is not None
+                        process.stdout.readline()
+                        if when == "meanwhile":
+                            os.write(ours, b"word")
+                        if closes:
+                            os.close(ours)
+                        assert process.wait(DEADLINE_S) == 5
+                        assert agent.asked()[0]["replay"] == "no"
+                        if not closes:
+                            os.close(ours)
+
+    def stream(self, name: str) -> tuple[int, int]:
+        """The end that the step reads, which is closed after the test, and the other."""
+        if name == "pipe":
+            theirs, ours = os.pipe()
+        else:
+            theirs, ours = (end.detach() for end in socket.socketpair())
+        self.addCleanup(os.close, theirs)
+        return theirs, ours
+        assert agent.asked()[0]["replay"] == "no"
+
 
 class Signals(ShimTest):
     """Each reaches the step once; the user's will ends everything."""
@@ -289,7 +370,7 @@ class Signals(ShimTest):
 
     def test_what_slurmstepd_sends_to_the_scripts_group_reaches_the_step_once(self) -> None:
         stepd = self.folder / "slurmstepd"
-        stepd.write_text('#!/bin/bash\nfor signo; do kill -$signo -- -$GROUP; sleep 0.2; done\n')
+        stepd.write_text("#!/bin/bash\nfor signo; do kill -$signo -- -$GROUP; sleep 0.2; done\n")
         stepd.chmod(0o755)
         process = self.start(["srun", ON, "signals"])
         assert process.stdout
@@ -298,6 +379,18 @@ class Signals(ShimTest):
         output, _ = process.communicate(timeout=DEADLINE_S)
         sent = (signal.SIGUSR2, signal.SIGINT, signal.SIGTERM)
         assert sorted(output.splitlines()) == sorted(f"got {int(signo)}" for signo in sent)
+
+    def test_what_slurmstepd_sends_to_every_process_to_end_a_job_reaches_the_step_once(self) -> None:
+        stepd = self.folder / "slurmstepd"
+        ends = ("kill -CONT $SRUN $CHILD", "sleep 0.1", "kill -TERM $SRUN", "sleep 0.3", "kill -TERM $CHILD")
+        stepd.write_text("#!/bin/bash -e\n" + "\n".join(ends) + "\n")
+        stepd.chmod(0o755)
+        process = self.start(["srun", ON, "signals"])
+        assert process.stdout
+        child = ready(process.stdout)
+        subprocess.run([stepd], env={"SRUN": str(process.pid), "CHILD": str(child)}, check=True)
+        output, _ = process.communicate(timeout=DEADLINE_S)
+        assert output.splitlines() == [f"got {int(signo)}" for signo in (signal.SIGCONT, signal.SIGTERM)]
 
     def test_an_interrupt_while_the_agent_thinks_ends_it_with_the_true_status(self) -> None:
         agent = self.agent("wait,wait,wait,wait,retry")

@@ -149,6 +149,7 @@ def _api(site: _Site, cycle: Cycle, metrics: Metrics, news: News) -> tuple[AwsBe
         started=site.clock.now(),
         clock=site.clock,
         latest=lambda: cycle.latest,
+        standstill=cycle.standstill,
         details=dict,
         want=site.want,
         plan=plan,

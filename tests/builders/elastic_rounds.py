@@ -52,8 +52,9 @@ class Story:
             self.say(node, "noticed")
             self.say(node, "saved", local_rank=0, step=7, consumed=70)
 
-    def order(self, *members: str, grace_s: int = 30, generation: int = 0) -> None:
+    def order(self, *members: str, grace_s: int = 30, generation: int = 0, patient: bool = False) -> None:
         wish = {"generation": generation or self.run.generation + 1, "members": list(members), "grace_s": grace_s}
+        wish["patient"] = patient
         self.run.order(wish, self.now)
         self.hear()
 

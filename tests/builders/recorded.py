@@ -68,8 +68,8 @@ def _mount(raw: Raw, rest: str, body: str) -> Raw:
 
 
 def _disk(raw: Raw, rest: str, body: str) -> Raw:
-    path, percent = rest.split()
-    disk = Disk(total=1000, free=1000 - 10 * int(percent), inodes=1000, inodes_free=999, read_only=False)
+    path, percent, *flags = rest.split()
+    disk = Disk(total=1000, free=1000 - 10 * int(percent), inodes=1000, inodes_free=999, read_only="ro" in flags)
     return replace(raw, disks={**raw.disks, path: disk})
 
 

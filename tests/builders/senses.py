@@ -73,6 +73,7 @@ class FakeWatch:
     waiting: tuple[Finding, ...] = ()
     changed: Callable[[], None] | None = None
     look_again: Callable[[], None] | None = None
+    is_read: bool = True
 
     def findings(self) -> tuple[Finding, ...]:
         return self.told

@@ -17,8 +17,8 @@ AGAIN_S = 61.0
 HOLD = str(SPARE)
 
 
-def a_site(*spares: str, held: bool = True, **repair: Any) -> Picture:
-    """n1..n6 with fixed machines, and the named spares."""
+def a_site(*spares: str, held: bool = True, reboots: bool = False, **repair: Any) -> Picture:
+    """n1..n6 with fixed machines, and the named spares. `reboots`: the site has a command for that."""
     whole = a_cluster(**repair)
     seen, all_names = whole.seen, [*whole.seen.nodes, *(n(name) for name in spares)]
     machines = {InstanceId(f"static-{name}"): machine(name) for name in all_names}
@@ -27,7 +27,10 @@ def a_site(*spares: str, held: bool = True, **repair: Any) -> Picture:
         agents={**seen.agents, **{n(name): an_agent(n(name)) for name in spares}},
         instances=machines,
     )
-    slots = {name: Slot(node=name, group=SPARES if name in spares else "main", fixed=True) for name in all_names}
+    slots = {
+        name: Slot(node=name, group=SPARES if name in spares else "main", fixed=True, reboots=reboots)
+        for name in all_names
+    }
     picture = replace(picture, want=replace(picture.want, slots=slots, spares=names(*spares)))
     for name in spares if held else ():
         picture = picture.drained(name, HOLD)

@@ -19,7 +19,7 @@ from tests.fakes.world import World
 
 @cache
 def _empty() -> bytes:
-    """A database with today's tables: migrations are slow."""
+    """A database with its tables, to copy: making them is slow."""
     folder = Path(mkdtemp(prefix="steward-chaos-"))
     try:
         open_engine(sqlite_url(folder / "empty.db")).dispose()

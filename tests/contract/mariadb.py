@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, create_engine
 
+from tests.fakes.dialled import is_listened_at
 from tests.fakes.until import FACT_S, until
 
 _SERVER, _INSTALL = "mariadbd", "mariadb-install-db"
@@ -56,7 +57,7 @@ def a_mariadb() -> Iterator[MariaDb]:
         with (folder / "log").open("wb") as log:
             mariadbd = subprocess.Popen(["/usr/bin/env", "PATH=/usr/sbin:/usr/bin", *server], stdout=log, stderr=log)
         try:
-            until("MariaDB answers", socket.exists)
+            until("MariaDB answers", lambda: is_listened_at(socket))
             found = MariaDb(socket, create_engine(_url("root", "mysql", socket), isolation_level="AUTOCOMMIT"))
             found.order(f"CREATE USER {_USER}@localhost")
             yield found

@@ -19,6 +19,8 @@ from tests.fakes.until import FACT_S, until
 FOLDER = Path(__file__).parents[2] / "monitoring"
 RULES = FOLDER / "steward-alerts.yml"
 _ENDING = re.compile(r"_(bucket|count|sum|created)$")
+_VARIABLE = re.compile(r"\$(cluster|instance)\b")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +75,14 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 
 
 def queries() -> list[str]:
-    panels = json.loads((FOLDER / "grafana-dashboard.json").read_text())["panels"]
-    return [target["expr"] for panel in panels for target in panel["targets"]]
+    dashboard = json.loads((FOLDER / "grafana-dashboard.json").read_text())
+    found = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
+    found += [one["expr"] for one in dashboard["annotations"]["list"]]
+    return [_VARIABLE.sub(".*", one).replace("$__range", "1d").replace("$__rate_interval", "5m") for one in found]
 
 
 def names_in(query: str) -> set[str]:
-    return {_ENDING.sub("", name) for name in re.findall(r"\bsteward_[a-z_]+", query)}
+    return {_ENDING.sub("", name) for name in re.findall(r"\bsteward_[a-z0-9_]+", query)}
 
 
 def test_every_query_of_the_dashboard_is_understood_and_names_what_the_head_tells(watched: Watched) -> None:
@@ -86,8 +90,8 @@ def test_every_query_of_the_dashboard_is_understood_and_names_what_the_head_tell
     for query in queries():
         watched.query(query)
         assert names_in(query) <= watched.names, query
-    (lost,) = [one for one in watched.query(queries()[0]) if one["metric"]["verdict"] == "lost"]
-    assert lost["value"][1] == "1"
+    verdicts = next(query for query in queries() if "by (verdict)" in query)
+    assert [one["value"][1] for one in watched.query(verdicts) if one["metric"].get("verdict") == "lost"] == ["1"]
 
 
 def test_every_alert_rule_is_right_and_names_what_the_head_tells(watched: Watched) -> None:
@@ -102,3 +106,14 @@ def test_every_alert_rule_is_right_and_names_what_the_head_tells(watched: Watche
         assert rule["health"] == "ok", rule
         assert names_in(rule["query"]) <= watched.names, rule
         assert rule["annotations"]["description"]
+        page, _, section = rule["annotations"]["runbook"].partition("#")
+        headings = _HEADING.findall((FOLDER.parent / page).read_text())
+        assert section in [heading.lower().replace(" ", "-") for heading in headings], rule["name"]
+
+
+def test_each_alert_has_a_story_in_which_it_fires_and_one_in_which_it_does_not() -> None:
+    stories = RULES.with_name("steward-alerts-test.yml")
+    subprocess.run(["promtool", "test", "rules", str(stories)], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    told = re.findall(r"- name: (\w+) (fires|does not fire)", stories.read_text())
+    alerts = re.findall(r"- alert: (\w+)", RULES.read_text())
+    assert sorted(told) == sorted((alert, word) for alert in alerts for word in ("fires", "does not fire"))

@@ -26,6 +26,7 @@ from steward.checks.known import mode_of
 from steward.checks.limits import Limits
 from steward.model.health import Finding, Outcome, Severity
 from tests.builders.nvhcd_schema import Request, Response
+from tests.fakes.dialled import never_refused
 
 LIMIT_S = 60.0
 FINE = Finding(check="disk", outcome=Outcome.PASSED)
@@ -47,7 +48,7 @@ def ask(path: Path, args: list[str] = NVRX_ARGS, timeout_s: float = LIMIT_S) -> 
 def agent(path: Path, *findings: Finding, takes_s: float = 0.0) -> Iterator[threading.Event]:
     """The agent's own socket and desk, in a thread; the event is set when it was asked."""
     asked = threading.Event()
-    desk = VerdictDesk(findings=lambda: findings, mode=mode_of(Limits()))
+    desk = VerdictDesk(findings=lambda: findings, known=lambda: True, mode=mode_of(Limits()))
 
     async def serve(_request: AgentRequest, peer: int) -> bytes:
         asked.set()
@@ -135,6 +136,14 @@ def test_without_an_agent_a_node_is_healthy_and_it_is_told_that_nothing_is_known
     response = ask(service / "nvhcd.sock")
     assert (response.success, response.exit_code) == (True, 0)
     assert json.loads(response.output)["text"].startswith("unknown: no agent answers at ")
+
+
+def test_the_socket_is_not_there_before_it_is_served_and_gone_at_the_end(tmp_path: Path) -> None:
+    with never_refused(tmp_path / "nvhcd.sock") as answered, running(tmp_path) as process:
+        assert answered.wait(LIMIT_S)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(LIMIT_S) == 0
+    assert not list(tmp_path.iterdir())
 
 
 def test_every_user_of_the_node_may_ask(service: Path) -> None:

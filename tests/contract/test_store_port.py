@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine
 
-from steward.adapters.store.engine import migrate, open_engine
+from steward.adapters.store import rows
+from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.model.action import Action, DrainNode, LaunchInstance
 from steward.model.case import Case, Step, Trigger
@@ -283,14 +283,22 @@ def test_the_ledger_is_asked_for_a_job_or_for_a_time(world: StoreWorld) -> None:
     assert kept(world, limit=1) == ["run:9.5.2.0"]
 
 
-def test_a_database_of_the_first_version_on_mariadb_takes_what_is_long(mariadb: MariaDb) -> None:
-    url = mariadb.database()
-    first = create_engine(url)
-    migrate(first, "0001")
-    first.dispose()
-    engine = open_engine(url)
+def test_mariadb_takes_what_is_long(mariadb: MariaDb) -> None:
+    engine = open_engine(mariadb.database())
     memory = Memory(cases={CASE.id: replace(CASE, why=replace(WHY, text="x" * 200_000))})
     SqlStore(engine).commit(memory, [], [])
 
     assert SqlStore(engine).load() == memory
     engine.dispose()
+
+
+def test_events_of_one_kind_are_bounded_however_young_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "MOST_OF_KIND", 10)
+    clock = [1000.0]
+    store = SqlStore(open_engine(sqlite_url(tmp_path / "steward.db")), now=lambda: clock[0])
+    store.add_events([Event(at=1000.0, kind="node.lost", text="the only one")])
+    store.add_events([Event(at=1000.0, kind="job.decided", text=str(number)) for number in range(500)])
+    clock[0] += 3600.0
+    store.commit(Memory(), (), ())
+    told = [event.text for _, event in store.events()]
+    assert told == ["the only one", *(str(number) for number in range(490, 500))]

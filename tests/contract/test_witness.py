@@ -37,7 +37,7 @@ def test_a_live_a_frozen_and_a_dead_slurmd_are_told_apart(clusters: Clusters, sl
 
     cluster.daemons["n3"].send_signal(signal.SIGSTOP)
     try:
-        assert result(witness, here(port)) is Witness.SILENT
+        assert result(witness, here(port)) is Witness.UNANSWERED
     finally:
         cluster.daemons["n3"].send_signal(signal.SIGCONT)
     assert result(witness, here(port)) is Witness.ALIVE
@@ -50,17 +50,17 @@ def test_a_live_a_frozen_and_a_dead_slurmd_are_told_apart(clusters: Clusters, sl
     cluster.wait("slurmd listens again", lambda: result(witness, here(port)) is Witness.ALIVE)
 
 
-def test_a_port_that_nobody_serves_though_it_is_bound_is_silent() -> None:
+def test_a_port_that_nobody_serves_though_it_is_bound_is_unanswered() -> None:
     with socket.socket() as listener:
         listener.bind((HERE, 0))
         listener.listen()
         witness = PortWitness(answer_s=0.2)
 
-        assert result(witness, here(listener.getsockname()[1])) is Witness.SILENT
+        assert result(witness, here(listener.getsockname()[1])) is Witness.UNANSWERED
 
 
 def test_a_rack_that_does_not_answer_is_looked_at_all_at_once_and_holds_up_no_other_node() -> None:
-    """As hosts without power do, a port whose queue is full answers no connection."""
+    """As a host without power does, a port whose queue is full answers no connection; but the host does."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.socket())
         listener.bind((HERE, 0))
@@ -81,7 +81,7 @@ def test_a_rack_that_does_not_answer_is_looked_at_all_at_once_and_holds_up_no_ot
         assert time.monotonic() - began < 60.0, "one after the other they take five minutes"
     assert {node: seen.result for node, seen in told[0].items()} == {N1: Witness.REFUSED}
     rest = {node: seen.result for part in told[1:] for node, seen in part.items()}
-    assert rest == dict.fromkeys(rack, Witness.SILENT)
+    assert rest == dict.fromkeys(rack, Witness.UNANSWERED)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_without_sockets_of_our_own_nothing_is_known_of_a_node() -> None:
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert 0 < sum(map(len, told)) < 20
-    assert {seen.result for part in told for seen in part.values()} == {Witness.SILENT}
+    assert {seen.result for part in told for seen in part.values()} == {Witness.UNANSWERED}
 
 
 def test_where_the_resolver_does_not_answer_nothing_is_known_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:

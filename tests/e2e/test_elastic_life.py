@@ -90,12 +90,16 @@ def test_the_node_of_the_bases_script_dies_and_the_whole_run_is_resumed(story: S
 def test_a_rank_that_never_saves_is_forced_at_the_grace_and_the_run_goes_on_from_the_last_checkpoint(
     story: Story,
 ) -> None:
+    """Nothing presses the growth before, which waits for a save of twice the grace."""
     run = grown(story, words="grace=4,settle=0,faulty=1,snooze=1,backoff=60", never_saves=True)
-    run.goes_on()
+    begun, last = run.lines("begun")[-1], [one["step"] for one in run.lines("step") if one["generation"] == 1]
+    assert begun["step"] == max(last), "the growth lost no step"
+    run.goes_on(steps=KEEP_EVERY)
     replica, _ = run.replica()
     story.bed.run(["scancel", str(replica)])
     smaller = run.trains_at(2, after=2)
     assert smaller["step"] % KEEP_EVERY == 0, "what it keeps from time to time, not a save on demand"
+    story.wait("its cost is told", lambda: any("are made again" in text for text in run.told_of("elastic.steps")))
     run.goes_on()
     story.wait("the replica's job is over", lambda: not run.replicas(LIVE), 30.0)
 

@@ -1,4 +1,5 @@
-"""A site with fixed hardware: a spare serves for a broken node until a person has mended it; reboot by command."""
+"""A site with fixed hardware: a spare serves for a lost node until that is back and passes its checks; reboot by
+command."""
 
 from collections.abc import Iterator
 
@@ -52,10 +53,8 @@ def test_a_job_resumes_on_the_spare_which_goes_back_when_the_node_is_mended(site
     assert "DOWN" in site.node_state("n2")
 
     site.hurt(FaultKind.START_NODE, "n2")
-    site.wait("the agent of n2 is back", lambda: site.silent_agents() == [])
-    site.bed.run(["scontrol", "update", "nodename=n2", "state=resume"])
 
-    site.wait_case("n2", "closed", since=hurt_at)
+    site.wait_case("n2", "closed", since=hurt_at)  # its checks passed: nobody has to give it back
     site.wait("the spare takes no more jobs", lambda: is_waiting(site))
     assert site.job(job).state == "RUNNING"
     (site.dir / "go").touch()

@@ -21,7 +21,7 @@ from steward.policy.plan import plan
 from steward.workflows.commands import Commands
 from steward.workflows.doctor import Line, ok
 from steward.workflows.notify import NotifyDesk
-from steward.workflows.snapshot import Phases, Snapshot
+from steward.workflows.snapshot import Phases, Snapshot, Standstill
 from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.picture import Picture, a_cluster, n
 from tests.fakes.aws_bench import AwsBench
@@ -42,6 +42,7 @@ class ApiBench:
     lines: list[Line] = field(default_factory=lambda: [ok("munge", "well")])
     want: Desired = field(default_factory=lambda: replace(a_cluster().want, capacity=an_api_cluster().want.capacity))
     latest: Snapshot | None = None
+    standstill: Standstill | None = None
     notify: NotifyDesk | None = None
     url: str = ""
 
@@ -95,6 +96,7 @@ class ApiBench:
             started=1.0,
             clock=self.clock,
             latest=lambda: self.latest,
+            standstill=lambda: self.standstill,
             details=lambda: {n("n1"): AgentDetail(version="1.2.3", skew_s=0.01)},
             want=self.want,
             plan=plan,

@@ -39,6 +39,10 @@ class ElasticWorld:
     deaf: bool = False
     refuses: bool = False
     joins: bool = True
+    steerable: bool = True
+    """Its program asks whether to save."""
+    seams: bool = True
+    """Its ranks come to the end of a step, and begin to save there when they are asked."""
     cleans_s: float = 0.0
     """How long a node cleans up behind a job that was ended."""
     starts_s: float = 0.0
@@ -46,6 +50,8 @@ class ElasticWorld:
     uid: int = USER
     picture: Picture = field(init=False)
     word: ElasticWord = field(init=False)
+    killed: int = 0
+    """Changes that stopped ranks before they had saved."""
     pending: ResizeRun | None = None
     due: float = 0.0
     next_job: int = 100
@@ -73,6 +79,7 @@ class ElasticWorld:
             joined=members,
             step=1,
             consumed=self.base,
+            steerable=self.steerable,
             at=self.now,
         )
         self._settle()
@@ -118,11 +125,15 @@ class ElasticWorld:
             case ResizeRun():
                 if not any(each.generation == action.generation for each in self.ordered):
                     self.ordered.append(action)
+                if action.members == self.word.members and action.grace_s and not self.deaf:
+                    self._call_off()
+                    return
                 newest = max(self.word.generation, self.pending.generation if self.pending else 0)
                 if not self.deaf and action.generation > newest:
                     self.pending = action
                     self.due = self.now + (self.saves_s if action.grace_s else 0.0)
                     self.word = replace(self.word, state=Activity.SAVING)
+                    self.killed += not action.patient and bool(action.grace_s) and self.saves_s > action.grace_s
             case SubmitReplica():
                 self.submitted.append(action)
                 self._submit(action)
@@ -131,6 +142,11 @@ class ElasticWorld:
                 self.end(action.job)
             case _:
                 pass
+
+    def _call_off(self) -> None:
+        if self.pending is not None and not self.word.begins_to_save:
+            self.pending = None
+            self.word = replace(self.word, state=Activity.RUNNING)
 
     def _submit(self, action: SubmitReplica) -> None:
         if self.refuses:
@@ -180,10 +196,17 @@ class ElasticWorld:
 
     def _coordinate(self) -> None:
         word = self.word
+        if self.pending is not None and self.pending.grace_s and not word.begins_to_save:
+            if self.seams:
+                self.word = replace(word, begins_to_save=True)
+            elif self.pending.patient:
+                self.due = self.now + self.saves_s
+                return
         if self.pending is not None and self.now >= self.due:
             order, self.pending = self.pending, None
             members = frozenset(order.members) - self.dead
             self.word = replace(word, state=Activity.FORMING, generation=order.generation, members=members)
+            self.word = replace(self.word, begins_to_save=False)
             self.due = self.now + self.forms_s
         elif word.state is Activity.FORMING and self.now >= self.due:
             self.word = replace(word, state=Activity.RUNNING, leaving=word.leaving & word.members)

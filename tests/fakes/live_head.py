@@ -88,6 +88,7 @@ class LiveHead:
             started=self.world.now,
             clock=self,
             latest=lambda: self.latest,
+            standstill=lambda: None,
             details=dict,
             want=self.want,
             plan=plan,

@@ -64,6 +64,7 @@ class RunWorld(World):
 
     def _word(self, base: Job, one: Coordinator) -> ElasticWord:
         return ElasticWord(
+            steerable=True,
             run=BASE,
             restart=one.restart,
             uid=USER,

@@ -1,6 +1,7 @@
 """What must hold of every single plan, whatever the world does: one small check for each property."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -51,6 +52,8 @@ COMMANDS = ("Action:Replace", "Action:Reboot")
 SLURMS_OWN = ("Kill task failed (JobId=7 StepId=0)", "Prolog error", "gres/gpu count too low (7 < 8)")
 HARMLESS = (CheckNow, ProbeNode)
 ABOUT_JOBS = (CollectStacks, RequeueJob, NudgeJob, AllowRequeue, LetGo, AnswerAsk, SetNice, DelayTasks, ExtendLimit)
+_REPR = re.compile(r"\b[A-Z]\w*\(\w+=")
+"""The begin of a dataclass as Python prints it."""
 NO_PROOF = ("doubt-", "scratch-")
 """Checks of the stories that only suspect, or tell of what all nodes share."""
 LET_GO_MOST = 90
@@ -93,7 +96,9 @@ class Law:
         order, rules = list(Advice), self.want.repair.budgets
         for id, case in decided.memory.cases.items():
             before = memory.cases.get(id, case)
-            is_only_checked = case.gone and case.rung is Advice.NONE
+            slot = self.want.slots.get(case.node)
+            is_back = case.trigger is Trigger.LOST and slot is not None and slot.fixed
+            is_only_checked = (case.gone or is_back) and case.rung is Advice.NONE
             went_up = order.index(case.rung) >= order.index(before.rung)
             assert went_up or is_only_checked, f"P4: case {id} went down the ladder"
         budgets = {
@@ -182,6 +187,7 @@ def acts_on_what_is_there(decided: Plan, seen: Observed, world: World) -> None:
 
 
 def has_reason(action: Action) -> None:
+    assert not _REPR.search(str(action.why)), f"P11: {action.key} shows a repr: {action.why}"
     assert action.why.rule, f"P11: {action.key} has no rule"
     assert action.why.text, f"P11: {action.key} says nothing"
     if isinstance(action, DrainNode | DownNode | LaunchInstance | RequeueJob | LetGo):

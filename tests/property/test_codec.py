@@ -68,7 +68,7 @@ def test_changes_applied_to_one_memorys_rows_give_the_other(before: Memory, afte
         del rows[row]
     rows.update({row[:2]: row for row in changes.put})
 
-    assert sections.memory(rows.values()) == after
+    assert sections.memory(rows.values()) == (after, ())
     assert sections.changes(after, after) == sections.Changes(put=(), gone=())
 
 

@@ -3,13 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.elastic.pace import START_S
+from steward.elastic.pace import PATIENCE_S, START_S
 from tests.builders.elastic_rounds import Line, Story
 
 NODES = [f"n{number}" for number in range(1, 6)]
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["come", "lost", "notice", "save", "order", "cut", "failed", "done", "step", "pass", "anew"]),
+        st.sampled_from(
+            ["come", "lost", "notice", "save", "order", "cut", "failed", "done", "step", "pass", "anew", "grow"]
+        ),
         st.integers(0, 4),
         st.integers(1, 40),
     ),
@@ -27,7 +29,7 @@ def test_whatever_happens_a_generation_has_one_set_of_members_and_an_allowed_siz
             story.begin_anew()
         else:
             happen(story, what, NODES[number], seconds)
-    story.pass_(START_S)
+    story.pass_(PATIENCE_S)
     story.pass_(START_S)
 
     by_generation: dict[int, list[Line]] = {}
@@ -47,8 +49,8 @@ def happen(story: Story, what: str, node: str, seconds: int) -> None:
     run, is_here = story.run, node in story.run.peers
     if what == "come" and not is_here:
         story.come(node, role="base" if node in NODES[:2] else "replica")
-    elif what == "order":
-        story.order(*NODES[: max(2, seconds % 5)], grace_s=seconds)
+    elif what in ("order", "grow"):
+        story.order(*NODES[: max(2, seconds % 5)], grace_s=seconds, patient=what == "grow")
     elif what == "cut":
         story.order(*NODES[: max(2, seconds % 5)], grace_s=0)
     elif what == "pass":

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from hypothesis import example, given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from steward.adapters.slurm.words import expand, node_list, node_lists
 from steward.model.ids import NodeName
-from steward.model.node_names import fold
+from steward.model.node_names import fold, unfold
 from steward.ports import Permanent
 
 _TERM = re.compile(r"(?P<prefix>[^\[\],]+)(?:\[(?P<ranges>[0-9,-]+)\])?(?:,|$)")
@@ -83,3 +84,37 @@ def test_more_names_than_one_argument_can_have_are_no_list() -> None:
 
     with pytest.raises(Permanent, match="10000 nodes is too long"):
         node_list(many)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("b1[9-11]", "b19 b110 b111"),
+        ("gpu0[8-11]", "gpu08 gpu09 gpu010 gpu011"),
+        ("n[08-11]", "n08 n09 n10 n11"),
+        ("n[8-011]", "n8 n9 n10 n11"),
+        ("a[1-2][3-4]", "a13 a14 a23 a24"),
+        ("n[1-2]x[3-4]", "n1x3 n1x4 n2x3 n2x4"),
+        ("7[1-2]", "71 72"),
+        ("n1,", "n1"),
+        (",n1,,n2 n3\tn4\nn5", "n1 n2 n3 n4 n5"),
+        ("n[1-]", "n1"),
+        ("n[1-2],n[2-3]", "n1 n2 n3"),
+    ],
+)
+def test_a_list_is_read_as_slurm_reads_it(text: str, names: str) -> None:
+    assert list(unfold(text)) == names.split()
+
+
+@pytest.mark.parametrize(
+    "text", ["n[3-1]", "n[9-08]", "n[a-b]", "n[]", "n[2,]", "n[1-3:2]", "n[1,-2]", "n[1-2]]", "n["]
+)
+def test_what_slurm_refuses_is_no_list(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - each has its own words
+        unfold(text)
+
+
+@given(st.text("n01,-[] \n", max_size=20) | st.text(max_size=20))
+def test_any_text_is_a_list_or_refused(text: str) -> None:
+    with suppress(ValueError):
+        assert all(unfold(text))

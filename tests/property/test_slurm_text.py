@@ -73,7 +73,22 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
         "nice": draw(st.integers(-1000, 1000)),
         "tres_req_str": tres,
         "tres_alloc_str": tres if started else "",
+        **draw(SHAPES),
     }
+
+
+SHAPES = st.fixed_dictionaries(
+    {
+        "required_nodes": st.sampled_from(["", "n7", "n[1-3,9]"]),
+        "features": st.sampled_from(["", "a&b", "[x|y]"]),
+        "shared": st.sampled_from([None, "none", "user"]),
+        "tasks": st.integers(1, 12),
+        "tasks_per_node": st.sampled_from([0, 2]),
+        "tres_per_job": st.sampled_from(["", "gres:gpu:4"]),
+        "tres_per_node": st.sampled_from(["", "gres:gpu:4"]),
+    }
+)
+"""What a job asks for of nodes."""
 
 
 def _is_told(text: str) -> bool:
@@ -93,10 +108,13 @@ def as_text(job: dict[str, Any]) -> tuple[str, str]:
         job["preempt_time"] or "N/A",
         "UNLIMITED" if limit is None else f"{limit // 1440}-{limit // 60 % 24:02}:{limit % 60:02}:00",
         job["priority"], job["nice"], job["tres_req_str"],
+        job["required_nodes"], {None: "OK", "none": "NO", "user": "USER"}[job["shared"]], job["tasks"],
+        job["tasks_per_node"],
     ]  # fmt: skip
     free = [
         job["partition"], job["state_reason"], job["account"] or "(null)", job["qos"] or "(null)", "(null)",
         "login1", job["name"], job["comment"] or "(null)", job["admin_comment"] or "(null)",
+        job["features"] or "(null)", job["tres_per_job"] or "(null)", job["tres_per_node"] or "(null)",
     ]  # fmt: skip
     long = "".join(f"{each}|" for each in plain) + "".join(f"{each}{FORMAT.word}" for each in free)
     return long + "\n", f"{job['job_id']}|{shown}|{job['excluded_nodes']}\n"

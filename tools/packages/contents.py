@@ -10,7 +10,7 @@ NODE_EXTRAS = ("systemd", "gpu", "ec2")
 """Optional parts that come with the packages: of every machine, ..."""
 HEAD_EXTRAS = ("mariadb",)
 """... and of the head."""
-NODE_NEEDS = ("botocore", "click", "ClusterShell", "pydantic", "requests", "rich")
+NODE_NEEDS = ("botocore", "click", "pydantic", "requests", "rich")
 """Of Steward's own dependencies, those that agents, scripts and the command need; all others go with the head."""
 _MUNGE = "munge"
 _HOOKS = ("prolog", "epilog", "healthcheck")

@@ -7,6 +7,7 @@ import sys
 import time
 from typing import Any
 
+from steward.adapters.log_pace import Paced
 from steward.adapters.process import run
 from steward.ports import Retryable
 
@@ -78,7 +79,8 @@ def log_to_stderr(level: int) -> None:
 
 
 def log_to(handler: logging.Handler, level: int) -> None:
-    """All logs of this process to `handler` and nowhere else."""
+    """All logs of this process to `handler` and nowhere else, a bounded number of each kind."""
+    handler.addFilter(Paced())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

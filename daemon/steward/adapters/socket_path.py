@@ -2,9 +2,12 @@
 other end of a socket is."""
 
 import ipaddress
+import os
 import socket
 import stat
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _ANSWER_S = 0.5
@@ -25,6 +28,20 @@ def make_free(path: Path, *, rival: str) -> None:
             path.unlink(missing_ok=True)
             return
     raise FileExistsError(f"another {rival}")
+
+
+@contextmanager
+def served_first(path: Path) -> Iterator[Path]:
+    """Yield a name beside `path` to listen at, and move the socket to `path` afterwards: a client that waits for the
+    name is never refused."""
+    hidden = path.with_name(f"{path.name}.{os.getpid()}")
+    hidden.unlink(missing_ok=True)
+    try:
+        yield hidden
+        hidden.rename(path)
+    except BaseException:
+        hidden.unlink(missing_ok=True)
+        raise
 
 
 _PEER = struct.Struct("3i")

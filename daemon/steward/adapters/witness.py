@@ -3,6 +3,9 @@
 A stopped process still has its connections accepted, by its kernel. So the witness says that it has nothing to say
 (half-close): a live slurmd then closes too, or complains; a frozen one does neither. Tried on slurmd 22.05.8, 24.11.5
 and 26.05.5: alive, stopped and killed.
+
+Any user can hold more connections to slurmd than it serves. Then it answers as a frozen one does, and once its queue is
+full its kernel drops what comes, as if there were no host: another port of it tells whether it is there.
 """
 
 import asyncio
@@ -28,6 +31,9 @@ _OURS = frozenset(
 _AT_ONCE = 1000
 """Connections that are being made: a rack without power answers none of them, and the word on each is soon too old."""
 _NAMES_AT_ONCE = 32
+_SLOW = 0.3
+"""After this share of the time for a connection the host is asked at another port, too."""
+_UNUSED_PORT = 1
 _BUNCH_S = 0.02
 """What is found out within so long of each other is told together."""
 
@@ -53,7 +59,8 @@ class PortWitness:
     def look_at_all(
         self, addresses: Mapping[NodeName, Address], saw: Callable[[Mapping[NodeName, WitnessSeen]], None]
     ) -> None:
-        """ALIVE: it answered or closed. REFUSED: the host is there and nobody listens. SILENT: anything else."""
+        """ALIVE: it answered or closed. REFUSED: the host is there and nobody listens. UNANSWERED: the host is
+        there and nothing comes back. SILENT: anything else."""
         asyncio.run(self._look_at_all(addresses, saw))
 
     async def _look_at_all(
@@ -102,21 +109,49 @@ class PortWitness:
     async def _connect(self, target: _Target) -> Witness:
         """Raises Retryable where we cannot look."""
         loop = asyncio.get_running_loop()
+        elsewhere = loop.create_task(self._is_there(target))
         try:
             with socket.socket(target[0], socket.SOCK_STREAM) as connection:
                 connection.setblocking(False)
                 async with asyncio.timeout(self._connect_s):
                     await loop.sock_connect(connection, target[1])
-                connection.shutdown(socket.SHUT_WR)
-                async with asyncio.timeout(self._answer_s):
-                    await loop.sock_recv(connection, 1)  # at the end of the stream as good as with an answer
-                return Witness.ALIVE
+                elsewhere.cancel()
+                return await self._answer(connection)
         except _REFUSALS:
             return Witness.REFUSED
         except OSError as error:
             if error.errno in _OURS:
                 raise Retryable(str(error)) from None
-            return Witness.SILENT
+            is_there = isinstance(error, TimeoutError) and error.errno is None and await elsewhere
+            return Witness.UNANSWERED if is_there else Witness.SILENT
+        finally:
+            elsewhere.cancel()
+
+    async def _answer(self, connection: socket.socket) -> Witness:
+        """The word of who took the connection."""
+        connection.shutdown(socket.SHUT_WR)
+        try:
+            async with asyncio.timeout(self._answer_s):
+                # At the end of the stream as good as with an answer.
+                await asyncio.get_running_loop().sock_recv(connection, 1)
+        except TimeoutError:
+            return Witness.UNANSWERED
+        return Witness.ALIVE
+
+    async def _is_there(self, target: _Target) -> bool:
+        """Whether the host's kernel answers at a port where nobody listens: asked only where slurmd's port is slow."""
+        await asyncio.sleep(_SLOW * self._connect_s)
+        family, (host, _, *more) = target
+        try:
+            with socket.socket(family, socket.SOCK_STREAM) as connection:
+                connection.setblocking(False)
+                async with asyncio.timeout((1 - _SLOW) * self._connect_s):
+                    await asyncio.get_running_loop().sock_connect(connection, (host, _UNUSED_PORT, *more))
+            return True
+        except _REFUSALS:
+            return True
+        except OSError:
+            return False
 
 
 def _resolve(address: Address, flags: int = 0) -> list[_Target]:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from pathlib import Path
 
 from steward.adapters.offload import Threads
 from steward.adapters.wire.job_messages import facts_wanted_frame
@@ -25,6 +26,9 @@ AWAY_S = 0.25
 TOLD_S = 5.0
 """So long what was told unasked answers a question."""
 MAX_TOLD = 256
+
+_ON_PATH = Path(__file__).resolve().parent.parent / "job" / "on_path"
+"""Where `import steward_job` is found by the user's Python."""
 
 
 class Past:
@@ -95,7 +99,7 @@ class Briefing:
         told = {"resume_count": str(line.restart)}
         if facts is not None and facts.uid == line.uid:
             told = _past_words(facts)
-        told["warning"] = self._warning()
+        told |= {"warning": self._warning(), "python": str(_ON_PATH)}
         return {name: value for name, value in (files | told).items() if value}
 
     async def _facts(self, line: OptedLine) -> ResumeFacts | None:

@@ -5,7 +5,6 @@ installation check the whole file; here a wrong type or an unknown key of our ow
 """
 
 import dataclasses
-import logging
 import tomllib
 import types
 from collections.abc import Mapping
@@ -13,13 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from steward.adapters.owners import OthersMayChange, settings_text
 from steward.checks import known
 from steward.checks.limits import Limits, limits_of
-from steward.model.former_settings import Contradiction, in_todays_words
 from steward.model.mend import RESTARTABLE
 
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
 
 
 class ConfigError(Exception):
@@ -93,7 +91,9 @@ LENIENT = frozenset({"cluster"})
 def load(path: Path, env: Mapping[str, str]) -> AgentConfig:
     """The agent's settings. `SLURM_CONF` in `env` is the default of `cluster.slurm_conf`. Raises ConfigError."""
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(settings_text(path))
+    except OthersMayChange as error:
+        raise ConfigError(f"{path}: {error}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error}): write it (docs/config.md) or name another") from None
     return parse(tables, source=str(path), env=env)
@@ -101,10 +101,6 @@ def load(path: Path, env: Mapping[str, str]) -> AgentConfig:
 
 def parse(tables: Mapping[str, Any], *, source: str, env: Mapping[str, str]) -> AgentConfig:
     """As `load`, from tables that were read already."""
-    try:
-        tables = in_todays_words(tables, lambda line: _log.warning("%s: %s", source, line))
-    except Contradiction as error:
-        raise ConfigError(f"{source}: {error}") from None
     ours = {name: tables[name] for name in _fields(AgentConfig) if name in tables}
     if env.get("SLURM_CONF"):
         ours["cluster"] = {"slurm_conf": env["SLURM_CONF"], **_table(ours.get("cluster", {}), f"{source}: cluster")}

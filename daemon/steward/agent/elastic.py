@@ -23,7 +23,7 @@ from steward.adapters.wire.elastic_messages import (
     elastic_word_frame,
     elastic_word_of,
 )
-from steward.adapters.wire.frames import Frame
+from steward.adapters.wire.frames import Frame, Malformed, why_unsendable
 from steward.agent.elastic_line import ElasticLine, read_runs, write_runs
 from steward.agent.link import Head
 from steward.model.ask import OptedIn
@@ -295,7 +295,10 @@ class Elastic:
     def _hear_word(self, run: _Run, word: Mapping[str, Any]) -> None:
         """Take in a coordinator's word; what is not the coordinator's to say is put in its place. Raises Malformed."""
         ours = {"run": run.opted.job, "restart": run.opted.restart, "uid": run.opted.uid, "spec": run.opted.elastic}
-        run.word = elastic_word_of({**word, **ours, "failed": [], "alone": ""}, self._node, 0.0)
+        heard = elastic_word_of({**word, **ours, "failed": [], "alone": ""}, self._node, 0.0)
+        if why := why_unsendable(elastic_word_frame(replace(heard, failed=run.failed, alone=run.alone))):
+            raise Malformed(f"a word that cannot be passed on: {why}")
+        run.word = heard
         if not run.unsaid:
             run.unsaid, loop = True, asyncio.get_running_loop()
             loop.call_at(max(run.said_at + LEAST_S, loop.time()), self._say_news, run)

@@ -16,7 +16,7 @@ from steward.adapters.node.elastic_start import Place
 from steward.adapters.offload import Threads
 from steward.adapters.socket_path import peer_of
 from steward.adapters.wire.codec import text, whole
-from steward.adapters.wire.frames import Malformed
+from steward.adapters.wire.frames import Malformed, strict_json
 from steward.adapters.wire.messages import opted_of, opted_record, record_of
 from steward.model.ask import OptedIn
 from steward.ports import PortError
@@ -80,7 +80,7 @@ class ElasticLine:
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while line := await reader.readline():
-                value = json.loads(line)
+                value = strict_json(line)
                 if isinstance(value, dict):
                     self._heard(value)
         except (OSError, ValueError, RecursionError, Malformed) as error:

@@ -4,7 +4,7 @@
 Its tasks write `progress` into it (how far they are) and `stacks` (where they are, when they are asked by a signal);
 both are named to them by STEWARD_PROGRESS_FILE and STEWARD_STACKS_FILE. What lies in it is hostile, and so is what its
 user mounts over it. The user's number is in its name: a user may call any job his, also one that is to come, and must
-not have its folder before its owner has. An agent before this one named it by the job alone.
+not have its folder before its owner has.
 """
 
 import logging
@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 
 PROGRESS = "progress"
 STACKS = "stacks"
-_NAME = re.compile(r"([0-9]+)(?:-([0-9]+))?", re.ASCII)
+_NAME = re.compile(r"([0-9]+)-([0-9]+)", re.ASCII)
+_MOUNTS = Path("/proc/self/mountinfo")
 
 
 class JobFolders:
@@ -31,15 +32,15 @@ class JobFolders:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._making = Lock()
-        self._old = {job for job, uid, _ in self._names() if uid is None}
-        """Jobs that began under an agent that named folders by the job alone: their tasks know that name."""
+        self._told: frozenset[str] = frozenset()
+        """Folders of which the log says why they stay."""
 
     @property
     def root(self) -> Path:
         return self._root
 
     def folder(self, job: JobId, uid: int) -> Path:
-        return self._root / (str(job) if job in self._old else f"{job}-{uid}")
+        return self._root / f"{job}-{uid}"
 
     def progress(self, job: JobId, uid: int) -> Path:
         return self.folder(job, uid) / PROGRESS
@@ -52,8 +53,6 @@ class JobFolders:
         OSError."""
         make_own(self._root, 0o755)
         with self._making:
-            if job in self._old and not _is_of(self.folder(job, uid), uid):
-                self._old.discard(job)  # of a former job of that number, or of somebody who called it his
             folder = self.folder(job, uid)
             if not (_is_of(folder, uid) or _is_mounted(folder)):
                 remove_tree(folder)
@@ -63,16 +62,19 @@ class JobFolders:
         return folder
 
     def remove(self, job: JobId) -> None:
-        """Gone afterwards, or the log says why not. Follows no symbolic link."""
+        """Gone afterwards, or the log says once why not. Follows no symbolic link, and asks nothing of what a user has
+        mounted over or into the folder: that may hang, and other users' folders wait."""
         for folder in [self._root / name for one, _, name in self._names() if one == job]:
             try:
-                if _is_mounted(folder):
-                    raise PermissionError("its user has mounted something over it")
+                if _is_mounted(folder) or _has_mounts(folder):
+                    raise PermissionError("its user has mounted something over it or into it")
                 remove_tree(folder)
             except OSError as error:
-                log.warning("the folder of a job stays job=%d why=%r", job, str(error))
-        if all(one != job for one, uid, _ in self._names() if uid is None):
-            self._old.discard(job)
+                if folder.name not in self._told:
+                    log.warning("the folder of a job stays job=%d why=%r", job, str(error))
+                self._told |= {folder.name}
+            else:
+                self._told -= {folder.name}
 
     def all(self) -> frozenset[JobId]:
         """Jobs that have a folder here."""
@@ -82,15 +84,15 @@ class JobFolders:
         """Those of `all` that are that user's, by their names: a user may have hundreds."""
         return frozenset(job for job, of, _ in self._names() if of == uid)
 
-    def _names(self) -> Iterator[tuple[JobId, int | None, str]]:
-        """(job, uid, name of its folder); no uid: the name is an old one."""
+    def _names(self) -> Iterator[tuple[JobId, int, str]]:
+        """(job, uid, name of its folder)."""
         try:
             names = os.listdir(self._root)
         except (FileNotFoundError, NotADirectoryError):
             return
         for name in names:
             if found := _NAME.fullmatch(name):
-                yield JobId(int(found[1])), int(found[2]) if found[2] else None, name
+                yield JobId(int(found[1])), int(found[2]), name
 
 
 def _is_of(folder: Path, uid: int) -> bool:
@@ -110,3 +112,18 @@ def _is_mounted(folder: Path) -> bool:
     except OSError:
         pass
     return False
+
+
+def _has_mounts(folder: Path) -> bool:
+    """Whether something is mounted below the folder, as the kernel lists it."""
+    below = os.fsencode(folder.parent.resolve() / folder.name) + b"/"
+    try:
+        lines = _MOUNTS.read_bytes().splitlines()
+    except OSError:
+        return False
+    return any(_place(line).startswith(below) for line in lines)
+
+
+def _place(line: bytes) -> bytes:
+    """The mount point in a line of mountinfo, in which blanks are written as octal numbers."""
+    return re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), line.split(b" ", 5)[4])

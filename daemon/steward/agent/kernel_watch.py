@@ -66,6 +66,7 @@ class KernelWatch:
         self._trouble = ""
         self._since = clock.now()
         self._position: int | None = None
+        self.is_read = False
         self._inode = 0
         self._events: tuple[Kept, ...] = ()
         self._saved_at = 0.0
@@ -99,6 +100,7 @@ class KernelWatch:
             try:
                 await self._follow(changed)
             except PortError as error:
+                self.is_read = True
                 if self._say(str(error)):
                     changed()
             await asyncio.sleep(_RETRY_S)
@@ -122,6 +124,7 @@ class KernelWatch:
                         changed()
                     await asyncio.sleep(_REST * (time.thread_time() - began))
                     began = time.thread_time()
+                self.is_read = True
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._calm_s):
                         await source.wait()

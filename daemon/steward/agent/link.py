@@ -7,7 +7,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from steward.adapters.wire.frames import BEAT, Channel, Frame, Gone, Malformed
+from steward.adapters.wire.frames import ALONE, BEAT, Channel, Frame, Gone, Malformed, why_unsendable
 from steward.adapters.wire.handshake import Terms, until_beat
 from steward.agent.tasks import together
 from steward.ports import Clock, PortError
@@ -31,7 +31,7 @@ class Listener(Protocol):
         """Frames that every new connection begins with."""
 
     def hear(self, frame: Frame) -> None:
-        """A frame that is no beat. Raises Malformed: then the connection is closed."""
+        """A frame that is no beat. Raises Malformed: then it is left out."""
 
 
 class Outbox(Protocol):
@@ -53,10 +53,10 @@ class Link:
     """`away_since` and `skew_s` are for others to read; `post` never blocks."""
 
     def __init__(
-        self, connect: Connect, *, clock: Clock, rng: random.Random, host_ends: Callable[[], bool] = lambda: False
+        self, connect: Connect, *, clock: Clock, rng: random.Random, last_word: Callable[[], float] = lambda: ALONE
     ) -> None:
-        """`host_ends` says, within a second, whether this host is being shut down."""
-        self._connect, self._host_ends = connect, host_ends
+        """`last_word` says, within a second, what ends with this agent: `ALONE`, `WITH_HOST` or `WITH_ALL`."""
+        self._connect, self._last_word = connect, last_word
         self._clock = clock
         self._rng = rng
         self._outbox: asyncio.Queue[Frame] | None = None
@@ -67,8 +67,12 @@ class Link:
         """The last sentence that the head had for jobs which ask to be resumed; empty for none."""
 
     def post(self, frame: Frame) -> None:
-        """Send it if there is a connection; a connection that cannot keep up is given up and made again."""
+        """Send it if there is a connection; a connection that cannot keep up is given up and made again. What cannot be
+        sent costs that word alone."""
         if self._outbox is None:
+            return
+        if why := why_unsendable(frame):
+            log.error("a word for the head is left out type=%s why=%r", frame.get("t"), why)
             return
         try:
             self._outbox.put_nowait(frame)
@@ -114,12 +118,10 @@ class Link:
             raise
 
     async def _take_leave(self, channel: Channel) -> None:
-        """Tell the head that the agent alone ends: slurmd, which may be started anew at the same time, is no witness
-        against the node then. Of a host that ends that is not true."""
-        if self._host_ends():
-            return
+        """Tell the head what ends: the agent alone (slurmd, which may be started anew at the same time, is no witness
+        against the node then), or its host, which ends the jobs there."""
         with contextlib.suppress(PortError):
-            await channel.beat(sent=self._clock.now(), leaves=1.0)
+            await channel.beat(sent=self._clock.now(), leaves=self._last_word())
 
     async def _beat(self, channel: Channel, terms: Terms) -> None:
         """Once at the start and then every interval; agents that connected together do not beat in one heap."""
@@ -140,7 +142,14 @@ class Link:
             elif frame["t"] == BEAT:
                 self._measure(frame)
             else:
-                listener.hear(frame)
+                self._hear(listener, frame)
+
+    def _hear(self, listener: Listener, frame: Frame) -> None:
+        """A word that cannot be read is left out: the head would say the same on the next connection."""
+        try:
+            listener.hear(frame)
+        except Malformed as error:
+            log.error("a word of the head is left out type=%s why=%r", frame["t"][:20], str(error))
 
     async def _speak(self, channel: Channel, outbox: "asyncio.Queue[Frame]") -> None:
         while True:

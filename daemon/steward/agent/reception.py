@@ -98,10 +98,13 @@ _DRAIN = "drain"
 
 
 class VerdictDesk:
-    """`findings` are what stands; `mode` is the site's word for a check: what is only reported refuses no job."""
+    """`findings` are what stands; `known` says whether every check has told: until then no node is fine. `mode` is the
+    site's word for a check: what is only reported refuses no job."""
 
-    def __init__(self, *, findings: Callable[[], tuple[Finding, ...]], mode: Callable[[str], str]) -> None:
-        self._findings = findings
+    def __init__(
+        self, *, findings: Callable[[], tuple[Finding, ...]], known: Callable[[], bool], mode: Callable[[str], str]
+    ) -> None:
+        self._findings, self._known = findings, known
         self._mode = mode
 
     def serve(self, peer: int) -> bytes:
@@ -111,7 +114,7 @@ class VerdictDesk:
         if worst is not None:
             log.info("verdict bad check=%s severity=%s peer=%d", worst.check, worst.severity.value, peer)
             return bad_line(worst.severity, worst.check, worst.text)
-        return FINE if any(one.outcome is Outcome.PASSED for one in findings) else UNKNOWN
+        return FINE if self._known() and any(one.outcome is Outcome.PASSED for one in findings) else UNKNOWN
 
     def _counts(self, finding: Finding) -> bool:
         return finding.is_bad and finding.scope is Scope.NODE and self._mode(finding.check) == _DRAIN

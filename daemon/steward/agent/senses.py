@@ -35,6 +35,10 @@ class Watch(Protocol):
 
     def findings(self) -> tuple[Finding, ...]: ...
 
+    @property
+    def is_read(self) -> bool:
+        """Whether what lay there at the start was taken in, or cannot be."""
+
     def catch_up(self) -> None:
         """Take in what lies there already."""
 
@@ -72,7 +76,7 @@ class Senses:
         """Why there is no new list of the site's checks."""
         self._listed = asyncio.Event()
         self._listing = Threads(1)
-        self._refresh_due = self._started = loop_now()
+        self._refresh_due = self._started = self._anew = loop_now()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._bell = asyncio.Event()
         self._reported: object = None
@@ -81,6 +85,14 @@ class Senses:
         """The findings that stand now."""
         states = tuple(track.finding for track in self._tracks.values())
         return (*states, *self._of_site(), *(one for watch in self._watches for one in watch.findings()))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every check has told for sure, since the start or since something was mended. A check that hangs
+        holds that up for `FIRST_REPORT_S` at most."""
+        if loop_now() - self._anew > FIRST_REPORT_S:
+            return True
+        return self._all_sure() and all(watch.is_read for watch in self._watches)
 
     def frames(self) -> tuple[Frame, ...]:
         """The report that a new connection begins with."""
@@ -95,6 +107,7 @@ class Senses:
         """Something was mended: what stands of each check is forgotten, and those that were bad look again until they
         are sure, for `within_s` seconds at most."""
         deadline = loop_now() + within_s
+        self._anew = loop_now()
         bad = [track for track in self._tracks.values() if track.standing.is_bad or track.standing.is_unsure]
         for track in self._tracks.values():
             track.start_anew()
@@ -225,6 +238,9 @@ class Senses:
             return True
         if any(one.is_bad for one in self.findings()):
             return True
+        return self._all_sure()
+
+    def _all_sure(self) -> bool:
         tracks = self._tracks.values()
         return self._listed.is_set() and bool(tracks) and all(track.is_sure for track in tracks)
 

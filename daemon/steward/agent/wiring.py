@@ -15,10 +15,10 @@ from steward.adapters.node.mender import Mender
 from steward.adapters.node.nvml import Nvml
 from steward.adapters.node.probe import LocalProbes
 from steward.adapters.node.setup_dir import Here, Starter
-from steward.adapters.node.stepds import Stepds
+from steward.adapters.node.stepds import Stepds, conf_here
 from steward.adapters.offload import Threads
 from steward.adapters.service import NoNotifier, SystemClock, host_ends
-from steward.adapters.wire.frames import Channel, dial
+from steward.adapters.wire.frames import ALONE, WITH_ALL, WITH_HOST, Channel, dial
 from steward.adapters.wire.handshake import Hello, Terms, greet_head
 from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
@@ -70,8 +70,9 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     munge = Munge(str(config.cluster.munge_socket or ""))
     care = MungeCare(config.agent.state_dir / f"munge-{name}.json", munge=munge, threads=Threads(1), clock=clock)
     told = ToldMunge(munge, care.no_answer)
-    link = Link(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom(), host_ends=host_ends)
-    slurm = SlurmLook(JobsHere(str(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
+    word = partial(_last_word, Stepds(config.cluster.slurm_conf, node=name))
+    link = Link(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom(), last_word=word)
+    slurm = SlurmLook(JobsHere(conf_here(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
     folders, past = JobFolders(config.agent.job_dir), Past(link)
     elastic, letting_go = _elastic(config, name, link, slurm, folders), _letting_go(config, name, link, opted)
     room = letting_go.make_room
@@ -82,14 +83,13 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel, munge=told)
     after = AfterMend(forget=kernel.forget, start_anew=senses.start_anew)
     mending = _mending(config, name, who, link, clock, nvml=nvml, after=after)
-    jobs = _jobs(config, name, link, opted, clock, nvml, folders)
     agent = Agent(
         link=link,
         desk=desk,
         past=past,
         senses=senses,
         letting_go=letting_go,
-        jobs=jobs,
+        jobs=(jobs := _jobs(config, name, link, opted, clock, nvml, folders)),
         stacks=_stacks(name, link, opted, folders, jobs),
         setups=_setups(config, name, who, link, clock),
         deep=(deep := _deep(config, name, who, link, clock)),
@@ -98,11 +98,18 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         elastic=elastic,
         notifier=_notifier(),
     )
-    verdict = VerdictDesk(findings=senses.findings, mode=mode_of(config.checks))
+    verdict = VerdictDesk(findings=senses.findings, known=lambda: senses.is_known, mode=mode_of(config.checks))
     shims = ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep, verdict=verdict).serve)
     # munge.service is the munged of the library's own socket: whose service another one is, nobody knows
     watched = () if config.cluster.munge_socket else (care.run(mending.restart),)
     await agent.run(shims.run(), jobs.run(), keep_tidy(opted, folders, slurm, name, clock), *watched)
+
+
+def _last_word(stepds: Stepds) -> float:
+    are_told = stepds.are_told_to_end()  # first: they end with their jobs
+    if host_ends():
+        return WITH_HOST
+    return WITH_ALL if are_told else ALONE
 
 
 def _desk(
@@ -142,7 +149,7 @@ def _letting_go(config: AgentConfig, node: NodeName, link: Link, opted: OptedBoo
 
 
 def _elastic(config: AgentConfig, node: NodeName, link: Link, slurm: SlurmLook, folders: JobFolders) -> Elastic:
-    start, path = ElasticStarter(str(config.cluster.slurm_conf or "")), config.agent.state_dir / f"elastic-{node}.json"
+    start, path = ElasticStarter(conf_here(config.cluster.slurm_conf)), config.agent.state_dir / f"elastic-{node}.json"
     way = partial(address_towards, *config.head_address)
     return Elastic(
         node=node,
@@ -225,7 +232,7 @@ def _senses(
     munge: MungePort,
 ) -> Senses:
     limits, health = config.checks, config.health
-    facts = Facts(node=node, limits=limits, slurm_conf=str(config.cluster.slurm_conf))
+    facts = Facts(node=node, limits=limits, slurm_conf=conf_here(config.cluster.slurm_conf))
     probes = LocalProbes(
         skew_s=lambda: link.skew_s,
         proc=config.agent.proc_dir,

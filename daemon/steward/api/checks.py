@@ -95,14 +95,7 @@ def _quiet_outcome(check: str, view: AgentView | None) -> str | None:
     return "passed" if check in view.passed else "skipped" if check in view.skipped else None
 
 
-# What the pages about breakers and trials of checks say, from one snapshot.
-
-
-def breakers_view(snapshot: Snapshot) -> list[Json]:
-    """Tripped ones, the oldest first. `next_try` (Unix s): from when one repair is let through; None: a person
-    must reset it."""
-    found = sorted(snapshot.memory.breakers.values(), key=lambda each: (each.tripped, each.scope))
-    return [{**shape(each), "next_try": each.next_try} for each in found]
+# What the page about trials of checks says, from one snapshot.
 
 
 def trials_view(snapshot: Snapshot) -> list[Json]:

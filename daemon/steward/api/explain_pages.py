@@ -104,14 +104,15 @@ def unknown_job(word: str) -> HTTPException:
 
 
 def job_number(word: str, seen: Observed) -> JobId | None:
-    """None: a task of an array that Slurm does not know."""
+    """None: a task of an array that Slurm does not know. Tasks that wait are one record, that of the array."""
     if not (found := _JOB.fullmatch(word)):
         raise HTTPException(404, f"{printable(word, 40)} is not a job number")
     number, index = found.groups()
     if index is None:
         return JobId(int(number))
     task = (JobId(int(number)), int(index))
-    return next((job.id for job in seen.jobs.values() if (job.array_job_id, job.array_task) == task), None)
+    same = [job for job in seen.jobs.values() if job.array_job_id == task[0] and job.array_task in (task[1], None)]
+    return min(same, key=lambda job: (job.array_task is None, job.id)).id if same else None
 
 
 Json = dict[str, Any]
@@ -189,5 +190,7 @@ def _event_view(one: SizeChange) -> Json:
         "why": one.why,
         "done": one.done,
         "saved_s": one.saved_s,
+        "unsaved": sorted(one.unsaved),
+        "steps_again": one.again,
         "up_s": one.up_s,
     }

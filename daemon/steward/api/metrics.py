@@ -7,6 +7,7 @@ from itertools import pairwise
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from steward.api.health_metrics import HealthMetrics
+from steward.api.job_metrics import JobMetrics
 from steward.model.action import AnswerAsk
 from steward.model.case import Case
 from steward.model.desired import Desired
@@ -63,13 +64,20 @@ class Metrics:
         self._actions = Counter(
             "steward_actions", "Actions by kind and outcome.", ["kind", "outcome"], registry=registry
         )
+        self._standstill = Gauge(
+            "steward_standstill_seconds",
+            "For how long nothing is decided; 0 while the head decides.",
+            registry=registry,
+        )
         self._groups = GroupMetrics(registry)
         self._ledger = LedgerMetrics(registry)
         self._elastic = ElasticMetrics(registry)
         self._health = HealthMetrics(registry, want or Desired())
+        self._jobs = JobMetrics(registry, want or Desired())
 
-    def text(self) -> bytes:
+    def text(self, standstill_s: float = 0.0) -> bytes:
         """The exposition format."""
+        self._standstill.set(standstill_s)
         return generate_latest(self._registry)
 
     def count(self, kind: str, outcome: str) -> None:
@@ -88,6 +96,7 @@ class Metrics:
         self._ledger.watch(snapshot.before, snapshot.memory)
         self._elastic.watch(snapshot.before, snapshot.memory)
         self._health.watch(snapshot)
+        self._jobs.watch(snapshot)
 
     def _note_repairs(self, before: Memory, now: Memory) -> None:
         for key, case in now.cases.items() if now.cases is not before.cases else ():

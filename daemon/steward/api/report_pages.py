@@ -157,6 +157,7 @@ def sums_view(sums: Sums) -> Json:
         "held_node_s": round(sums.held_node_seconds, 3),
         "ettr": None if sums.ettr is None else round(sums.ettr, 6),
         "goodput": None if sums.goodput is None else round(sums.goodput, 6),
+        "stepless_node_s": round(sums.stepless_node_s, 3),
     }
 
 

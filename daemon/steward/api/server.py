@@ -16,7 +16,6 @@ from starlette.routing import Route
 from steward.api.admission import OwnHosts, admitted, own_names, words_of
 from steward.api.auth import Gatekeeper, Refused
 from steward.api.checks import (
-    breakers_view,
     check_deep,
     checks_view,
     deep_view,
@@ -34,7 +33,7 @@ from steward.api.report_pages import report_routes
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
 from steward.api.turns import Examination, News, Turns
-from steward.api.views import approve, cases_view, jobs_view, nodes_view, plan_view, status_view
+from steward.api.views import approve, breakers_view, cases_view, jobs_view, nodes_view, plan_view, status_view
 from steward.model.events import Event
 from steward.model.ids import NodeName
 from steward.model.order import Refusal
@@ -78,7 +77,9 @@ class Pages:
         return JSONResponse([shape(line) for line in await self._examination.lines()])
 
     def metrics(self, _request: Request) -> Response:
-        return Response(self._source.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        standstill, now = self._source.standstill(), self._source.clock.now()
+        text = self._source.metrics.text(0.0 if standstill is None else max(now - standstill.since, 0.001))
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def events(self, request: Request) -> Response:
         """`after` and `wait_s` follow: the answer comes with the first new event, or empty after `wait_s`."""
@@ -117,7 +118,7 @@ class Pages:
         return await self._order(request, lambda who, _said: ResumeActions(who=who))
 
     def breakers(self, _request: Request) -> Response:
-        return JSONResponse(breakers_view(self._source.snapshot()))
+        return JSONResponse(breakers_view(self._source, self._source.snapshot()))
 
     def checks(self, request: Request) -> Response:
         """With `node`, as they stand on that one."""

@@ -15,7 +15,7 @@ from steward.workflows.commands import Commands
 from steward.workflows.cycle import Planner
 from steward.workflows.doctor import Line
 from steward.workflows.notify import NotifyDesk
-from steward.workflows.snapshot import Snapshot
+from steward.workflows.snapshot import Snapshot, Standstill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,7 @@ class Source:
     started: float
     clock: Clock
     latest: Callable[[], Snapshot | None]
+    standstill: Callable[[], Standstill | None]
     details: Callable[[], Mapping[NodeName, AgentDetail]]
     want: Desired
     plan: Planner
@@ -55,8 +56,13 @@ class Source:
     checks: CheckBook = field(default_factory=lambda: CheckBook.of(Limits(), 15.0))
 
     def snapshot(self) -> Snapshot:
-        """The snapshot of the last cycle. Raises Retryable before the first has ended."""
+        """The snapshot of the last cycle. Raises Retryable, with the reason, before the first has ended."""
         found = self.latest()
         if found is None:
-            raise Retryable("the head has not finished its first look at the cluster; see its log")
+            raise Retryable(self.stands() or "the head has not finished its first look at the cluster; see its log")
         return found
+
+    def stands(self) -> str:
+        """Why nothing is decided now, as a sentence; empty while the head decides."""
+        found = self.standstill()
+        return found.text(self.clock.now()) if found is not None else ""

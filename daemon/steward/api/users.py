@@ -26,7 +26,7 @@ from steward.model.access import Asker
 from steward.model.ids import JobId
 from steward.workflows.snapshot import Snapshot
 
-_NOT_HERE = "this address has only jobs (`steward explain JOB`, `jobs`, `report`): run this on the controller"
+_NOT_HERE = "on login hosts only `explain JOB`, `jobs` and `report` work: run this on the controller"
 
 
 class UserPages:

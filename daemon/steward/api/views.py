@@ -25,6 +25,7 @@ from steward.model.resume import JobMemory
 from steward.model.setting_types import expand_nodes
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import current_counts
+from steward.views.breakers import now_line, withheld
 from steward.views.node_verdict import NodeVerdict, node_verdicts
 from steward.workflows.cycle import dry_run
 from steward.workflows.snapshot import Snapshot
@@ -73,6 +74,7 @@ def status_view(source: Source, snapshot: Snapshot) -> Json:
     """The cluster at a glance."""
     seen, memory = snapshot.seen, snapshot.memory
     return {
+        "standstill": shape(standstill) if (standstill := source.standstill()) is not None else None,
         "cluster": source.cluster,
         "version": source.version,
         "started": source.started,
@@ -106,10 +108,34 @@ def status_view(source: Source, snapshot: Snapshot) -> Json:
             if job.kept is not None and job.kept.freed is None
         ],
         "hot_spares": {each.hot_group: len(each.nodes) for each in seen.reservations.values() if each.hot_group},
-        "incidents": [shape(one) for one in memory.incidents.values() if one.over is None],
-        "breakers": [shape(one) for one in memory.breakers.values()],
+        **_held_back(source, snapshot),
         "groups": _groups_view(snapshot),
     }
+
+
+def _held_back(source: Source, snapshot: Snapshot) -> Json:
+    """What keeps repairs of many nodes from being done."""
+    return {
+        "incidents": [shape(one) for one in snapshot.memory.incidents.values() if one.over is None],
+        "breakers": breakers_view(source, snapshot),
+    }
+
+
+def breakers_view(source: Source, snapshot: Snapshot) -> list[Json]:
+    """Tripped ones, the oldest first. `next_try` (Unix s): from when one repair is let through; None: a person
+    must reset it. `nodes` are those whose repair it withholds, `now` says so."""
+    found = sorted(snapshot.memory.breakers.values(), key=lambda each: (each.tripped, each.scope))
+    now = source.clock.now()
+    held = withheld(Draft(snapshot.seen, source.want, snapshot.memory, now)) if found else {}
+    return [
+        {
+            **shape(each),
+            "next_try": each.next_try,
+            "nodes": list(held[each.scope]),
+            "now": now_line(each, held[each.scope], now),
+        }
+        for each in found
+    ]
 
 
 def _groups_view(snapshot: Snapshot) -> list[Json]:

@@ -1,6 +1,7 @@
 """The node against what Slurm was told of it: its GPUs, and space for slurmd's own files."""
 
 import re
+from collections.abc import Mapping
 
 from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped, unknown
 from steward.checks.disk import used_percent
@@ -36,6 +37,12 @@ def no_answer(shown: Raw, facts: Facts) -> str:
 
 _NVIDIA = "/proc/driver/nvidia/gpus/*/information"
 _AMD = "/sys/class/kfd/kfd/topology/nodes/*/gpu_id"
+_PCI = "/sys/bus/pci/devices/*/"
+_OURS = ("0x10de", "0x1002")
+"""NVIDIA and AMD: of their GPUs a driver's list is read."""
+_ACCELERATORS = ("0x0302", "0x0380", "0x1200")
+"""PCI classes of what computes and shows no picture."""
+_MOST_FILES = 8192
 _GRES = re.compile(r"(?:^|\s)Gres=(\S{1,4096})")
 _GPU = re.compile(r"(?:^|,)gpu(?::(?P<type>[^:,()]{1,64}))?:(?P<count>[0-9]{1,6})(?=$|[,(])")
 _SLICE = re.compile(r"^[0-9]+g\.")
@@ -44,11 +51,12 @@ _SLICE = re.compile(r"^[0-9]+g\.")
 
 def _gres_probes(facts: Facts) -> tuple[Probe, ...]:
     conf = (facts.slurm_conf,) if facts.slurm_conf else ()
-    return ReadTree(patterns=(_NVIDIA, _AMD)), ReadFiles(paths=conf), show_node(facts)
+    patterns = (_NVIDIA, _AMD, f"{_PCI}vendor", f"{_PCI}class")
+    return ReadTree(patterns=patterns, max_files=_MOST_FILES), ReadFiles(paths=conf), show_node(facts)
 
 
 def _judge_gres(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """Where no driver lists any, the checks of the GPUs themselves and Slurm say what there is to say."""
+    """What Slurm gives to jobs must be there: a device that is dead since the boot is in no driver's list."""
     files, conf, shown = raws
     if is_pretended(conf.files.get(facts.slurm_conf)):
         return skipped("slurm.conf says config_overrides: its GPUs need not be there")
@@ -56,14 +64,32 @@ def _judge_gres(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     if found is None:
         return unknown(no_answer(shown, facts))
     parts = list(_GPU.finditer(found[1]))
-    there = sum(_is_gpu(path, text) for path, text in files.files.items())
+    there = sum(_is_gpu(path, text) for path, text in files.files.items() if not path.startswith("/sys/bus/pci/"))
     if not parts or any(_SLICE.match(part["type"] or "") for part in parts):
         return skipped("Slurm has no whole GPUs on this node")
-    if not there:
-        return skipped("no driver lists a GPU here")
     told = sum(int(part["count"]) for part in parts)
+    if not there:
+        return _without_driver(told, files.files)
     text = f"{there} GPUs are there, Slurm's Gres has {told}"
     return failed(text, Severity.DEGRADED, Advice.REBOOT) if there < told else passed(text)
+
+
+def _without_driver(told: int, files: Mapping[str, str | None]) -> Verdict:
+    """What the PCI bus shows says whether it is the driver. Accelerators of others have drivers that are not read."""
+    classes = {
+        path.rpartition("/")[0]: (text or "").strip()[:6] for path, text in files.items() if path[-5:] == "class"
+    }
+    vendors = {path.rpartition("/")[0]: (text or "").strip() for path, text in files.items() if path[-6:] == "vendor"}
+    shown = [slot for slot, kind in classes.items() if kind[:4] == "0x03" or kind in _ACCELERATORS]
+    ours = [slot for slot in shown if vendors.get(slot) in _OURS]
+    text = f"no driver lists a GPU, Slurm's Gres has {told}"
+    if ours:
+        return failed(
+            f"{text}, {len(ours)} are on the PCI bus: is the driver loaded?", Severity.DEGRADED, Advice.REBOOT
+        )
+    if any(classes[slot] in _ACCELERATORS for slot in shown):
+        return skipped("the accelerators here are not NVIDIA's or AMD's")
+    return failed(f"{text}, none is on the PCI bus", Severity.SUSPECT, Advice.REBOOT)
 
 
 def _is_gpu(path: str, text: str | None) -> bool:
@@ -121,7 +147,76 @@ SPOOL = Check(
 )
 """Space for what slurmd keeps of its jobs: without it no job starts here."""
 
+
+def _judge_spool_ro(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    disks = raws[0].disks
+    if not disks:
+        return skipped("SlurmdSpoolDir is not there")
+    path, disk = next(iter(disks.items()))
+    text = f"SlurmdSpoolDir {path} is read-only: no job can start here"
+    return failed(text, Severity.DEGRADED, Advice.REBOOT) if disk.read_only else passed(f"{path} is writable")
+
+
+SPOOL_RO = Check(
+    id="slurm.spool_ro",
+    probes=_spool_probes,
+    judge=_judge_spool_ro,
+    title="slurmd's own files cannot be written",
+    source="statvfs",
+    cost_ms=0.1,
+)
+"""Slurm tells of a read-only spool with no node's name: it holds job after job that it tries to start there."""
+
+SHIM = "slurm.shim"
+_SENT = "/run/slurm/conf"
+"""What slurmctld sends to a configless slurmd; Slurm's commands look there by themselves."""
+_NAMED = re.compile(r"^\s*PlugStackConfig\s*=\s*(\S+)", re.IGNORECASE | re.MULTILINE)
+
+
+def _conf_of(facts: Facts) -> str:
+    return facts.slurm_conf or f"{_SENT}/slurm.conf"
+
+
+def _shim_probes(facts: Facts) -> tuple[Probe, ...]:
+    folder = _conf_of(facts).rpartition("/")[0]
+    patterns = (f"{folder}/plugstack.conf", f"{folder}/plugstack.conf.d/*")
+    return ReadFiles(paths=(_conf_of(facts),)), ReadTree(patterns=patterns)
+
+
+def _judge_shim(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    """The files that steps on this node really read: not those that lie beside slurm.conf on the controller."""
+    conf, folder = raws[0].files.get(_conf_of(facts)), _conf_of(facts).rpartition("/")[0]
+    file = f"{folder}/plugstack.conf"
+    if conf is None:
+        return skipped("no slurm.conf can be read here")
+    if (named := _NAMED.search(conf)) is not None and named[1] not in (file, "plugstack.conf"):
+        return skipped(f"PlugStackConfig is {named[1]}")
+    read = {path: text.splitlines() for path, text in raws[1].files.items() if text is not None}
+    lines = [line.split("#")[0] for text in read.values() for line in text]
+    if any("steward" in line for line in lines):
+        return passed("steps here have the shim")
+    if any(line.split()[:1] == ["include"] for line in read.get(file, ())):
+        return skipped(f"{file} includes other files")
+    why = "does not name steward.so" if file in read else "is not there"
+    sent = ": slurmd has it from slurmctld, after `scontrol reconfigure`" if folder == _SENT else ""
+    return failed(f"{file} {why}{sent}", Severity.INFO, Advice.NONE)
+
+
+LOADED = Check(
+    id=SHIM,
+    probes=_shim_probes,
+    judge=_judge_shim,
+    default_mode="report",
+    every_s=60.0,
+    title="jobs on this node have no shim",
+    source="procfs",
+    cost_ms=0.2,
+)
+"""Whether steps on this node load the shim: without it no job that fails here asks for a decision."""
+
 CHECKS: tuple[Check, ...] = (
     SPOOL,
+    SPOOL_RO,
+    LOADED,
     GRES,
 )

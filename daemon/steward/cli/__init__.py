@@ -3,6 +3,7 @@ bed."""
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,32 +12,65 @@ from types import MappingProxyType
 import click
 
 from steward import __version__
-from steward.cli.context import context_for
+from steward.cli.examples import add_examples
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A command that is imported when somebody calls it: "module:attribute", its line and its section in the list of
+    commands."""
+
+    target: str
+    help: str
+    section: str = "Commands"
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the folder that the module is in is there: `testbed` and `demo` come with the sources alone."""
+        return find_spec(self.target.partition(":")[0].rpartition(".")[0]) is not None
+
+    def load(self) -> click.Command:
+        """Import the command."""
+        module, _, attribute = self.target.partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
 
 
 class LateGroup(click.Group):
-    """A group whose commands stand in `late` as name -> "module:attribute"; only a list with their help imports all.
-    Those whose package is not installed are not there."""
+    """A group with commands in `late`, by name. The list of commands imports none of them; those whose package is not
+    installed are not there."""
 
-    late: Mapping[str, str] = MappingProxyType({})
+    late: Mapping[str, Late] = MappingProxyType({})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        here = (name for name, target in self.late.items() if _is_installed(target))
+        here = (name for name, late in self.late.items() if late.is_installed)
         return sorted({*super().list_commands(ctx), *here})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.late:
+        late = self.late.get(cmd_name)
+        if late is None:
             return super().get_command(ctx, cmd_name)
-        if not _is_installed(self.late[cmd_name]):
+        if not late.is_installed:
             raise click.UsageError(f"{cmd_name!r} is no part of the packages: use a clone of the sources", ctx)
-        module, _, attribute = self.late[cmd_name].partition(":")
-        command = getattr(import_module(module), attribute)
-        return command if isinstance(command, click.Command) else None
+        return late.load()
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by section, in the order of `late`."""
+        own = {name: command.get_short_help_str() for name, command in self.commands.items()}
+        sections = {"Commands": list(own.items())} if own else {}
+        for name, late in self.late.items():
+            if late.is_installed:
+                sections.setdefault(late.section, []).append((name, late.help))
+        for section, rows in sections.items():
+            with formatter.section(section):
+                formatter.write_dl(sorted(rows))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """A word that is no command is answered with the one that was probably meant; click knows no late ones."""
+        """Return the command that `args` name. For a word that is no command the error names the one that was probably
+        meant; click knows no late ones."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -46,48 +80,51 @@ class LateGroup(click.Group):
             raise click.UsageError(f"{error.message.rstrip('.')}. Did you mean {close[0]!r}?", ctx) from error
 
 
-def _is_installed(target: str) -> bool:
-    """Whether the folder that the module is in is there: `testbed` and `demo` come with the sources alone."""
-    return find_spec(target.partition(":")[0].rpartition(".")[0]) is not None
-
-
 _NO_HEAD = ("config", "init", "testbed", "demo")
+_LOOK, _ACT, _SHARE, _SET_UP = "Look", "Repairs and jobs", "Machines, teams, elastic runs", "Set up"
+_SOURCES = "Try it (only in a clone of the sources)"
 
 
 class _Steward(LateGroup):
     late = MappingProxyType(
         {
-            "approve": "steward.cli.repair:approve",
-            "breaker": "steward.cli.repair:breaker",
-            "cases": "steward.cli.look:cases",
-            "check": "steward.cli.check:check",
-            "checks": "steward.cli.check:checks",
-            "cluster": "steward.cli.cluster:cluster",
-            "config": "steward.cli.config:config",
-            "demo": "steward.demo.command:demo",
-            "doctor": "steward.cli.look:doctor",
-            "elastic": "steward.cli.jobs:elastic",
-            "events": "steward.cli.look:events",
-            "explain": "steward.cli.look:explain",
-            "group": "steward.cli.group:group",
-            "init": "steward.cli.config:init",
-            "install": "steward.cli.install:install",
-            "jobs": "steward.cli.jobs:jobs",
-            "lemons": "steward.cli.repair:lemons",
-            "node": "steward.cli.node:node",
-            "nodes": "steward.cli.look:nodes",
-            "notify": "steward.cli.notify:notify",
-            "pause": "steward.cli.repair:pause",
-            "plan": "steward.cli.look:plan",
-            "quota": "steward.cli.quota:quota",
-            "report": "steward.cli.report:report",
-            "resume-actions": "steward.cli.repair:resume_actions",
-            "status": "steward.cli.look:status",
-            "testbed": "steward.testbed.cli:testbed",
-            "top": "steward.cli.top:top",
-            "uninstall": "steward.cli.install:uninstall",
+            "status": Late("steward.cli.look:status", "The cluster at a glance.", _LOOK),
+            "top": Late("steward.cli.top:top", "The cluster live, as on the status page.", _LOOK),
+            "nodes": Late("steward.cli.look:nodes", "Every node: verdict, evidence, what is next.", _LOOK),
+            "jobs": Late("steward.cli.jobs:jobs", "Jobs that asked to be resumed.", _LOOK),
+            "cases": Late("steward.cli.look:cases", "Repairs of nodes.", _LOOK),
+            "checks": Late("steward.cli.check:checks", "Health checks and their results.", _LOOK),
+            "explain": Late("steward.cli.look:explain", "Why a node, job or group is as it is.", _LOOK),
+            "events": Late("steward.cli.look:events", "What happened, oldest first.", _LOOK),
+            "report": Late("steward.cli.report:report", "What faults cost: where jobs' time went.", _LOOK),
+            "lemons": Late("steward.cli.repair:lemons", "Hardware that fails again and again.", _LOOK),
+            "plan": Late("steward.cli.look:plan", "What would be done if nothing held it.", _LOOK),
+            "doctor": Late("steward.cli.look:doctor", "Check Steward and its connections.", _LOOK),
+            "pause": Late("steward.cli.repair:pause", "Take no action on nodes for now.", _ACT),
+            "resume-actions": Late("steward.cli.repair:resume_actions", "Act again; reset tripped breakers.", _ACT),
+            "approve": Late("steward.cli.repair:approve", "Approve repairs that wait for a person.", _ACT),
+            "breaker": Late("steward.cli.repair:breaker", "Tripped breakers: list, reset.", _ACT),
+            "check": Late("steward.cli.check:check", "Arm or disarm a check; run a deep check.", _ACT),
+            "notify": Late("steward.cli.notify:notify", "Notifications: list, test.", _ACT),
+            "cluster": Late("steward.cli.cluster:cluster", "Apply or delete a whole cluster.", _SHARE),
+            "group": Late("steward.cli.group:group", "Instance groups: list, scale, delete.", _SHARE),
+            "node": Late("steward.cli.node:node", "Machines of groups: reboot, replace, delete.", _SHARE),
+            "quota": Late("steward.cli.quota:quota", "Quotas of teams.", _SHARE),
+            "elastic": Late("steward.cli.jobs:elastic", "Elastic runs: their sizes and growth.", _SHARE),
+            "init": Late("steward.cli.config:init", "Read Slurm, write a first settings file.", _SET_UP),
+            "config": Late("steward.cli.config:config", "Check and show the settings.", _SET_UP),
+            "install": Late("steward.cli.install:install", "Install Steward on other hosts by ssh.", _SET_UP),
+            "uninstall": Late("steward.cli.install:uninstall", "Remove Steward from hosts by ssh.", _SET_UP),
+            "demo": Late("steward.demo.command:demo", "A training job comes back after three faults.", _SOURCES),
+            "testbed": Late("steward.testbed.cli:testbed", "A cluster on this machine, faults on command.", _SOURCES),
         }
     )
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            add_examples(command, cmd_name)
+        return command
 
 
 @click.group(cls=_Steward, context_settings={"help_option_names": ["-h", "--help"]})
@@ -99,4 +136,6 @@ class _Steward(LateGroup):
 def main(context: click.Context, url: str | None, file: Path | None, as_json: bool) -> None:
     """Find, take out and replace faulty Slurm nodes; bring jobs back after a fault."""
     if context.invoked_subcommand not in _NO_HEAD:
+        from steward.cli.context import context_for  # noqa: PLC0415  # half of the start of `steward --help`
+
         context.obj = context_for(url, file, as_json)

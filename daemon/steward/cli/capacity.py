@@ -14,6 +14,7 @@ from rich.text import Text
 
 from steward.cli.show import console, line
 from steward.client import Client, HeadError, Json, OperationError, Unreachable
+from steward.model.node_names import unfold
 
 _NOT_FOUND = "ResourceNotFound"
 _NO_CLUSTER = (
@@ -66,7 +67,12 @@ def all_nodes(client: Client, cluster: str) -> list[Json]:
 
 
 def named(nodes: list[Json], words: tuple[str, ...]) -> list[Json]:
-    """The nodes that are meant: by node name, instance id or logical id. Raises ClickException for an unknown one."""
+    """The nodes that are meant: by node name (also a list, `n[1-3]`), instance id or logical id. Raises ClickException
+    for an unknown one."""
+    try:
+        words = tuple(name for word in words for name in unfold(word))
+    except ValueError as error:
+        raise click.ClickException(f"not a list of nodes: {error}") from error
     by_name = {name: node for node in nodes for name in names_of(node)}
     if unknown := [word for word in words if word not in by_name]:
         raise click.ClickException(f"not nodes of the cluster: {', '.join(unknown)} (`steward node list` shows them)")

@@ -2,13 +2,14 @@
 checks`: every check, how it is set, and what it says now."""
 
 import click
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
 
 from steward.cli.capacity import Sight, follow
 from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, listed, print_done, table, when
 from steward.client import Client, HeadError, Json
 from steward.model.deep import DeepKind, DeepResult
+from steward.model.node_names import fold
+from steward.model.setting_types import expand_nodes
 
 _MOST_WORDS = 400
 _COLUMNS = ("NODE", "CHECK", "STATE", "RESULT", "WHY")
@@ -69,9 +70,9 @@ def show(context: Context, id: str) -> None:
 def _folded(words: tuple[str, ...]) -> str:
     """As one host list. Raises HeadError for what is none, or is longer than the head takes."""
     try:
-        nodes = str(NodeSet(",".join(words), resolver=RESOLVER_NOGROUP))
-    except NodeSetParseError as error:
-        raise HeadError(f"{' '.join(words)}: not a list of nodes ({error}); write for example n1 or n[1-8]") from error
+        nodes = fold(expand_nodes(",".join(words)))
+    except ValueError as error:
+        raise HeadError(f"{' '.join(words)}: {error}") from error
     if len(nodes) > _MOST_WORDS:
         raise HeadError(f"a host list of {len(nodes)} characters is too long (at most {_MOST_WORDS}): ask in parts")
     return nodes
@@ -115,7 +116,7 @@ def _value(measure: Json) -> str:
 
 @click.group()
 def check() -> None:
-    """Health checks: which may take nodes out."""
+    """Arm or disarm a check, or run a deep check. `steward checks` lists all checks and their results."""
 
 
 @check.command()
@@ -217,12 +218,7 @@ def _result(check: Json) -> str:
 
 
 def _names(found: list[Json]) -> str:
-    if not found:
-        return ""
-    names = NodeSet(resolver=RESOLVER_NOGROUP)
-    for one in found:
-        names.add(one["node"])
-    return f" ({names})"
+    return f" ({fold(one['node'] for one in found)})" if found else ""
 
 
 def _limits(check: Json) -> str:

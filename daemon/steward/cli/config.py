@@ -1,20 +1,21 @@
-"""`steward config`: is the file right, what is in force, an old file in today's words, and the page about it.
+"""`steward config`: is the file right, what is in force, and the page about it.
 `steward init`: a first settings file, made from what Slurm says."""
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from steward.adapters.files import write_whole
-from steward.adapters.settings_file import load, migrated, rewrite
+from steward.adapters.settings_file import load
 from steward.adapters.settings_path import settings_path
 from steward.adapters.slurm.config import survey
 from steward.checks.catalogue import checks_page
 from steward.checks.known import in_force
 from steward.cli.context import one_line_errors
+from steward.cli.head_unit import let_run_as, runs_as
 from steward.cli.show import line
 from steward.model.port_error import PortError
 from steward.model.settings import Settings, SettingsError, parse
@@ -66,6 +67,12 @@ def _compare(settings: Settings, where: Path) -> str:
         return f"; not compared with Slurm, which does not answer: {error}"
     if problems := misfits(settings, site):
         raise click.ClickException(str(SettingsError(str(where), problems)))
+    user, slurm_user = runs_as(), settings.cluster.slurm_user
+    if user and user not in ("root", slurm_user):
+        raise click.ClickException(
+            f"stewardd's unit runs as {user}, SlurmUser is {slurm_user}: no agent would believe it. "
+            f"`systemctl edit stewardd`: [Service], User={slurm_user} and Group="
+        )
     return f", as Slurm has them ({len(site.nodes)} nodes)"
 
 
@@ -75,31 +82,6 @@ def show(file: Path | None) -> None:
     """Print every setting in force, defaults included, as JSON."""
     settings = read_settings(file)
     click.echo(json.dumps({**settings.model_dump(mode="json"), "checks": in_force(settings.checks)}, indent=2))
-
-
-@config.command()
-@_FILE
-@click.option("--dry-run", is_flag=True, help="Only say what would change.")
-@click.argument("other", metavar="[FILE]", type=click.Path(path_type=Path), required=False)
-def migrate(file: Path | None, dry_run: bool, other: Path | None) -> None:
-    """Rewrite a settings file of an earlier version in today's words. Comments and order stay; the old file is kept as
-    FILE.before-migrate. Exit status 1, and nothing is changed, when the file is wrong."""
-    file = other or file
-    where = settings_path(file, os.environ)
-    try:
-        new = migrated(file, os.environ)
-        kept = rewrite(file, os.environ, new.text) if new.lines and not dry_run else None
-    except (SettingsError, OSError) as error:
-        raise click.ClickException(f"{error}\nNothing was changed.") from error
-    for change in new.lines:
-        click.echo(f"{where}: {change}")
-    click.echo(f"{where}: {_outcome(new.lines, kept)}")
-
-
-def _outcome(lines: Sequence[str], kept: Path | None) -> str:
-    if not lines:
-        return "nothing to change"
-    return f"rewritten; the old file is {kept}" if kept else "not changed (--dry-run)"
 
 
 @config.command()
@@ -130,16 +112,28 @@ def init(file: Path | None, provider: str | None, act: bool, login_hosts: bool, 
     if where.exists() and not (force or only_print):
         raise click.ClickException(f"{where} is there already: keep it, or replace it with --force")
     conf = os.environ.get("SLURM_CONF", _DEFAULT_CONF)
-    made = draft(survey(Path(conf), _ASK_S), conf=conf, provider=provider or "", act=act, login_hosts=login_hosts)
+    site = survey(Path(conf), _ASK_S)
+    made = draft(site, conf=conf, provider=provider or "", act=act, login_hosts=login_hosts)
     parse(made.text, source=str(where), env={})  # what we write is what the daemons take
     if only_print:
         click.echo(made.text, nl=False)
         return
     _write(where, made.text)
+    if where == settings_path(None, {}):  # the file that the unit reads
+        _write_unit(site.slurm_user)
     line(f"{where} is written. Guessed:", "bold")
     for guess in made.guesses:
         line(f"  {guess}")
     line("Read it, then: steward config check")
+
+
+def _write_unit(user: str) -> None:
+    try:
+        if written := let_run_as(user):
+            line(f"{written} is written: stewardd runs as {user}, which is SlurmUser")
+    except (OSError, KeyError) as error:
+        remedy = f"`systemctl edit stewardd`: [Service], User={user} and Group="
+        raise click.ClickException(f"stewardd's unit cannot be told to run as SlurmUser ({error}); {remedy}") from error
 
 
 def _write(where: Path, text: str) -> None:

@@ -144,7 +144,7 @@ def local_place(config: Path | None, *, is_needed: bool = True) -> HeadPlace:
     if config is None and not where.exists():
         return HeadPlace()
     try:
-        return place_in(tomllib.loads(where.read_text(encoding="utf-8")))
+        return place_in(tomllib.loads(where.read_text(encoding="utf-8-sig")))
     except PermissionError as error:
         if config is None and not is_needed:
             return HeadPlace()

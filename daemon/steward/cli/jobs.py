@@ -113,10 +113,23 @@ def show(context: Context, run: int) -> None:
 def size_table(events: Sequence[Json]) -> None:
     """Every change of size that is remembered, oldest first."""
     rows = [
-        (when(one["at"]), f"{one['before']} -> {one['after']}", one["cause"], _seconds(one, "saved_s"), _took(one))
+        (
+            when(one["at"]),
+            f"{one['before']} -> {one['after']}",
+            one["cause"],
+            _seconds(one, "saved_s"),
+            _took(one),
+            _again(one),
+        )
         for one in events
     ]
-    table(("AT", "NODES", "CAUSE", "SAVED", "FIRST-STEP"), rows, empty="Its size did not change yet.")
+    table(("AT", "NODES", "CAUSE", "SAVED", "FIRST-STEP", "STEPS-AGAIN"), rows, empty="Its size did not change yet.")
+
+
+def _again(one: Json) -> str:
+    """A rank that had not saved loses what it did; how much is only known of steps that were told."""
+    unknown = "?" if one["unsaved"] or one["done"] is None else "-"
+    return str(one["steps_again"]) if one["steps_again"] is not None else unknown
 
 
 @elastic.command()

@@ -14,7 +14,7 @@ from steward.cli.show import ago, line, listed, span, styled, table, when
 from steward.client import Client, HeadError, NotThere
 from steward.model.events import LEVELS, EventFilter
 from steward.model.node_names import fold
-from steward.model.text import REPORT_ONLY
+from steward.model.text import PAUSED, REPORT_ONLY
 
 _AGAIN_S = 1.0
 _FINE = "fine"
@@ -74,10 +74,13 @@ def _group_row(group: dict[str, Any]) -> tuple[object, ...]:
 
 def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines = []
+    if standstill := found["standstill"]:
+        since = f"nothing since {when(standstill['since'])}; what is shown is of {when(found['at'])}"
+        lines.append((f"decides   {since}: {standstill['why']}", "bold red"))
     if found["slurm"] != "fresh":
         lines.append((f"slurm     cannot be read now ({found['slurm']} picture): nothing is decided on it", "bold red"))
     if found["paused"]:
-        lines.append(("paused    by a person: `steward resume-actions` when done", "yellow"))
+        lines.append((f"paused    {PAUSED}", "yellow"))
     if not found["acts"]:
         lines.append((f"mode      {REPORT_ONLY}", "yellow"))
     if not found["resumes"]:
@@ -85,7 +88,10 @@ def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     for one in found["cases_waiting"]:
         lines.append((f"approve   {one['node']} waits for your approval: steward approve {one['case']}", "yellow"))
     lines += [(f"incident  {one['text']}", "bold red") for one in found["incidents"]]
-    lines += [(f"breaker   {one['scope']}: {one['text']}", "bold red") for one in found["breakers"]]
+    lines += [
+        (f"breaker   {one['scope']}: tripped {ago(one['tripped'])} ago; {one['now']}", "bold red")
+        for one in found["breakers"]
+    ]
     return lines
 
 

@@ -23,7 +23,8 @@ def _on_nodes(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group()
 def node() -> None:
-    """Nodes of instance groups. By node name, instance id or logical id."""
+    """Machines of instance groups: reboot, replace, delete. By node name (also n[1-3]), instance id or logical id.
+    `steward nodes` shows the health of every node."""
 
 
 @node.command("list")

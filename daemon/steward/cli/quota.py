@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from steward.cli import LateGroup
+from steward.cli import Late, LateGroup
 from steward.cli.context import Context, print_json, with_json
 from steward.cli.group import NO_WAIT, YES
 from steward.cli.look import explain as explain_job
@@ -27,7 +27,10 @@ _READERS: Mapping[str, Callable[[str], Any]] = MappingProxyType({".toml": tomlli
 
 class _Quota(LateGroup):
     late = MappingProxyType(
-        {"doctor": "steward.cli.quota_setup:doctor", "setup": "steward.cli.quota_setup:setup"},
+        {
+            "doctor": Late("steward.cli.quota_setup:doctor", "Check what quotas need of Slurm."),
+            "setup": Late("steward.cli.quota_setup:setup", "Prepare Slurm's accounting for quotas."),
+        }
     )
 
 

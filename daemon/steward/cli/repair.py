@@ -47,15 +47,25 @@ def breaker() -> None:
 def list_(context: Context) -> None:
     """Tripped breakers and why. Also when a first repair is let through."""
     found = context.client().breakers()
-    rows = ((one["scope"], when(one["tripped"]), one["trial"] or when(one["next_try"]), one["text"]) for one in found)
-    listed(context, found, ("SCOPE", "TRIPPED", "FIRST REPAIR", "WHY"), rows, empty="No breaker is tripped.")
+    rows = (
+        (one["scope"], when(one["tripped"]), one["trial"] or when(one["next_try"]), one["now"], one["text"])
+        for one in found
+    )
+    columns = ("SCOPE", "TRIPPED", "FIRST REPAIR", "NOW", "WHY IT TRIPPED")
+    listed(context, found, columns, rows, empty="No breaker is tripped.")
 
 
 @breaker.command()
 @click.argument("scope", required=False, default="")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before all are reset.")
 @with_json
-def reset(context: Context, scope: str) -> None:
-    """Close one breaker, or all of them. SCOPE: all, group:NAME, check:ID or bringup:GROUP."""
+def reset(context: Context, scope: str, yes: bool) -> None:
+    """Close one breaker, or all of them. SCOPE: all, group:NAME, check:ID or bringup:GROUP. Without SCOPE all
+    breakers, after a question."""
+    if not scope and not yes:
+        found = context.client().breakers()
+        names = ", ".join(str(one["scope"]) for one in found)
+        click.confirm(f"Reset {names or 'all breakers (none is tripped)'}?", abort=True, err=True)
     answer = context.client().reset_breakers(scope)
     print_done(context, answer, f"Breaker {scope} is reset." if scope else "All breakers are reset.")
 

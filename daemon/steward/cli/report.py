@@ -70,7 +70,7 @@ def _show_job(job: Mapping[str, Any]) -> None:
         (
             fold(one["culprits"]) or None,
             one["cause"] or one["rule"],
-            when(_began(one)),
+            _fault(one),
             *(_after(one, name) for name in _INSTANTS[1:]),
             _known(one["steps_redone"]),
             one["decision"] or "requeued, not by Steward",
@@ -98,7 +98,7 @@ def _show_sums(sums: Mapping[str, Any]) -> None:
     spent = ", ".join(f"{name} {_hours(sums['seconds'][name])}" for name in _PHASES if sums["seconds"][name])
     line(f"time      {_hours(sums['all_s'])}: {spent or 'none yet'}")
     line(f"lost      {_hours(sums['lost_node_s'])} of {_hours(sums['all_node_s'])} of its nodes' time")
-    line(f"ETTR      {_percent(sums['ettr'])}    goodput {_percent(sums['goodput'])}")
+    line(f"ETTR      {_share(sums, 'ettr')}    goodput {_share(sums, 'goodput')}")
 
 
 def _show_many(found: Mapping[str, Any]) -> None:
@@ -113,8 +113,8 @@ def _show_many(found: Mapping[str, Any]) -> None:
             _hours(job["sums"]["all_s"]),
             _hours(job["sums"]["lost_node_s"]),
             _known(job["steps_redone"]),
-            _percent(job["sums"]["ettr"]),
-            _percent(job["sums"]["goodput"]),
+            _share(job["sums"], "ettr"),
+            _share(job["sums"], "goodput"),
         )
         for job in found["jobs"]
     ]
@@ -132,11 +132,17 @@ def _show_many(found: Mapping[str, Any]) -> None:
     out = sum(one["out_s"] for one in found["repairs"])
     line("")
     line(f"repairs   {len(found['repairs'])}; nodes were out of service for {_hours(out)} in all")
-    line("TIME is time of jobs; LOST, ETTR and GOODPUT count node time.")
+    line("TIME is time of jobs; LOST, ETTR and GOODPUT count node time (<=: some runs reported no steps, docs/job.md).")
 
 
 def _group(sums: Mapping[str, Any]) -> tuple[str, ...]:
-    return _hours(sums["all_s"]), _hours(sums["lost_node_s"]), _percent(sums["ettr"]), _percent(sums["goodput"])
+    return _hours(sums["all_s"]), _hours(sums["lost_node_s"]), _share(sums, "ettr"), _share(sums, "goodput")
+
+
+def _fault(one: Mapping[str, Any]) -> str:
+    """When the fault was; `by TIME` where nobody saw it: the first instant after it that was seen."""
+    began = when(_began(one))
+    return began if one["fault"] is not None or _began(one) is None else f"by {began}"
 
 
 def _began(one: Mapping[str, Any]) -> float | None:
@@ -156,8 +162,12 @@ def _known(number: int | None) -> str:
     return _UNKNOWN if number is None else str(number)
 
 
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share * 100:.1f} %"
+def _share(sums: Mapping[str, Any], name: str) -> str:
+    """`97.1 %`; `<= 100.0 %` where some of the work is of runs that reported no steps."""
+    share: float | None = sums[name]
+    if share is None:
+        return "-"
+    return f"{'<= ' if sums['stepless_node_s'] else ''}{share * 100:.1f} %"
 
 
 def _hours(seconds: float) -> str:

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from steward.cli.context import Context, with_context
 from steward.cli.look import trouble_lines
-from steward.cli.show import ago, console, grid, harmless, print_lines, styled, when
+from steward.cli.show import ago, console, grid, print_lines, styled, when
 from steward.client import Client, HeadError, Unreachable
 from steward.model.node_names import fold
-from steward.model.text import some
+from steward.model.text import harmless, some
 
 _ROWS = 12
 _FINE = "fine"
@@ -24,7 +24,7 @@ _FINE = "fine"
 
 @click.command()
 @click.option("--every", "every_s", type=click.FloatRange(1, 3600), default=2.0, help="Seconds between looks (2).")
-@click.option("--once", is_flag=True, help="Print it once and end.")
+@click.option("--once", is_flag=True, help="Print once and exit.")
 @with_context
 def top(context: Context, every_s: float, once: bool) -> None:
     """The cluster live, as on the status page. Ctrl-C ends it."""

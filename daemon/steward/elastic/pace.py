@@ -2,6 +2,8 @@
 
 from collections import deque
 
+PATIENCE_S = 3600.0
+"""A save that nothing presses is waited for, for so long."""
 GATHER_S = 90.0
 START_S = 300.0
 LOST_S = 1.0

@@ -32,6 +32,8 @@ class Peer:
     over: str = ""
     leaves: bool = False
     noticed: bool = False
+    stoppable: bool = False
+    """Its user said that its processes may be stopped at any time."""
     saved: set[int] = field(default_factory=set)
     """Local ranks that saved in this generation."""
 
@@ -49,7 +51,7 @@ class Peer:
     def forget_generation(self) -> None:
         """The agent's processes are stopped: what they said is about the past."""
         self.saved.clear()
-        self.noticed, self.over = False, ""
+        self.noticed, self.stoppable, self.over = False, False, ""
 
 
 def in_order(peers: Iterable[Peer]) -> list[Peer]:

@@ -9,10 +9,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from steward.elastic.pace import FINISH_S, FIRST_S, GATHER_S, LOST_S, RESTORE_S, START_S, VERDICT_S, WAITING_S, Alone
+from steward.elastic.pace import (
+    FINISH_S,
+    FIRST_S,
+    GATHER_S,
+    LOST_S,
+    PATIENCE_S,
+    RESTORE_S,
+    START_S,
+    VERDICT_S,
+    WAITING_S,
+    Alone,
+)
 from steward.elastic.peer import MAX_PROCESSES, Peer, address_of, fitting, in_order, maybe_whole_of, nodes_of, whole_of
+from steward.elastic.steps import Steps
 
 Line = dict[str, Any]
+_SLOWER = 1.5
+"""A save may take so much longer than the slowest of before."""
 
 
 @dataclass(kw_only=True)
@@ -46,6 +60,13 @@ class Run:
     alone: Alone = field(default_factory=Alone)
     trained: bool = False
     """A training of this job is done. The next is the base's alone: a replica's script would run the first again."""
+    presses: bool = False
+    """Whoever has not saved at the deadline is stopped all the same."""
+    asks: bool = False
+    """A process of the training asks whether to save: a change of size can wait for it."""
+    unsaved: tuple[str, ...] = ()
+    """The nodes that had not saved when the last generation was stopped."""
+    steps: Steps = field(default_factory=Steps)
     failed_first: str = ""
     """The node whose processes failed while those of the others ran: theirs may have failed because of it."""
 
@@ -107,7 +128,8 @@ class Run:
         elif node not in self.members or self.state == "failed":
             self._send(node, leave=True)
         elif not self.is_over:  # else its processes end by themselves
-            self._ask(tuple(one for one in self._wanted() if one != node), self.grace_s, now, f"{node} has to leave")
+            wanted = tuple(one for one in self._wanted() if one != node)
+            self._ask(wanted, self._save_s, now, f"{node} has to leave")
 
     def said(self, node: str, words: Mapping[str, Any], now: float) -> None:
         """Take in what a process of the training told its agent."""
@@ -116,10 +138,12 @@ class Run:
             return
         peer.processes = max(1, whole_of(words, "ranks", high=MAX_PROCESSES, default=1))
         step, consumed = maybe_whole_of(words, "step"), maybe_whole_of(words, "consumed")
+        peer.stoppable = peer.stoppable or words.get("stoppable") is True
+        self.asks = self.asks or words.get("stoppable") is not True
         if what == "noticed":
             peer.noticed = True
             if not self.asked and not self.is_over:
-                self._ask(self._wanted(), self.grace_s, now, "the coordinator restarted while all saved")
+                self._ask(self._wanted(), None, now, "the coordinator restarted while all saved")
         elif what == "saved":
             peer.saved.add(whole_of(words, "local_rank", high=1 << 16))
             self.saved_step = step
@@ -127,6 +151,7 @@ class Run:
                 self._stop_if_saved(peer)
         elif what == "step":
             self.step = step
+        self.steps.saw(step, now)
         self.consumed = self.consumed if consumed is None else consumed
         if self.state == "forming":
             self.state = "running"
@@ -166,7 +191,8 @@ class Run:
             self._lose(node, now, "was lost")
 
     def order(self, words: Mapping[str, Any], now: float) -> None:
-        """The head's wish: this generation, with these members. One that is not newer than what is, is old."""
+        """The head's wish: this generation, with these members. One that is not newer than what is, is old. The present
+        members: nothing is to change any more. A `patient` one waits for the save, and stops nobody before it."""
         generation = whole_of(words, "generation", high=1 << 31, default=self.generation + 1)
         wanted = tuple(node for node in nodes_of(words, "members") if self._may_take_part(node))
         grace_s = float(whole_of(words, "grace_s", high=86_400))
@@ -174,10 +200,12 @@ class Run:
         if generation <= self.generation or self.state == "waiting" or self.is_over or self.target or not wanted:
             return
         if grace_s > 0 and set(wanted) == set(self.members):
+            self._call_off(why)
             return
         self.next_generation = generation
         if grace_s > 0:
-            self._ask(wanted, grace_s, now, why)
+            waits = words.get("patient") is True and not self._is_stoppable
+            self._ask(wanted, None if waits else grace_s, now, why)
         else:
             self._gather(wanted, now, why)
 
@@ -195,8 +223,7 @@ class Run:
         if "lost" in late and (self.missing or self._torn):
             self._go_on_with_those_here(now)
         elif "save" in late and self.asked:
-            slow = [node for node in self.members if node in self.peers and not self.peers[node].is_at_rest]
-            self._gather(self._wanted(), now, f"{', '.join(slow) or 'nobody'} did not save in time: went on without")
+            self._end_save(now)
         elif "gather" in late and self.target:
             here = tuple(node for node in self.target if node in self.peers and self.peers[node].waits)
             self._gather(here, now, "some nodes did not stop their processes in time")
@@ -222,10 +249,35 @@ class Run:
         """Done, on all nodes."""
         return self.state == "done" and "finish" not in self.deadlines
 
+    @property
+    def is_steerable(self) -> bool:
+        """Whether its processes ask when to save, or may be stopped at any time: else growing costs what they did."""
+        return self.asks or self._is_stoppable
+
+    @property
+    def begins_to_save(self) -> bool:
+        """A rank knows that all are to save."""
+        peers = (self.peers[node] for node in self.members if node in self.peers)
+        return self.asked and any(peer.noticed or peer.saved for peer in peers)
+
+    @property
+    def _is_stoppable(self) -> bool:
+        peers = [self.peers[node] for node in self.members if node in self.peers]
+        return not self.asks and bool(peers) and all(peer.stoppable for peer in peers)
+
+    @property
+    def _save_s(self) -> float:
+        """The time to save before a node leaves. Where saves took longer, to wait for one costs nothing: without it the
+        steps are lost for sure."""
+        return max(self.grace_s, _SLOWER * self.steps.slowest_s)
+
     # How it goes on
 
-    def _ask(self, members: tuple[str, ...], grace_s: float, now: float, why: str) -> None:
-        self.deadlines["save"] = min(now + grace_s, self.deadlines.get("save", now + grace_s))
+    def _ask(self, members: tuple[str, ...], grace_s: float | None, now: float, why: str) -> None:
+        """`grace_s` None: nothing presses, so that nobody is stopped before the save, while one is to be expected."""
+        self.presses = (self.presses and self.asked) or grace_s is not None
+        until = now + (PATIENCE_S if grace_s is None else grace_s)
+        self.deadlines["save"] = min(until, self.deadlines.get("save", until))
         self.next_members, self.why = members, why
         if not self.asked:
             self.state, self.asked_at, self.saved_s, self.up_s = "saving", now, None, None
@@ -233,9 +285,29 @@ class Run:
                 self._send(node, asked=self.generation)
         self._gather_if_saved(now)
 
+    def _end_save(self, now: float) -> None:
+        """Time is up: go on without a save, or as before where nothing presses and none has begun."""
+        if not (self.presses or self.begins_to_save):
+            self._call_off("no rank came to the end of a step")
+            return
+        slow = [node for node in self.members if node in self.peers and not self.peers[node].is_at_rest]
+        self._gather(self._wanted(), now, f"{', '.join(slow) or 'nobody'} did not save in time: went on without")
+
+    def _call_off(self, why: str) -> None:
+        """All train on; where ranks have begun to save they do so first, and begin again as many as they are."""
+        if not self.asked or any(self.peers[node].leaves for node in self.members if node in self.peers):
+            return
+        self.next_members, self.why = self.members, why
+        self.deadlines.pop("save", None)
+        if not self.begins_to_save:
+            self.state, self.next_members = "running", None
+            for node in self.members:
+                self._send(node, unasked=self.generation)
+
     def _gather_if_saved(self, now: float) -> None:
         if self.asked and all(node in self.peers and self.peers[node].is_at_rest for node in self.members):
             self.saved_s = now - self.asked_at
+            self.steps.saved(self.saved_s)
             self._gather(self._wanted(), now, self.why)
 
     def _gather(self, wanted: Iterable[str], now: float, why: str) -> None:
@@ -244,6 +316,10 @@ class Run:
         here = [self.peers[node] for node in dict.fromkeys(wanted) if node in self.peers]
         chosen = fitting([peer for peer in here if not peer.leaves], self.base, self.sizes)
         begins = not self.target
+        if begins and self.state != "waiting":
+            busy = [node for node in self.members if node in self.peers and not self.peers[node].waits]
+            self.unsaved = tuple(node for node in busy if not self.peers[node].is_at_rest)
+            self.steps.stopped(saved=self.saved_step if not self.unsaved and not self.missing else None)
         for name in ("save", "lost", "verdict", "start"):
             self.deadlines.pop(name, None)
         self.missing.clear()

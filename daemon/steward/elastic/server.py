@@ -52,9 +52,10 @@ class Coordinator:
         members = await asyncio.start_server(self.hear_member, host or None, port, limit=MAX_LINE)
         before = os.umask(0o177)
         try:
-            agents = await asyncio.start_unix_server(self.hear_relay, str(relay), limit=MAX_LINE)
+            agents = await asyncio.start_unix_server(self.hear_relay, f"{relay}.tmp", limit=MAX_LINE)
         finally:
             os.umask(before)
+        relay.with_name(f"{relay.name}.tmp").rename(relay)  # no name before somebody listens
         _write(self.folder / "address", f"{host} {members.sockets[0].getsockname()[1]}\n")
         async with members, agents:
             await self.turn(stopped)
@@ -214,7 +215,11 @@ def word_of(run: Run) -> Line:
         "saved_step": run.saved_step,
         "consumed": run.consumed,
         "why": run.why[:200],
-        "timings": {"saved_s": run.saved_s, "up_s": run.up_s},
+        "steerable": run.is_steerable,
+        "begins_to_save": run.begins_to_save,
+        "unsaved": list(run.unsaved),
+        "again": run.steps.again,
+        "timings": {"saved_s": run.saved_s, "up_s": run.up_s, "again_s": run.steps.again_s},
     }
 
 

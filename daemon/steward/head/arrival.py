@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +14,8 @@ from steward.model.observed import AgentView
 from steward.model.setting_types import AddressRule
 
 _QUIET_S = 600.0
+_TWICE, _TWICE_S = 5, 60.0
+"""An agent that is heard in time and connects anew so often within so many seconds is two agents."""
 _MAX_REFUSED = 1000
 
 
@@ -65,6 +67,8 @@ class Admission:
         self._looking: set[asyncio.Future[None]] = set()
         self._refused: OrderedDict[tuple[NodeName, InstanceId, str], float] = OrderedDict()
         """When each was told last: who is refused comes again every few seconds."""
+        self._again: dict[NodeName, deque[float]] = {}
+        """When the node's agent last connected though it was heard in time."""
 
     async def prepare(self, hello: Hello, place: Place) -> None:
         """Find out where the node is. One that speaks from where it is known to be does not wait for a name server:
@@ -78,6 +82,10 @@ class Admission:
         self._looking.add(looking)
         looking.add_done_callback(self._looking.discard)
         await looking
+
+    def may_be(self, node: NodeName, place: Place) -> bool:
+        """Whether nothing speaks against an agent at that place being the node's."""
+        return self._origin(node, place) is not Origin.ANOTHERS
 
     def judge(self, hello: Hello, place: Place, alive: AgentView | None, now: float) -> Claim:
         """`alive`: who has the name and is heard in time. Raises Refused, which is told."""
@@ -98,6 +106,15 @@ class Admission:
             self._tell(_conflict(claim, other, now))
         elif claim.origin is Origin.STRANGE and before is not None and before != claim.place:
             self._tell(_move(claim, before, now))
+
+    def again(self, claim: Claim, now: float) -> None:
+        """The same machine connected though its agent is heard in time: once that is a connection that broke, again and
+        again it is a second agent, and each takes the other's place."""
+        times = self._again.setdefault(claim.hello.node, deque(maxlen=_TWICE))
+        times.append(now)
+        if len(times) == _TWICE and 0 <= now - times[0] <= _TWICE_S:
+            del self._again[claim.hello.node]
+            self._tell(_twice(claim, now))
 
     def strangers(self) -> frozenset[NodeName]:
         """Nodes whose agents spoke last from where nobody knows them to be."""
@@ -156,6 +173,15 @@ def _conflict(claim: Claim, other: AgentView, now: float) -> Event:
     new = f"{claim.hello.incarnation.instance} at {claim.place.address}"
     text = f"two machines claim to be {claim.hello.node}: {old} and {new}; the later one counts"
     return _warning("agent.conflict", claim.hello.node, text, now)
+
+
+def _twice(claim: Claim, now: float) -> Event:
+    node = claim.hello.node
+    text = (
+        f"two agents run as {node} at {claim.place.address} and take each other's connection: end one of them "
+        f"(`pgrep -af steward-agent` there); until then jobs of {node} may be answered late"
+    )
+    return _warning("agent.twice", node, text, now)
 
 
 def _move(claim: Claim, before: Place, now: float) -> Event:

@@ -20,9 +20,11 @@ from steward.adapters.providers.static import StaticProvider
 from steward.adapters.service import NoNotifier, log_to, log_to_stderr
 from steward.adapters.slurm.power import PowerSwitch
 from steward.adapters.store.engine import open_engine, sqlite_url
+from steward.adapters.store.mend import Mender
 from steward.adapters.store.sql import SqlStore
 from steward.api.admission import own_names
 from steward.model.access import AccessKey
+from steward.model.events import Event
 from steward.model.ids import InstanceId
 from steward.model.instance import SPARES, Instance, Slot
 from steward.model.notify import ChannelKind
@@ -120,7 +122,6 @@ def notifier() -> Notifier:
 
 def start_logging(level: int) -> None:
     """To the journal, with fields, where stderr is the journal's; otherwise key=value lines on stderr."""
-    logging.getLogger("alembic").setLevel(logging.WARNING)
     for name in _LOOSE_TONGUES:
         logging.getLogger(name).setLevel(logging.WARNING)
     if JournalHandler is not None and _stderr_is_the_journals():
@@ -194,17 +195,21 @@ def _power(settings: Settings, slurm: SlurmPort) -> ProviderPort:
     )
 
 
-def store(settings: Settings) -> SqlStore:
-    """Opened and migrated. Raises Retryable or Permanent when it cannot be."""
+def store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
+    """Opened; a damaged file is mended, which `tell` is told. Raises Retryable or Permanent when it
+    cannot be."""
     keep_ledger_s = settings.head.ledger_days * 86400.0
     if settings.head.database:
         return SqlStore(open_engine(settings.head.database.get_secret_value()), keep_ledger_s=keep_ledger_s)
     directory = settings.head.state_dir
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise Permanent(f"head.state_dir {directory}: {error}; make it, owned by SlurmUser") from error
-    return SqlStore(open_engine(sqlite_url(directory / "steward.db")), keep_ledger_s=keep_ledger_s)
+    file = directory / "steward.db"
+    mender = Mender(file, tell)
+    mender.look()
+    return SqlStore(open_engine(sqlite_url(file)), keep_ledger_s=keep_ledger_s, mender=mender)
 
 
 def channels(settings: Settings) -> tuple[Channel, ...]:
@@ -257,6 +262,18 @@ def _secret(said: SecretStr | None, file: Path | None, where: str) -> str:
 def trusted(settings: Settings) -> frozenset[int]:
     """Whose word counts as a daemon's: root and SlurmUser. Raises Permanent when SlurmUser is not known here."""
     return frozenset({0, _uid(settings.cluster.slurm_user, "cluster.slurm_user")})
+
+
+def own_word(settings: Settings, uid: int) -> frozenset[int]:
+    """As `trusted`, where our own user `uid` is one of them. Raises Permanent where no agent would believe it."""
+    believed = trusted(settings)
+    if uid not in believed:
+        name = settings.cluster.slurm_user
+        raise Permanent(
+            f"stewardd runs as uid {uid}, and agents believe root and cluster.slurm_user ({name}) only: let its unit "
+            f"run as {name}, by `systemctl edit stewardd` with User= and Group="
+        )
+    return believed
 
 
 def admins(settings: Settings) -> frozenset[int]:

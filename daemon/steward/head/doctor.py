@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from steward.adapters.owners import settings_problem
 from steward.adapters.slurm.choose import Choice
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
@@ -11,7 +13,7 @@ from steward.model.ids import NodeName
 from steward.model.node_names import fold
 from steward.model.observed import AgentDetail, AgentView, Freshness
 from steward.model.repair_policy import RepairPolicy
-from steward.model.text import REPORT_ONLY
+from steward.model.text import PAUSED, REPORT_ONLY
 from steward.policy.leaks import CURE, leaks
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
 from steward.workflows.doctor import (
@@ -22,12 +24,13 @@ from steward.workflows.doctor import (
     judge_dynamic,
     judge_include,
     judge_lent,
+    judge_loaded,
     judge_shim,
     judge_slurm,
     ok,
     warn,
 )
-from steward.workflows.snapshot import Snapshot
+from steward.workflows.snapshot import Snapshot, Standstill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,8 @@ class Doctor:
     """`examine` may take as long as Slurm's commands do."""
 
     version: str
+    file: Path
+    """The settings."""
     clock: Clock
     slurm: SlurmPort
     slurm_choice: Choice
@@ -53,6 +58,7 @@ class Doctor:
     store: StorePort
     provider: ProviderPort | None
     latest: Callable[[], Snapshot | None]
+    standstill: Callable[[], Standstill | None]
     views: Callable[[], Mapping[NodeName, AgentView]]
     details: Callable[[], Mapping[NodeName, AgentDetail]]
     moved: Callable[[], frozenset[NodeName]]
@@ -65,6 +71,7 @@ class Doctor:
         looks: tuple[tuple[str, str, Callable[[], list[Line]]], ...] = (
             ("slurm", "check cluster.slurm_conf and that slurmctld runs", self._slurm),
             ("picture", "see the head's log", self._picture),
+            ("settings", "the file must be readable for SlurmUser", self._settings),
             ("mode", "see repair.mode in the settings", self._mode),
             ("munge", "start munged; cluster.munge_socket must be its socket", self._munge),
             ("store", "make head.state_dir writable for SlurmUser, with free space", self._store),
@@ -84,6 +91,14 @@ class Doctor:
 
     def _picture(self) -> list[Line]:
         latest = self.latest()
+        if (standstill := self.standstill()) is not None:
+            return [
+                bad(
+                    "decisions",
+                    standstill.text(self.clock.now()),
+                    "see the head's log; `df`, and who has its store open",
+                )
+            ]
         if latest is None:
             return [bad("picture", "the head has not finished its first look", "see the head's log")]
         age = self.clock.now() - latest.at
@@ -91,7 +106,7 @@ class Doctor:
             return [bad("picture", f"the picture of Slurm is {latest.seen.slurm.value}", "is slurmctld up?")]
         lines = [ok("picture", f"{age:.1f} s old, taken in {latest.phases.observe_s * 1e3:.0f} ms")]
         if latest.memory.paused:
-            lines.append(warn("actions", "paused by a person", "`steward resume-actions` when done"))
+            lines.append(warn("actions", *PAUSED.split(": ", 1)))
         if why := next(iter(latest.seen.unread.values()), ""):
             remedy = (
                 "let stewardd, as SlurmUser, read StateSaveLocation; until then only agents tell which jobs opted in"
@@ -101,6 +116,11 @@ class Doctor:
             said = f"{fold(lost)} idle, but Slurm counts their GRES as used: no job that asks for them starts there"
             lines.append(bad("gres", said, CURE))
         return lines
+
+    def _settings(self) -> list[Line]:
+        if why := settings_problem(self.file):
+            return [bad("settings", f"{self.file}: {why}", "no daemon starts with it: give it to root, 0644 or 0640")]
+        return [ok("settings", f"{self.file} is changed by root alone")]
 
     def _mode(self) -> list[Line]:
         if self.rules.ask:
@@ -135,7 +155,8 @@ class Doctor:
 
     def _slurm_conf(self) -> list[Line]:
         config = self.config.config()
-        return [*judge_shim(*self.config.plugstack(config), is_new=self._is_new()), *judge_slurm(config)]
+        shim = judge_shim(*self.config.plugstack(config), is_new=self._is_new())
+        return [*shim, *judge_loaded(self.views()), *judge_slurm(config)]
 
     def _is_new(self) -> bool:
         """No agent has ever come, to this head or an earlier one."""

@@ -36,7 +36,7 @@ from steward.model.witness import PeerWord
 from steward.ports import Clock
 
 log = logging.getLogger(__name__)
-_TYPE_SHOWN = 20
+_TYPE_SHOWN, _ID_SHOWN = 20, 128
 _MOST_LEFT_OUT = 1000
 """Told of, each once."""
 
@@ -187,14 +187,21 @@ class Hearing:
             case "facts?":
                 self._questions.ask(link, facts_wanted_of(frame))
             case other:
-                self._leave_out(link.node, other[:_TYPE_SHOWN])
+                type = other[:_TYPE_SHOWN]
+                why = f"frames of the unknown type {type!r} are ignored: is the agent of another version?"
+                self._leave_out(link.node, type, why)
 
-    def _leave_out(self, node: NodeName, type: str) -> None:
-        """An agent of another version says what we do not know: the rest of what it says still counts."""
+    def leave_out(self, link: Link, frame: Frame, why: str) -> None:
+        """A frame that cannot be read: told once a node and type. A shim that asks so is not kept waiting."""
+        type, id = frame["t"][:_TYPE_SHOWN], frame.get("id")
+        self._leave_out(link.node, type, f"a frame of the type {type!r} cannot be read and is ignored: {why}")
+        if type == "ask" and isinstance(id, str) and id.isascii() and id.isprintable():
+            link.send(answer_frame(AskId(id[:_ID_SHOWN]), Answer.STOP, frozenset()))
+
+    def _leave_out(self, node: NodeName, type: str, why: str) -> None:
         if (node, type) not in self._left_out and len(self._left_out) < _MOST_LEFT_OUT:
             self._left_out.add((node, type))
-            text = "frames of the unknown type %r are ignored: is the agent of another version?"
-            log.warning(text, type, extra={"node": node})
+            log.warning("%s", why, extra={"node": node})
 
     def _asked(self, link: Link, frame: Frame) -> None:
         """An ask counts from when it reached us: deadlines are on our clock."""

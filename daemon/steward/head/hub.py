@@ -211,8 +211,13 @@ class Hub:
         return now
 
     def frame(self, link: Link, frame: Frame) -> None:
+        """One that cannot be read costs that word, not the connection: the agent would say the same on the next one,
+        and all users of its node would wait."""
         self._watch.heard(link)
-        self._hearing.take(link, frame)
+        try:
+            self._hearing.take(link, frame)
+        except Malformed as error:
+            self._hearing.leave_out(link, frame, str(error))
 
     def ended(self, link: Link, why: str) -> None:
         self._asks.drop(link)
@@ -221,7 +226,16 @@ class Hub:
         if self._links.get(link.node) is not link:
             return
         del self._links[link.node]
-        self._roster.lost(link.node, why, lost, heard=heard, leaves=link.leaves)
+        self._roster.lost(
+            link.node,
+            why,
+            lost,
+            heard=heard,
+            leaves=link.leaves,
+            host_ends=link.host_ends,
+            fell_silent=link.fell_silent,
+            is_sent_away=link.is_sent_away,
+        )
         log.info("agent gone: %s", why, extra={"node": link.node})
         self._ring()
 
@@ -242,6 +256,7 @@ class Hub:
                 self._sealer,
                 self._terms,
                 first=lambda hello: self._admission.prepare(hello, place),
+                misread=lambda node: self._misread(node, place),
                 gate=self._gate,
                 address=place.address,
                 wait_s=WAIT_S if len(self._greeting) > _CROWD else 0.0,
@@ -254,6 +269,13 @@ class Hub:
             link.close(str(error))
         finally:
             self._greeting.leave(link)
+
+    def _misread(self, node: NodeName, place: Place) -> None:
+        """An agent proved itself and said a hello that cannot be read: it is alive, and comes again every few
+        seconds."""
+        if _NODE.match(node) and self._admission.may_be(node, place):
+            self._roster.dialled(node, self._clock.now())
+            self._ring()
 
     def _terms(self) -> Terms:
         interval = max(self._heartbeat_s, self._nodes / _BEATS_PER_S)
@@ -281,6 +303,8 @@ class Hub:
             restored=claim.is_restored,
         )
         self._admission.admitted(claim, other, now)
+        if alive is not None and other is None:
+            self._admission.again(claim, now)
         link.node, link.incarnation = hello.node, hello.incarnation
         link.can_pong = hello.pongs
         self._links[hello.node] = link

@@ -11,7 +11,17 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from steward.adapters.wire.codec import number
-from steward.adapters.wire.frames import BEAT, MAX_FRAME, Frame, Malformed, pack, unpack
+from steward.adapters.wire.frames import (
+    ALONE,
+    BEAT,
+    MAX_FRAME,
+    WITH_HOST,
+    Frame,
+    Malformed,
+    pack,
+    unpack,
+    why_unsendable,
+)
 from steward.adapters.wire.seal import Seals, times
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
@@ -70,7 +80,7 @@ class Owner(Protocol):
         """A heartbeat came, sent at `sent` by the agent's clock; the time of ours to answer with."""
 
     def frame(self, link: "Link", frame: Frame) -> None:
-        """A sealed frame came and its seal was good. May raise Malformed."""
+        """A sealed frame came and its seal was good."""
 
     def ended(self, link: "Link", why: str) -> None:
         """The connection is over; told once, and only of a link that was adopted."""
@@ -120,8 +130,8 @@ class Link(asyncio.StreamReaderProtocol):
         self._writer: asyncio.StreamWriter | None = None
         self._owner: Owner | None = None
         self._seals: Seals | None = None
-        self._incoming = _Turns(self._open, self.close)
-        self._outgoing = _Turns(self._send, self.close)
+        self._incoming = _Turns(self._open, self.send_away)
+        self._outgoing = _Turns(self._send, self.send_away)
         self.node = NodeName("")
         self.incarnation: Incarnation | None = None
         self.heard = 0.0
@@ -129,8 +139,12 @@ class Link(asyncio.StreamReaderProtocol):
         self.skew_s: float | None = None
         """The agent's clock minus ours at its last heartbeat."""
         self.is_open = True
-        self.leaves = False
-        """Its agent said that it was told to end, and that its host lives on."""
+        self.leaves = self.host_ends = False
+        """As in `AgentView`."""
+        self.fell_silent = False
+        """It was given up because it said nothing."""
+        self.is_sent_away = False
+        """It was hung up on for what it said, or how: it is alive, and will come again."""
         self.most_unproved = _MAX_UNPROVED
         """Bytes that are taken of it before it is adopted."""
         # Kept by `Watch`
@@ -167,7 +181,7 @@ class Link(asyncio.StreamReaderProtocol):
             return
         self._buffer += data
         if len(self._buffer) > (_MAX_BUFFER if self._owner is not None else self.most_unproved):
-            self.close("it sends faster than any agent does")
+            self.send_away("it sends faster than any agent does")
             return
         if self._owner is not None:
             self._split()
@@ -175,7 +189,9 @@ class Link(asyncio.StreamReaderProtocol):
             self._show_first()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """The kernel gives a host up that acknowledges nothing."""
         super().connection_lost(exc)
+        self.fell_silent = isinstance(exc, TimeoutError) or self.fell_silent
         self.close("its connection ended" if exc is None else f"its connection broke ({type(exc).__name__})")
 
     def eof_received(self) -> bool:
@@ -184,13 +200,25 @@ class Link(asyncio.StreamReaderProtocol):
 
     def send(self, frame: Frame) -> None:
         """Seal and send, in the order of the calls. In the loop's thread only."""
-        if self.is_open:
+        if why := why_unsendable(frame):
+            log.error("a word for an agent is left out: %s: %s", frame["t"], why, extra={"node": self.node})
+        elif self.is_open:
             self._outgoing.put(frame)
 
     def ping(self, now: float) -> None:
         """Ask for a heartbeat at once, of an agent that knows how (`can_pong`)."""
         if self._seals is not None and self.can_pong:
             self._write(ping(times(now), self._seals.beats.seal(times(now))))
+
+    def send_away(self, why: str) -> None:
+        """Hang up on a peer that speaks, for what it says."""
+        self.is_sent_away = True
+        self.close(why)
+
+    def give_up(self, why: str) -> None:
+        """Hang up on a peer that says nothing."""
+        self.fell_silent = True
+        self.close(why)
 
     def close(self, why: str) -> None:
         """End it at once, without a flush: a frozen peer would never take what is left."""
@@ -210,7 +238,7 @@ class Link(asyncio.StreamReaderProtocol):
         if size is None:
             return
         if size > MAX_FRAME:
-            self.close("a frame that is too long")
+            self.send_away("a frame that is too long")
         elif len(self._buffer) >= _LENGTH + size:
             first, self._buffer = self._buffer[: _LENGTH + size], self._buffer[_LENGTH + size :]
             self._greeted = True
@@ -219,7 +247,7 @@ class Link(asyncio.StreamReaderProtocol):
     def _split(self) -> None:
         while self.is_open and (size := self._size()) is not None:
             if size > MAX_FRAME:
-                self.close(f"a frame of {size} bytes")
+                self.send_away(f"a frame of {size} bytes")
             if len(self._buffer) < _LENGTH + size:
                 return
             body = bytes(self._buffer[_LENGTH : _LENGTH + size])
@@ -235,13 +263,14 @@ class Link(asyncio.StreamReaderProtocol):
             if frame["t"] == BEAT:
                 sent = number(frame, "sent")
                 if "leaves" in frame:
-                    self._let_leave(times(sent, number(frame, "leaves")), frame.get("seal"))
+                    word = number(frame, "leaves")
+                    self._let_leave(times(sent, word), frame.get("seal"), word)
                 else:
                     self._answer_beat(sent, times(sent), frame.get("seal"))
             else:
                 self._incoming.put(frame)
         except Malformed as error:
-            self.close(str(error))
+            self.send_away(str(error))
 
     def _answer_beat(self, sent: float, written: bytes, seal: object) -> None:
         if self._owner is None or self._seals is None or not self._is_sealed(self._seals, seal, written):
@@ -249,19 +278,19 @@ class Link(asyncio.StreamReaderProtocol):
         now = times(self._owner.beat(self, sent))
         self._write(reply(written, now, self._seals.beats.seal(b"%s,%s" % (written, now))))
 
-    def _let_leave(self, written: bytes, seal: object) -> None:
+    def _let_leave(self, written: bytes, seal: object, word: float) -> None:
         """Its agent was told to end: the word of it is sealed like a heartbeat, for frames that are sealed otherwise
         take too long to open."""
         if self._seals is not None and self._is_sealed(self._seals, seal, written):
-            self.leaves = True
-            self.close("it was told to end")
+            self.leaves, self.host_ends = word != WITH_HOST, word != ALONE
+            self.close("its host is being shut down" if word == WITH_HOST else "it was told to end")
 
     def _is_sealed(self, seals: Seals, seal: object, written: bytes) -> bool:
         """Whether a heartbeat bears its seal; who sends one without it is hung up on."""
         try:
             seals.beats.check(seal, written)
         except Permanent as error:
-            self.close(str(error))
+            self.send_away(str(error))
             return False
         return True
 
@@ -270,7 +299,7 @@ class Link(asyncio.StreamReaderProtocol):
         if peer is None or not self.is_open:
             return
         if peer.get_write_buffer_size() > _MAX_UNSENT:
-            self.close("it does not read what we send")
+            self.give_up("it does not read what we send")
             return
         peer.write(data)
 

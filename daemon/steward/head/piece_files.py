@@ -33,8 +33,6 @@ class Rules:
     most: int
     keep_days: float
     groups: int | None = None
-    folder_mode: int = 0o750
-    file_mode: int = 0o640
 
 
 class PieceFiles:
@@ -80,9 +78,9 @@ class PieceFiles:
     def _write(self, path: Path, offset: int, text: str) -> None:
         if not path.exists():
             self._make_room_for(path.parent)
-            path.parent.mkdir(mode=self._rules.folder_mode, parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._make_room(path.parent)
-            path.touch(mode=self._rules.file_mode)
+            path.touch(mode=0o600)
         with path.open("r+b") as file:
             size = file.seek(0, 2)
             gap = offset - size
@@ -133,8 +131,6 @@ class Bundles(PieceFiles):
             most=_NODES,
             keep_days=keep_days,
             groups=_BUNDLES,
-            folder_mode=0o700,
-            file_mode=0o600,
         )
         super().__init__(folder, rules, now=now)
 

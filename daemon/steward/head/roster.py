@@ -77,6 +77,8 @@ class Roster:
                     lost_at=None,
                     lost_why="",
                     leaves=False,
+                    host_ends=False,
+                    fell_silent=False,
                     witness=None,
                     address=address,
                 )
@@ -100,13 +102,37 @@ class Roster:
         with self._lock:
             self._views[node] = replace(self._views[node], last_heard=heard, late=True)
 
-    def lost(self, node: NodeName, why: str, now: float, *, heard: float, leaves: bool = False) -> None:
-        """Note that the connection of the node's agent ended at `now`; `leaves`: it was told to end, as it said."""
+    def lost(
+        self,
+        node: NodeName,
+        why: str,
+        now: float,
+        *,
+        heard: float,
+        leaves: bool = False,
+        host_ends: bool = False,
+        fell_silent: bool = False,
+        is_sent_away: bool = False,
+    ) -> None:
+        """Note that the connection of the node's agent ended at `now`, with what it said last (`AgentView`)."""
         with self._lock:
             view = self._views[node]
             self._views[node] = replace(
-                view, last_heard=heard, connected=False, lost_at=now, lost_why=why, leaves=leaves
+                view,
+                last_heard=heard,
+                connected=False,
+                lost_at=now,
+                lost_why=why,
+                leaves=leaves,
+                host_ends=host_ends,
+                fell_silent=fell_silent,
+                dialled_at=now if is_sent_away else view.dialled_at,
             )
+
+    def dialled(self, node: NodeName, now: float) -> None:
+        """Note that the node's agent came, proved itself and was sent away."""
+        with self._lock:
+            self._views[node] = replace(self._view_of(node), dialled_at=now)
 
     def reported(self, node: NodeName, report: Report, now: float) -> bool:
         """Take the agent's report; return whether it is news (an answer to a `check now` always is)."""
@@ -190,10 +216,7 @@ class Roster:
         """Take the second witness's results, also for a node for which no agent ever spoke."""
         with self._lock:
             for node, result in seen.items():
-                view = self._views.get(node)
-                if view is None:
-                    view = AgentView(node=node, incarnation=None, connected=False, last_heard=0.0)
-                self._views[node] = replace(view, witness=result)
+                self._views[node] = replace(self._view_of(node), witness=result)
 
     def peer_saw(self, node: NodeName, word: PeerWord) -> bool:
         """Take the result of another node's agent; return whether the node is known."""
@@ -204,6 +227,11 @@ class Roster:
             others = tuple(one for one in view.peers if one.by != word.by)
             self._views[node] = replace(view, peers=(*others, word)[-_PEERS_KEPT:])
             return True
+
+    def _view_of(self, node: NodeName) -> AgentView:
+        """An empty one where no agent ever spoke for the node."""
+        empty = AgentView(node=node, incarnation=None, connected=False, last_heard=0.0)
+        return self._views.get(node, empty)
 
     def _supersede(self, node: NodeName, old: Incarnation) -> None:
         kept = self._superseded.setdefault(node, OrderedDict())

@@ -24,8 +24,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from steward import __version__
 from steward.adapters.settings_file import load
+from steward.adapters.settings_path import settings_path
 from steward.adapters.socket_path import owner_of
 from steward.head.choose import start_logging
+from steward.head.slim import Slim
 from steward.head.wiring import Head, wire
 from steward.model.settings import RepairMode, Settings, SettingsError, split_host_port
 from steward.model.settings.sections import ApiSettings
@@ -89,12 +91,15 @@ class _Http(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, idle_s: float) -> None:
         super().__init__(config)
         self._idle, self._idle_s, self._look_at = IdleConnections(), idle_s, 0.0
+        self._slim = Slim()
 
     async def on_tick(self, counter: int) -> bool:
         now = time.monotonic()
         if now >= self._look_at:
             self._look_at = now + self._idle_s
             self._idle.look(self.server_state.connections)
+            if self._slim.look():
+                log.info("memory that is not needed any more was given back")
         return await super().on_tick(counter)
 
     @contextlib.contextmanager
@@ -108,7 +113,7 @@ def start(config: Path | None, log_level: str) -> int:
     try:
         settings = load(config, os.environ)
         with sole(settings.head.state_dir):
-            return serve(wire(settings), settings)
+            return serve(wire(settings, settings_path(config, os.environ)), settings)
     except SettingsError as error:
         print(f"stewardd: {error}", file=sys.stderr)
         return 2
@@ -134,9 +139,8 @@ async def _serve(head: Head, settings: Settings) -> int:
     await head.hub.start(*split_host_port(settings.head.listen))
     serving = {asyncio.create_task(http.serve([_listen(*split_host_port(where))])): http for http, where in servers}
     thread = threading.Thread(target=head.cycle.run, name="cycle", daemon=True)
-    thread.start()
     head.notify.start()
-    head.notifier.ready()
+    thread.start()
     log.info("stewardd %s is up; agents at %s, HTTP at %s", __version__, settings.head.listen, settings.head.http)
     if settings.repair.mode is RepairMode.REPORT:
         log.warning("%s", REPORT_ONLY)
@@ -194,7 +198,7 @@ def http_server(app: Starlette, api: ApiSettings, *, idle_s: float = _IDLE_S) ->
     return _Http(config, idle_s)
 
 
-# One head at a time on one state_dir. A second one, typed by hand, would migrate the store of the one that runs, and
+# One head at a time on one state_dir. A second one, typed by hand, would write into the store of the one that runs, and
 # both would do what either plans.
 
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -206,7 +210,7 @@ def sole(directory: Path) -> Iterator[None]:
     """Holds the head's state_dir, made when absent. A dead holder's lock is free. Raises Retryable when another head
     has it, Permanent when it cannot be made."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(directory / "stewardd.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise Permanent(f"head.state_dir {directory}: {error}; make it, owned by SlurmUser") from error
@@ -227,8 +231,9 @@ def _hold(descriptor: int, directory: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise Permanent(f"head.state_dir {directory}: {error}") from error
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    with contextlib.suppress(OSError):  # of a full disk the store tells; the lock is held without the number
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
 # How Python runs the head, whose memory is pictures of thousands of nodes that are made anew all the time.

@@ -212,7 +212,7 @@ class Watch:
         """Gone, late, overdue, or heard of since: then look again when it may be overdue next."""
         silent = now - link.heard
         if silent >= link.gone_after_s:
-            link.close(f"silent for {silent:.1f} s")
+            link.give_up(f"silent for {silent:.1f} s")
         elif silent >= link.late_after_s:
             link.is_late = link.is_watched = True
             self._roster.late(link.node, heard=self._last_heard(link))
@@ -287,7 +287,7 @@ class Watch:
             return
         link.silent_since = asked
         silent = self.now() - link.heard
-        link.close(f"silent for {silent:.1f} s, and no answer to a ping that {len(others)} others answered")
+        link.give_up(f"silent for {silent:.1f} s, and no answer to a ping that {len(others)} others answered")
 
     def _patience(self, link: Link, others: list[Link]) -> float:
         pongs = max((one.pong_s for one in others if one.pong_s is not None), default=0.0)

@@ -1,9 +1,11 @@
 """How the head is put together; `choose` picks among adapters, here all of them meet."""
 
+import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 
 from starlette.applications import Starlette
 
@@ -99,15 +101,16 @@ class _Base:
     notifier: Notifier
 
 
-def wire(settings: Settings) -> Head:
-    """Raises Permanent or Retryable, with one clear line, when the head cannot run like this."""
+def wire(settings: Settings, file: Path) -> Head:
+    """`file` is where the settings were read. Raises Permanent or Retryable, with one clear line, when the head cannot
+    run like this."""
     base = _base(settings)
     logs = SetupLogs(settings.head.state_dir / "setup-logs", keep_days=settings.capacity.setup_logs_days)
     bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
     origins, witness, rules = Origins(), PortWitness(now=base.clock.now), base.want.resume
     second = SecondLook(witness.look, lambda seen: hub.saw(seen))
     hub = Hub(
-        sealer=Sealer(base.munge, choose.trusted(settings), Threads(_MUNGE_THREADS)),
+        sealer=Sealer(base.munge, choose.own_word(settings, os.geteuid()), Threads(_MUNGE_THREADS)),
         clock=base.clock,
         ring=base.bell.ring,
         tell=base.told.append,
@@ -128,7 +131,7 @@ def wire(settings: Settings) -> Head:
         _parts(base, hub, witness), (base.metrics.watch, _informed(hub, origins, second), news.came, desk.follow)
     )
     gatekeeper = Gatekeeper(base.munge, choose.admins(settings), settings.cluster.name)
-    source = _source(base, hub, cycle, desk)
+    source = _source(base, hub, cycle, desk, file)
     app = build(source, gatekeeper, news, _aws(base, source, gatekeeper), choose.host_names(settings))
     users = _users(base, source, gatekeeper)
     return Head(cycle=cycle, hub=hub, app=app, users=users, notifier=base.notifier, notify=desk)
@@ -166,6 +169,7 @@ def _nodes_of(job: JobId, latest: Snapshot | None) -> frozenset[NodeName]:
 
 def _base(settings: Settings) -> _Base:
     bell, want = Bell(), desired(settings)
+    told = deque[Event](maxlen=_MAX_TOLD)
     conf, limit_s = settings.cluster.slurm_conf, settings.cluster.command_timeout_s
     slurm = choose_slurm(
         settings.cluster.slurm_adapter, conf=str(conf), timeout_s=limit_s, include=settings.capacity.slurm_include
@@ -175,13 +179,13 @@ def _base(settings: Settings) -> _Base:
         want=want,
         clock=SystemClock(),
         bell=bell,
-        told=deque(maxlen=_MAX_TOLD),
+        told=told,
         munge=Munge(str(settings.cluster.munge_socket or "")),
         slurm=slurm,
         accounting=SlurmAccounting(conf=str(conf), jobs=slurm.slurm.jobs, timeout_s=limit_s),
         config=SlurmConfig(conf=conf, timeout_s=limit_s),
         provider=choose.fleet(settings, slurm.slurm),
-        store=choose.store(settings),
+        store=choose.store(settings, told.append),
         metrics=Metrics(want),
         commands=Commands(bell.ring),
         notifier=choose.notifier(),
@@ -275,8 +279,9 @@ def _desk(base: _Base) -> NotifyDesk:
     )
 
 
-def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk) -> Source:
+def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -> Source:
     doctor = Doctor(
+        file=file,
         version=__version__,
         clock=base.clock,
         slurm=base.slurm.slurm,
@@ -286,6 +291,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk) -> Source:
         store=base.store,
         provider=base.provider,
         latest=lambda: cycle.latest,
+        standstill=cycle.standstill,
         views=hub.views,
         details=hub.details,
         moved=hub.strangers,
@@ -298,6 +304,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk) -> Source:
         started=base.clock.now(),
         clock=base.clock,
         latest=lambda: cycle.latest,
+        standstill=cycle.standstill,
         details=hub.details,
         want=base.want,
         plan=plan,

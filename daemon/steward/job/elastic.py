@@ -42,6 +42,7 @@ WORDS = "words"
 TELL_EVERY_S = 1.0
 LONGEST_WAIT_S = 600.0
 _LOOK_S = 0.05
+_SAY_AGAIN_S = 5.0
 
 
 class _Run:
@@ -51,6 +52,7 @@ class _Run:
         self.calls = 0
         self.told_at = float("-inf")
         self.gave_up = False
+        self.saved: dict[str, Any] | None = None
         self.socket: socket.socket | None = None
 
 
@@ -108,7 +110,8 @@ def save_and_wait(save: Callable[[], object], step: int, consumed: int | None = 
 def saved(step: int, consumed: int | None = None) -> None:
     """This rank's part of the checkpoint of this step is on disk."""
     if active():
-        _tell({"what": "saved", "step": step, "consumed": consumed})
+        _run.saved = {"what": "saved", "step": step, "consumed": consumed}
+        _tell(_run.saved)
 
 
 def wait_for_resize(longest_s: float = LONGEST_WAIT_S) -> None:
@@ -116,8 +119,12 @@ def wait_for_resize(longest_s: float = LONGEST_WAIT_S) -> None:
     if not active():
         return
     until = time.monotonic() + longest_s
+    told_at = time.monotonic()
     while time.monotonic() < until:
         time.sleep(_LOOK_S)
+        if _run.saved is not None and time.monotonic() - told_at >= _SAY_AGAIN_S:  # a datagram may be lost
+            told_at = time.monotonic()
+            _tell(_run.saved)
     _run.gave_up = True
 
 

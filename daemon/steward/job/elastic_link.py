@@ -152,9 +152,11 @@ class Link:
         self.leaves = True
 
     def started(self, ranks: int) -> None:
-        """The processes of this generation count as started, though they told nothing: the run may change its size."""
+        """The processes of this generation may be stopped from now on, for a change of size, where they ask nothing."""
         with self.changed:
-            self._send({"what": "started", "generation": self.generation, "ranks": ranks})
+            said = {"what": "started", "generation": self.generation, "ranks": ranks, "stoppable": True}
+            self.words.append(said)
+            self._send(said)
 
     def ended(self, how: str) -> str:
         """Tell that processes ended, and hear what to do: `restart`, `wait`, or their own end (`done`, `failed`)."""
@@ -277,6 +279,8 @@ class Link:
                 self.form = line["form"]
             elif "asked" in line and line["asked"] == self.generation:
                 (self.folder / f"resize-{self.generation}").touch()
+            elif "unasked" in line and line["unasked"] == self.generation:
+                (self.folder / f"resize-{self.generation}").unlink(missing_ok=True)
             elif "restart" in line:  # said twice, it may come when the processes that it is about are stopped
                 self.restart = self.restart or (line["restart"] == self.generation > 0)
             elif line.get("leave"):
@@ -304,9 +308,13 @@ class Link:
             except OSError:
                 return
             if isinstance(words, dict) and "what" in words:
-                if words["what"] != "step" and len(self.words) < _MOST_WORDS:
+                if words["what"] != "step" and len(self.words) < _MOST_WORDS and not self._has_heard(words):
                     self.words.append(words)
                 self._send(words)
+
+    def _has_heard(self, words: Line) -> bool:
+        """A rank that waits says again that it saved."""
+        return any({**words, "at": 0} == {**known, "at": 0} for known in self.words)
 
     def _send(self, line: Line) -> None:
         """With the lock held. A line that breaks is found by the thread."""

@@ -1,7 +1,8 @@
 """The bounds of a field that comes from another machine, stated once: on the field, in `Annotated`.
 
-The codec of frames (`adapters/wire/codec.py`) holds them. A text is printable ASCII on one line. Where no bound stands,
-it has at most 128 characters, and a whole number is not below 0.
+The codec (`adapters/wire/codec.py`) holds them, of frames and of the shim's lines alike: what an agent takes from a
+user is what the head takes from the agent. A text is printable ASCII on one line. Where no bound stands, it has at most
+128 characters, and a whole number is not below 0.
 """
 
 import re
@@ -137,12 +138,17 @@ class Given:
 
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
-Job = Annotated[JobId, Range(1)]
+Job = Annotated[JobId, Range(1, 2**32 - 1)]
 Count = Annotated[int, Range(high=10**6)]
 """The number of restarts, attempts or resumes."""
 Uid = Annotated[int, Range(high=2**32 - 1)]
 WaitStatus = Annotated[int, Range(high=0xFFFF)]
 Node = Annotated[NodeName, MaxLen(64)]
+Step = Annotated[str, MaxLen(32), Form(re.compile(r"[A-Za-z0-9._-]{1,32}"), "is not the name of a step")]
+Folded = Annotated[str, MaxLen(1024), Form(re.compile(r"[A-Za-z0-9._,\[\]-]*"), "is no list of nodes")]
+"""Names of nodes as Slurm writes them: `n[1-3],m7`."""
+StepNumber = Annotated[int, Range(high=2**32 - 1)]
+Task = Annotated[int, Range(high=2**32 - 1)]
 Token = Annotated[str, Form(_TOKEN, "is not made of letters, digits, '.', '_' and '-'")]
 """Fit for the name of a file."""
 

@@ -30,11 +30,12 @@ class Victims(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     """The source of a group's nodes: `nodes` are the only names that its slots may have, in order (empty: NAME-1,
-    NAME-2, ... of nodes that Slurm learns of when they register). `fixed` as in Slot."""
+    NAME-2, ... of nodes that Slurm learns of when they register). `fixed` and `reboots` as in Slot."""
 
     group: str
     nodes: tuple[NodeName, ...] = ()
     fixed: bool = False
+    reboots: bool = True
 
 
 class CapacitySettings(Section):

@@ -34,6 +34,8 @@ class DeepKind(Enum):
 class DeepCause(Enum):
     ON_START = "on start"
     """A new or repaired machine must pass before it serves."""
+    LAUNCH = "launch test"
+    """Jobs could not begin or end on the node: one job of our own must, before it serves again. Nothing is measured."""
     ASKED = "asked"
     """A person or the API asked."""
     SUSPECT = "suspect"
@@ -132,6 +134,11 @@ class DeepRun:
     @property
     def is_open(self) -> bool:
         return self.state is not DeepState.DONE
+
+    @property
+    def is_for_return(self) -> bool:
+        """Return whether a repair or a slot waits for it with nodes that are out of service."""
+        return self.cause in (DeepCause.ON_START, DeepCause.LAUNCH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

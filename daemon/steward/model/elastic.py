@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
-from steward.model.bounds import Count, Form, Given, Job, Last, MaxLen, Printable, Range, Sparse, Uid
+from steward.model.bounds import Count, Form, Given, Job, Last, MaxLen, Newer, Printable, Range, Sparse, Uid
 from steward.model.elastic_spec import MAX_NODES, MAX_TEXT, ElasticWords
 from steward.model.ids import JobId, NodeName
 
@@ -107,7 +107,16 @@ class ElasticWord:
     saved_step: int | None = None
     consumed: int | None = None
     failed: Annotated[tuple[FailedSubmit, ...], Last(MAX_FAILED)] = ()
+    steerable: Annotated[bool, Sparse()] = False
+    """Its processes ask whether to save, or its user said that they may be stopped at any time."""
+    begins_to_save: Annotated[bool, Sparse()] = False
+    """A rank knows that all are asked to save."""
+    unsaved: Nodes = frozenset()
+    """Nodes that had not saved when the generation before this one was stopped."""
+    again: Annotated[int | None, Newer()] = None
+    """Steps that are made again since then."""
     alone: Annotated[str, Printable(200), Sparse()] = ""
+    again_s: Annotated[float | None, Given()] = None
     saved_s: Annotated[float | None, Given()] = None
     up_s: Annotated[float | None, Given()] = None
     at: Annotated[float, Given()] = 0.0
@@ -156,6 +165,12 @@ class SizeChange:
     up_s: float | None = None
     consumed: int | None = None
     resumed: int | None = None
+    unsaved: frozenset[NodeName] = frozenset()
+    """Nodes that were stopped before they had saved."""
+    again: int | None = None
+    """Steps that were made again after it; None: not known."""
+    again_s: float | None = None
+    """How long they had taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,12 +226,19 @@ class ElasticRun:
     """Samples of all ranks when its phase began."""
     alone: str = ""
     """Why it has no coordinator, by its agent's last word; empty: nothing is known against it."""
+    steerable: bool = True
+    """Its program asks whether to save, or may be stopped at any time; else it does not grow."""
     freed: float = 0.0
     """When a replica job that was ended had last cleaned up (Unix s)."""
 
     @property
     def is_open(self) -> bool:
         return self.phase is not Phase.ENDED
+
+    @property
+    def is_patient(self) -> bool:
+        """Nothing presses its change of size: it waits for the save, or is called off."""
+        return self.cause in (Cause.GROW, Cause.ASKED)
 
     @property
     def is_changing(self) -> bool:

@@ -46,7 +46,8 @@ class Instance:
 class Slot:
     """A place in a group that keeps its node name while instances change.
 
-    `fixed`: its machine is the only one that ever bears the name; a spare node serves when it is broken. `instead_of`
+    `fixed`: its machine is the only one that ever bears the name; a spare node serves when it is broken. `reboots`: its
+    provider can reboot it. `instead_of`
     is the broken node for which a spare is asked.
     `types` are acceptable machine types in order of preference (empty: the provider's own choice); `image` and
     `release` what it is made from (empty: the provider's default); `features` are Slurm's for its node; `role` is the
@@ -56,6 +57,7 @@ class Slot:
     node: NodeName
     group: str
     fixed: bool = False
+    reboots: bool = True
     instead_of: NodeName | None = None
     types: tuple[str, ...] = ()
     image: str = ""

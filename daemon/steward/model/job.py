@@ -7,7 +7,14 @@ from enum import Enum
 
 from steward.model.ids import JobId, NodeName
 
-SLURMS_HOLDS = frozenset({"JobHoldMaxRequeue", "launch failed requeued held", "launch_failed_requeued_held"})
+SLURMS_HOLDS = frozenset(
+    {
+        "JobHoldMaxRequeue",
+        "JobHoldMaxNodeFailRequeue",  # 26.11, from its notes
+        "launch failed requeued held",
+        "launch_failed_requeued_held",
+    }
+)
 """Reasons of holds that slurmctld sets by itself after failures."""
 PEOPLES_HOLDS = frozenset(
     {
@@ -96,6 +103,12 @@ class Job:
     """How many tasks of an array its record stands for."""
     most_tasks: int = 0
     """How many tasks of that array may run at once (`--array=0-9%2`); 0: any number."""
+    required: frozenset[NodeName] = frozenset()
+    """Nodes that have to be among its own (`-w`)."""
+    features: str = ""
+    """Its `--constraint`."""
+    exclusive: bool = False
+    """It shares its nodes with no other job (`--exclusive`)."""
     preempted: float | None = None
     """Since when Slurm makes it give way: it has its grace (PreemptTime). None: Slurm does not, or it is not told."""
 

@@ -12,12 +12,13 @@ from steward.model.bounds import (
     First,
     Given,
     Job,
-    MaxLen,
     Node,
     Printable,
     Range,
     Seconds,
     Sparse,
+    Step,
+    Task,
     Uid,
     Uncut,
     WaitStatus,
@@ -37,9 +38,9 @@ class TaskExit:
 
     job: Job
     restart: Count
-    step: Annotated[str, MaxLen(32)]
+    step: Step
     node: Annotated[NodeName, Given()]
-    task: Annotated[int, Range(high=2**32 - 1)]
+    task: Task
     status: WaitStatus
     at: Annotated[float, Age(), Called("ago")]
 

@@ -18,6 +18,17 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """A change of size of an elastic run: its processes were stopped at `stopped` and made a step again at `stepped`
+    (Unix s). What they did after `kept` is made again: `steps` steps, None: not known."""
+
+    kept: float
+    stopped: float
+    stepped: float
+    steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One go of a job: `restart` is Slurm's count, `attempt` counts the goes within one allocation.
 
@@ -64,6 +75,7 @@ class Run:
     checkpointed: float | None = None
     told: float = 0.0
     """When how far it is was last noted."""
+    pauses: tuple[Pause, ...] = ()
 
     @property
     def key(self) -> str:
@@ -137,6 +149,8 @@ class Segment:
     held: bool
     run: str
     """The key of the run that it belongs to (after its end: until the next one begins)."""
+    tells_steps: bool = True
+    """False: the run reported no steps, so that its start and what is made again are counted as work."""
 
     @property
     def seconds(self) -> float:
@@ -158,15 +172,18 @@ class Sums:
     seconds: dict[Phase, float]
     node_seconds: dict[Phase, float]
     held_node_seconds: float = 0.0
+    stepless_node_s: float = 0.0
+    """Work of runs that reported no steps: `ettr` and `goodput` are upper bounds where it is not 0."""
 
     @staticmethod
     def of(segments: Iterable[Segment]) -> "Sums":
-        seconds, nodes, held = dict.fromkeys(Phase, 0.0), dict.fromkeys(Phase, 0.0), 0.0
+        seconds, nodes, held, stepless = dict.fromkeys(Phase, 0.0), dict.fromkeys(Phase, 0.0), 0.0, 0.0
         for one in segments:
             seconds[one.phase] += one.seconds
             nodes[one.phase] += one.node_seconds
             held += one.node_seconds if one.held else 0.0
-        return Sums(seconds=seconds, node_seconds=nodes, held_node_seconds=held)
+            stepless += 0.0 if one.tells_steps or one.phase is not Phase.WORK else one.node_seconds
+        return Sums(seconds=seconds, node_seconds=nodes, held_node_seconds=held, stepless_node_s=stepless)
 
     @property
     def all_s(self) -> float:

@@ -24,7 +24,8 @@ class Incident:
 
     `easing` is since when fewer nodes than the limit are away. Of silent agents: `waits` are those of `nodes` that
     nobody knows anything of, `gone` those that did not come back by themselves: somebody said that they are gone, or
-    took them away. `back` is when one that was waited for was last heard again.
+    took them away. `back` is when one that was waited for was last heard again. Of nodes that Slurm itself took out:
+    `tried` is when one of them was last looked into in vain.
     """
 
     kind: str
@@ -36,6 +37,7 @@ class Incident:
     waits: frozenset[NodeName] = frozenset()
     gone: frozenset[NodeName] = frozenset()
     back: float | None = None
+    tried: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +85,21 @@ class NodeMemory:
     """When it was last there again after that."""
     lost_at: float | None = None
     """When it was last found lost: its agent was gone, and a second witness agreed."""
+    stops_from: float | None = None
+    """Its host was shut down in good order: what ended on it at this time or later may have ended by that."""
     silent_since: float | None = None
     """Since when it is lost and its slurmd does not answer."""
+    left_us: float | None = None
+    """When its agent was told to end, as it said, and is not back since: both services may be restarted."""
+    suspected: float | None = None
+    """When the silence began of which it was suspected last."""
     settling: Stands | None = None
     left_at: float | None = None
     """When a machine without a slot was last ended under its name: what it left in Slurm is to be deleted."""
     excluded_by: Mapping[int, float] = field(default_factory=_none)
     """User -> when it was counted that a job of his keeps away from the node by name."""
+    hurt: Mapping[int, float] = field(default_factory=_none)
+    """Job -> when Slurm could not start it on the node, of which Slurm says nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +124,16 @@ class AskMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """The nodes to which one word of ours was written last as their feature, and when (Unix s). `undone`: so many
+    times in a row somebody else had put another of our words there."""
+
+    nodes: frozenset[NodeName]
+    at: float
+    undone: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeadMemory:
     """About when the head last looked at what must be looked at again and again. Times are Unix seconds."""
 
@@ -123,6 +143,8 @@ class HeadMemory:
     """Since when it does so without a gap."""
     ends: float | None = None
     """Into the end of a job; None while there is none to look into."""
+    shown: Mapping[str, Shown] = field(default_factory=_none)
+    """By word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,4 +209,5 @@ class Memory:
     """Elastic runs by their base's job id: open ones and those of late."""
     client_tokens: Mapping[str, ClientToken] = field(default_factory=_none)
     paused: bool = False
+    """By a person, or by the head itself where another head works on its Slurm and it hears no agent."""
     next_case: int = 1

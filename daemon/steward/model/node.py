@@ -32,6 +32,9 @@ class Reason:
     user: str = ""
     at: float = 0.0
 
+    def __str__(self) -> str:
+        return f'reason "{self.text}" by {self.user or "?"}'
+
     @property
     def mark(self) -> Mark | None:
         return parse_mark(self.text)

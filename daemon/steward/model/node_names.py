@@ -1,8 +1,14 @@
-"""Lists of node names as every Slurm reads them."""
+"""Lists of node names, written as every Slurm reads them, and read as Slurm reads them."""
 
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
+MAX_RANGE = 65536
+"""The longest range in Slurm's own host lists; a longer one is not from Slurm, and would take all our memory."""
+MAX_NAMES = 1 << 20
+_PIECE = re.compile(r"(?P<text>[^\[\],\s]+)|\[(?P<ranges>[0-9,-]+)\]|(?P<gap>[,\s]+)")
+_RANGE = re.compile(r"(?P<first>[0-9]{1,18})(?:-(?P<last>[0-9]{0,18}))?")
 _NUMBERED = re.compile(r"(?P<prefix>.*[^0-9])(?P<number>[0-9]{1,9})")
 
 
@@ -34,3 +40,53 @@ def _term(prefix: str, width: int, numbers: list[int]) -> str:
             runs.append([number])
     inside = ",".join("-".join(str(end).zfill(width) for end in run) for run in runs)
     return f"{prefix}{inside}" if len(numbers) == 1 else f"{prefix}[{inside}]"
+
+
+def unfold(text: str) -> tuple[str, ...]:
+    """Return the names in a list such as `gpu1-ib,n[1-3,7]` in their order, each once.
+
+    Slurm takes commas and blanks between names, in any number (`n1,`, `n1,,n2`, `n1 n2`). A number in brackets has the
+    width of the first one of its range, whatever stands before the bracket: `b1[9-11]` is b19, b110 and b111. Raises
+    ValueError for what is no list.
+    """
+    found: dict[str, None] = {}
+    for term in _terms(text):
+        found.update(dict.fromkeys(map("".join, itertools.product(*term))))
+        if len(found) > MAX_NAMES:
+            raise ValueError(f"more than {MAX_NAMES} nodes")
+    return tuple(found)
+
+
+def _terms(text: str) -> Iterator[list[Sequence[str]]]:
+    """The parts of each name: what each of them can be."""
+    term: list[Sequence[str]] = []
+    size, at = 1, 0
+    while at < len(text):
+        piece = _PIECE.match(text, at)
+        if piece is None:
+            raise ValueError(f"nothing in a list begins with {text[at : at + 20]!r}")
+        at = piece.end()
+        if piece["gap"]:
+            yield from [term] if term else []
+            term, size = [], 1
+        else:
+            term.append((piece["text"],) if piece["text"] else _numbers(piece["ranges"]))
+            size *= len(term[-1])
+        if size > MAX_NAMES:
+            raise ValueError(f"more than {MAX_NAMES} nodes")
+    yield from [term] if term else []
+
+
+def _numbers(ranges: str) -> list[str]:
+    found: list[str] = []
+    for text in ranges.split(","):
+        one = _RANGE.fullmatch(text)
+        first, last = (int(one["first"]), int(one["last"] or one["first"])) if one else (1, 0)
+        if one is None or last < first:
+            raise ValueError(f"{text!r} is no range of numbers")
+        if last - first >= MAX_RANGE:
+            raise ValueError(f"a range of more than {MAX_RANGE} nodes")
+        found.extend(str(number).zfill(len(one["first"])) for number in range(first, last + 1))
+        if len(found) > MAX_NAMES:
+            raise ValueError(f"more than {MAX_NAMES} nodes")
+    return found

@@ -79,6 +79,13 @@ class AgentView:
     lost_why: str = ""
     leaves: bool = False
     """It was told to end, as it said, and its host lives on. Its slurmd may be started anew at the same time."""
+    host_ends: bool = False
+    """It said as its last word that its host is being shut down, or that everything of Slurm's on it was told to end,
+    as in a shutdown."""
+    fell_silent: bool = False
+    """It was lost because it said nothing, on a connection that nobody ended."""
+    dialled_at: float = 0.0
+    """When it came last and was sent away, or the head hung up on it: it is alive and comes again every few seconds."""
     witness: WitnessSeen | None = None
     peers: tuple[PeerWord, ...] = ()
     """The last words of other nodes' agents on this node, one each."""

@@ -13,8 +13,11 @@ class Witness(Enum):
     """slurmd answered or closed our connection: a live process is behind the port."""
     REFUSED = "refused"
     """The host answered that nobody listens."""
+    UNANSWERED = "unanswered"
+    """The host is there, and nothing answers behind the port: slurmd is frozen, or more connections than it serves are
+    open, which any user can bring about. No witness against a node whose agent's connection ended."""
     SILENT = "silent"
-    """No answer: a frozen process (its kernel accepts) or a cut or dead host."""
+    """No answer of the host: it is cut off or dead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import grpc
 
-from steward.adapters.socket_path import make_free
+from steward.adapters.socket_path import make_free, served_first
 from steward.adapters.wire.verdict_line import LIMIT_S, Bad, Fine, Unknown, Verdict, ask_verdict
 
 SERVICE = "nvhcd.HealthCheckService"
@@ -94,15 +94,17 @@ class HealthService:
     def start(self) -> None:
         """Raises OSError when the socket cannot be made. One that nobody answers is replaced."""
         make_free(self._path, rival=f"service answers at {self._path}: stop it first, or use another --socket")
-        try:
-            self._server.add_insecure_port(f"unix://{self._path}")
-        except RuntimeError as error:
-            raise OSError(str(error)) from error
-        self._path.chmod(0o666)
-        self._server.start()
+        with served_first(self._path) as hidden:
+            try:
+                self._server.add_insecure_port(f"unix://{hidden}")
+            except RuntimeError as error:
+                raise OSError(str(error)) from error
+            hidden.chmod(0o666)
+            self._server.start()
 
     def stop(self) -> None:
         """Calls that wait are answered before."""
+        self._path.unlink(missing_ok=True)  # first: afterwards it may be our successor's
         self._server.stop(grace=LIMIT_S + 0.5).wait()
 
     def _answer(self, _request: bytes, _context: object) -> bytes:

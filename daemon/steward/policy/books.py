@@ -175,7 +175,7 @@ class SlotBook(Kept[NodeName, SlotRecord]):
 
 
 _NOTHING = NodeMemory()
-_FADING = ("back_at", "lost_at", "silent_since", "left_at")
+_FADING = ("back_at", "lost_at", "stops_from", "silent_since", "left_at", "left_us", "suspected")
 _NAMES_GONE = (*_FADING, "away_since")
 """Of a node that Slurm does not know any more."""
 
@@ -216,6 +216,7 @@ class NodeBook(Kept[NodeName, NodeMemory]):
 
 def _times(mem: NodeMemory, *, is_there: bool) -> Iterator[float]:
     yield from mem.excluded_by.values()
+    yield from mem.hurt.values()
     for what in _FADING if is_there else _NAMES_GONE:
         at: float | None = getattr(mem, what)
         if at is not None:
@@ -227,7 +228,8 @@ def _young(mem: NodeMemory, since: float, *, is_there: bool) -> dict[str, Any]:
     told = {what: getattr(mem, what) for what in (_FADING if is_there else _NAMES_GONE)}
     young = {what: at if at is not None and at > since else None for what, at in told.items()}
     excluded_by = {user: at for user, at in mem.excluded_by.items() if at > since}
-    return {**young, "excluded_by": MappingProxyType(excluded_by)}
+    hurt = {job: at for job, at in mem.hurt.items() if at > since}
+    return {**young, "excluded_by": MappingProxyType(excluded_by), "hurt": MappingProxyType(hurt)}
 
 
 class DeepBook(Kept[str, DeepRun]):

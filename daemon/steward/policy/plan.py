@@ -35,9 +35,10 @@ from steward.policy.node.correlate import find_incidents
 from steward.policy.node.features import keep_features
 from steward.policy.node.leaks import note_leaks
 from steward.policy.node.lemons import note_exclusions
-from steward.policy.node.lookout import note_absences, note_foreign, probe_silent, remember_agents
+from steward.policy.node.lookout import note_absences, note_foreign, note_leaves, probe_silent, remember_agents
 from steward.policy.node.silence import follow_silence
 from steward.policy.node.slurm_faults import remember_served, tell_reasons
+from steward.policy.node.stops import note_stops
 from steward.policy.node.suspicion import open_cases
 from steward.policy.prune import prune
 from steward.policy.quota.keep import keep_quotas
@@ -45,6 +46,7 @@ from steward.policy.quota.unseen import note_unseen
 
 STEPS = (
     remember_agents,
+    note_leaves,
     note_absences,
     remember_served,
     remember_jobs,
@@ -77,6 +79,7 @@ STEPS = (
     tell_reasons,
     note_exclusions,
     note_suspensions,
+    note_stops,
     probe_silent,
     restore_turns,
     free_kept,

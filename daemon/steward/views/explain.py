@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from steward.model.case import Case, Step
 from steward.model.desired import Desired
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job
+from steward.model.job import Job, JobState
 from steward.model.mark import SPARE
 from steward.model.memory import Memory
 from steward.model.node import Node
@@ -15,25 +15,25 @@ from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.text import ago, clean, times, until
 from steward.policy.case.scene import limit_s
 from steward.policy.case.spares import free_spare, loans, needs_spare, shortage
-from steward.policy.case.table import TABLE
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
 from steward.policy.job.exclude import culprits
 from steward.policy.job.failure import stalls
 from steward.policy.job.hang import hang_line
+from steward.policy.job.leaving import slow_nodes
 from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slurm, not_before, who_holds
 from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
 from steward.policy.leaks import CURE, leak_text
-from steward.policy.node.breaker import guards
 from steward.policy.node.budget import must_wait
 from steward.policy.node.correlate import AGENTS
 from steward.policy.node.gone import open_silence
 from steward.policy.node.slurm_faults import acting_row
-from steward.policy.node.suspicion import fault_of, mark_word, why_withheld
+from steward.policy.node.suspicion import fault_of, why_withheld
 from steward.policy.node.verdict import standing
+from steward.views.awaited import of_case
 from steward.views.explain_fit import lack_lines
-from steward.views.explain_group import closed_partitions, elastic_lines, next_line, slot_lines
+from steward.views.explain_group import closed_partitions, elastic_lines, slot_lines
 from steward.views.explain_health import (
     deep_lines,
     feature_lines,
@@ -42,8 +42,8 @@ from steward.views.explain_health import (
     hardware_lines,
     verdict_lines,
 )
-from steward.views.explain_quota import has_quota, quota_lines
-from steward.views.node_verdict import give_back
+from steward.views.explain_quota import quota_lines
+from steward.views.node_verdict import give_back, why_kept_out
 
 _LEFT = "The node left its group of the API and has no machine: a group that takes it makes one."
 _UNUSED = "Its group of the API does not use it: nothing is done about it until one takes it."
@@ -102,8 +102,10 @@ def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
     if why := draft.seen.unread.get(id):
         return f"Whether the job asked to be resumed (--auto-resume=1) is not known: no agent reported it, and {why}."
     seen = "The job did not ask" if job is not None and job.is_active else "Nothing shows that it asked"
-    untouched = "no fault brings it back" if has_quota(job, draft) else "Steward never touches it"
-    return f"{seen} to be resumed (--auto-resume=1), so {untouched}."
+    untouched = f"{seen} to be resumed (--auto-resume=1), so no fault brings it back."
+    if job is None or not job.restarts:
+        return untouched
+    return f"{untouched} Slurm put it back into the queue, as it does when a node of it is taken out or ended."
 
 
 def _stale(draft: Draft) -> list[str]:
@@ -116,7 +118,7 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
     if node is None:
         return [f"{name}: Slurm does not know this node."]
     state = "+".join([node.base.value, *sorted(node.flags)])
-    reason = f', reason "{node.reason.text}" by {node.reason.user or "?"}' if node.reason else ""
+    reason = f", {node.reason}" if node.reason else ""
     lines = [f"{name}: Slurm says {state}{reason}."]
     if gres := draft.overview.leaks.get(name):
         lines.append(f"{leak_text(name, gres)}; {CURE}.")
@@ -126,7 +128,9 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
         return [*lines, _UNUSED if node.mark is None else _LEFT]
     if node.mark is not None and node.mark != SPARE:
         case = draft.cases.open_of(name)
-        back = "" if case and case.is_stood_in else "; it is given back when all its checks passed after the repair"
+        back = (
+            "" if case and case.step is Step.HELD else "; it is given back when all its checks passed after the repair"
+        )
         lines.append(f"Out of service by our own mark{back}.")
     elif (row := acting_row(node, draft)) is not None:
         lines.append(f"Taken out of service by Slurm itself ({row.kind.value}): {row.response.value}.")
@@ -168,6 +172,8 @@ def _case(case: Case, draft: Draft) -> list[str]:
     ]
     if case.step is Step.RELEASE and (wait := must_wait(case, draft)):
         lines.append(f"{case.node} {wait}.")
+    if kept := why_kept_out(case, draft):
+        lines.append(f"{case.node} was lost and is heard again, but does not serve: {kept}.")
     if case.approved is not None:
         lines.append(f"{case.approved_by} approved the repair {ago(case.approved, draft.now)}.")
     if case.is_stood_in:
@@ -181,15 +187,14 @@ def _case(case: Case, draft: Draft) -> list[str]:
         lines.append(f"The provider refused {times(case.tries)}; next try {until(case.next_try, draft.now)}.")
     node = draft.seen.nodes.get(case.node)
     limit = limit_s(case, node, draft) if node is not None else None
-    return [*lines, next_line(TABLE.facts_of(case.step), case.entered, limit, draft.now)]
+    return [*lines, of_case(case, limit, draft)]
 
 
 def _no_case(node: Node | None, draft: Draft) -> list[str]:
     fault = fault_of(node, draft) if node else None
     if node is None or fault is None:
         return ["No faults found; no repair open."]
-    scope = next((s for s in guards(node.name, mark_word(fault.check), draft) if s in draft.breakers), None)
-    withheld = draft.breakers[scope].text if scope else why_withheld(node, fault, draft)
+    withheld = why_withheld(node, fault, draft)
     lines = [f"Fault found: {fault.why}"]
     incident = draft.incidents.get(AGENTS)
     if incident is not None and incident.over is None and node.name in incident.nodes:
@@ -215,7 +220,16 @@ def _known_of_job(id: JobId, job: Job | None, memory: Memory) -> str:
         return f"Job {id}{last}: Slurm does not know it any more."
     where = f" on {fold(job.nodes)}" if job.nodes else ""
     reason = f" ({job.reason})" if job.reason and job.is_pending else ""
-    return f'Job {id} "{job.name}": {job.state.value}{reason}{where}, {_restarts(job.restarts)}.'
+    hides_state = job.state is JobState.UNKNOWN and job.is_completing  # as Slurm 22.05's scontrol does
+    state = "COMPLETING" if hides_state else job.state.value
+    return f'Job {_shown_id(job)} "{job.name}": {state}{reason}{where}, {_restarts(job.restarts)}.'
+
+
+def _shown_id(job: Job) -> str:
+    """Return the job's number as squeue shows it, with its own where it is a task of an array: `7_2 (job 9)`."""
+    if job.array_job_id is None or job.array_task is None:
+        return str(job.id)
+    return f"{job.array_job_id}_{job.array_task} (job {job.id})"
 
 
 def _restarts(count: int) -> str:
@@ -224,15 +238,17 @@ def _restarts(count: int) -> str:
 
 def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
     lines = []
-    bad = culprits(mem, draft)
+    bad = culprits(mem, draft) & (job.excluded if job is not None and job.is_pending else frozenset())
     if bad:
-        lines.append(f"The job is kept off {fold(bad)} until the repair is over.")
+        lines.append(f"The job is kept off {fold(bad)} (ExcNodeList) until it is repaired.")
     if mem.ended is not None:
         return [*lines, f"The job is over: {mem.end_text}."]
-    lines += [*place_lines(mem, draft.now), *silence_lines(job, draft)]
+    lines += [*place_lines(mem, draft.now), *silence_lines(job, draft), *_lame_steps(job, mem, draft)]
     if job is not None and mem.pending_from is not None:
         lines.append(f"The job waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(job, mem, draft)}.")
         lines += lack_lines(job, draft)
+    if job is not None and (slow := slow_nodes(job, draft)):
+        lines.append(f"{slow[:1].upper()}{slow[1:]}.")
     waiting = [ask for ask in draft.seen.asks if ask.job == mem.id]
     return [*lines, *(f"A failed {a.kind.value} on {a.node} waits for a decision." for a in waiting)]
 
@@ -311,7 +327,10 @@ def _progress(mem: JobMemory, saved: Saved, draft: Draft) -> str:
 
 
 def _attempt(attempt: Attempt, now: float, *, private: bool) -> Iterator[str]:
-    yield f"{ago(attempt.at, now)}: {_DID[attempt.decision]}: {attempt.why.text} [{attempt.why.rule}]."
+    is_left = attempt.decision is Decision.STOP and attempt.requeued is not None
+    did = "left to Slurm, which had put it back into the queue" if is_left else _DID[attempt.decision]
+    of = f" ({attempt.what} failed)" if attempt.what else ""
+    yield f"{ago(attempt.at, now)}: {did}{of}: {attempt.why.text} [{attempt.why.rule}]."
     for fact in attempt.why.evidence:
         yield f"  because {fact}"
     for text in attempt.lines if private else ():
@@ -320,6 +339,25 @@ def _attempt(attempt: Attempt, now: float, *, private: bool) -> Iterator[str]:
         yield "  what it printed is shown to its user and to admins: run `steward explain` as one of them"
     if attempt.running is not None:
         yield f"  it ran again {attempt.running - attempt.at:.1f} s later"
+
+
+_GOES_ON_S = 10.0
+"""A step whose task ended badly so long ago, without a word of its own end, seems to go on."""
+
+
+def _lame_steps(job: Job | None, mem: JobMemory, draft: Draft) -> Iterator[str]:
+    """Name the first task of this run that ended badly in a step that seems to go on: srun ends it only if asked to."""
+    if job is None or not job.is_active or any(ask.job == mem.id for ask in draft.seen.asks):
+        return
+    answered = max((a.at for a in mem.attempts if a.restart == mem.restarts), default=float("-inf"))
+    views = (draft.seen.agents[node] for node in job.nodes if node in draft.seen.agents)
+    told = (exit for view in views for exit in view.exits if exit.job == mem.id and exit.restart == mem.restarts)
+    lame = [exit for exit in told if answered < exit.at < draft.now - _GOES_ON_S]
+    if first := min(lame, key=lambda exit: (exit.at, exit.task), default=None):
+        signal, code = first.status & 0x7F, first.status >> 8 & 0xFF
+        how = f"by signal {signal}" if signal else f"with exit code {code}"
+        text = f"Task {first.task} of step {first.step} on {first.node} ended {how} {ago(first.at, draft.now)}"
+        yield f"{text}, and no end of its step was told: `srun --kill-on-bad-exit` ends a step at its first bad task."
 
 
 def silence_lines(job: Job | None, draft: Draft) -> list[str]:

@@ -1,9 +1,6 @@
 """Lines for people about an instance group (its slots and its gate, and what happens next), about an elastic run, and
 about a job that is part of one."""
 
-from collections.abc import Iterable
-from enum import Enum
-
 from steward.model.desired import Desired, ElasticPolicy
 from steward.model.elastic import ElasticRun, Phase
 from steward.model.group import Group, RolloutState
@@ -18,8 +15,9 @@ from steward.policy.draft import Draft
 from steward.policy.elastic.rules import rules_of
 from steward.policy.groups.serving import serves
 from steward.policy.groups.slot_scene import SlotScene, why_not_yet
-from steward.policy.groups.slot_table import TABLE, deadline
+from steward.policy.groups.slot_table import deadline
 from steward.policy.node.bring_up import HOUR_S, failures, limits, scope_of
+from steward.views.awaited import of_slot
 
 _SHOWN = 20
 """Slots that are told one by one."""
@@ -152,15 +150,7 @@ def slot_lines(node: NodeName, draft: Draft) -> list[str]:
     lines = [f"Slot {slot.logical} of group {group.name}: {_step(slot, group, draft)}."]
     if slot.step is SlotStep.SERVING and slot.purpose is Purpose.STAY:
         return lines
-    coming = next_line(TABLE.facts_of(slot.step), slot.entered, deadline(slot.step, draft.want), draft.now)
-    return [*lines, f"Reason: {slot.why}", coming]
-
-
-def next_line(ends: Iterable[Enum], entered: float, limit_s: float | None, now: float) -> str:
-    """What ends a step that was entered then, and by when at the latest."""
-    by = f", at the latest {until(entered + limit_s, now)}" if limit_s is not None else ""
-    facts = ", or ".join(f'"{fact.value}"' for fact in ends)
-    return f"Next{by}: {facts}."
+    return [*lines, f"Reason: {slot.why}", of_slot(slot, deadline(slot.step, draft.want), draft)]
 
 
 def closed_partitions(job: Job | None, draft: Draft) -> list[str]:
@@ -173,7 +163,19 @@ def closed_partitions(job: Job | None, draft: Draft) -> list[str]:
         if gate is not None and not gate.open and gate.yielded is None:
             lines.append(f"The job waits because its partition is closed: {gate.why}")
             lines += [line for group in _behind(name, draft) for line in _lack(group, draft)]
+        else:
+            lines += _too_few(job, name, draft)
     return lines
+
+
+def _too_few(job: Job, partition: str, draft: Draft) -> list[str]:
+    """The groups behind an open partition whose nodes in service are fewer than the job asks for."""
+    groups = _behind(partition, draft)
+    serving, asked = sum(len(_working(group, draft)) for group in groups), max(job.node_count, 1)
+    if not groups or serving >= asked:
+        return []
+    text = f"The job asks for {asked} node{'s' * (asked != 1)}, and partition {partition} has {serving} in service."
+    return [text, *(line for group in groups for line in _lack(group, draft))]
 
 
 def _behind(partition: str, draft: Draft) -> list[Group]:
@@ -229,8 +231,13 @@ def _waits_for(run: ElasticRun, site: ElasticPolicy, now: float) -> str:
         return f"The run is changing its size ({run.phase.value} since {ago(run.entered, now)}): {run.why}."
     if not site.enabled or run.paused:
         return f"The run does not grow: {'a person paused it' if run.paused else 'the site does not let runs grow'}."
+    if not run.steerable:
+        return (
+            "The run does not grow: its program never asks whether to save (resize_wanted), so that a growth would "
+            "throw away what it did since its last checkpoint."
+        )
     if run.cool_until > now:
-        return f"The run grows again {until(run.cool_until, now)} at the earliest: a change of size was made lately."
+        return f"The run grows again {until(run.cool_until, now)} at the earliest: a change of size was made or tried."
     asked = [one for one in run.replicas if one.ending is None and one.job is None]
     if asked:
         return f"The run has asked for {sum(one.nodes for one in asked)} more nodes."

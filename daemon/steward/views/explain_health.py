@@ -12,7 +12,7 @@ from steward.model.ids import NodeName
 from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import AgentView
-from steward.model.text import ago, until
+from steward.model.text import ago, some, until
 from steward.policy.draft import Draft
 from steward.policy.node.breaker import guards
 from steward.policy.node.ladder import identity
@@ -44,9 +44,10 @@ def finding_lines(name: NodeName, draft: Draft) -> list[str]:
     lines = [_bad_line(f, view, draft) for f in bad]
     lines += [f"Check {f.check} says unknown (never acted on): {f.text}" for f in unknown]
     if view.passed:
-        lines.append(f"{len(view.passed)} checks passed: {_some(view.passed)}.")
+        lines.append(f"{some(len(view.passed), 'check')} passed: {_some(view.passed)}.")
     if view.skipped:
-        lines.append(f"{len(view.skipped)} checks had nothing to look at: {_some(view.skipped)}.")
+        count, verb = some(len(view.skipped), "check"), "does" if len(view.skipped) == 1 else "do"
+        lines.append(f"{count} {verb} not apply here (no such hardware or tool): {_some(view.skipped)}.")
     return lines
 
 
@@ -117,7 +118,7 @@ def deep_lines(name: NodeName, draft: Draft) -> list[str]:
 
 def _deep_line(name: NodeName, run: DeepRun, now: float) -> str:
     result = run.results.get(name)
-    kinds = ", ".join(sorted(kind.value for kind in run.kinds))
+    kinds = ", ".join(sorted(kind.value for kind in run.kinds)) or "one job"
     if result is None:
         return f"Deep check {run.id} ({run.cause.value}; {kinds}): {run.state.value}, asked {ago(run.asked, now)}."
     at = run.ended if run.ended is not None else run.asked
@@ -127,7 +128,7 @@ def _deep_line(name: NodeName, run: DeepRun, now: float) -> str:
 def feature_lines(node: Node | None) -> list[str]:
     """The features of the node that users see in Slurm."""
     ours = sorted(f for f in node.active_features if f.startswith(HEALTH)) if node else []
-    return [f"Users see it in Slurm as {', '.join(ours)}."] if ours else []
+    return [f"Node feature in Slurm: {', '.join(ours)}."] if ours else []
 
 
 @dataclass(slots=True)

@@ -21,9 +21,10 @@ from steward.policy.deep.start import SUSPECT_AGAIN_S
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
 from steward.policy.node.budget import must_wait, why_awaits
+from steward.policy.node.ladder import often_lost, quarantine
 from steward.policy.node.slurm_faults import is_hands_off
 from steward.policy.node.suspicion import doubt, fault_of, rebooted_again, why_withheld
-from steward.policy.node.verdict import Fault, Standing, may_act_on, mode_of, standing
+from steward.policy.node.verdict import Fault, Standing, blocks_return, may_act_on, mode_of, standing
 from steward.policy.traits import PLANNED_ABSENCE
 
 _LONGEST = 500
@@ -123,15 +124,28 @@ def _of_case(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict | 
     case = draft.cases.open_of(name)
     if case is None:
         return None
-    evidence = _case_evidence(case)
+    evidence = _case_evidence(case, draft)
     since = case.fault_at if case.fault_at is not None else case.opened
     if case.step is Step.HELD:
         since = case.entered
     return NodeVerdict(word=_case_word(case), evidence=evidence, since=since, next=next_of_case(case, draft))
 
 
-def _case_evidence(case: Case) -> str:
-    return "; ".join(case.why.evidence) or case.why.text if case.step is not Step.HELD else str(case.why)
+def _case_evidence(case: Case, draft: Draft) -> str:
+    if case.step is not Step.HELD:
+        return "; ".join(case.why.evidence) or case.why.text
+    kept = why_kept_out(case, draft)
+    return f"it was lost and is heard again; {kept}" if kept else str(case.why)
+
+
+def why_kept_out(case: Case, draft: Draft) -> str:
+    """Return why a lost machine that is heard again does not serve; empty for any other case."""
+    view = draft.seen.agents.get(case.node)
+    if case.step is not Step.HELD or case.trigger is not Trigger.LOST or view is None or not view.is_heard:
+        return ""
+    bad = next((finding for finding in view.findings if blocks_return(finding, draft)), None)
+    failing = f"its check {bad.check} fails: {bad.text}" if bad is not None else ""
+    return failing or often_lost(case, draft) or quarantine(case, draft)
 
 
 def _case_word(case: Case) -> Word:
@@ -265,6 +279,8 @@ def _fine(name: NodeName, draft: Draft) -> NodeVerdict:
         )
     if node is not None and node.is_down and node.is_powered:
         return _down(node)
+    if view is not None and view.connected and not (view.passed or view.findings or view.reported_at):
+        return NodeVerdict(word=Word.UNWATCHED, evidence="its agent has just come: no check has told yet")
     passed = len(view.passed) if view else 0
     bad = _bad(name, draft)
     told = f"; reported only: {', '.join(sorted({f.check for f in bad})[:5])}" if bad else ""

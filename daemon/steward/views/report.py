@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from steward.model.case import Case
 from steward.model.ids import CaseId, JobId
-from steward.model.ledger import Ending, Phase, Run, Segment, Sums
+from steward.model.ledger import Ending, Pause, Phase, Run, Segment, Sums
 from steward.policy.job.ledger import Line
 
 
@@ -54,16 +54,38 @@ def _end(run: Run, follower: Run | None, now: float) -> float:
 def _segments(run: Run, begin: float, end: float) -> list[Segment]:
     """They touch each other, and cover all from `begin` to `end`."""
     found: list[Segment] = []
-    left = _left(run)
+    left, tells = _left(run), run.first_step is not None or run.step is not None
     held_until = end if left is None else min(max(left, begin), end)
     at = begin
     for phase, instant in _bounds(run, end):
         upto = at if instant is None else min(max(instant, at), end)
         for first, last, held in ((at, min(upto, held_until), True), (max(at, held_until), upto, False)):
             if first < last:
-                found.append(Segment(phase=phase, begin=first, end=last, nodes=len(run.nodes), held=held, run=run.key))
+                found.append(
+                    Segment(
+                        phase=phase,
+                        begin=first,
+                        end=last,
+                        nodes=len(run.nodes),
+                        held=held,
+                        run=run.key,
+                        tells_steps=tells,
+                    )
+                )
         at = upto
+    for pause in run.pauses:
+        found = [part for one in found for part in _without(one, pause)]
     return found
+
+
+def _without(one: Segment, pause: Pause) -> list[Segment]:
+    """Work, without what a change of size took of it."""
+    if one.phase is not Phase.WORK or pause.stepped <= one.begin or pause.kept >= one.end:
+        return [one]
+    edges = [min(max(at, one.begin), one.end) for at in (one.begin, pause.kept, pause.stopped, pause.stepped, one.end)]
+    phases = (Phase.WORK, Phase.REDO, Phase.START, Phase.WORK)
+    parts = (replace(one, phase=phase, begin=a, end=b) for phase, (a, b) in zip(phases, pairwise(edges), strict=True))
+    return [part for part in parts if part.begin < part.end]
 
 
 def _left(run: Run) -> float | None:
@@ -140,8 +162,9 @@ class JobLedger:
 
     @property
     def steps_redone(self) -> int | None:
-        """None: of no resume it is known."""
+        """After resumes and changes of size. None: of none it is known."""
         known = [run.steps_redone for run in self.runs if run.steps_redone is not None]
+        known += [pause.steps for run in self.runs for pause in run.pauses if pause.steps is not None]
         return sum(known) if known else None
 
 

@@ -70,13 +70,15 @@ class Known:
 class Attention:
     """`asked`: somebody waits for an answer about them. `open`: something is under way. `new`: jobs that were told of
     and were not read since, with when that was (Unix s). `unseen`: Slurm may have a job whose number nobody knows.
-    `hurried`: a shim waits, or an agent was lost just now; what can wait for a few seconds should."""
+    `hurried`: a shim waits, or an agent was lost just now; what can wait for a few seconds should. `lost`: when the
+    last of these agents was lost (Unix s; 0: none): jobs that got its node since the last sweep are not known."""
 
     asked: Subject
     open: Subject
     new: Mapping[JobId, float]
     unseen: bool
     hurried: bool
+    lost: float = 0.0
 
 
 def attention(memory: Memory, known: Known, now: float) -> Attention:
@@ -86,16 +88,17 @@ def attention(memory: Memory, known: Known, now: float) -> Attention:
     nodes |= {case.stand_in for case in memory.cases.values() if case.is_open and case.stand_in is not None}
     nodes |= {slot.node for slot in memory.slots.values() if slot.step not in _RESTING} | silent
     jobs = {mem.id for mem in memory.jobs.values() if _is_open(mem, now)} | _here(nodes, memory, known.places)
-    jobs |= _elastic_jobs(memory, known.jobs)
+    jobs |= _elastic_jobs(memory, known.jobs) | _signalled(memory, known.jobs)
     deeps, unseen = _deep_jobs(memory.deeps.values(), known.jobs)
     jobs |= _parts(jobs, known.jobs) | deeps
     for id in jobs:
         nodes |= _places(id, memory, known.jobs, now)
     nodes |= _beside(silent, memory, known)
     new = {one.job: one.at for one in known.opted if _is_new(one, known)}
-    hurried = bool(known.asks) or any(_was_just_lost(view, now) for view in known.views.values() if not view.is_heard)
+    lost = max((_just_lost(view, now) for view in known.views.values() if not view.is_heard), default=0.0)
     about = Subject(nodes=frozenset(nodes), jobs=frozenset(jobs))
-    return Attention(asked=asked, open=about, new=new, unseen=unseen, hurried=hurried)
+    hurried = bool(known.asks) or lost > 0.0
+    return Attention(asked=asked, open=about, new=new, unseen=unseen, hurried=hurried, lost=lost)
 
 
 def _with_nodes(ids: Iterable[JobId], memory: Memory, known: Known) -> Subject:
@@ -170,14 +173,22 @@ def _elastic_jobs(memory: Memory, jobs: Mapping[JobId, Job]) -> set[JobId]:
     return {id for id in found | {run.id for run in runs} if id in jobs}
 
 
+def _signalled(memory: Memory, jobs: Mapping[JobId, Job]) -> set[JobId]:
+    """Jobs that have their grace to give way: one that ended is put back at once, so that scancel reaches it."""
+    going = ((id, each.yielding) for id, each in memory.quota_jobs.items())
+    return {id for id, eviction in going if eviction is not None and eviction.due is not None and id in jobs}
+
+
 def _silent(views: Mapping[NodeName, AgentView], now: float) -> set[NodeName]:
     """Nodes whose agent was lost a moment ago and about which something may be done now."""
     found = {name for name, view in views.items() if not view.is_heard and _is_settling(view, now)}
     return found if len(found) <= _MANY_SILENT else set()
 
 
-def _was_just_lost(view: AgentView, now: float) -> bool:
-    return view.lost_at is not None and view.lost_at <= now < view.lost_at + _HURRY_S
+def _just_lost(view: AgentView, now: float) -> float:
+    """Return when the agent was lost, if that was a moment ago; else 0."""
+    at = view.lost_at
+    return at if at is not None and at <= now < at + _HURRY_S else 0.0
 
 
 def _is_settling(view: AgentView, now: float) -> bool:

@@ -14,11 +14,12 @@ from itertools import pairwise
 
 from steward.model.ask import Answer
 from steward.model.desired import Desired
-from steward.model.events import Event
+from steward.model.events import Event, Level
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.model.setting_types import RepairMode
+from steward.model.text import printable
 from steward.ports import AgentPort, Clock, Notifier, PortError
 from steward.workflows.apply import Applier
 from steward.workflows.attention import is_busy
@@ -29,7 +30,7 @@ from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from steward.workflows.pool import Bell
 from steward.workflows.set_back import SetBacks, earlier, last_stamp
-from steward.workflows.snapshot import Phases, Snapshot
+from steward.workflows.snapshot import Phases, Snapshot, Standstill
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +41,11 @@ _TIDY_S = 0.2
 _AFTER_FAILURE_S = 1.0
 _SOON_S, _SOONEST_S = 0.05, 0.02
 _SHIM_LIMIT_S = 60.0
+_LONG_TURN_S = 30.0
+"""A turn that takes longer is told: reads are made beside it, and commands of Slurm have a limit of their own."""
+_LONGEST_WHY = 300
+_TELL_S = 10.0
+"""A standstill that lasts longer is an event."""
 
 
 SHARE = 0.25
@@ -104,6 +110,11 @@ class Cycle:
         self._memory: Memory | None = None
         self._acted = 0.0
         self._set_backs = SetBacks(parts.clock.now())
+        self._failing = Standstill(
+            since=parts.clock.now(), why="the head has not finished its first look at the cluster"
+        )
+        self._decides, self._is_told = False, False
+        self._turn_began: float | None = None
         self.latest: Snapshot | None = None
 
     def stop(self) -> None:
@@ -117,7 +128,7 @@ class Cycle:
         while not self._stopping.is_set():
             began = time.monotonic()
             wait_s = self._guarded_turn(rung)
-            self._parts.notifier.alive(self._status())
+            self._alive()
             rest_s = rest.after(began, time.monotonic())
             self._stopping.wait(rest_s)
             rung = self._wait(wait_s - rest_s)
@@ -137,19 +148,55 @@ class Cycle:
         self._parts.journal.flush()
         return wait_s
 
+    def standstill(self) -> Standstill | None:
+        """Return since when and why nothing is decided, from any thread; None while the head decides."""
+        began, now = self._turn_began, self._parts.clock.now()
+        if not self._decides:
+            return self._failing
+        if began is not None and now - began > _LONG_TURN_S:
+            return Standstill(since=began, why="the turn that began then has not ended")
+        return None
+
     def _guarded_turn(self, rung: float | None) -> float:
         """`rung` is when the bell rang (monotonic)."""
+        self._turn_began = self._parts.clock.now()
         try:
             snapshot = self._turn(rung)
         except PortError as error:
             log.error("the cycle could not go on: %s", error)
-        except Exception:
+            self._stand(str(error))
+        except Exception as error:
             log.exception("the cycle failed; open cases: %s", self._open_cases())
+            self._stand(f"an error in the head, {error!r}, which is in its log with the place")
         else:
+            self._go_on()
             self._publish(snapshot)
             return self._due_in(snapshot)
+        finally:
+            self._turn_began = None
         self._free_shims()
         return _AFTER_FAILURE_S
+
+    def _stand(self, why: str) -> None:
+        """A turn failed. Where that lasts a person is told, by the store if it can be written."""
+        now, why = self._parts.clock.now(), printable(why, _LONGEST_WHY)
+        since = now if self._decides else min(self._failing.since, now)
+        self._failing, self._decides = Standstill(since=since, why=why), False
+        if not self._is_told and now - since >= _TELL_S:
+            event = Event(at=now, kind="head.standstill", text=self._failing.text(now), level=Level.ERROR)
+            self._is_told = self._parts.journal.tell(event)
+
+    def _go_on(self) -> None:
+        """A turn went well: readiness is told after the first one."""
+        if self._decides:
+            return
+        now, lasted_s = self._parts.clock.now(), self._parts.clock.now() - self._failing.since
+        self._decides = True
+        self._parts.notifier.ready()
+        if self._is_told or lasted_s >= _TELL_S:
+            text = f"the head decides again; nothing was decided for {lasted_s:.0f} s: {self._failing.why}"
+            self._parts.told.append(Event(at=now, kind="head.decides", text=text, level=Level.WARNING))
+        self._is_told = False
 
     def _turn(self, rung: float | None) -> Snapshot:
         parts, marks = self._parts, [time.monotonic()]
@@ -256,7 +303,9 @@ class Cycle:
         self._parts.notifier.alive(self._status())
 
     def _status(self) -> str:
-        latest = self.latest
+        latest, standstill = self.latest, self.standstill()
+        if standstill is not None:
+            return standstill.text(self._parts.clock.now())
         if latest is None:
             return "starting"
         cases = len(self._open_cases())

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from steward.checks.slurm_node import SHIM
 from steward.model.ids import NodeName
 from steward.model.node_names import fold
 from steward.model.observed import AgentDetail, AgentView
@@ -195,6 +196,16 @@ def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[Li
     if words[0] == "required":
         return [warn("shim", f"{path}: the shim is `required`", "make it `optional`: it must never hold up a job")]
     return [ok("shim", f"{path}: {' '.join(words)}")]
+
+
+def judge_loaded(views: Mapping[NodeName, AgentView]) -> list[Line]:
+    """What the nodes themselves read; each agent looks at its own."""
+    told = {name: f.text for name, view in views.items() for f in view.findings if f.check == SHIM and f.is_bad}
+    if not told:
+        return []
+    text = f"jobs on {_names(sorted(told))} have no shim: {told[min(told)]}"
+    remedy = "put the line there; where slurmd has its files from slurmctld, `scontrol reconfigure` on the controller"
+    return [warn("shim", text, remedy)]
 
 
 def judge_agents(

@@ -13,7 +13,8 @@ from steward.model.events import Event, Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.memory import Memory
 from steward.model.observed import Observed, Subject
-from steward.ports import Clock, StorePort
+from steward.ports import Clock, PortError, StorePort
+from steward.workflows.calm import Calm
 from steward.workflows.effects import Scene, row_of
 
 log = logging.getLogger(__name__)
@@ -94,6 +95,7 @@ class Journal:
         self._lock = threading.Lock()
         self._later: dict[Key, Action] = {}
         self._later_since = 0.0
+        self._calm = Calm()
         self._failures = _Kept(lambda: MappingProxyType(dict(store.failures())))
         self._done = _Kept(lambda: store.done(BackUpNode.__name__))
 
@@ -113,9 +115,20 @@ class Journal:
         """Memory, intents and events in one transaction. Raises Retryable, and then nothing may be done."""
         if self._must_flush(actions):
             self.flush()
+        events = self._calm.let(events)
         self._store.commit(memory, actions, events)
         for event in events:
             log.log(_LEVELS[event.level], event.text, extra=event_fields(event))
+
+    def tell(self, event: Event) -> bool:
+        """Write down one event that is of no plan; return whether the store took it."""
+        log.log(_LEVELS[event.level], event.text, extra=event_fields(event))
+        try:
+            self._store.add_events([event])
+        except PortError as error:
+            log.info("the store does not take the event %s: %s", event.kind, error)
+            return False
+        return True
 
     def told(self, action: Action, kind: str, error: str) -> None:
         """How an intent ended, for people; empty `error` is success. `record` writes it down."""

@@ -65,6 +65,13 @@ class ChannelWorker:
         self._stopping.set()
         self._awake.set()
 
+    def begin(self) -> None:
+        """A new channel is told of what is written from now on; without the store, from its first turn on."""
+        try:
+            self._state = self._loaded()
+        except PortError as error:
+            log.warning("notify channel %s waits for the store: %s", self.channel.rule.name, error)
+
     def run(self) -> None:
         while not self._stopping.is_set():
             self._awake.clear()
@@ -166,7 +173,9 @@ class NotifyDesk:
         self.workers = tuple(ChannelWorker(one, store, clock, tell, self._group_of) for one in channels)
 
     def start(self) -> None:
+        """Before the first cycle: what that one tells is for every channel."""
         for worker in self.workers:
+            worker.begin()
             thread = threading.Thread(target=worker.run, name=f"notify-{worker.channel.rule.name}", daemon=True)
             thread.start()
             self._threads.append(thread)

@@ -159,6 +159,8 @@ class Records:
         recent = now - self._patience.sweep_busy.every(self.jobs.cost_s)
         if about.unseen:
             jobs_since = recent if jobs_since is None else max(jobs_since, recent)
+        if about.lost and self.jobs.cost_s <= self._patience.dear:
+            jobs_since = max(jobs_since or 0.0, about.lost)
         new = {id: at for id, at in about.new.items() if id not in about.asked.jobs | about.open.jobs}
         nodes = self._narrowed(self.nodes, about.asked.nodes, about.open.nodes, self._touched_nodes, now)
         jobs = self._narrowed(self.jobs, about.asked.jobs, about.open.jobs, {**new, **self._touched_jobs}, now)

@@ -125,16 +125,7 @@ def _gpus(groups: Sequence[Group]) -> str:
     counts = sorted({group.gpus for group in groups})
     if counts == [0] or not counts:
         return ""
-    if len(counts) == 1:
-        return (
-            f"[checks.gpu]\n# Every node has as many in Slurm (Gres); fewer at boot is a fault.\n"
-            f"expected_count = {counts[0]}\n"
-        )
-    return (
-        "# [checks.gpu]\n"
-        f"# Not set: nodes have {' or '.join(map(str, counts))} GPUs. Each kind of node may have a file of its own.\n"
-        "# expected_count = 8\n"
-    )
+    return "# GPUs: each node must have as many as Slurm's Gres says (check slurm.gres).\n"
 
 
 def _groups(groups: Sequence[Group], provider: str) -> str:
@@ -173,10 +164,8 @@ def _why_provider(site: SlurmSite, provider: str, given: bool) -> str:
 
 def _gpu_guess(groups: Sequence[Group]) -> Iterable[str]:
     counts = sorted({group.gpus for group in groups})
-    if len(counts) > 1:
-        yield f"checks.gpu.expected_count not set: nodes have {' or '.join(map(str, counts))} GPUs"
-    elif counts and counts[0]:
-        yield f"checks.gpu.expected_count = {counts[0]}: all nodes have it in Gres"
+    if counts not in ([], [0]):
+        yield f"GPUs: {' or '.join(map(str, counts))} a node, from Gres; the check slurm.gres compares"
 
 
 def _quoted(text: str) -> str:

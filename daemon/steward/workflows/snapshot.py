@@ -23,6 +23,18 @@ class Phases:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Standstill:
+    """Nothing is decided `since` then (Unix s): every turn fails, or one does not end."""
+
+    since: float
+    why: str
+
+    def text(self, now: float) -> str:
+        """One sentence for people."""
+        return f"nothing is decided for {max(now - self.since, 0.0):.0f} s: {self.why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """One finished cycle. `before` is the memory that it began with."""
 

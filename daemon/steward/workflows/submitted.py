@@ -1,5 +1,8 @@
-"""The option of running batch jobs by Slurm's own record of them, each read once and beside the cycle: the second way
-to know of a job whose node had no agent when its script began."""
+"""The option of batch jobs by Slurm's own record of their submission, each read once and beside the cycle.
+
+A job counts from its first allocation: its node may die in the Prolog, or its launch may fail, before any agent could
+tell of it. So the record is read of every job that was started once, whatever has become of that run.
+"""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -9,7 +12,7 @@ from typing import Protocol
 
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId
-from steward.model.job import Job
+from steward.model.job import Job, JobState
 from steward.model.resume_mode import ResumeMode
 from steward.policy.groundwork import changes
 from steward.ports import Clock, PortError
@@ -49,7 +52,9 @@ class Submitted:
         self._lock = threading.Lock()
         self._jobs: Mapping[JobId, Job] = {}
         self._wanted: dict[_Key, Job] = {}
-        """Batch jobs that run, of the last look."""
+        """Batch jobs that were started once, of the last look."""
+        self._ran: dict[JobId, Job] = {}
+        """The newest run of each of them, as it was seen while it had its nodes."""
         self._unread: dict[_Key, Job] = {}
         """Those of them whose record was not read, or could not be."""
         self._read: dict[_Key, _Read] = {}
@@ -57,7 +62,7 @@ class Submitted:
         self._reading = False
 
     def look(self, jobs: Mapping[JobId, Job]) -> tuple[tuple[OptedIn, ...], Mapping[JobId, str]]:
-        """The words of those that run, as far as they are known, and why those of others are not."""
+        """The words of those that were started once, as far as they are known, and why those of others are not."""
         with self._lock:
             self._follow(jobs)
             new = [key for key in self._unread if key not in self._read or self._is_due(self._read[key])]
@@ -76,8 +81,12 @@ class Submitted:
         for before in [self._jobs[id] for id in (*gone, *(id for id, _ in changed)) if id in self._jobs]:
             self._want(before, None)
         for _, job in changed:
-            if job.is_batch and job.is_active:
+            if job.is_active:
+                self._ran[job.id] = job
+            if job.is_batch and was_started(job):
                 self._want(job, job)
+        for id in gone:
+            self._ran.pop(id, None)
         for key in self._read.keys() - self._wanted.keys() if changed or gone else ():
             del self._read[key]
         self._jobs = jobs
@@ -98,7 +107,7 @@ class Submitted:
             return
         self._unread.pop(key, None)
         if read.mode is not None:
-            self._words[key] = _word(job, read.mode, read.at)
+            self._words[key] = _word(job, self._ran.get(job.id), read.mode, read.at)
 
     def _is_due(self, read: _Read) -> bool:
         """The clock may have been set back since."""
@@ -122,5 +131,15 @@ class Submitted:
             return _Read(at=now, failed=str(error))
 
 
-def _word(job: Job, mode: ResumeMode, at: float) -> OptedIn:
-    return OptedIn(job=job.id, uid=job.user_id, mode=mode, restart=job.restarts, at=at)
+def was_started(job: Job) -> bool:
+    """Return whether Slurm has given the job nodes at least once."""
+    if job.is_pending:
+        return job.restarts > 0 or job.is_held_by_slurm
+    return job.state is not JobState.UNKNOWN and bool(job.nodes)
+
+
+def _word(job: Job, ran: Job | None, mode: ResumeMode, at: float) -> OptedIn:
+    """Return the word on the job's newest run: a job that is back in the queue has been put there after that run."""
+    restart = max(job.restarts - 1, 0) if job.is_pending else job.restarts
+    nodes = ran.nodes if ran is not None and ran.restarts == restart else job.nodes
+    return OptedIn(job=job.id, uid=job.user_id, mode=mode, restart=restart, at=at, ran_on=nodes)

@@ -28,6 +28,7 @@ from steward.adapters.node.agentsock import (
 from steward.adapters.wire.shimline import OptedLine, Request
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.ports import Permanent
+from tests.fakes.dialled import is_listened_at, never_refused
 from tests.fakes.until import FACT_S, comes_true
 
 ASK = b"steward/1 ask kind=batch job=12 step=batch uid=0 mode=1 attempt=1 restart=0 status=256\n"
@@ -259,9 +260,16 @@ def test_every_user_may_connect_whatever_the_umask(tmp_path: Path) -> None:
     run(story)
 
 
-def is_listened_at(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as peer:
-        return peer.connect_ex(str(path)) == 0
+def test_the_socket_is_not_there_before_it_is_served(tmp_path: Path) -> None:
+    async def story() -> None:
+        for number in range(50):
+            path = tmp_path / f"s{number}"
+            with never_refused(path) as answered:
+                async with listening(path, answer_stop):
+                    await comes_true("it answers", answered.is_set)
+        assert not list(tmp_path.iterdir())
+
+    run(story)
 
 
 def test_the_socket_of_a_dead_agent_is_replaced_and_one_of_ours_is_removed_at_the_end(tmp_path: Path) -> None:

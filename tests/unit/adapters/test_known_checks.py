@@ -9,7 +9,6 @@ from click.testing import CliRunner
 from steward.adapters.settings_file import desired, load
 from steward.agent.config import ConfigError
 from steward.agent.config import load as load_agent
-from steward.checks.known import OWN_MODES
 from steward.checks.limits import limits_of
 from steward.cli import main
 from steward.model.settings import SettingsError, parse
@@ -63,10 +62,3 @@ def test_what_is_in_force_is_shown_with_all_defaults(tmp_path: Path) -> None:
     assert shown["os.pids"] == {"mode": "report", "percent": 90}
     assert shown["disk"]["paths"] == ["/", "/tmp", "/var"]
     assert (shown["gpu"]["expected_count"], shown["site"]["mode"]) == (None, "report")
-
-
-def test_a_file_of_an_old_version_serves_the_head_and_an_agent_alike() -> None:
-    file = Path(__file__).parents[2] / "recordings/state/4c6ea84/steward.toml"
-    assert limits_of(load(file, {}).checks) == load_agent(file, {}).checks
-    modes = desired(load(file, {})).modes
-    assert {id: modes[id] for id in OWN_MODES} == OWN_MODES

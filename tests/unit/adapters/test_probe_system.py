@@ -7,7 +7,7 @@ from pathlib import Path
 
 from steward.adapters.munge import Munge
 from steward.adapters.node.probe import LocalProbes, Processes, is_synchronised
-from steward.adapters.node.stepds import spool_dir, tmp_fs
+from steward.adapters.node.stepds import conf_here, spool_dir, tmp_fs
 from steward.model.probe import AskMunge, FindProcess, KernelClock, Raw, RunOnEach, RunProgram, SpoolUsage
 
 
@@ -77,3 +77,11 @@ def test_a_process_is_looked_for_only_where_the_node_has_what_it_serves(tmp_path
     (tmp_path / "switch0").touch()
     fresh = probes()  # an answer is given again for a moment
     assert [one.name.startswith(me.name) for one in fresh.look(probe).processes] == [True], "by prefix: python3, too"
+
+
+def test_slurm_conf_is_named_only_where_it_is(tmp_path: Path) -> None:
+    """Slurm's commands wait for ever for a file that SLURM_CONF names and that is not there (configless)."""
+    here = tmp_path / "slurm.conf"
+    assert conf_here(here) != str(here)
+    here.touch()
+    assert conf_here(here) == str(here)

@@ -99,10 +99,18 @@ def test_an_exclude_list_too_long_for_a_line_is_left_out() -> None:
 
 def test_what_an_attempt_or_a_step_without_input_adds_is_read() -> None:
     opted = parse_request(OPTED[:-1] + b" step=3 attempt=2\n")
-    ask = parse_request(ASK[:-1] + b" replay=no script=gone\n")
+    ask = parse_request(ASK[:-1] + b" replay=no own=yes script=gone\n")
     assert isinstance(opted, OptedLine)
     assert isinstance(ask, AskLine)
-    assert (opted.step, opted.attempt, ask.replay, ask.script_gone) == (3, 2, False, True)
+    assert (opted.step, opted.attempt, ask.replay, ask.own, ask.script_gone) == (3, 2, False, True, True)
+
+
+def test_where_a_failed_step_ran_and_for_how_long_is_read() -> None:
+    ask = parse_request(ASK[:-1] + b" nodes=n[1-3,7],m-01 age=12\n")
+    assert isinstance(ask, AskLine)
+    assert (ask.nodes, ask.age) == ("n[1-3,7],m-01", 12)
+    with pytest.raises(BadLine):
+        parse_request(ASK[:-1] + b" nodes=n1;rm\n")
 
 
 def test_a_failed_task_is_read() -> None:

@@ -163,6 +163,25 @@ def test_a_node_without_a_slurm_conf_of_its_own_has_one_cluster(node: Node, tmp_
 
 
 PMIX = ("tmp/spmix_appdir_{uid}_4242.0", "spool/pmix.4242.0", "spool/stepd.slurm.pmix.4242.0")
+# Told to end, each of them
+
+
+@pytest.mark.parametrize(("told", "are_told"), [((), False), ((0,), False), ((0, 1), True)])
+def test_all_slurmstepds_that_were_sent_a_signal_which_slurm_never_sends_them_show_a_shutdown(
+    node: Node, told: tuple[int, ...], are_told: bool
+) -> None:
+    """A slurmstepd blocks it, so it stays pending."""
+    assert not node.stepds.are_told_to_end()
+    blocked = [signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})]
+    try:
+        steps = [node.start(f"slurmstepd: [{JOB}.batch]"), node.start(f"slurmstepd: [{OTHER}.0]")]
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked[0])
+    for number in told:
+        steps[number].terminate()
+    assert node.stepds.are_told_to_end() is are_told
+
+
 """What a killed slurmstepd leaves of PMIx."""
 
 

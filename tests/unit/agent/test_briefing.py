@@ -61,7 +61,9 @@ def words(head: Head, folder: Path, opted: OptedLine, *, warning: str = "") -> M
             JobFolders(folder), head.past, Threads(1), warning=lambda: warning, folder_s=FACT_S
         ).words(opted)
 
-    return asyncio.run(story())
+    told = dict(asyncio.run(story()))
+    assert told.pop("python").endswith("/steward/job/on_path"), "in every answer"
+    return told
 
 
 def test_a_first_run_is_told_of_its_files_and_the_head_is_not_asked(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from steward.adapters.node.elastic_start import Place
 from steward.adapters.node.jobs_here import Base, bases_of
 from steward.adapters.offload import Threads
 from steward.adapters.wire.elastic_messages import Resize, Submit, elastic_order_frame
-from steward.adapters.wire.frames import Malformed
+from steward.adapters.wire.frames import Malformed, why_unsendable
 from steward.agent import elastic, elastic_line
 from steward.agent.elastic import MAX_OF_USER, UNTOLD, Elastic
 from steward.agent.elastic_line import ElasticLine
@@ -46,6 +46,9 @@ class Bench:
     fails: str = ""
     """What the start of a coordinator fails with."""
     words: int = 1
+    evil: bytes = b""
+    """What somebody says who has the coordinator's place."""
+    said_evil: int = 0
     resolves: bool = True
     answers: threading.Event | None = None
     hangs: dict[int, threading.Event] = field(default_factory=dict)
@@ -96,6 +99,9 @@ class Bench:
         place.mkdir(parents=True)
 
         async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if self.evil:
+                writer.write(self.evil)
+                self.said_evil += 1
             for step in range(self.words):
                 writer.write(json.dumps(WORD | {"step": step + 5}).encode() + b"\n")
             while line := await reader.readline():
@@ -174,6 +180,33 @@ def test_a_coordinators_word_reaches_the_head_and_an_order_the_coordinator(bench
     assert (word["run"], word["uid"], word["spec"], word["members"]) == (7, bench.uid, "4,grace=30", ["n1", "n2"])
     assert bench.heard[0]["members"] == ["n1"]
     assert bench.coordinators == []
+
+
+MANY = [f"n{number:05d}abcdefghijkl" for number in range(1500)]
+
+
+@pytest.mark.parametrize(
+    "evil",
+    [
+        json.dumps(WORD | {"timings": {"saved_s": float("nan"), "up_s": 1.0}}),
+        json.dumps(WORD | {"timings": {"saved_s": float("-inf")}, "step": float("inf")}),
+        json.dumps(WORD | {"members": MANY, "joined": MANY, "leaving": MANY}),
+    ],
+    ids=["nan", "infinity", "94 kB of names"],
+)
+def test_what_a_user_says_in_the_coordinators_place_ends_that_line_and_nothing_else(bench: Bench, evil: str) -> None:
+    """Each part of a word may be within its bound, and their sum not: it is refused where it enters."""
+    bench.evil = evil.encode() + b"\n"
+
+    async def scene() -> None:
+        await bench.begin()
+        async with await bench.listen():
+            await turns(bench, lambda: bench.said_evil > 1)
+
+    asyncio.run(asyncio.wait_for(scene(), 2 * FACT_S))
+    for frame in (*bench.head.told, *bench.elastic.frames()):
+        assert not why_unsendable(frame)
+        assert frame["generation"] == 0
 
 
 def test_a_job_of_another_user_is_no_run(bench: Bench) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -140,6 +141,21 @@ def test_a_mount_that_hangs_over_a_users_folder_holds_up_nobody(tmp_path: Path) 
         assert folders.of_user(USER) == {JOB, 8}
         assert job_look.look(folders.folder(JOB, USER), PROGRESS, USER, None).told is None
         remove_all(folders)
+        assert folders.all() == {JOB}
+    remove_all(folders)
+    assert folders.all() == frozenset()
+
+
+@pytest.mark.skipif(not can_mount(), reason="needs root and /dev/fuse")
+def test_a_mount_that_hangs_inside_a_users_folder_does_not_keep_the_folders_of_others(tmp_path: Path) -> None:
+    folders = JobFolders(tmp_path / "jobs of all")
+    inside = folders.make(JOB, USER) / "a b"
+    inside.mkdir()
+    folders.make(JobId(8), os.geteuid())
+    with HungMount(inside):
+        began = time.monotonic()
+        remove_all(folders)
+        assert time.monotonic() - began < 10.0
         assert folders.all() == {JOB}
     remove_all(folders)
     assert folders.all() == frozenset()

@@ -54,26 +54,6 @@ def test_what_an_agent_left_half_made_is_made_anew(tmp_path: Path) -> None:
     assert folders.make(JOB, 65534).stat().st_uid == 65534
 
 
-def test_a_job_that_began_under_an_older_agent_keeps_its_folder(tmp_path: Path) -> None:
-    (tmp_path / "7").mkdir(mode=0o700)
-    (tmp_path / "7" / "progress").write_text("12")
-    folders = JobFolders(tmp_path)
-    assert folders.make(JOB, os.geteuid()) == folders.folder(JOB, os.geteuid()) == tmp_path / "7"
-    assert folders.progress(JOB, os.geteuid()).read_text() == "12"
-    folders.remove(JOB)
-    assert folders.folder(JOB, os.geteuid()) == tmp_path / f"7-{os.geteuid()}"
-
-
-def test_another_users_folder_of_an_older_agent_is_not_used(tmp_path: Path) -> None:
-    (tmp_path / "7").mkdir()
-    os.chown(tmp_path / "7", 65534, -1)
-    folders = JobFolders(tmp_path)
-    made = folders.make(JOB, os.geteuid())
-    assert made == folders.folder(JOB, os.geteuid()) == tmp_path / f"7-{os.geteuid()}"
-    folders.remove(JOB)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_removal_follows_no_link(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()

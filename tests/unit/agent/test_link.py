@@ -9,7 +9,17 @@ import pytest
 
 from steward.adapters.offload import Threads
 from steward.adapters.service import SystemClock
-from steward.adapters.wire.frames import Channel, Frame, Gone, Malformed, dial
+from steward.adapters.wire.frames import (
+    ALONE,
+    MAX_FRAME,
+    WITH_ALL,
+    WITH_HOST,
+    Channel,
+    Frame,
+    Gone,
+    Malformed,
+    dial,
+)
 from steward.adapters.wire.handshake import Terms, greet_head
 from steward.agent.link import LAST_BACKOFF_S, Link, backoff_s
 from tests.fakes.munge import FakeMunged
@@ -48,8 +58,8 @@ class Head:
         self.port = 0
         self.ahead_s = 0.0
         self.beats = 0
-        self.left = False
-        """Whether an agent said that it was told to end."""
+        self.left: object = None
+        """What an agent said that ends with it."""
         self.ended = asyncio.Event()
 
     async def start(self) -> asyncio.Server:
@@ -75,7 +85,7 @@ class Head:
         if self.frozen:
             return
         if "leaves" in frame:
-            self.left = True
+            self.left = frame["leaves"]
         elif frame["t"] == "beat":
             self.beats += 1
             await channel.beat(echo=frame["sent"], now=SystemClock().now() + self.ahead_s)
@@ -127,18 +137,18 @@ def test_frames_go_both_ways_and_each_connection_begins_with_the_greetings() -> 
     run(story, first=({"t": "report", "n": 1},))
 
 
-@pytest.mark.parametrize("host_ends", [False, True])
-def test_one_that_is_told_to_end_takes_leave_unless_its_host_ends(host_ends: bool) -> None:
+@pytest.mark.parametrize("word", [ALONE, WITH_HOST, WITH_ALL])
+def test_one_that_is_told_to_end_says_what_ends_with_it(word: float) -> None:
     async def story() -> None:
         head = Head()
         server = await head.start()
-        link = Link(head.connect, clock=SystemClock(), rng=random.Random(1), host_ends=lambda: host_ends)
+        link = Link(head.connect, clock=SystemClock(), rng=random.Random(1), last_word=lambda: word)
         running = asyncio.ensure_future(link.run(Ears(({"t": "report"},))))
         await head.heard.get()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await head.ended.wait()
-        assert head.left is not host_ends
+        assert head.left == word
         server.close()
 
     asyncio.run(asyncio.wait_for(story(), FACT_S))
@@ -236,11 +246,26 @@ def test_a_head_that_comes_back_on_its_port_is_found_again() -> None:
     run(story)
 
 
-def test_a_head_that_talks_nonsense_is_hung_up_on() -> None:
+def test_a_word_of_the_head_that_cannot_be_read_costs_that_word_alone() -> None:
     async def story(scene: Scene) -> None:
         channel = await scene.head.channels.get()
         await channel.send({"t": "nonsense"})
+        await channel.send({"t": "answer", "id": "a"})
+        assert await scene.ears.heard.get() == {"t": "answer", "id": "a"}
+        assert scene.head.channels.empty()
+
+    run(story)
+
+
+@pytest.mark.parametrize("word", [{"t": "ask", "id": "x" * MAX_FRAME}, {"t": "ask", "id": float("nan")}])
+def test_a_word_that_cannot_be_sent_costs_that_word_alone(word: Frame) -> None:
+    async def story(scene: Scene) -> None:
         await scene.head.channels.get()
+        await until(lambda: scene.link.away_since is None)
+        scene.link.post(word)
+        scene.link.post({"t": "ask", "id": "b"})
+        assert await scene.head.heard.get() == {"t": "ask", "id": "b"}
+        assert scene.head.channels.empty()
 
     run(story)
 

@@ -28,6 +28,23 @@ def test_the_first_report_comes_when_every_check_has_a_result() -> None:
     run(lambda: Scene(a_check("a"), a_check("b")), story)
 
 
+def test_the_node_is_known_when_every_check_and_every_watch_has_told() -> None:
+    async def story(scene: Scene) -> None:
+        scene.watch.is_read = False
+        assert not scene.senses.is_known
+        await scene.report()
+        assert not scene.senses.is_known, "the kernel log is not read yet"
+        scene.watch.is_read = True
+        assert scene.senses.is_known
+        scene.probes.hang.set()
+        again = asyncio.ensure_future(scene.senses.start_anew(FACT_S))
+        await asyncio.sleep(0)
+        assert not scene.senses.is_known, "what stood before something was mended does not count"
+        again.cancel()
+
+    run(lambda: Scene(a_check("a"), a_check("b")), story)
+
+
 def test_a_bad_look_is_repeated_soon_and_then_told_as_a_failure() -> None:
     async def story(scene: Scene) -> None:
         await scene.report()

@@ -19,8 +19,8 @@ def bad(check: str = "kernel_log.xid79", severity: Severity = Severity.FATAL, **
     return Finding(check=check, outcome=Outcome.FAILED, severity=severity, text="Xid 79", **more)
 
 
-def told(*findings: Finding, limits: Limits | None = None) -> bytes:
-    return VerdictDesk(findings=lambda: findings, mode=mode_of(limits or Limits())).serve(peer=0)
+def told(*findings: Finding, limits: Limits | None = None, known: bool = True) -> bytes:
+    return VerdictDesk(findings=lambda: findings, known=lambda: known, mode=mode_of(limits or Limits())).serve(peer=0)
 
 
 def test_the_question_is_one_word() -> None:
@@ -33,6 +33,11 @@ def test_a_node_without_a_failure_is_fine() -> None:
 
 def test_a_node_of_which_nothing_is_known_yet_is_unknown() -> None:
     assert told() == told(Finding(check="disk", outcome=Outcome.UNKNOWN)) == b"steward/1 unknown\n"
+
+
+def test_a_node_of_which_one_check_has_told_and_others_not_yet_is_unknown_but_a_failure_is_told_at_once() -> None:
+    assert told(FINE, known=False) == b"steward/1 unknown\n"
+    assert told(FINE, bad(), known=False).startswith(b"steward/1 bad ")
 
 
 def test_the_worst_failure_is_told() -> None:

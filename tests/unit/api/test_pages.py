@@ -8,10 +8,14 @@ import requests
 
 from steward import client
 from steward.api import server
+from steward.api.explain_pages import job_number
 from steward.client import Client, HeadError, NotThere, Unreachable
 from steward.model.access import payload
 from steward.model.events import Event
 from steward.model.health import Severity
+from steward.model.ids import JobId
+from steward.model.job import JobState
+from steward.workflows.snapshot import Standstill
 from tests.builders.api_cluster import an_api_cluster
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench
@@ -57,7 +61,7 @@ def test_a_dry_run_tells_actions_and_whys(api: ApiBench) -> None:
 def test_a_node_and_a_job_are_explained(api: ApiBench) -> None:
     api.show(a_cluster().job())
     assert "n1" in api.client().explain_node("n1")["lines"][0]
-    assert any("never touches it" in line for line in api.client().explain_job(7)["lines"])
+    assert any("no fault brings it back" in line for line in api.client().explain_job(7)["lines"])
 
 
 def test_an_instance_group_and_a_node_that_slurm_does_not_know_yet_are_explained(api: ApiBench) -> None:
@@ -187,3 +191,30 @@ def test_while_munged_is_away_the_refusal_says_so(api: ApiBench) -> None:
 def test_a_head_that_is_not_there_is_told_with_where_it_was_looked_for() -> None:
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1: is stewardd running"):
         Client("http://127.0.0.1:1").status()
+
+
+def test_a_head_that_decides_nothing_says_so_on_every_page_that_is_looked_at_first(api: ApiBench) -> None:
+    api.show(a_cluster().lost("n3"))
+    assert api.client().status()["standstill"] is None
+    assert "steward_standstill_seconds 0.0" in requests.get(api.url + "/metrics", timeout=FACT_S).text
+    api.standstill = Standstill(since=api.clock.now() - 40.0, why="database steward.db: database is locked")
+    assert api.client().status()["standstill"] == {"since": api.clock.now() - 40.0, "why": api.standstill.why}
+    assert "steward_standstill_seconds 40.0" in requests.get(api.url + "/metrics", timeout=FACT_S).text
+    page = requests.get(api.url + "/", timeout=FACT_S).text
+    assert "Nothing is decided for 40 s: database steward.db: database is locked." in page
+    assert "the last picture before that" in page
+
+
+def test_before_the_first_look_a_page_says_why_there_is_none(api: ApiBench) -> None:
+    api.latest, api.standstill = None, Standstill(since=api.clock.now() - 40.0, why="database is locked")
+    with pytest.raises(HeadError, match="nothing is decided for 40 s: database is locked"):
+        api.client().status()
+
+
+def test_a_task_of_an_array_that_waits_is_explained_by_the_record_of_all_that_wait() -> None:
+    """Slurm has one record for all of them."""
+    waiting = a_cluster().job(148, on=(), state=JobState.PENDING, started=None, array_job_id=JobId(148))
+    running = waiting.job(149, array_job_id=JobId(148), array_task=1)
+    assert job_number("148_150", waiting.seen) == JobId(148)
+    assert job_number("148_1", running.seen) == JobId(149)
+    assert job_number("150_1", running.seen) is None

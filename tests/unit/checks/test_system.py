@@ -50,8 +50,13 @@ BAD: dict[str, tuple[Severity, Advice, str]] = {
     "svc.munge/dead": (D, Advice.RESTART_SERVICE, "munge encode: Failed to access"),
     "svc.units/failed": (D, Advice.RESTART_SERVICE, "failed: chrony.service"),
     "slurm.spool/full": (D, Advice.NONE, "SlurmdSpoolDir /var/spool/slurmd: 95 % in use"),
+    "slurm.spool_ro/read-only": (D, Advice.REBOOT, "SlurmdSpoolDir /var/spool/slurmd is read-only"),
     "slurm.gres/lost": (D, Advice.REBOOT, "7 GPUs are there, Slurm's Gres has 8"),
     "slurm.gres/amd-lost": (D, Advice.REBOOT, "1 GPUs are there, Slurm's Gres has 2"),
+    "slurm.shim/commented": (INFO, Advice.NONE, "/etc/slurm/plugstack.conf does not name steward.so"),
+    "slurm.shim/not-sent": (INFO, Advice.NONE, "/etc/slurm/plugstack.conf is not there"),
+    "slurm.gres/no-driver": (D, Advice.REBOOT, "no driver lists a GPU, Slurm's Gres has 8, 2 are on the PCI bus"),
+    "slurm.gres/nothing-there": (S, Advice.REBOOT, "no driver lists a GPU, Slurm's Gres has 8, none is on the PCI bus"),
     "proc.rogue/left-over": (INFO, Advice.NONE, "2 processes without a job: python3 (700, uid 1002), ray::worker (701"),
     "proc.rogue/false-stepd": (INFO, Advice.NONE, "2 processes without a job: slurmstepd (700, uid 1002), miner (701"),
     "bmc.sensors/fan": (S, Advice.NONE, "critical: FAN1"),
@@ -59,15 +64,17 @@ BAD: dict[str, tuple[Severity, Advice, str]] = {
 PASSED = {f"{check.id}/good" for check in SYSTEM} | {
     *("cpu.topology/cores-for-cpus", "cpu.clocksource/virtual", "cpu.governor/adaptive", "mem.edac/storm"),
     *("os.dstate/driver", "os.dstate/file-server", "os.dstate/a-users-nvidia"),
-    *("disk.nvme/no-tool",),
+    *("disk.nvme/no-tool", "slurm.shim/included"),
 }
 """Stuck processes and many corrected errors are so only over time: below."""
 SKIPPED = {
     *("cpu.topology/overrides", "cpu.clocksource/absent", "cpu.governor/absent", "mem.edac/absent"),
     *("clock.sync/no-daemon", "disk.raid/absent", "disk.raid/none", "disk.nvme/absent"),
     *("disk.smart/virtual", "disk.smart/no-tool", "fs.shared/absent", "svc.munge/no-library", "svc.units/no-systemd"),
-    *("svc.units/not-installed", "slurm.spool/absent", "slurm.gres/slices", "slurm.gres/no-gres"),
-    *("slurm.gres/overrides", "slurm.gres/no-driver", "bmc.sensors/no-device", "bmc.sensors/not-installed"),
+    *("svc.units/not-installed", "slurm.spool/absent", "slurm.spool_ro/absent"),
+    *("slurm.gres/slices", "slurm.gres/no-gres"),
+    *("slurm.gres/overrides", "slurm.gres/others", "bmc.sensors/no-device", "bmc.sensors/not-installed"),
+    *("slurm.shim/includes-others", "slurm.shim/elsewhere", "slurm.shim/no-conf"),
     *("mem.frag/absent", "os.modules/absent", "gpu.peermem/open-driver", "gpu.peermem/no-adapter"),
     *("gpu.peermem/no-driver", "efa.memlock/no-unit", "efa.memlock/no-device"),
 }
@@ -137,7 +144,7 @@ def test_what_only_tells_never_drains_and_what_is_proof_does() -> None:
     proof = {check.id for check in SYSTEM if check.mode(Limits()) == "drain"}
     assert proof == {
         *("cpu.topology", "mem.edac", "os.dstate", "disk.raid", "disk.nvme", "disk.smart", "svc.munge", "slurm.gres"),
-        "os.modules",
+        *("os.modules", "slurm.spool_ro"),
     }
 
 

@@ -95,7 +95,7 @@ def test_nodes_are_listed_with_what_is_wrong_with_them(api: ApiBench, run: Run) 
     assert "capacity: none left" in next(line for line in lines if line.startswith("workers-2"))
 
 
-@pytest.mark.parametrize("word", ["workers-2", f"{ID}-2"])
+@pytest.mark.parametrize("word", ["workers-2", "workers-[2-2]", f"{ID}-2"])
 def test_a_node_is_named_in_any_way(api: ApiBench, run: Run, word: str) -> None:
     api.show_groups(an_api_cluster(3))
     assert run(node, "delete", word, "--yes", "--no-wait").exit_code == 0

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,7 +11,7 @@ import pytest
 from steward.api.report_pages import report_page
 from steward.model.memory import Memory
 from tests.builders.cli import steward
-from tests.builders.ledger import BEGIN, a_memory
+from tests.builders.ledger import BEGIN, JOB, a_memory
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.elastic_world import ElasticWorld
 
@@ -33,8 +34,17 @@ def test_a_report_of_a_job_says_where_its_time_went_and_what_each_incident_took(
     assert "ETTR      95.2 %    goodput 95.4 %" in found
     (first, second) = (line.split() for line in found.splitlines() if line.startswith(("n3 ", "n4 ")))
     assert " ".join(first[5:]) == "1.0 s 3.0 s 2.0 s 6.0 s 20.0 s 100.0 s 200.0 s 300.0 s 50 requeue"
-    assert " ".join(second[5:]) == "0.0 s 1.0 s ? - 1.0 s 50.0 s - - ? retry"
+    assert second[2] == "by"
+    assert " ".join(second[6:]) == "0.0 s 1.0 s ? - 1.0 s 50.0 s - - ? retry"
     assert "?: the instant is not known" in found
+
+
+def test_goodput_of_runs_that_reported_no_steps_is_shown_as_a_bound(api: ApiBench) -> None:
+    (runs,) = a_memory().ledger.values()
+    untold = tuple(replace(run, first_step=None, step=None, stepped=None, checkpoint_step=None) for run in runs)
+    api.store.commit(Memory(ledger={JOB: untold}), [], [])
+    api.clock.at = BEGIN + 9100
+    assert re.search(r"ETTR +<= [0-9.]+ % +goodput <= [0-9.]+ %", steward(api, "report", "7").output)
 
 
 def test_the_sums_of_a_report_are_the_timeline_in_the_document_too(ledger: ApiBench) -> None:

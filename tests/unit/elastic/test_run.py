@@ -2,7 +2,17 @@
 
 import pytest
 
-from steward.elastic.pace import FINISH_S, GATHER_S, LOST_S, MOST_ALONE, RESTORE_S, START_S, VERDICT_S, WAITING_S
+from steward.elastic.pace import (
+    FINISH_S,
+    GATHER_S,
+    LOST_S,
+    MOST_ALONE,
+    PATIENCE_S,
+    RESTORE_S,
+    START_S,
+    VERDICT_S,
+    WAITING_S,
+)
 from steward.elastic.peer import Peer
 from steward.elastic.server import word_of
 from tests.builders.elastic_rounds import Story
@@ -101,6 +111,110 @@ def test_a_rank_that_never_saves_is_not_waited_for_longer_than_the_grace() -> No
 
     assert story.shape() == ("forming", 3, ("n1", "n2", "n3"))
     assert story.run.why == "n3 did not save in time: went on without"
+
+
+def ready_to_grow() -> Story:
+    """Two nodes train, a third one waits to be let in."""
+    story = Story(grace_s=10)
+    story.come("n1", "n2")
+    story.come("n3", role="replica")
+    story.say("n1", "step")
+    return story
+
+
+def test_a_growth_that_nothing_presses_waits_for_the_save() -> None:
+    story = ready_to_grow()
+    story.order("n1", "n2", "n3", patient=True)
+    story.say("n1", "noticed")
+    story.say("n2", "noticed")
+
+    story.pass_(600)
+    assert (story.run.state, word_of(story.run)["begins_to_save"]) == ("saving", True)
+    story.save("n1", "n2")
+
+    assert story.shape() == ("forming", 2, ("n1", "n2", "n3"))
+    assert story.run.unsaved == ()
+
+
+def test_a_growth_is_called_off_at_no_cost_while_no_rank_has_begun_to_save() -> None:
+    """An evaluation of many minutes, or a loop that never asks."""
+    story = ready_to_grow()
+    story.order("n1", "n2", "n3", patient=True)
+    story.order("n1", "n2", generation=2, patient=True)
+
+    assert story.shape() == ("running", 1, ("n1", "n2"))
+    assert [line for line in story.told if "unasked" in line[1]] == [("n1", {"unasked": 1}), ("n2", {"unasked": 1})]
+    story.order("n1", "n2", "n3", patient=True, generation=3)
+    story.save("n1", "n2")
+    assert story.shape() == ("forming", 3, ("n1", "n2", "n3"))
+
+
+def test_who_has_begun_to_save_is_waited_for_though_the_growth_is_not_wanted_any_more() -> None:
+    story = ready_to_grow()
+    story.order("n1", "n2", "n3", patient=True)
+    story.say("n1", "noticed")
+    story.order("n1", "n2", generation=2, patient=True)
+    story.pass_(100)
+    assert story.run.state == "saving"
+    story.save("n1", "n2")
+    assert story.shape() == ("forming", 2, ("n1", "n2"))
+
+
+def test_without_a_head_a_growth_that_no_rank_answers_is_called_off_some_day() -> None:
+    story = ready_to_grow()
+    story.order("n1", "n2", "n3", patient=True)
+    story.pass_(PATIENCE_S)
+    assert story.shape() == ("running", 1, ("n1", "n2"))
+
+
+def test_a_node_that_has_to_leave_presses_a_growth_that_waits() -> None:
+    story = Story(grace_s=10).grown()
+    story.come("n5", role="replica")
+    story.order("n1", "n2", "n3", patient=True)
+    story.run.notice("n4", story.now)
+    story.pass_(10)
+    assert story.shape() == ("forming", 3, ("n1", "n2", "n3"))
+    assert story.run.unsaved == ("n1", "n2", "n3", "n4")
+
+
+def test_a_save_that_took_longer_than_the_grace_is_waited_for_when_a_node_leaves() -> None:
+    story = Story(grace_s=10).grown()
+    story.order("n1", "n2", "n3", patient=True)
+    story.now += 20
+    story.save("n1", "n2", "n3", "n4")
+    story.say("n1", "step")
+    story.run.notice("n3", story.now)
+    story.pass_(25)
+    assert story.run.state == "saving"
+    story.pass_(5)
+    assert story.shape()[0] == "forming"
+
+
+def test_a_program_that_never_asks_is_stopped_for_a_growth_only_where_its_user_allows_it() -> None:
+    story = Story(grace_s=10)
+    story.come("n1", "n2")
+    story.come("n3", role="replica")
+    story.pass_(START_S)
+    assert word_of(story.run)["steerable"] is False
+    for node in ("n1", "n2"):
+        story.say(node, "started", stoppable=True)
+    assert word_of(story.run)["steerable"] is True
+    story.order("n1", "n2", "n3", patient=True, grace_s=10)
+    story.pass_(10)
+    assert story.shape() == ("forming", 2, ("n1", "n2", "n3"))
+
+
+def test_what_a_forced_change_cost_is_known_at_the_first_step_after_it() -> None:
+    story = Story(grace_s=10).grown()
+    story.say("n1", "step", step=10)
+    story.now += 40
+    story.say("n1", "step", step=30)
+    story.run.notice("n4", story.now)
+    story.pass_(10)
+    assert word_of(story.run)["again"] is None
+    story.say("n1", "step", step=21)
+    word = word_of(story.run)
+    assert (word["again"], word["timings"]["again_s"]) == (10, pytest.approx(20, rel=0.15))
 
 
 def test_hyperpods_pattern_is_a_save_too_and_no_end_of_the_training() -> None:

@@ -12,7 +12,8 @@ import pytest
 from steward.adapters.node.elastic_start import free_port
 from steward.elastic.run import Run
 from steward.elastic.server import Coordinator
-from tests.fakes.until import FACT_S
+from tests.fakes.dialled import never_refused
+from tests.fakes.until import FACT_S, comes_true
 
 Line = dict[str, Any]
 
@@ -222,6 +223,17 @@ def test_an_order_that_is_malformed_ends_the_relays_line_only(tmp_path: Path) ->
         assert coordinator.run.generation == 0
 
     coordinated(tmp_path, story)
+
+
+def test_the_relays_socket_is_not_there_before_it_is_served(tmp_path: Path) -> None:
+    async def story(port: int, coordinator: Coordinator) -> None:
+        await comes_true("the relay is answered", answered.is_set)
+
+    for number in range(20):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with never_refused(folder / "relay.sock") as answered:
+            coordinated(folder, story)
 
 
 def test_a_run_that_was_requeued_takes_over_nothing_of_its_last_run(tmp_path: Path) -> None:

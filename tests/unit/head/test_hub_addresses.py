@@ -209,3 +209,16 @@ def test_an_agent_at_home_does_not_wait_for_a_name_server() -> None:
             answers.set()
 
     asyncio.run(run())
+
+
+def test_two_agents_of_one_node_that_take_each_others_connection_are_told_once() -> None:
+    async def story(bench: HubBench) -> None:
+        for _ in range(4):
+            await bench.connect(hello("n1"), at=HOME)
+        assert [event.kind for event in bench.events] == [], "a broken connection now and then is none"
+        for _ in range(4):
+            await bench.connect(hello("n1"), at=HOME)
+        await comes_true("it is told", lambda: bool(bench.events))
+        assert [(event.kind, event.node) for event in bench.events] == [("agent.twice", "n1")]
+
+    tell(story, *BY_NUMBER)

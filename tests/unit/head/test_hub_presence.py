@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from steward.adapters.wire.frames import MAX_FRAME, Gone, pack
+from steward.adapters.wire.frames import ALONE, MAX_FRAME, WITH_ALL, WITH_HOST, Gone, pack
 from steward.adapters.wire.messages import report_frame
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName
@@ -51,6 +51,37 @@ def test_a_name_that_no_node_can_have_is_refused() -> None:
     asyncio.run(story())
 
 
+def test_an_agent_whose_hello_cannot_be_read_is_known_to_be_alive() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            await bench.connect()
+            await bench.until_connected()
+            bench.agents[0].close()
+            await comes_true("it is lost", lambda: not bench.view().connected)
+            assert not bench.view().fell_silent
+            assert not bench.view().dialled_at
+            with pytest.raises(PortError):
+                await bench.connect(hello(version="v" * 40))
+            await comes_true("it is alive", lambda: bench.view().dialled_at > 0.0)
+            with pytest.raises(PortError):
+                await bench.connect(hello("n2", version="v" * 40), by=sealer(bench.munged, uid=1000))
+            assert NodeName("n2") not in bench.hub.views(), "no agent's word"
+
+    asyncio.run(story())
+
+
+def test_an_agent_that_the_head_hangs_up_on_is_known_to_be_alive() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            await bench.connect()
+            await bench.until_connected()
+            bench.agents[0].write(pack({"t": "report", "seq": 7}))
+            await comes_true("it is sent away", lambda: not bench.view().connected)
+            assert bench.view().dialled_at == bench.view().lost_at
+
+    asyncio.run(story())
+
+
 def test_the_beats_interval_grows_with_the_cluster() -> None:
     async def story() -> None:
         async with a_hub(heartbeat_s=1.0) as bench:
@@ -89,17 +120,24 @@ def test_an_agent_that_hangs_up_is_lost_at_once() -> None:
     asyncio.run(story())
 
 
-def test_an_agent_that_was_told_to_end_says_so_and_is_missed_like_any_other() -> None:
+@pytest.mark.parametrize(
+    ("word", "leaves", "host_ends"), [(ALONE, True, False), (WITH_HOST, False, True), (WITH_ALL, True, True)]
+)
+def test_an_agent_that_was_told_to_end_says_what_ends_with_it_and_is_missed_like_any_other(
+    word: float, leaves: bool, host_ends: bool
+) -> None:
     async def story() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await bench.until_connected()
-            await channel.beat(sent=1.0, leaves=1.0)
+            await channel.beat(sent=1.0, leaves=word)
             await comes_true("it is lost", lambda: not bench.view().connected)
-            assert (bench.view().leaves, bench.view().lost_why) == (True, "it was told to end")
+            assert (bench.view().leaves, bench.view().host_ends) == (leaves, host_ends)
+            assert bench.view().lost_why == ("it was told to end" if leaves else "its host is being shut down")
             await bench.connect()
             await bench.until_connected()
             assert not bench.view().leaves
+            assert not bench.view().host_ends
 
     asyncio.run(story())
 

@@ -187,13 +187,26 @@ def test_one_node_cannot_fill_the_head_with_asks() -> None:
 
 
 @pytest.mark.parametrize("frame", [{"t": "ask", "id": 7}, {"t": "report", "findings": [{}] * 100}, {"t": "withdraw"}])
-def test_a_peer_that_talks_nonsense_is_hung_up_on(frame: Frame) -> None:
+def test_a_word_that_cannot_be_read_costs_that_word_and_not_the_connection(frame: Frame) -> None:
     async def story() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await bench.until_connected()
             await channel.send(frame)
-            await comes_true("it is gone", lambda: not bench.view().connected)
+            await channel.send(report_frame([BAD], None))
+            await comes_true("its report is there", lambda: bench.view().findings == (BAD,))
+            assert bench.view().connected
+
+
+def test_a_shim_whose_ask_cannot_be_read_is_told_to_stop() -> None:
+    async def story() -> None:
+        async with a_hub() as bench:
+            channel, _ = await bench.connect()
+            await bench.until_connected()
+            await channel.send({"t": "ask", "id": "n1-7", "job": 0})
+            while (frame := await channel.receive())["t"] == "beat":
+                pass
+            assert answer_of(frame)[:2] == ("n1-7", Answer.STOP)
 
     asyncio.run(story())
 

@@ -147,12 +147,12 @@ def test_a_degraded_node_is_drained_and_the_step_retried_on_the_others() -> None
 
 def test_a_retry_that_fails_at_once_becomes_a_requeue() -> None:
     picture = excised(asked().lost("n2")).then(2)
-    flop = picture.see(asks=()).ask(STEP, attempt=1, id=7, node="n3")
+    flop = picture.see(asks=()).ask(STEP, attempt=2, id=7, node="n3")
     assert [type(a) for a in flop.plan().actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
 
 
 def test_an_old_fault_does_not_excuse_a_much_later_failure() -> None:
-    picture = excised(asked().lost("n2")).then(2).see(asks=()).wait(120).ask(STEP, attempt=1, node="n3")
+    picture = excised(asked().lost("n2")).then(2).see(asks=()).wait(120).ask(STEP, attempt=2, node="n3")
     assert answers(picture.then(0.1).checked("n1", "n3")) == [(Answer.STOP, frozenset())]
 
 
@@ -263,7 +263,7 @@ def test_a_paused_head_tells_a_failure_without_evidence_to_stop() -> None:
 
 
 def test_an_interactive_allocation_cannot_be_requeued() -> None:
-    picture = a_cluster().job(is_batch=False).opted_in().then().ask(STEP, attempt=0, node="n2").lost("n2")
+    picture = a_cluster().job(is_batch=False).opted_in().then().ask(STEP, attempt=1, node="n2").lost("n2")
     gone = picture.then().marked("n2").then(3.1)
     assert answers(gone) == [(Answer.STOP, frozenset())]
 
@@ -331,3 +331,24 @@ def test_a_shim_is_remembered_for_a_day_by_when_it_was_heard_and_judged() -> Non
     gone = judged.see(asks=()).after(86_400.0)
     assert judged.see(asks=()).then().memory.asks == judged.memory.asks
     assert gone.plan().memory.asks == {}
+
+
+def test_what_a_user_asks_about_anothers_job_tells_nobody_of_that_job_however_often_he_asks() -> None:
+    """A job that did not opt in: which steps he names, and how often, is his own to choose."""
+    busy = a_cluster().job()
+    for step in range(50):
+        busy = busy.ask(STEP, uid=1999, step=f"x{step}")
+    plan = busy.plan()
+    assert [event.kind for event in plan.events] == ["ask.foreign"]
+    assert {answer for answer, _ in answers(busy)} == {Answer.STOP}
+    again = busy.then(60).see(asks=()).ask(STEP, uid=1999, step="y")
+    assert not [event for event in again.plan().events if event.job is not None]
+
+
+def test_an_ask_about_a_job_that_slurm_does_not_know_is_answered_without_an_event() -> None:
+    unknown = a_cluster().job().ask(STEP, id=4_000_000).then(2.0)
+    assert answers(unknown) == [(Answer.STOP, frozenset())]
+    assert unknown.plan().events == ()
+    unread = a_cluster().job().ask(STEP, id=4_000_000).then().see(slurm=Freshness.OLD).after(3600)
+    assert answers(unread) == [(Answer.STOP, frozenset())]
+    assert "job.decided" not in {event.kind for event in unread.plan().events}

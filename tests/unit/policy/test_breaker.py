@@ -12,7 +12,10 @@ from steward.model.instance import InstanceState
 from steward.model.order import Refusal
 from steward.model.witness import Witness
 from steward.policy.controls import reset_breakers
-from tests.builders.picture import Picture, a_cluster, changed
+from steward.policy.draft import Draft
+from steward.views.breakers import now_line, withheld
+from steward.views.explain import explain_node
+from tests.builders.picture import Picture, a_cluster, changed, n
 
 PATIENCE_S = 1800.0
 
@@ -224,3 +227,38 @@ def test_repairs_run_side_by_side_up_to_a_number_in_the_whole_cluster() -> None:
     picture = a_cluster(concurrent_min=5, concurrent_all_count=1, breaker_min=10).lost("n1", "n2").then(1)
     running = picture.marked("n1").marked("n2").then()
     assert sorted(case.step.value for case in running.memory.cases.values()) == ["launch", "release"]
+
+
+def now_lines(picture: Picture) -> dict[str, str]:
+    """What people are told of each tripped breaker."""
+    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    held = withheld(draft)
+    return {scope: now_line(one, held[scope], picture.now) for scope, one in picture.memory.breakers.items()}
+
+
+def test_a_tripped_breaker_says_what_it_withholds_now_and_not_what_it_did_when_it_tripped() -> None:
+    three = three_tried()
+    assert now_lines(three)["check:disk"].startswith("withholds the repair of n3 now: a first repair is let through in")
+    mended = three.agent("n3", findings=())
+    assert now_lines(mended)["check:disk"].startswith("withholds nothing now: a first repair is let through in")
+
+
+def test_what_goes_on_while_a_breaker_is_tripped_is_not_said_to_be_withheld() -> None:
+    """A machine that is surely gone, the fault of another check, and a repair that had begun before."""
+    picture = two_lost().lost("n3").then(1).agent_lost("n4").then(1)
+    stopped = changed(picture.seen.instances, InstanceId("i-n4"), lambda one: replace(one, state=InstanceState.STOPPED))
+    lost = picture.see(instances=stopped)
+    assert now_lines(lost)["group:main"].startswith("withholds the repair of n3 now")
+    explained = "".join(explain_node(n("n4"), lost.seen, lost.want, lost.memory, lost.now))
+    assert "Nothing is done" not in explained
+    other = three_tried().failing("n9", check="gpu")
+    assert now_lines(other)["check:disk"].startswith("withholds the repair of n3 now")
+
+
+def test_the_trial_of_a_half_open_breaker_is_not_said_to_be_withheld() -> None:
+    picture = half_open().then()
+    (trial,) = [one.trial for one in picture.memory.breakers.values() if one.trial is not None]
+    case = picture.memory.cases[trial]
+    line = now_lines(picture)["check:disk"]
+    assert f"it closes when repair {trial} ends well" in line
+    assert line.startswith("withholds the repair of n[4-5] now" if case.node == "n3" else "withholds the repair of n")

@@ -92,16 +92,41 @@ def test_no_line_of_the_log_is_enough_to_resume(lean: Lean) -> None:
     assert ruling.culprits == frozenset()
 
 
+OWN: dict[str, Any] = {"kind": Kind.STEP, "own_wish": True, "may_retry": True}
+
+
 @pytest.mark.parametrize("status", [9, 15, 137 << 8, 143 << 8])
 def test_a_step_that_was_cancelled_is_not_resumed_without_evidence(status: int) -> None:
-    failure = a_failure("any:3", kind=Kind.STEP, status=status, may_retry=True)
-    assert ruled(decide(failure)) == (Decision.STOP, "killed")
+    assert ruled(decide(a_failure("any:3", **OWN, status=status))) == (Decision.STOP, "killed")
     assert decide(a_failure("any:3", kind=Kind.STEP, status=status, evidence=(against(),))).decision is Decision.REQUEUE
 
 
 def test_tasks_that_srun_killed_after_another_had_failed_are_no_cancelled_step() -> None:
-    failure = a_failure("any:3", kind=Kind.STEP, status=137 << 8, exits=(an_exit(1 << 8), an_exit(9, task=1)))
-    assert ruled(decide(failure)) == (Decision.REQUEUE, "any")
+    failure = a_failure("any:3", **OWN, status=137 << 8, exits=(an_exit(1 << 8), an_exit(9, task=1)))
+    assert ruled(decide(failure)) == (Decision.RETRY, "retry")
+
+
+@pytest.mark.parametrize("kind", [Kind.BATCH, Kind.ENDED])
+@pytest.mark.parametrize("code", [137, 143])
+def test_128_and_more_are_codes_that_a_script_chooses_and_a_signal_is_slurms_word(kind: Kind, code: int) -> None:
+    assert ruled(decide(a_failure("any:3", kind=kind, status=code << 8))) == (Decision.REQUEUE, "any")
+    assert f"exit code {code}" in decide(a_failure("any:3", kind=kind, status=code << 8)).why.evidence
+    chosen, signalled = (an_exit(code << 8),), (an_exit(code - 128),)
+    assert ruled(decide(a_failure("any:3", kind=kind, status=code << 8, exits=chosen))) == (Decision.REQUEUE, "any")
+    assert ruled(decide(a_failure("any:3", kind=kind, status=code << 8, exits=signalled))) == (Decision.STOP, "killed")
+    assert ruled(decide(a_failure("any:3", kind=kind, status=code - 128))) == (Decision.STOP, "killed")
+
+
+def test_any_is_a_word_about_the_jobs_end_and_of_a_step_that_has_the_option_itself() -> None:
+    """A script may handle a step's failure."""
+    asked: dict[str, Any] = {"kind": Kind.STEP, "may_retry": True}
+    assert ruled(decide(a_failure("any:3", **asked))) == (Decision.STOP, "scripts_own")
+    assert not decide(a_failure("any:3", **asked)).final
+    assert ruled(decide(a_failure("any:3", **asked, evidence=(against(),)))) == (Decision.RETRY, "retry")
+    assert ruled(decide(a_failure("any:3", **OWN))) == (Decision.RETRY, "retry")
+    no_input = a_failure("any:3", kind=Kind.STEP, own_wish=True, input_gone=True)
+    assert ruled(decide(no_input)) == (Decision.STOP, "scripts_own")
+    assert "what it read through a pipe is gone: it cannot run again in place" in decide(no_input).why.evidence
 
 
 def test_a_crash_by_a_signal_of_its_own_is_no_cancelled_step() -> None:

@@ -418,3 +418,87 @@ def test_idle_nodes_of_two_partitions_are_not_enough_for_a_job_that_has_its_node
     world.queue(2, partition="main,other")
     world.go(12)
     assert len(world.ordered[-1].members) == 3
+
+
+def test_a_growth_waits_for_a_save_that_takes_longer_than_the_grace() -> None:
+    """The grace is what a forced change has; nothing presses a growth."""
+    world = ElasticWorld(saves_s=QUICK.grace_s + 30.0)
+    world.go(90)
+    assert (world.size, world.killed) == (5, 0)
+    told = [event.text for event in world.events if event.kind == "elastic.called_off"]
+    assert told == []
+
+
+def test_a_growth_that_no_rank_answers_is_called_off_and_told_and_its_nodes_go_back() -> None:
+    world = ElasticWorld(seams=False)
+    world.go(45)
+    assert (world.size, world.killed) == (2, 0)
+    assert [event.text for event in world.events if event.kind == "elastic.called_off"] == [
+        "elastic run 7: the growth from 2 to 5 nodes is called off: no rank came to the end of a step within 35 s; "
+        "again in 20 s"
+    ]
+    assert world.word.state is Activity.RUNNING
+    assert [change.cause for change in world.run.events] == [Cause.START], "no change of size was made"
+    assert world.replicas() == []
+    world.seams = True
+    world.go(60)
+    assert world.size == 5
+
+
+def test_a_job_that_comes_to_wait_meanwhile_gets_the_nodes_at_once_and_the_run_loses_nothing() -> None:
+    world = ElasticWorld(seams=False, nodes=5)
+    while not world.ordered:
+        world.step()
+    other = world.queue(1)
+    world.go(8)
+    assert world.jobs()[other].state is JobState.RUNNING
+    assert (world.size, world.killed, world.word.state) == (2, 0, Activity.RUNNING)
+    assert any("called off: others need the nodes" in event.text for event in world.events)
+
+
+def test_a_person_who_asks_for_fewer_nodes_waits_for_the_save_and_others_who_need_them_do_not() -> None:
+    world = grown(nodes=5)
+    world.seams = False
+    run = replace(world.run, wish=3)
+    world.picture = replace(world.picture, memory=replace(world.picture.memory, elastic={RUN: run}))
+    world.go(300)
+    assert (world.size, world.killed) == (5, 0)
+    assert len([event for event in world.events if "a person asked" in event.text]) == 1
+    world.queue(1)
+    world.go(5)
+    assert world.ordered[-1].patient is False
+    assert world.run.cause is Cause.RECLAIMED
+
+
+def test_a_run_whose_program_never_asks_does_not_grow_and_says_why() -> None:
+    world = ElasticWorld(steerable=False)
+    world.go(60)
+    assert world.submitted == []
+    assert [event.text for event in world.events if event.kind == "elastic.mute"] == [
+        "elastic run 7: does not grow, as its program never asks whether to save (resize_wanted)"
+    ]
+
+
+def test_a_forced_change_says_what_it_cost() -> None:
+    world = grown()
+    victim = world.replicas()[0]
+    world.warn(victim.id)
+    while world.word.generation < 3:
+        world.step()
+    world.word = replace(world.word, unsaved=frozenset({n("n2")}), again=12, again_s=30.0)
+    world.go(5)
+    assert world.events[-1].text == (
+        "elastic run 7: makes steps with 4 nodes; n2 had not saved in time: 12 steps (30 s of work) are made again"
+    )
+    change = world.run.events[-1]
+    assert (change.again, change.again_s, change.unsaved) == (12, 30.0, frozenset({n("n2")}))
+
+
+def test_saves_that_take_longer_than_the_grace_are_told_once_and_replicas_have_a_longer_notice() -> None:
+    world = grown()
+    for _ in range(2):
+        world.word = replace(world.word, saved_s=40.0)
+        world.warn(world.replicas()[-1].id)
+        world.go(40)
+    assert len([event for event in world.events if event.kind == "elastic.slow_save"]) == 1
+    assert world.submitted[-1].grace_s == 60

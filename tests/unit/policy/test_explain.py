@@ -34,7 +34,7 @@ def test_a_healthy_node_has_nothing_against_it() -> None:
 
 def test_a_dead_node_shows_its_case_the_evidence_and_what_comes_next() -> None:
     text = of_node(a_cluster().lost("n2").then(3), "n2")
-    for part in ("Case c1-", "second witness", "refused", "step drain", "Slurm shows the node out of service"):
+    for part in ("Case c1-", "second witness", "refused", "step drain", "Slurm to show it out of service"):
         assert part in text
 
 
@@ -71,14 +71,32 @@ def test_hostile_text_is_shown_as_text_on_one_line() -> None:
 def test_a_users_own_bug_is_explained() -> None:
     picture = a_cluster().job().opted_in().then().ask(AskKind.BATCH).then(0.1).checked("n1", "n2", "n3").then(60)
     text = of_job(picture)
-    assert "not resumed: no hardware fault found on its nodes; treated as the job's own failure" in text
+    said = "not resumed (the script failed): no hardware fault found on its nodes; treated as the job's own failure"
+    assert said in text
     assert "[resume.no_evidence]" in text
 
 
 def test_a_resumed_job_names_the_culprit_and_the_evidence() -> None:
-    text = of_job(a_cluster().job().opted_in().then().lost("n2").then().marked("n2").requeued().then(5))
-    for part in ("requeued", "because n2:", "kept off n2", "waits to run again"):
+    back = a_cluster().job().opted_in().then().lost("n2").then().marked("n2").requeued().then(5)
+    text = of_job(back.change_job(excluded=names("n2")))
+    for part in ("requeued", "because n2:", "kept off n2 (ExcNodeList)", "waits to run again"):
         assert part in text
+    assert "kept off" not in of_job(back.change_job(excluded=names("n3"))), "an admin replaced the list"
+
+
+def test_a_run_that_follows_a_refusal_is_slurms_own() -> None:
+    none_left = a_cluster().job().opted_in(mode=ResumeMode.parse("1,max=0")).then()
+    again = none_left.lost("n2").then().marked("n2").requeued().then(5)
+    assert "left to Slurm, which had put it back into the queue: it has had all its resumes" in of_job(again)
+
+
+def test_a_job_whose_state_slurm_hides_while_it_completes_is_completing() -> None:
+    picture = a_cluster().job(state=JobState.UNKNOWN, flags=frozenset({"COMPLETING"}))
+    assert of_job(picture).startswith('Job 7 "train": COMPLETING')
+
+
+def test_a_task_of_an_array_is_named_as_squeue_names_it() -> None:
+    assert of_job(a_cluster().job(array_job_id=JobId(5), array_task=2)).startswith('Job 5_2 (job 7) "train"')
 
 
 @pytest.mark.parametrize(
@@ -89,7 +107,7 @@ def test_how_often_a_job_restarted_is_said_as_people_say_it(restarts: int, said:
 
 
 def test_a_job_without_the_option_is_said_to_be_left_alone() -> None:
-    assert "never touches it" in of_job(a_cluster().job())
+    assert "no fault brings it back" in of_job(a_cluster().job())
 
 
 def test_only_what_is_known_is_said_of_a_job_that_nobody_told_of() -> None:
@@ -122,12 +140,12 @@ def test_findings_are_told_bad_ones_first_then_unknown_ones_then_those_that_are_
     lost = Finding(check="memory", outcome=Outcome.UNKNOWN, text="timed out")
     shown = {"findings": (lost, bad), "passed": frozenset({"disk", "clock"}), "skipped": frozenset({"ib.state"})}
     lines = of_node(a_cluster().agent("n2", **shown), "n2").splitlines()
-    told = [line for line in lines if line.startswith(("Check", "2 checks", "1 checks"))]
+    told = [line for line in lines if line.startswith(("Check", "2 checks", "1 check"))]
     assert told == [
         "Check gpu.temp failed (suspect) [GPU-1]: hot",
         "Check memory says unknown (never acted on): timed out",
         "2 checks passed: clock, disk.",
-        "1 checks had nothing to look at: ib.state.",
+        "1 check does not apply here (no such hardware or tool): ib.state.",
     ]
 
 
@@ -178,7 +196,7 @@ def test_deep_checks_and_what_users_see_are_told() -> None:
     picture = a_cluster().node("n2", active_features=frozenset({"HealthCheck:Passed", "a100"}))
     text = of_node(replace(picture, memory=replace(picture.memory, deeps={"d1": run})), "n2")
     assert "Deep check d1 (sweep; InstanceStress), 30 s ago: Passed: all well" in text
-    assert "Users see it in Slurm as HealthCheck:Passed." in text
+    assert "Node feature in Slurm: HealthCheck:Passed." in text
 
 
 def test_a_job_is_explained_with_its_options_and_what_it_has_left() -> None:

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from steward.model.capacity_policy import Pool
 from steward.model.group import Goal, GroupStatus, Rollout, RolloutState, Version
 from steward.model.ids import JobId
@@ -154,7 +156,7 @@ def test_a_job_that_may_go_to_several_partitions_hears_of_the_closed_one() -> No
 def test_a_node_tells_of_its_slot() -> None:
     text = of_node(gated(), "workers-3")
     assert "of group workers: waiting since 30 s" in text
-    assert "Next: " in text
+    assert "Waits for its turn to be launched" in text
     assert "No provider can replace it" not in text
 
 
@@ -173,3 +175,33 @@ def test_hostile_text_stays_on_one_line() -> None:
 
 def _parts(picture: ApiPicture) -> tuple[Any, ...]:
     return picture.seen, picture.want, picture.memory, T0
+
+
+def test_a_job_behind_a_group_that_went_back_to_nothing_hears_why_it_waits() -> None:
+    """Its gate is open: nothing is waited for any more."""
+    opened = Gate(partition="dev", open=True, set_at=T0)
+    picture = an_api_cluster(workers=0).change_group(
+        "workers",
+        goal=Goal(target=0, minimum=0),
+        message="went back to its last size: its minimum was not there in time",
+    )
+    text = of_job(queued(picture.remember(gates={"dev": opened}), node_count=2, reason="ReqNodeNotAvail"))
+    assert "The job asks for 2 nodes, and partition dev has 0 in service." in text
+    assert "0 in service, at least 0 wanted, 0 in all" in text
+    assert "went back to its last size" in text
+
+
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        (SlotStep.PROVISION, "Waits for its agent to connect"),
+        (SlotStep.SETUP, "Waits for its lifecycle scripts to end"),
+        (SlotStep.VERIFY, "slurmd of workers-2 has not registered"),
+    ],
+)
+def test_a_node_on_its_way_says_what_it_waits_for(step: SlotStep, told: str) -> None:
+    picture = an_api_cluster().slot("workers-2", step=step, entered=T0 - 100)
+    picture = picture.node("workers-2", responding=False).agent("workers-2", checked_at=T0, findings=())
+    text = of_node(picture, "workers-2")
+    assert told in text
+    assert '", or "' not in text

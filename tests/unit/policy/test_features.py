@@ -124,3 +124,56 @@ def test_nothing_is_written_where_no_node_may_be_touched(why: str) -> None:
     else:
         picture = picture.repair(mode=RepairMode.REPORT)
     assert words(picture) == {}
+
+
+def undone_by_another(picture: Picture, word: str = "HealthCheck:Skipped", seconds: int = 120) -> tuple[Picture, int]:
+    """What we write is in Slurm at once, and another head writes its own word over it; how often we wrote."""
+    wrote = 0
+    for _ in range(0, seconds, 5):
+        wrote += bool(words(picture))
+        picture = picture.then(5.0)
+        for name in picture.seen.nodes:
+            picture = shown(picture, name, word)
+    return picture, wrote
+
+
+def told(picture: Picture) -> list[str]:
+    return [event.text for event in picture.plan().events if event.kind == "head.second"]
+
+
+def test_a_second_head_on_the_same_slurm_is_noticed_told_once_and_not_fought() -> None:
+    picture, wrote = undone_by_another(a_checked_cluster())
+    assert wrote == 4, "then it is left to the other head for a while"
+    assert "head.second" in picture.memory.noted
+    assert not picture.memory.paused, "this one hears the agents"
+    assert told(undone_by_another(picture, seconds=900)[0]) == []
+
+
+def test_a_second_head_that_hears_no_agent_pauses() -> None:
+    """As one with another state folder: for it no node ever had an agent."""
+    unheard = a_checked_cluster().see(agents={}, agents_since=T0 - 3600.0)
+    picture, _ = undone_by_another(unheard, "HealthCheck:Passed")
+    assert picture.memory.paused
+    assert "head.second" in picture.memory.noted
+
+
+def test_slurm_that_forgets_features_or_refuses_them_and_a_check_that_flaps_are_no_second_head() -> None:
+    forgets = a_checked_cluster()
+    for _ in range(30):
+        forgets = forgets.then(5.0)
+        for name in forgets.seen.nodes:
+            forgets = shown(forgets, name, "rack1")
+    refused, _ = undone_by_another(a_checked_cluster().see(failures={"feature:Passed": "no such feature"}))
+    flaps = all_shown()
+    for turn in range(30):
+        if turn % 4 < 2:
+            flaps = flaps.failing("n2", Severity.DEGRADED, check="disk", event=False)
+        else:
+            flaps = flaps.agent("n2", findings=())
+        for word, nodes in words(flaps).items():
+            flaps = flaps.then(5.0)
+            for node in nodes:
+                flaps = shown(flaps, node, f"HealthCheck:{word}")
+        flaps = flaps.then(5.0)
+    for picture in (forgets, refused, flaps):
+        assert "head.second" not in picture.memory.noted

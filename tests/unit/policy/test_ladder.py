@@ -6,10 +6,12 @@ import pytest
 
 from steward.model.action import Action, DrainNode, LaunchInstance, MendNode, RebootInstance, ReturnNode
 from steward.model.case import Case, Remedy, Step
-from steward.model.health import Advice, Severity
-from steward.model.ids import CaseId, InstanceId
+from steward.model.health import Advice, Incarnation, Severity
+from steward.model.ids import BootId, CaseId, InstanceId
 from steward.model.mend import MendReport
 from steward.model.repair_policy import LadderPolicy
+from steward.policy.draft import Draft
+from steward.policy.node.ladder import identity
 from tests.builders.picture import Picture, a_cluster, n
 
 GPU = "GPU-0b1b63b9-6f0a-4d0e-9d06-2d6f0f6b7a11"
@@ -194,13 +196,19 @@ def test_an_admins_command_overrules_budgets_and_quarantine() -> None:
 def test_what_is_begun_is_remembered_once_under_the_hardwares_identity() -> None:
     picture = told(out(failing(a_cluster(), Advice.RESET_GPU, GPU)), "in use")
     kept = picture.memory.remedies[GPU]
+    assert [one.rung for one in kept] == [Advice.RESET_GPU], "the reboot is not done yet"
+    who = Incarnation(instance=InstanceId("i-n2"), boot=BootId("boot-2"))
+    picture = picture.agent("n2", incarnation=who, findings=()).then()
+    kept = picture.memory.remedies[GPU]
     assert [one.rung for one in kept] == [Advice.RESET_GPU, Advice.REBOOT]
     assert picture.after(60.0).then().memory.remedies[GPU] == kept
 
 
 def test_a_board_serial_outlives_the_instance_id() -> None:
+    picture = failing(a_cluster(), Advice.RESET_GPU, GPU).agent("n2", hardware=("GPU-x", "board-17"))
+    assert the_case(out(picture)).hardware == GPU
     picture = failing(a_cluster(), Advice.REPLACE, "").agent("n2", hardware=("GPU-x", "board-17"))
-    assert list(out(picture).memory.remedies) == ["board-17"]
+    assert the_case(out(picture)).hardware == "board-17"
 
 
 def test_a_node_that_fails_right_after_its_return_is_out_at_once_and_repaired_after_a_while() -> None:
@@ -226,3 +234,42 @@ def test_remedies_are_forgotten_after_four_weeks() -> None:
     picture = remembered(a_cluster(), Advice.REBOOT, ago_s=27 * DAY_S)
     assert picture.then().memory.remedies
     assert not remembered(a_cluster(), Advice.REBOOT, ago_s=29 * DAY_S).then().memory.remedies
+
+
+def clones() -> Picture:
+    """Every node's machine has the same id and the same board's serial, as diskless images have."""
+    picture = a_cluster()
+    for name in picture.seen.agents:
+        who = picture.seen.agents[name].incarnation
+        assert who is not None
+        picture = picture.agent(name, incarnation=replace(who, instance=InstanceId("one")), hardware=("board-X1",))
+    return picture.see(instances={})
+
+
+def test_repairs_of_a_clone_are_not_counted_against_the_others() -> None:
+    picture = clones().then()
+    (told,) = [event for event in clones().plan().events if event.kind == "agent.twins"]
+    assert "n[1-6] have the same machine id one" in told.text
+    assert not [event for event in picture.plan().events if event.kind == "agent.twins"], "told once"
+    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    assert [identity("", name, draft) for name in picture.seen.agents] == [*picture.seen.agents]
+    assert identity(GPU, n("n1"), draft) == GPU
+    done = Remedy(
+        at=picture.now - 60,
+        rung=Advice.REBOOT,
+        node=n("n1"),
+        instance=InstanceId("one"),
+        case=CaseId("c"),
+        check="disk",
+    )
+    for key in ("one", "board-X1", "n1"):
+        again = replace(picture, memory=replace(picture.memory, remedies={key: (done,) * 9}))
+        case = the_case(failing(again, Advice.REBOOT, "").then())
+        assert (case.rung, case.hardware) == (Advice.REBOOT, "n2"), key
+
+
+def test_hardware_that_moved_to_another_name_keeps_its_past() -> None:
+    """The node that had it before is gone: its agent's last word is no other machine."""
+    picture = a_cluster().agent("n1", hardware=("board-X1",)).agent("n2", hardware=("board-X1",)).agent_lost("n1")
+    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    assert identity("", n("n2"), draft) == "board-X1"

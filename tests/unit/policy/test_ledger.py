@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+from steward.model.elastic import Cause, ElasticRun, SizeChange
 from steward.model.health import Severity
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.job_report import Progress
-from steward.model.ledger import Ending, Run
+from steward.model.ledger import Ending, Pause, Run
 from steward.model.resume import Decision
+from steward.policy.job.ledger import PAUSES_KEPT
 from tests.builders.picture import Picture, a_cluster, n, names
 
 J7 = JobId(7)
@@ -146,3 +148,42 @@ def test_a_run_that_came_and_went_between_two_looks_is_in_it() -> None:
     assert (first.ending, second.restart, second.started, second.ended) == (Ending.REQUEUED, 1, began, began + 1.0)
     assert second.ending is Ending.OVER
     assert len(runs(picture.then(1.0))) == 2
+
+
+def changed(picture: Picture, *changes: SizeChange) -> Picture:
+    run = ElasticRun(id=J7, uid=1000, spec="4", base=2, events=changes)
+    return replace(picture, memory=replace(picture.memory, elastic={J7: run}))
+
+
+def grew(at: float, **fields: object) -> SizeChange:
+    known = SizeChange(at=at, before=2, after=3, cause=Cause.GROW, why="grows", done=at + 5.0, up_s=3.0)
+    return replace(known, **fields)  # type: ignore[arg-type]
+
+
+def test_a_change_of_size_is_noted_once_with_its_pause_and_what_is_made_again() -> None:
+    picture = running().then(30.0)
+    at = picture.now
+    picture = changed(picture.then(20.0), grew(at, again=4, again_s=8.0), grew(at + 10, done=None))
+    noted = runs(picture)[0].pauses
+    assert noted == (Pause(kept=at + 2 - 8, stopped=at + 2, stepped=at + 5, steps=4),)
+    picture = changed(picture.then(1.0), grew(at, again=4, again_s=8.0), grew(at + 10))
+    assert [pause.stepped for pause in runs(picture)[0].pauses] == [at + 5, at + 15]
+
+
+def test_where_no_steps_are_told_what_is_made_again_began_with_the_last_checkpoint() -> None:
+    picture = told(running(), checkpoint_step=3, checkpointed=running().now + 6.0).then(30.0)
+    at = picture.now
+    picture = changed(picture.then(10.0), grew(at, unsaved=names("n2")))
+    [pause] = runs(picture)[0].pauses
+    assert (pause.kept, pause.stopped, pause.steps) == (running().now + 6.0, at + 2, None)
+
+
+def test_a_run_with_very_many_changes_of_size_loses_none_of_their_time() -> None:
+    picture = running().then(10.0)
+    began = picture.now
+    many = [grew(began + 20 * n, again=1, again_s=2.0) for n in range(PAUSES_KEPT + 40)]
+    picture = changed(picture.then(20.0 * len(many) + 20.0), *many)
+    noted = runs(picture)[0].pauses
+    assert len(noted) == PAUSES_KEPT
+    assert sum(one.stepped - one.kept for one in noted) == 5.0 * len(many)
+    assert sum(one.steps or 0 for one in noted) == len(many)

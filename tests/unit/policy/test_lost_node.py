@@ -7,10 +7,12 @@ import pytest
 
 from steward.model.action import Action, DownNode, LaunchInstance, ProbeNode, TerminateInstance
 from steward.model.case import Step, Trigger
+from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
+from steward.model.memory import NodeMemory
 from steward.model.node import NodeBase, Reason
-from steward.model.observed import Freshness
+from steward.model.observed import AgentView, Freshness
 from steward.model.witness import Witness
 from tests.builders.picture import T0, Picture, a_cluster, changed, n
 
@@ -44,6 +46,37 @@ def test_a_closed_port_says_nothing_of_a_node_whose_agent_was_told_to_end() -> N
     assert downed(closed.then(60).witnessed("n2", Witness.REFUSED)) == []
     assert downed(picture.witnessed("n2", Witness.SILENT)) == ["n2"]
     assert downed(closed.node("n2", responding=False)) == ["n2"]
+
+
+def test_a_port_that_gives_no_answer_says_nothing_of_a_node_whose_agent_did_not_fall_silent() -> None:
+    """Any user can open more connections to slurmd than it serves. So a node is lost only where its agent said nothing
+    on a connection that nobody ended, or by the word of somebody else."""
+    picture = a_cluster().agent_lost("n2")
+    full = picture.witnessed("n2", Witness.UNANSWERED)
+    assert downed(full) == []
+    assert downed(full.then(60).witnessed("n2", Witness.UNANSWERED)) == []
+    assert downed(full.agent("n2", fell_silent=True)) == ["n2"]
+    missed = Finding(check="slurmd", outcome=Outcome.UNKNOWN, severity=Severity.DEGRADED, text="no end within 1 s")
+    assert downed(full.agent("n2", fell_silent=True, findings=(missed,))) == [], "it was full before"
+    missed_by_slurm = full.node("n2", responding=False)
+    assert downed(missed_by_slurm) == [], "Slurm asks at the same port"
+    assert downed(picture.node("n2", responding=False)) == [], "and it was not looked at yet"
+    assert downed(missed_by_slurm.agent("n2", fell_silent=True)) == ["n2"]
+    given_up = Reason(text="Not responding", user="slurm", at=T0)
+    assert downed(missed_by_slurm.node("n2", base=NodeBase.DOWN, reason=given_up)) == ["n2"]
+    assert downed(picture.witnessed("n2", Witness.SILENT)) == ["n2"], "its host does not answer"
+
+
+@pytest.mark.parametrize("result", [Witness.REFUSED, Witness.UNANSWERED, Witness.SILENT])
+def test_an_agent_that_comes_and_is_sent_away_is_alive(result: Witness) -> None:
+    """What makes the head hang up on it may be of a user's making, as may be what slurmd's port says."""
+    picture = a_cluster().agent_lost("n2").agent("n2", fell_silent=True)
+    sent_away = picture.agent("n2", dialled_at=picture.now).witnessed("n2", result)
+    assert downed(sent_away) == []
+    assert sent_away.plan().memory.cases == {}
+    later = sent_away.then(10)
+    assert downed(later.agent("n2", dialled_at=later.now).then(10).witnessed("n2", result)) == []
+    assert downed(later.then(10).witnessed("n2", result)) == ["n2"], "it comes no more"
 
 
 def test_an_agent_that_died_alone_drains_nothing() -> None:
@@ -115,7 +148,8 @@ def test_a_provider_that_says_the_machine_is_stopped_is_a_witness() -> None:
 
 
 def test_slurm_that_gets_no_answer_is_a_witness() -> None:
-    assert downed(a_cluster().agent_lost("n2").node("n2", responding=False)) == ["n2"]
+    silent = a_cluster().agent_lost("n2").agent("n2", fell_silent=True)
+    assert downed(silent.node("n2", responding=False)) == ["n2"]
 
 
 def test_slurm_marking_the_node_down_for_silence_does_not_make_it_somebody_elses() -> None:
@@ -175,3 +209,32 @@ def test_two_nodes_at_once_are_two_cases_and_only_the_replacements_take_turns() 
     picture = picture.then().marked("n2").marked("n5").then()
     assert sorted(case.step.value for case in picture.memory.cases.values()) == ["launch", "release"]
     assert n("n2") in {case.node for case in picture.memory.cases.values() if case.step is Step.LAUNCH}
+
+
+def told_of(picture: Picture, seconds: int) -> list[str]:
+    """What is told while both services of n2 stay off and somebody looks at its slurmd every ten seconds."""
+    told = []
+    for at in range(0, seconds, 2):
+        picture = picture.witnessed("n2", Witness.REFUSED) if at % 10 == 0 else picture
+        told += [event.kind for event in picture.plan().events if event.node == "n2"]
+        picture = picture.then(2.0)
+    return told
+
+
+def test_a_node_whose_both_services_stay_off_is_suspected_once() -> None:
+    assert told_of(a_cluster().agent_lost("n2").agent("n2", leaves=True), 300) == [
+        "node.suspect",
+        "node.cleared",
+    ]
+
+
+def test_a_head_that_is_restarted_while_both_services_are_off_knows_that_the_agent_took_leave() -> None:
+    """It meets the agent no more, and hears of the closed port alone."""
+    left = a_cluster().then().agent_lost("n2").agent("n2", leaves=True).then(1.0)
+    unmet = AgentView(node=n("n2"), incarnation=None, connected=False, last_heard=0.0)
+    new = left.see(agents={**left.seen.agents, n("n2"): unmet}, agents_since=left.now)
+    late = new.after(new.want.repair.agents_grace_s + 30.0).witnessed("n2", Witness.REFUSED)
+    assert late.then().witnessed("n2", Witness.REFUSED).plan().actions == ()
+    assert downed(late.node("n2", responding=False)) == ["n2"], "Slurm's word counts"
+    back = late.agent("n2", incarnation=left.seen.agents[n("n2")].incarnation, connected=True).then(1.0)
+    assert back.memory.nodes.get(n("n2"), NodeMemory()).left_us is None

@@ -15,7 +15,7 @@ from steward.model.action import (
     SetQos,
     SignalJob,
 )
-from steward.model.ids import JobId
+from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from tests.builders.picture import ON, Picture
 from tests.builders.quota import LISTS, WEAK
@@ -86,9 +86,9 @@ def test_nobody_gives_way_to_a_job_that_starts_on_free_nodes() -> None:
     assert JobId(2) not in picture.memory.quota_jobs or not picture.memory.quota_jobs[JobId(2)].evictions
 
 
-def test_who_finds_no_place_on_what_is_free_gets_his_own_back_after_a_while() -> None:
-    picture, _ = done(lent_beside_free_nodes())
-    _, actions = done(picture.after(picture.want.quota.patience_s))
+def test_who_may_not_use_what_is_free_gets_his_own_back() -> None:
+    picture = lent_beside_free_nodes().change_job(3, excluded=frozenset({NodeName("n3")}), reason="Resources")
+    _, actions = done(picture)
     assert [each.job for each in actions if isinstance(each, SignalJob)] == [2]
 
 
@@ -355,6 +355,32 @@ def nobody_wants_it_any_more() -> Picture:
     """The victim has its signal, then the owner's job is cancelled."""
     picture, _ = done(borrowed_and_wanted_back(WEAK))
     return picture.after(5.0).change_job(4, state=JobState.CANCELLED, ended=picture.now)
+
+
+def told(picture: Picture) -> list[tuple[str, str]]:
+    """Event -> what it says, of quotas, in this turn."""
+    return [(each.kind, each.text) for each in picture.plan().events if each.kind.startswith("quota.g")]
+
+
+def test_events_tell_what_happened_and_what_was_called_off() -> None:
+    ((kind, text),) = told(borrowed_and_wanted_back(WEAK))
+    assert kind == "quota.gives_way"
+    assert text.startswith("job 3 has to give way to job 4 of team b")
+    assert text.endswith("; in 60 s it is put back into the queue")
+    picture = nobody_wants_it_any_more().after(120.0)
+    (event,) = (each for each in picture.plan().events if each.kind == "quota.called_off")
+    assert event.text == "job 3 does not have to give way any more: job 4 does not wait any more"
+
+
+def test_what_is_left_to_slurm_is_told_when_slurm_begins_and_not_where_it_never_did() -> None:
+    assert told(borrowed_and_wanted_back(LISTS)) == []
+    picture, _ = done(borrowed_and_wanted_back(LISTS))
+    began = picture.change_job(3, preempted=picture.now)
+    assert [kind for kind, _ in told(began)] == ["quota.gives_way"]
+    for ended in (JobState.COMPLETED, JobState.CANCELLED):
+        over = picture.change_job(3, state=ended, nodes=frozenset(), ended=picture.now)
+        assert told(over) == []
+        assert not done(over)[0].memory.quota_jobs[JobId(3)].evictions
 
 
 def test_a_job_that_was_signalled_is_spared_when_nobody_wants_it_any_more_and_signalled_when_somebody_does() -> None:

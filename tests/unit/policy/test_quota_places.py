@@ -84,8 +84,7 @@ def test_cpus_of_the_machine_count_as_well() -> None:
     assert told_to_go(site) == [2]
 
 
-def test_a_job_whose_nodes_do_not_describe_it_takes_back_as_before() -> None:
-    """Memory of nodes that slurm.conf does not tell: no machine would ever do."""
+def test_memory_that_slurm_conf_does_not_tell_bounds_nothing() -> None:
     site = halves()
     nodes = {name: replace(node, memory_mb=1) for name, node in site.seen.nodes.items()}
-    assert told_to_go(waits(site.see(nodes=nodes), 5, "b", 4)) == [3, 4]
+    assert told_to_go(waits(site.see(nodes=nodes), 5, "b", 4)) == [2, 4]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -55,6 +56,18 @@ def test_nudges_come_every_second_at_first_and_then_more_slowly() -> None:
     gaps = [round(b - a, 1) for a, b in pairwise(times)]
     assert gaps[:3] == pytest.approx([1.0, 1.0, 1.0], abs=0.11)
     assert 4.0 <= max(gaps) <= 5.1
+
+
+def test_a_job_that_slurm_has_looked_at_is_nudged_again_only_when_something_changed() -> None:
+    """An update of the job costs its age in the queue, and Slurm sees by itself when nodes become free."""
+    first = by_slurm()
+    assert len(nudges(first)) == 1
+    looked = first.then(1.1).change_job(reason="Resources", excluded=names("n2"))
+    for _ in range(20):
+        looked = looked.then(1.1)
+        assert nudges(looked) == []
+    assert len(nudges(looked.change_job(excluded=frozenset()))) == 1, "somebody replaced its exclude list"
+    assert len(nudges(looked.change_job(reason="BeginTime"))) == 1
 
 
 def test_later_only_a_job_that_slurm_would_not_look_at_is_nudged() -> None:
@@ -312,7 +325,7 @@ def test_a_job_that_needs_every_node_of_its_reservation_is_not_made_impossible()
 def test_excludes_that_slurm_cannot_meet_are_taken_back_and_stay_so() -> None:
     picture = by_slurm().then(1).change_job(excluded=names("n2"), reason="BadConstraints").after(1)
     assert [nudge.exclude for nudge in nudges(picture)] == [frozenset()]
-    later = picture.then(1).change_job(excluded=frozenset(), reason="Resources").after(5)
+    later = picture.then(1).change_job(excluded=frozenset(), reason="BeginTime").after(5)
     assert [nudge.exclude for nudge in nudges(later)] == [frozenset()]
 
 
@@ -421,3 +434,49 @@ def test_a_job_without_its_script_that_used_up_its_resumes_is_told_to_people() -
     plan = without_its_script().resume(max_resumes=0).plan()
     assert [a for a in plan.actions if isinstance(a, RequeueJob)] == []
     assert "cancel it" in next(e.text for e in plan.events if e.kind == "job.budget")
+
+
+def never_seen_running(picture: Picture, *ran_on: str, **fields: Any) -> Picture:
+    """The job was put back before anybody saw its first run; only Slurm's record of its submission tells of its
+    wish."""
+    job: dict[str, Any] = {
+        "state": JobState.PENDING,
+        "nodes": frozenset(),
+        "batch_host": None,
+        "started": None,
+        "restarts": 1,
+        "reason": "BeginTime",
+        "submitted": picture.now,
+        "node_count": 2,
+    }
+    word = OptedIn(job=J, uid=USER, mode=ON, restart=0, at=picture.now, ran_on=names(*ran_on))
+    return picture.job(**{**job, **fields}).see(opted_in=(word,))
+
+
+def test_a_job_whose_node_died_before_its_script_began_is_hurried_on_and_counted() -> None:
+    picture = never_seen_running(a_cluster().lost("n2").then().marked("n2"), "n1", "n2").then(1.1)
+    (nudge,) = nudges(picture)
+    assert (nudge.job, nudge.exclude) == (J, names("n2"))
+    assert picture.memory.jobs[J].resumes == 1
+
+
+def test_a_job_of_whose_lost_run_nothing_is_known_is_hurried_on_too() -> None:
+    assert len(nudges(never_seen_running(a_cluster()).then(1.1))) == 1
+
+
+def test_a_job_that_slurm_holds_since_its_launch_failed_is_released_and_counted() -> None:
+    picture = never_seen_running(a_cluster(), reason="launch_failed_requeued_held").then(1.1).then(1.1)
+    (nudge,) = nudges(picture)
+    assert nudge.release
+    assert picture.memory.jobs[J].resumes == 1
+    by_person = never_seen_running(a_cluster(), reason="JobHeldUser").then(1.1)
+    assert nudges(by_person) == []
+
+
+def test_a_first_run_that_failed_between_two_looks_is_looked_into() -> None:
+    lost = a_cluster().lost("n2").then().marked("n2")
+    ended: dict[str, Any] = {"state": JobState.NODE_FAIL, "restarts": 0, "reason": "NodeDown", "ended": lost.now}
+    gone = never_seen_running(lost, nodes=names("n1", "n2"), started=lost.now - 1, **ended).then()
+    assert gone.memory.jobs[J].resumes == 1
+    old = never_seen_running(lost, nodes=names("n1", "n2"), started=T0 - 9000, **{**ended, "ended": T0 - 8000})
+    assert old.then().memory.jobs == {}

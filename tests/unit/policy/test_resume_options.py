@@ -57,14 +57,19 @@ def test_any_requeues_a_script_that_failed_on_good_nodes_after_they_were_checked
     assert (memory(failed("any:1")).resumes, memory(failed("any:1")).unproven) == (1, 1)
 
 
-def test_any_runs_a_failed_step_again_in_its_place() -> None:
-    (answer,) = wishes(failed("any:1", AskKind.STEP), AnswerAsk)
+@pytest.mark.parametrize("job", ["any:1", "1"])
+def test_any_of_its_own_runs_a_failed_step_again_in_its_place(job: str) -> None:
+    step = opted(job).ask(AskKind.STEP, mode=mode("any:1"), own=True).then(0.1).checked(*THREE)
+    (answer,) = wishes(step, AnswerAsk)
     assert isinstance(answer, AnswerAsk)
     assert answer.answer is Answer.RETRY
 
 
-def test_a_step_without_its_input_is_not_run_again_in_its_place() -> None:
-    assert [type(a) for a in failed("any:1", AskKind.STEP, replay=False).plan().actions] == [RequeueJob]
+@pytest.mark.parametrize("ask", [{}, {"replay": False}, {"own": True, "replay": False}])
+def test_any_has_no_job_requeued_for_a_step_that_failed_on_good_nodes(ask: dict[str, Any]) -> None:
+    (answer,) = failed("any:1", AskKind.STEP, **ask).plan().actions
+    assert isinstance(answer, AnswerAsk)
+    assert answer.answer is Answer.STOP
 
 
 def test_a_script_that_slurm_lost_before_it_began_is_brought_back_and_its_node_not_blamed() -> None:

@@ -98,7 +98,7 @@ def test_where_nobody_is_heard_slurms_word_is_no_other_than_ours() -> None:
     everybody = [f"n{i}" for i in range(1, 9)]
     picture = down_by_slurm(silent(8).after(300.0), *everybody)
     assert touched(picture) == []
-    assert "no node is reached" in incident(picture)
+    assert "the head reaches no node" in incident(picture)
 
 
 def test_while_the_first_are_heard_again_the_others_have_time_to_follow() -> None:

@@ -97,7 +97,7 @@ def test_a_spare_of_another_partition_is_told_while_the_fitting_one_is_awaited()
 
 
 def rebooting() -> Picture:
-    return a_site("s1").failing("n2", advice=Advice.REBOOT).then().marked("n2")
+    return a_site("s1", reboots=True).failing("n2", advice=Advice.REBOOT).then().marked("n2")
 
 
 def test_a_reboot_is_asked_of_the_machine_behind_the_node() -> None:
@@ -120,7 +120,7 @@ def test_a_reboot_that_does_not_help_takes_a_spare() -> None:
 
 
 def test_an_admin_reboots_the_mended_node_and_the_spare_goes_back() -> None:
-    picture = serving(broken(a_site("s1"))).after(10)
+    picture = serving(broken(a_site("s1", reboots=True))).after(10)
     picture = picture.drained("n2", "Action:Reboot", "FAIL").then().then(1)
     assert case_of(picture).rung is Advice.REBOOT
     assert case_of(picture).stand_in is None

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steward.model.ids import JobId, NodeName
-from steward.model.ledger import Ending, Phase, Run, Segment, Sums
+from steward.model.ledger import Ending, Pause, Phase, Run, Segment, Sums
 from steward.views.report import Window as ReportWindow
 from steward.views.report import by_month, clipped, job_ledgers, month_window, timeline, unknown
 
@@ -146,3 +146,12 @@ def test_months_add_up_to_the_whole(runs: list[Run]) -> None:
     whole = sum(one.sums.all_s for one in ledgers)
     assert sum(sums.all_s for sums in by_month(ledgers).values()) == pytest.approx(whole)
     assert set(by_month(ledgers)) <= {"2026-11", "2026-12"}
+
+
+def test_what_a_change_of_size_threw_away_is_no_work() -> None:
+    """An elastic run that was killed before it had saved: its goodput is not 100 %."""
+    pauses = (Pause(kept=240.0, stopped=260.0, stepped=265.0, steps=9), Pause(kept=280.0, stopped=280.0, stepped=281.0))
+    run = replace(SECOND, pauses=pauses)
+    assert spent(run) == {"start": 10.0 + 5.0 + 1.0, "work": 54.0, "redo": 20.0}
+    [ledger] = job_ledgers([run], ReportWindow(until=1000.0), 1000.0)
+    assert ledger.steps_redone == 9

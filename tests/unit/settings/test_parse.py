@@ -129,7 +129,12 @@ def test_a_host_list_keeps_its_zeros() -> None:
     assert expand_nodes("gpu[008-010]") == (NodeName("gpu008"), NodeName("gpu009"), NodeName("gpu010"))
 
 
-@pytest.mark.parametrize("text", ["n[1-", "@all", "n[1-900000]", "n 1", "n1;rm", "$(id)"])
+def test_digits_before_a_bracket_are_read_as_slurm_reads_them() -> None:
+    assert expand_nodes("b1[9-11]") == (NodeName("b19"), NodeName("b110"), NodeName("b111"))
+    assert expand_nodes("gpu0[8-9]") == (NodeName("gpu08"), NodeName("gpu09"))
+
+
+@pytest.mark.parametrize("text", ["n[1-", "@all", "n[1-900000]", "n[3-1]", "n1]", "n1;rm", "$(id)"])
 def test_what_is_not_a_host_list_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="write"):
         expand_nodes(text)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from steward.adapters.slurm import records
+from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.ports import Retryable
@@ -37,12 +38,49 @@ def test_no_job_at_all_is_believed_of_a_controller_that_answered() -> None:
 
 
 @pytest.mark.parametrize("key", ["job_id", "job_state", "user_id", "requeue", "restart_cnt", "exit_code", "nodes"])
-def test_one_job_without_what_decides_spoils_the_picture(key: str) -> None:
+def test_one_job_without_what_decides_is_left_out_and_hides_no_other(
+    key: str, caplog: pytest.LogCaptureFixture
+) -> None:
     answer = whole("jobs")
+    others = records.jobs(json.dumps({**answer, "jobs": answer["jobs"][:3] + answer["jobs"][4:]}))
     del answer["jobs"][3][key]
 
-    with pytest.raises(Retryable, match=key):
+    assert records.jobs(json.dumps(answer)) == others
+    assert key in caplog.text
+
+
+def test_an_answer_without_one_job_that_can_be_read_is_not_an_empty_queue() -> None:
+    answer = whole("jobs")
+    for record in answer["jobs"]:
+        del record["job_state"]
+
+    with pytest.raises(Retryable, match="job_state"):
         records.jobs(json.dumps(answer))
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("n1,", {"n1"}),
+        ("n1,,n2", {"n1", "n2"}),
+        ("n1 n2", {"n1", "n2"}),
+        ("n1\nn2,\tn3", {"n1", "n2", "n3"}),
+        ("n[1-]", {"n1"}),
+        (",", set()),
+        (" ", set()),
+        ("n[", set()),
+        ("n1;n2", set()),
+        ("n[1-99999999]", set()),
+        ("\ud800", set()),
+    ],
+)
+def test_a_list_that_a_user_typed_costs_that_field_at_most(text: str, names: set[str]) -> None:
+    answer = whole("jobs")
+    answer["jobs"][3] |= {"excluded_nodes": text, "name": "(null)"}
+    found = records.jobs(json.dumps(answer))
+
+    assert len(found) == len(answer["jobs"])
+    assert found[JobId(answer["jobs"][3]["job_id"])].excluded == names
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,8 @@ def test_what_a_job_excludes_is_read_only_where_nobody_else_can_have_written_it(
     assert excluded(b"JobName=x ExcNodeList=n9 ReqNodeList=(null) ExcNodeList=n1 NodeList=n4 ") is None
     assert excluded(b"JobId=8 ArrayJobId=7 ArrayTaskId=1 JobName=x ExcNodeList=n1 NodeList=n4 ") is None
     assert excluded(b"JobName=x NodeList=n4 ") is None
+    assert excluded(b"JobName=x ReqNodeList=(null) ExcNodeList=n1 n2 NodeList=n4 ") is None, "only its first name"
+    assert excluded(b"JobName=x ExcNodeList=n9 ReqNodeList=(null) ExcNodeList=n1 n2 NodeList=n4 ") is None
 
 
 @pytest.mark.parametrize("answer", [told(A_JOB), told(A_JOB, A_JOB, A_JOB), ok(f"999\n{A_JOB}", 0), ok("x"), "no\n"])

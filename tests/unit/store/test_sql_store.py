@@ -1,4 +1,4 @@
-"""What the SQL store does beyond its contract: crashes, migrations, pruning, wrong databases."""
+"""What the SQL store does beyond its contract: crashes, pruning, wrong databases."""
 
 import json
 import os
@@ -11,14 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 from sqlalchemy.event import listen
 
-from steward.adapters import store as store_package
-from steward.adapters.store.engine import NEWEST, migrate, open_engine, sqlite_url
+from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sql import SqlStore
 from steward.adapters.store.tables import VERSION, metadata
 from steward.model.action import AllowRequeue, SetUpNode
@@ -67,12 +63,6 @@ def test_after_kill_9_the_memory_is_a_whole_committed_one_and_no_told_commit_is_
         assert set(found.noted.values()) == {float(found.next_case)} == {found.breakers_reset}
 
 
-def test_the_migrations_make_exactly_the_tables_of_today(tmp_path: Path) -> None:
-    migrate(create_engine(sqlite_url(tmp_path / "steward.db")), "0001")
-    with open_engine(sqlite_url(tmp_path / "steward.db")).connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
-
-
 def test_a_start_that_was_killed_while_it_made_the_tables_is_gone_on_with(tmp_path: Path) -> None:
     """As MariaDB has it, which keeps each table as it is made."""
     begun = create_engine(sqlite_url(tmp_path / "steward.db"))
@@ -95,56 +85,13 @@ def test_a_table_of_somebody_else_is_not_taken_for_ours(tmp_path: Path) -> None:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("events",)]
 
 
-def test_the_newest_revision_is_the_last_migration_and_only_an_older_database_costs_alembic(tmp_path: Path) -> None:
-    scripts = Path(next(iter(store_package.__path__))) / "migrations"
-    assert ScriptDirectory(str(scripts)).get_current_head() == NEWEST
-    program = f"""
-import sys
-from pathlib import Path
-from steward.adapters.store.engine import open_engine, sqlite_url
-open_engine(sqlite_url(Path({str(tmp_path)!r}) / "steward.db"))
-sys.exit("alembic" in sys.modules)
-"""
-    for _ in ("new", "there"):
-        assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
-
-
-def test_a_database_of_the_first_version_is_brought_up_to_date_with_its_rows(tmp_path: Path) -> None:
-    url = sqlite_url(tmp_path / "steward.db")
-    first = create_engine(url)
-    migrate(first, "0001")
-    with first.begin() as connection:
-        connection.exec_driver_sql("INSERT INTO memory VALUES ('next_case', '', '7'), ('noted', '\"a\"', '1.5')")
-        connection.exec_driver_sql("INSERT INTO events (at, kind, body) VALUES (1.0, 'x', ?)", (EVENT_0001,))
-    first.dispose()
-    store = store_in(tmp_path)
-
-    assert store.load() == Memory(next_case=7, noted={"a": 1.5})
-    assert [event.text for _, event in store.events()] == ["hello"]
-
-
-EVENT_0001 = (
-    '{"at": 1.0, "kind": "x", "text": "hello", "level": "info", "node": null, "job": null, "case": null, "data": []}'
-)
-
-
-def test_a_database_of_a_newer_steward_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_database_of_another_revision_is_refused_by_name(tmp_path: Path) -> None:
     store_in(tmp_path)
     with sqlite3.connect(tmp_path / "steward.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
 
-    with pytest.raises(Permanent, match="newer Steward"):
+    with pytest.raises(Permanent, match="revision 9999"):
         store_in(tmp_path)
-
-
-def test_a_memory_row_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    store = store_in(tmp_path)
-    store.commit(Memory(paused=True), [], [])
-    with sqlite3.connect(tmp_path / "steward.db") as connection:
-        connection.execute("UPDATE memory SET body = 'perhaps' WHERE section = 'paused'")
-
-    with pytest.raises(Permanent, match="memory row paused"):
-        store.load()
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:

@@ -145,12 +145,11 @@ _IMPORT_ALL = """
 import importlib, pkgutil, steward
 print(steward.__file__)
 for each in pkgutil.walk_packages(steward.__path__, "steward."):
-    if "migrations.env" not in each.name and "migrations.versions" not in each.name:
-        try:
-            importlib.import_module(each.name)
-        except ModuleNotFoundError as missing:  # torch and others are optional
-            if missing.name.startswith("steward"):
-                raise
+    try:
+        importlib.import_module(each.name)
+    except ModuleNotFoundError as missing:  # torch and others are optional
+        if missing.name.startswith("steward"):
+            raise
 """
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -178,54 +177,90 @@ def test_of_a_stage_that_passed_only_its_last_line_is_shown(tmp_path: Path) -> N
     assert "999" not in done.stdout
 
 
-STORY = """
+TEST = """
+import os
 from pathlib import Path
 
 def test_{name}(request):
     request.addfinalizer(lambda: request.node.add_report_section("teardown", "stewardd", "a log"))
-    told = Path(__file__).with_name("told-{name}")
-    print("the cluster is", "well" if told.exists() else "busy")
-    if not told.exists():
-        told.touch()
-        assert False, "too late"
+    here = Path(__file__).parent
+    (here / "running-{name}").touch()
+    first = "STEWARD_AGAIN" not in os.environ
+    print("the machine is", "busy" if first else "quiet", sorted(each.name for each in here.glob("running-*")))
+    (here / "running-{name}").unlink()
+    assert not first, "too late"
+    assert not hasattr(request.config, "workerinput"), "it is not alone"
+    assert (here / "other-over").exists(), "another stage runs beside it"
 """
+GOOD = "def test_good():\n    pass\n"
 
 
-@pytest.mark.parametrize(("stories", "status"), [(("a", "b"), 0), (("a", "b", "c"), 1)], ids=["two", "three"])
-def test_stories_that_pass_the_second_time_are_shown_with_both_outputs_and_two_are_forgiven(
-    tmp_path: Path, stories: Sequence[str], status: int
+def a_project(folder: Path, **tests: str) -> None:
+    """Stages of tests in two processes, and one that ends later than the first of them."""
+    later = "\t@until [ -s $(STEWARD_RESULTS)/tests.xml ]; do sleep 0.05; done; sleep 0.5; touch other-over\n"
+    makefile = f"other:\n{later}"
+    for name, text in tests.items():
+        file = folder / f"test_of_{name}.py"
+        file.write_text(text)
+        argv = f"{sys.executable} -m pytest -q -p tests.again -p no:cacheprovider -n2 --rootdir={folder} {file}"
+        makefile += f"{name}:\n\t@cd {ROOT} && {argv} --junitxml=$(STEWARD_RESULTS)/$@.xml\n"
+    (folder / "Makefile").write_text(makefile)
+
+
+@pytest.mark.parametrize(("names", "status"), [("abc", 0), ("abcd", 1)], ids=["three", "four"])
+def test_tests_that_fail_run_again_alone_when_all_else_is_over_and_three_are_forgiven(
+    tmp_path: Path, names: str, status: int
 ) -> None:
-    (tmp_path / "test_it.py").write_text("".join(STORY.format(name=name) for name in stories))
-    (tmp_path / "Makefile").write_text(
-        f"tales:\n\t@cd {ROOT} && {sys.executable} -m pytest -q -p tests.e2e.flaky --reruns 1 "
-        f"-p no:cacheprovider --rootdir={tmp_path} {tmp_path}/test_it.py --junitxml=$(STEWARD_RESULTS)/tales.xml\n"
-    )
-    done = subprocess.run(
-        [sys.executable, str(STAGES), "tales:1"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == status
-    assert f"{len(stories)} flaky: .results/flaky.json" in done.stdout
+    a_project(tmp_path, tests=GOOD + "".join(TEST.format(name=name) for name in names))
+    done = run_stages(tmp_path, "tests:2", "//", "other:2")
+    assert done.returncode == status, done.stdout
+    if status:
+        assert done.stdout.endswith("1 passed, 4 failed, 0 skipped\n")
+        return
+    assert "3 flaky: .results/flaky.json\n4 passed, 0 failed, 0 skipped\n" in done.stdout
     kept = json.loads((tmp_path / ".results" / "flaky.json").read_text())
-    assert [one["test"].rpartition("::")[2] for one in kept] == [f"test_{name}" for name in stories]
-    assert all("too late" in one["failed"] and "the cluster is busy" in one["failed"] for one in kept)
-    assert all("the cluster is well" in one["passed"] for one in kept)
-    assert [one["logs"] for one in kept] == ["[Captured stewardd teardown]\na log"] * len(stories)
-    assert done.stdout.count("logs after the first try:\n[Captured stewardd teardown]\na log\n") == len(stories)
+    assert sorted(one["test"].rpartition("::")[2] for one in kept) == [f"test_{name}" for name in names]
+    assert all("too late" in one["failed"] and "the machine is busy" in one["failed"] for one in kept)
+    assert all("the machine is quiet" in one["passed"] for one in kept)
+    assert [one["logs"] for one in kept] == ["[Captured stewardd teardown]\na log"] * len(names)
+    assert done.stdout.count("logs after the first try:\n[Captured stewardd teardown]\na log\n") == len(names)
 
 
-def test_of_a_story_that_fails_twice_both_tries_are_shown(tmp_path: Path) -> None:
+def test_of_all_stages_together_three_flaky_tests_are_forgiven(tmp_path: Path) -> None:
+    two = "".join(TEST.format(name=name) for name in "ab")
+    a_project(tmp_path, tests=two, more=two)
+    done = run_stages(tmp_path, "tests:2", "more:2", "//", "other:2")
+    assert done.returncode == 1
+    assert "4 flaky: .results/flaky.json, more than 3" in done.stdout
+
+
+def test_of_a_test_that_fails_twice_both_tries_are_shown_and_the_run_fails(tmp_path: Path) -> None:
     """The second may fail for what the first left behind."""
-    (tmp_path / "test_it.py").write_text(
-        "from pathlib import Path\n\n\ndef test_it(request):\n"
+    a_project(
+        tmp_path,
+        tests=f"{GOOD}\nimport os\n\n\ndef test_it(request):\n"
         "    add = request.node.add_report_section\n"
         "    request.addfinalizer(lambda: add('teardown', 'stewardd', told))\n"
-        "    mark = Path(__file__).with_name('mark')\n"
-        "    told = 'left behind' if mark.exists() else 'the true cause'\n    mark.touch()\n    raise OSError(told)\n"
+        "    told = 'left behind' if 'STEWARD_AGAIN' in os.environ else 'the true cause'\n    raise OSError(told)\n",
     )
-    told = [sys.executable, "-m", "pytest", "-q", "-p", "tests.e2e.flaky", "--reruns", "1", "-p", "no:cacheprovider"]
-    argv = [*told, f"--rootdir={tmp_path}", str(tmp_path / "test_it.py")]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_stages(tmp_path, "tests:2")
     assert done.returncode == 1
-    assert "OSError: left behind" in done.stdout
-    assert "OSError: the true cause" in done.stdout
-    assert "[Captured stewardd teardown]\nthe true cause\n" in done.stdout
+    assert done.stdout.endswith("1 passed, 1 failed, 0 skipped\n")
+    said = (tmp_path / ".results" / "tests.again.log").read_text()
+    assert "OSError: left behind" in said
+    assert "OSError: the true cause" in said
+    assert "[Captured stewardd teardown]\nthe true cause\n" in said
+
+
+def test_a_run_that_fails_otherwise_than_by_tests_has_no_second_try_to_pass(tmp_path: Path) -> None:
+    a_project(tmp_path, tests="import nothing_of_that_name\n")
+    done = run_stages(tmp_path, "tests:2")
+    assert done.returncode == 1
+    assert "tests" in done.stdout.rpartition("=== summary")[2]
+
+
+def test_each_target_of_the_makefile_that_runs_tests_runs_the_failed_ones_again() -> None:
+    makefile = (ROOT / "Makefile").read_text().replace("\\\n", " ")
+    runs = [line for line in makefile.splitlines() if line.startswith("\t") and ("PYTEST)" in line or "JUNIT)" in line)]
+    assert len(runs) == 9
+    assert all(line.endswith("$(AGAIN)") for line in runs), runs

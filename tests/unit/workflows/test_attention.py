@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from steward.model.ask import OptedIn
 from steward.model.case import Step
 from steward.model.ids import JobId, NodeName
@@ -134,3 +136,10 @@ def test_all_parts_of_a_heterogeneous_job_are_looked_at() -> None:
     picture = a_cluster().job(7, het_job_id=J7).job(8, on=("n4",), het_job_id=J7).see(asks=(an_ask(),))
     assert about(picture).asked.jobs == {7, 8}
     assert "n4" in about(picture).asked.nodes
+
+
+def test_when_the_last_agent_was_lost_is_known_for_a_moment() -> None:
+    picture = a_cluster().agent_lost("n2", ago_s=0.2)
+    assert about(picture).lost == pytest.approx(picture.now - 0.2)
+    assert about(picture.after(10.0)).lost == 0.0
+    assert about(a_cluster()).lost == 0.0

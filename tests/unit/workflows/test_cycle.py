@@ -301,3 +301,69 @@ def test_a_head_that_dies_while_a_machine_is_made_does_not_make_a_second_one() -
     bench.provider.gate.set()
     until("it ended", lambda: bench.store.outcomes[Key("launch:c1-0")] == "")
     assert len(bench.provider.machines) == 1
+
+
+def kinds(bench: Bench) -> list[str]:
+    return [event.kind for event in bench.store.log]
+
+
+@pytest.mark.parametrize("why", ["the database is locked", "an error in the plan"])
+def test_a_head_whose_turns_fail_is_not_ready_and_says_since_when_and_why(why: str) -> None:
+    """Ready is said after the first turn that goes well, and a long standstill is an event where the store takes it."""
+    bench = Bench(plan=once(down()))
+    plan = bench.plan
+
+    def broken(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
+        raise ZeroDivisionError("an error in the plan")
+
+    def break_it() -> None:
+        if "plan" in why:
+            bench.plan = broken
+        else:
+            bench.store.refuse = Retryable(why)
+
+    break_it()
+    for _ in range(3):
+        bench.cycle.turn()
+        bench.clock.at += 30.0
+        standstill = bench.cycle.standstill()
+        assert standstill is not None
+        assert standstill.since == NOW
+        assert why in standstill.text(bench.clock.now())
+    assert "ready" not in bench.notifier.told
+    assert kinds(bench) == (["head.standstill"] if "plan" in why else [])
+
+    bench.store.refuse, bench.plan = None, plan
+    bench.cycle.turn()
+    assert bench.cycle.standstill() is None
+    assert bench.notifier.told.count("ready") == 1
+    bench.cycle.turn()
+    assert kinds(bench)[-1] == "head.decides"
+    assert "for 90 s" in bench.store.log[-1].text
+    assert why in bench.store.log[-1].text
+
+    bench.clock.at += 100.0
+    break_it()
+    bench.plan = broken
+    bench.cycle.turn()
+    standstill = bench.cycle.standstill()
+    assert standstill is not None
+    assert standstill.since == bench.clock.now(), "not since the one before"
+
+
+def test_a_turn_that_does_not_end_is_a_standstill() -> None:
+    bench = Bench()
+    bench.cycle.turn()
+    found: list[float | None] = []
+
+    def hangs(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
+        for _ in range(2):
+            bench.clock.at += 20.0
+            standstill = bench.cycle.standstill()
+            found.append(standstill.since if standstill else None)
+        return quiet(seen, want, memory, now)
+
+    bench.plan = hangs
+    bench.cycle.turn()
+    assert found == [None, NOW]
+    assert bench.cycle.standstill() is None

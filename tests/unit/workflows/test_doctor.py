@@ -1,9 +1,11 @@
 """What the doctor makes of what it finds."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail
 from steward.workflows.doctor import (
@@ -13,6 +15,7 @@ from steward.workflows.doctor import (
     judge_dynamic,
     judge_include,
     judge_lent,
+    judge_loaded,
     judge_shim,
     judge_slurm,
 )
@@ -148,3 +151,14 @@ def test_what_dynamic_nodes_need_is_told(changes: dict[str, str], told: str) -> 
     good = {"MaxNodeCount": "100", "SelectType": "select/cons_tres", "TreeWidth": "65533"}
     found = worst(judge_dynamic({**good, **changes}))
     assert [told in line.text and bool(line.remedy) for line in found] == ([True] if told else [])
+
+
+def test_nodes_whose_steps_do_not_load_the_shim_are_named_by_what_they_found_themselves() -> None:
+    """A configless node has its files from slurmctld: one beside the controller's slurm.conf says nothing of it."""
+    text = "/run/slurm/conf/plugstack.conf is not there"
+    missing = Finding(check="slurm.shim", outcome=Outcome.FAILED, severity=Severity.INFO, text=text, at=1.0)
+    views = {n("n1"): an_agent(n("n1")), n("n2"): replace(an_agent(n("n2")), findings=(missing,))}
+    assert judge_loaded({n("n1"): views[n("n1")]}) == []
+    [line] = judge_loaded(views)
+    assert line.text == f"jobs on n2 have no shim: {text}"
+    assert "scontrol reconfigure" in line.remedy

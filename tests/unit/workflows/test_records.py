@@ -89,10 +89,11 @@ class Bench:
         busy: bool = False,
         asked_at: float = 0.0,
         hurried: bool = False,
+        lost: float = 0.0,
     ) -> list[object]:
         """What one turn read."""
         self.slurm.reads.clear()
-        about = Attention(asked=asked, open=open, new=new or {}, unseen=unseen, hurried=hurried)
+        about = Attention(asked=asked, open=open, new=new or {}, unseen=unseen, hurried=hurried, lost=lost)
         self.fresh: Freshness = self.records.look(about, asked=asked_at, anew=anew, busy=busy, alive=lambda: None)
         return list(self.slurm.reads)
 

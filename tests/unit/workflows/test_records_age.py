@@ -139,3 +139,14 @@ def test_one_that_a_turn_needs_does_not_wait() -> None:
     bench.clock.at += 1.1
     bench.records.changed(None)
     assert bench.look(busy=True, hurried=True) == [ALL, ALL]
+
+
+def test_all_jobs_are_read_once_when_an_agent_is_lost_because_its_node_may_have_a_job_since_the_last_sweep() -> None:
+    bench = Bench()
+    bench.clock.at += 2.0
+    lost = bench.clock.at - 0.1
+    assert bench.look(hurried=True, lost=lost) == [ALL]
+    assert bench.look(hurried=True, lost=lost) == []
+    dear = Bench(dear=-1.0)
+    dear.clock.at += 2.0
+    assert dear.look(hurried=True, lost=dear.clock.at - 0.1) == [], "where that costs much the recovery does not wait"

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
 
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.resume_mode import ResumeMode
 from steward.ports import Retryable
 from steward.workflows.submitted import AGAIN_S, Submitted
-from tests.builders.picture import a_cluster
+from tests.builders.picture import a_cluster, names
 from tests.fakes.clock import FakeClock
 
 J = JobId(7)
@@ -67,13 +70,56 @@ def test_a_running_job_is_read_once_and_its_word_is_repeated() -> None:
     assert (records.read, records.calls, records.rings) == ([7, 8], [], 1)
 
 
-def test_jobs_that_wait_have_ended_or_have_no_script_are_not_read() -> None:
+NEVER_STARTED = (
+    {"state": JobState.PENDING, "nodes": frozenset()},
+    {"state": JobState.CANCELLED, "nodes": frozenset()},
+    {"is_batch": False},
+    {"state": JobState.UNKNOWN},
+)
+
+
+@pytest.mark.parametrize("fields", NEVER_STARTED)
+def test_jobs_that_slurm_gave_no_nodes_or_that_have_no_script_are_not_read(fields: dict[str, Any]) -> None:
     records = Records()
-    jobs = running(1, 2, 3)
-    fields = ({"state": JobState.PENDING}, {"state": JobState.FAILED}, {"is_batch": False})
-    others = {id: replace(job, **change) for (id, job), change in zip(jobs.items(), fields, strict=True)}  # type: ignore[arg-type]
-    bench(FakeClock(), records).look(others)
+    bench(FakeClock(), records).look({J: replace(running(7)[J], **fields)})
     assert records.calls == []
+
+
+PENDING: dict[str, Any] = {"state": JobState.PENDING, "nodes": frozenset(), "batch_host": None, "started": None}
+STARTED_ONCE: tuple[tuple[dict[str, Any], int], ...] = (
+    ({**PENDING, "restarts": 1, "reason": "BeginTime"}, 0),
+    ({**PENDING, "restarts": 1, "reason": "launch_failed_requeued_held"}, 0),
+    ({**PENDING, "restarts": 0, "reason": "launch_failed_requeued_held"}, 0),
+    ({**PENDING, "restarts": 3, "flags": frozenset({"COMPLETING"})}, 2),
+    ({"state": JobState.NODE_FAIL}, 0),
+    ({"state": JobState.FAILED, "restarts": 2}, 2),
+)
+
+
+@pytest.mark.parametrize(("fields", "restart"), STARTED_ONCE)
+def test_a_job_that_slurm_gave_nodes_once_is_read_also_when_nobody_saw_it_run(
+    fields: dict[str, Any], restart: int
+) -> None:
+    records = Records(modes={J: "1"})
+    submitted = bench(FakeClock(), records)
+    jobs = {J: replace(running(7)[J], **fields)}
+    submitted.look(jobs)
+    records.work()
+    (word,) = submitted.look(jobs)[0]
+    assert (word.job, word.mode.text, word.restart) == (J, "1", restart)
+
+
+def test_the_word_on_a_job_that_was_put_back_names_the_nodes_of_the_run_that_it_lost() -> None:
+    records = Records(modes={J: "1"})
+    submitted = bench(FakeClock(), records)
+    submitted.look(running(7))  # its node dies in the Prolog, before its record is read
+    back = {J: replace(running(7)[J], **{**PENDING, "restarts": 1, "submitted": 5.0})}
+    submitted.look(back)
+    records.work()
+    submitted.look(back)
+    records.work()
+    (word,) = submitted.look(back)[0]
+    assert (word.restart, word.ran_on) == (0, names("n1", "n2", "n3"))
 
 
 def test_a_look_does_not_wait_for_a_record_nor_have_two_read_at_once() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from steward.adapters.fetch.folder import Budget, store, unpack
+from steward.adapters.owners import why_unsafe
 from steward.ports import Permanent, Retryable
 
 _REMEDY = "give it to root (chown -R root, chmod -R go-w), or name the sha256 of the scripts in the group's lifecycle"
@@ -57,11 +58,8 @@ def refuse_others(path: Path, seen: os.stat_result | None = None) -> None:
     """Raises Permanent where somebody else than root (or than ourselves) may change `path`; `seen`: of the open file.
     Raises OSError."""
     found = seen or path.stat()
-    is_sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
-    if found.st_uid not in (0, os.geteuid()):
-        raise Permanent(f"{path} belongs to uid {found.st_uid}, and its scripts would run as root: {_REMEDY}")
-    if not is_sticky and (found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and found.st_gid != 0)):
-        raise Permanent(f"{path} can be written by others, and its scripts would run as root: {_REMEDY}")
+    if why := why_unsafe(found, "folder" if stat.S_ISDIR(found.st_mode) else "file"):
+        raise Permanent(f"{path}: {why}, and its scripts would run as root: {_REMEDY}")
 
 
 def refuse_others_way(place: Path) -> None:

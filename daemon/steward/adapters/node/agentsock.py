@@ -5,7 +5,6 @@ option, and the warning for whoever submits a job with it."""
 import asyncio
 import contextlib
 import logging
-import os
 import re
 import socket
 import time
@@ -14,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from steward.adapters.files import write_whole
-from steward.adapters.socket_path import make_free, peer_of
+from steward.adapters.socket_path import make_free, peer_of, served_first
 from steward.adapters.wire.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
 from steward.model.resume_mode import SiteDefault
 from steward.ports import Permanent
@@ -40,6 +39,7 @@ class Allowance:
 
 log = logging.getLogger(__name__)
 
+_BACKLOG = 512
 REQUEST_TIMEOUT_S = 1.0
 WAIT_EVERY_S = 1.0
 MAX_PER_USER = 64
@@ -49,14 +49,17 @@ not keep us busy."""
 PARK_S = 0.5
 LINES_PER_S = 100.0
 LINES_AT_ONCE = 128
+ASKS_PER_S = 1.0
+ASKS_AT_ONCE = MAX_PER_USER
+"""What the head has to decide costs more than a line; a shim waits patiently for it."""
 
 Serve = Callable[[Request, int], Awaitable[bytes | None]]
 """(request, uid of the peer) -> the last line for the shim, or None to hang up. Cancelled when the shim hangs up."""
 
 
 class ShimSocket:
-    """Listens at `path`. A user may have `MAX_PER_USER` connections and say `LINES_AT_ONCE` lines, then `LINES_PER_S`:
-    a broken program cannot starve the others. Root (Slurm's own) is
+    """Listens at `path`. A user may have `MAX_PER_USER` connections and say `LINES_AT_ONCE` lines, then `LINES_PER_S`,
+    of these `ASKS_AT_ONCE` asks, then `ASKS_PER_S`: a broken program cannot starve the others. Root (Slurm's own) is
     not counted."""
 
     def __init__(
@@ -70,6 +73,7 @@ class ShimSocket:
         self._path = path
         self._serve = serve
         self._wait_every_s = wait_every_s
+        self._asks = Allowance(per_s=ASKS_PER_S, burst=ASKS_AT_ONCE, now=time.monotonic)
         self._allowance = allowance or Allowance(per_s=LINES_PER_S, burst=LINES_AT_ONCE, now=time.monotonic)
         self._open: Counter[int] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,7 +84,7 @@ class ShimSocket:
             sock = _listen(self._path)
         except OSError as error:
             raise Permanent(f"cannot listen at {self._path}: {error}") from error
-        server = await asyncio.start_unix_server(self._accept, sock=sock, limit=MAX_LINE, backlog=512)
+        server = await asyncio.start_unix_server(self._accept, sock=sock, limit=MAX_LINE, backlog=_BACKLOG)
         try:
             await asyncio.Event().wait()  # not serve_forever(): since 3.12 its end waits for every open connection
         finally:
@@ -121,7 +125,7 @@ class ShimSocket:
         wait_every_s = self._wait_every_s if isinstance(request, AskLine) else None
         if wait_every_s is not None:
             writer.write(WAIT)
-        answer = asyncio.ensure_future(self._serve(request, uid))
+        answer = asyncio.ensure_future(self._serve_in_turn(request, uid))
         hangup = asyncio.ensure_future(reader.read(1))
         try:
             await self._wait(writer, answer, hangup, wait_every_s)
@@ -130,6 +134,11 @@ class ShimSocket:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError, OSError):
                     await task
+
+    async def _serve_in_turn(self, request: Request, uid: int) -> bytes | None:
+        if isinstance(request, AskLine) and uid and (wait_s := self._asks.wait_s(uid)):
+            await asyncio.sleep(wait_s)
+        return await self._serve(request, uid)
 
     async def _wait(
         self,
@@ -168,8 +177,10 @@ def _listen(path: Path) -> socket.socket:
     make_free(path, rival=f"steward-agent answers at {path}: stop it first, or set another agent.socket")
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        sock.bind(str(path))
-        os.chmod(path, 0o666)  # who speaks is the kernel's word (SO_PEERCRED), not the file's mode
+        with served_first(path) as hidden:
+            sock.bind(str(hidden))
+            hidden.chmod(0o666)  # who speaks is the kernel's word (SO_PEERCRED), not the file's mode
+            sock.listen(_BACKLOG)
         sock.setblocking(False)
     except OSError:
         sock.close()

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from steward.adapters.owners import why_unsafe
 from steward.checks.site import is_name
 
 MAX_CHECKS = 64
@@ -56,7 +57,7 @@ def make_results_dir(folder: Path) -> None:
 def look(folder: Path) -> SiteDir:
     """Read `folder`; a folder that does not exist is an empty one. Hidden files and backups (`~`) are not looked at."""
     try:
-        why = _why_unsafe(folder.stat(), "directory")
+        why = why_unsafe(folder.stat(), "directory")
         names = sorted(name for name in os.listdir(folder) if not name.startswith(".") and not name.endswith("~"))
     except FileNotFoundError:
         return SiteDir()
@@ -75,7 +76,7 @@ def why_not_read(path: Path) -> str:
     """Why root must not do what is written in this file; empty when it may, or there is none."""
     try:
         real = path.resolve(strict=True)
-        return _why_unsafe(real.stat(), "file") or _why_unsafe(real.parent.stat(), "directory")
+        return why_unsafe(real.stat(), "file") or why_unsafe(real.parent.stat(), "directory")
     except (OSError, RuntimeError):
         return ""
 
@@ -91,14 +92,6 @@ def _why_not(path: Path) -> str:
             return "not a file"
         if not seen.st_mode & 0o111:
             return "not executable (chmod 755)"
-        return _why_unsafe(seen, "file") or _why_unsafe(real.parent.stat(), "directory")
+        return why_unsafe(seen, "file") or why_unsafe(real.parent.stat(), "directory")
     except (OSError, RuntimeError) as error:
         return str(error)
-
-
-def _why_unsafe(seen: os.stat_result, what: str) -> str:
-    if seen.st_uid not in (0, os.geteuid()):
-        return f"its {what} belongs to uid {seen.st_uid}, not to root (chown root)"
-    if seen.st_mode & 0o002 or (seen.st_mode & 0o020 and seen.st_gid != 0):
-        return f"its {what} can be written by others (chmod go-w)"
-    return ""

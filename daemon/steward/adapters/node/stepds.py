@@ -26,6 +26,12 @@ _SPOOL, _TMP = ("SlurmdSpoolDir", "/var/spool/slurmd"), ("TmpFS", "/tmp")
 """Key and default."""
 
 
+def conf_here(named: Path) -> str:
+    """Return the slurm.conf of this node; empty where there is none, as on a configless node before its slurmd begins:
+    Slurm's commands find it by themselves, and none at all where `SLURM_CONF` names a file that is not there."""
+    return next((str(file) for file in (named, _CACHED) if file.is_file()), "")
+
+
 def spool_dir(slurm_conf: str, node: str) -> str:
     """The folder; Slurm's default where the file does not say. Raises OSError when it cannot be read."""
     return _folder(*_SPOOL, slurm_conf, node)
@@ -81,6 +87,14 @@ class Stepds:
         idle = [stepd for stepd in old if not proc.descendants(stepd.process)]
         return tuple(stepd for stepd in idle if proc.send(stepd.process, signal.SIGKILL))
 
+    def are_told_to_end(self) -> bool:
+        """Whether slurmstepds run here and each was sent SIGTERM itself, as by a shutdown that ends every process.
+
+        Slurm never does that to one. A slurmstepd blocks the signal, so that it stays pending.
+        """
+        ours = [seen.process.pid for seen in proc.every() if self._title(seen) and self._is_of_ours(seen.process.pid)]
+        return bool(ours) and all(_is_pending(pid, signal.SIGTERM) for pid in ours)
+
     def set_aside(self, job: JobId, step: int, uid: int, until: float) -> tuple[Path, ...]:
         """Rename what a killed slurmstepd of this step left of PMIx; which files and folders it was.
 
@@ -120,11 +134,16 @@ class Stepds:
 
     def _step(self, seen: Seen, job: JobId) -> str:
         """The step of `job` whose slurmstepd this process is; empty when it is no slurmstepd of that job."""
-        pid = seen.process.pid
-        title = None if seen.dead else _TITLE.match(_read(pid, "cmdline").partition(b"\0")[0])
-        if title is None or int(title[1]) != job or not self._is_stepd(pid) or not self._is_of_ours(pid):
+        title = self._title(seen)
+        if title is None or int(title[1]) != job or not self._is_of_ours(seen.process.pid):
             return ""
         return title[2].decode("ascii", "replace")
+
+    def _title(self, seen: Seen) -> re.Match[bytes] | None:
+        """The title of a slurmstepd, of whatever cluster."""
+        pid = seen.process.pid
+        title = None if seen.dead else _TITLE.match(_read(pid, "cmdline").partition(b"\0")[0])
+        return title if title is not None and self._is_stepd(pid) else None
 
     def _is_stepd(self, pid: int) -> bool:
         """Anybody can write any title; the program and the user come from the kernel. A slurmstepd takes its user's
@@ -155,6 +174,11 @@ def _belongs(pid: int, job: JobId) -> bool:
 def is_in_job(cgroups: bytes, job: JobId) -> bool:
     """Whether one of these lines of /proc/PID/cgroup is below the job's cgroup."""
     return re.search(rb"/job_%d(?:/|$)" % job, cgroups, re.MULTILINE) is not None
+
+
+def _is_pending(pid: int, signo: signal.Signals) -> bool:
+    found = re.search(rb"^ShdPnd:\s*([0-9a-f]+)", _read(pid, "status"), re.MULTILINE)
+    return found is not None and bool(int(found[1], 16) >> signo - 1 & 1)
 
 
 def _read(pid: int, name: str) -> bytes:

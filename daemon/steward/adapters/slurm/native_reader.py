@@ -9,12 +9,12 @@ does not tell, or not well, is mended here: task 0 of an array has no index, a f
 import contextlib
 import importlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
 from steward.adapters.slurm.records import OVER, count_tasks, job_state, node_state, out_of_service
-from steward.adapters.slurm.words import expand
+from steward.adapters.slurm.words import expand, expand_users
 from steward.model.deep import DEEP_PREFIX
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
@@ -50,8 +50,22 @@ def _readers() -> Mapping[str, Callable[[], list[Any]]]:
     slurm = importlib.import_module("pyslurm")
     return {
         "nodes": lambda: [node(found) for found in slurm.Nodes.load().values()],
-        "jobs": lambda: [job(found) for found in slurm.Jobs.load().values()],
+        "jobs": lambda: readable(slurm.Jobs.load().values()),
     }
+
+
+def readable(many: Iterable[Any]) -> list[Job]:
+    """One that cannot be read costs nobody else: what stands in it is its user's in part. Raises the error where none
+    can be read."""
+    found, errors = [], []
+    for one in many:
+        try:
+            found.append(job(one))
+        except Exception as error:  # whatever pyslurm raises
+            errors.append(error)
+    if errors and not found:
+        raise errors[0]
+    return found
 
 
 def node(found: Any) -> Node:
@@ -96,7 +110,7 @@ def job(found: Any) -> Job:
         restarts=found.requeue_count or 0,
         requeue=bool(found.is_requeueable),
         exit_status=((found.exit_code or 0) << 8) | ((found.exit_code_signal or 0) & 0x7F),
-        excluded=expand(found.excluded_nodes or ""),
+        excluded=expand_users(found.excluded_nodes or ""),
         array_job_id=array_job,
         array_task=(found.array_task_id or 0) if array_job and not is_rest_of_array else None,
         het_job_id=JobId(found.heterogeneous_id) if found.heterogeneous_id else None,

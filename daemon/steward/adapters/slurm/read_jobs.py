@@ -256,6 +256,4 @@ def _with_what_is_known(job: Job, known: Job | None, more: bool) -> Job:
             raise Odd(f"job {job.id} is new")
         return job
     asked = job.requested if job.is_pending else known.requested
-    return replace(
-        job, requested=asked, node_sizes=known.node_sizes, is_total=known.is_total, expedited=known.expedited
-    )
+    return replace(job, requested=asked, node_sizes=known.node_sizes, expedited=known.expedited)

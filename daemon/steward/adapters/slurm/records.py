@@ -1,23 +1,27 @@
 """Slurm's JSON answers, of any version, as model values. JSON, because text is no safe ground: a job's name may hold
 newlines and `JobId=1 JobState=FAILED`, and every text format of scontrol and squeue prints it as it is.
 
-An answer that cannot be read raises Retryable as a whole: no node and no job is ever left out silently.
+An answer that cannot be read raises Retryable as a whole, as does one with a node that cannot. A job that cannot be
+read is left out and told of: what stands in its record is its user's in part, and must not hide all others' jobs.
 """
 
 import json
+import logging
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from sys import intern
 from typing import Any, TypedDict, TypeVar
 
 from steward.adapters.process import show
-from steward.adapters.slurm.words import expand
+from steward.adapters.slurm.words import expand, expand_users
 from steward.model.deep import DEEP_PREFIX
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase, Reason
 from steward.ports import Retryable
+
+log = logging.getLogger(__name__)
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
@@ -48,13 +52,35 @@ def nodes(answer: str) -> dict[NodeName, Node]:
 
 def jobs(answer: str) -> dict[JobId, Job]:
     """Every job. Raises Retryable as above; no job at all is a real answer."""
-    return {job.id: job for job in _each(answer, "jobs", _job)}
+    return {job.id: job for job in _readable(_each(answer, "jobs", _job_or_why))}
 
 
 def some_jobs(answer: str) -> dict[JobId, Job]:
     """The jobs that were asked for by id. Such an answer has no time of update: one without jobs may also be no
     answer."""
-    return {job.id: job for job in _each(answer, "jobs", _job, whole=False)}
+    return {job.id: job for job in _readable(_each(answer, "jobs", _job_or_why, whole=False))}
+
+
+def _job_or_why(record: Json) -> Job | Retryable:
+    try:
+        return _one(record, "jobs", _job)
+    except Retryable as error:
+        return error
+
+
+def _readable(found: Iterable[Job | Retryable]) -> Iterator[Job]:
+    """The jobs that can be read. Raises Retryable where none can: then it is not a job that is odd, it is Slurm."""
+    errors, count = [], 0
+    for one in found:
+        if isinstance(one, Retryable):
+            errors.append(one)
+        else:
+            count += 1
+            yield one
+    if errors and not count:
+        raise errors[0]
+    for error in errors:
+        log.warning("a job is left out: %s", error)
 
 
 def _each(answer: str, key: str, read: Callable[[Json], T], *, whole: bool = True) -> list[T]:
@@ -144,7 +170,7 @@ def _job(record: Json) -> Job:
         restarts=_whole(record["restart_cnt"]),
         requeue=bool(record["requeue"]),
         exit_status=_exit_status(record["exit_code"]),
-        excluded=expand(_text(record["excluded_nodes"])),
+        excluded=expand_users(_text(record["excluded_nodes"])),
         array_job_id=array_job,
         array_task=task,
         het_job_id=JobId(het_job) if het_job else None,
@@ -191,6 +217,9 @@ class _OfQuotas(TypedDict):
     most_nodes: int
     node_sizes: str
     is_total: bool
+    required: frozenset[NodeName]
+    features: str
+    exclusive: bool
     waiting_tasks: int
     most_tasks: int
 
@@ -203,18 +232,23 @@ def _of_quotas(record: Json, *, has_nodes: bool) -> _OfQuotas:
         "comment": _text(record.get("comment")),
         "most_nodes": most_nodes(_number(record.get("max_nodes")) or 0, _number(record["node_count"]) or 0),
         "node_sizes": ",".join(_list(record.get("job_size_str"))),
-        "is_total": _is_total(record),
+        "is_total": is_total(
+            _text(record.get("tres_per_job")),
+            is_by_node=bool(_text(record.get("tres_per_node")) or _number(record.get("tasks_per_node"))),
+            tasks=_number(record.get("tasks")) or 0,
+            nodes=_number(record["node_count"]) or 0,
+        ),
+        "required": expand(_text(record.get("required_nodes"))),
+        "features": _word(record.get("features")),
+        "exclusive": "NONE" in _words(record.get("shared")),
         "waiting_tasks": count_tasks(_text(record.get("array_task_string"))),
         "most_tasks": tasks_at_once(_text(record.get("array_task_string"))),
     }
 
 
-def _is_total(record: Json) -> bool:
+def is_total(tres_per_job: str, *, is_by_node: bool, tasks: int, nodes: int) -> bool:
     """Accelerators of the job as a whole; or more tasks than nodes, where nothing is said of each node."""
-    if _text(record.get("tres_per_job")):
-        return True
-    is_by_node = bool(_text(record.get("tres_per_node")) or _number(record.get("tasks_per_node")))
-    return not is_by_node and (_number(record.get("tasks")) or 0) > (_number(record["node_count"]) or 0)
+    return bool(tres_per_job) or (not is_by_node and tasks > nodes)
 
 
 def most_nodes(most: int, count: int) -> int:

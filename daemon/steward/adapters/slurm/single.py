@@ -37,7 +37,7 @@ _HEAD = re.compile(rb"ok (\d{1,9}) (\d{1,7})\n")
 _SIZE = re.compile(rb"(\d{1,7})\n")
 _BY_ITSELF = re.compile(rb" (?:RunTime|LastSchedEval)=\S*")
 """The fields of a job's text that change by themselves."""
-_EXCLUDED = re.compile(rb" ExcNodeList=(\S*)")
+_EXCLUDED = re.compile(rb" ExcNodeList=(\S*)\s+NodeList=")
 _ONCE = (b" JobState=", b" NodeList=")
 """The library prints them for each job: where there is one of each, no user wrote it."""
 _NODE = re.compile(r"Node data as of \d+, record count 1\n+(NodeName=(\S+) [^\n]*)\n+")
@@ -149,7 +149,8 @@ def excluded(text: bytes) -> str | None:
     """Which nodes a job excludes, in Slurm's words, from what `jobs` tells of it; None: not sure, or it is a task of an
     array."""
     found = _EXCLUDED.findall(text)
-    return found[0].decode("ascii", "replace") if len(found) == 1 and b" ArrayJobId=" not in text else None
+    is_sure = len(found) == text.count(b" ExcNodeList=") == 1 and b" ArrayJobId=" not in text
+    return found[0].decode("ascii", "replace") if is_sure else None
 
 
 def _told(answer: _Answer, names: Sequence[NodeName]) -> Told | None:

@@ -14,23 +14,28 @@ it tells of every task which nodes its job excludes, which the long format of 22
 import re
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from sys import intern
 
 from steward.adapters.slurm import records
 from steward.adapters.slurm.text_nodes import Odd
-from steward.adapters.slurm.words import expand
+from steward.adapters.slurm.words import expand, expand_users
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
+from steward.ports import Retryable
 
 _PLAIN = (
     "jobid", "jobarrayid", "arrayjobid", "arraytaskid", "state", "userid", "nodelist", "batchhost", "batchflag",
     "restartcnt", "requeue", "exit_code", "hetjobid", "numnodes", "maxnodes", "submittime", "eligibletime", "starttime",
-    "endtime", "preempttime", "timelimit", "prioritylong", "nice", "tres-alloc",
+    "endtime", "preempttime", "timelimit", "prioritylong", "nice", "tres-alloc", "reqnodes", "oversubscribe",
+    "numtasks", "ntpernode",
 )  # fmt: skip
-_FREE = ("partition", "reason", "account", "qos", "reservation", "allocnodes", "name", "comment", "admin_comment")
+_FREE = (
+    "partition", "reason", "account", "qos", "reservation", "allocnodes", "name", "comment", "admin_comment", "feature",
+    "tres-per-job", "tres-per-node",
+)  # fmt: skip
 SHORT = "%A|%i|%x"
 
 
@@ -40,9 +45,11 @@ class Merged(Odd):
 
 _NODES = re.compile(r"[A-Za-z0-9_.,\[\]-]*")
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
+_ID = re.compile(r"[0-9]+\|")
 _LIMIT = re.compile(r"(?:([0-9]+)-)?(?:([0-9]+):)?([0-9]+):([0-9]+)")
 _STATE = re.compile(r"[A-Z_]+")
 _REASON = re.compile(r"[A-Za-z0-9]+")
+_NO_VAL = str(0xFFFFFFFE)
 _NO_TIME = frozenset({"N/A", "NONE", "None", "Unknown", "0"})
 _NONE = frozenset({"(null)", "N/A", "n/a", ""})
 _DESCRIBED = {
@@ -96,7 +103,7 @@ def short(answer: str) -> Short:
     excluded: dict[JobId, str] = {}
     times: Counter[JobId] = Counter()
     tasks: set[JobId] = set()
-    for line in answer.split("\n"):
+    for line in _rejoined(answer):
         if line:
             id, _, rest = line.partition("|")
             shown, _, nodes = rest.partition("|")
@@ -108,6 +115,19 @@ def short(answer: str) -> Short:
     return Short(excluded, times, frozenset(tasks))
 
 
+def _rejoined(answer: str) -> Iterator[str]:
+    """The lines of the short list. A user may part the nodes that his job excludes by line feeds, too; no list of nodes
+    has the `|` that stands behind an id."""
+    line = ""
+    for part in answer.split("\n"):
+        if _ID.match(part):
+            yield line
+            line = part
+        else:
+            line += f" {part}" if line and part else part
+    yield line
+
+
 def job(record: str, excluded: str, times: int, *, has_flags: bool) -> Job:
     """`times`: how often the short list has its id. `has_flags`: JSON of this Slurm tells a state and its flags, of
     which text tells the one only or the other. Raises Odd."""
@@ -116,14 +136,20 @@ def job(record: str, excluded: str, times: int, *, has_flags: bool) -> Job:
     if len(plain) != len(_PLAIN) + 1 or len(texts) + 1 != len(_FREE):
         raise Odd(record)
     told = dict(zip(_FREE, [plain.pop(), *texts], strict=True))
-    job = _plain_job(dict(zip(_PLAIN, plain, strict=True)), times)
+    of = dict(zip(_PLAIN, plain, strict=True))
+    job = _plain_job(of, times)
     if has_flags and (job.flags or job.state is JobState.UNKNOWN):
         raise Odd(f"state {job.state.value} {sorted(job.flags)}")
+    by_node = bool(_text(told["tres-per-node"])) or of["ntpernode"] not in ("0", *_NONE)
+    tasks = _number(of["numtasks"]) if of["numtasks"] not in (*_NONE, _NO_VAL) else 0
+    total = records.is_total(_text(told["tres-per-job"]), is_by_node=by_node, tasks=tasks, nodes=job.node_count)
     return replace(
         job,
+        is_total=total,
+        features=intern(_text(told["feature"])),
         name=_name(told["name"]),
         reason=_reason(told["reason"]),
-        excluded=_nodes(excluded),
+        excluded=_excluded(excluded),
         partition=intern(_text(told["partition"])),
         account=intern(_text(told["account"])),
         admin_comment=_text(told["admin_comment"]),
@@ -166,6 +192,8 @@ def _plain_job(of: Mapping[str, str], times: int) -> Job:
         requested=tres,
         allocated=tres if records.has_nodes(state, on) else "",
         most_nodes=records.most_nodes(_number(of["maxnodes"]), nodes),
+        required=_nodes(of["reqnodes"]),
+        exclusive=of["oversubscribe"] == "NO",
         waiting_tasks=waiting,
         most_tasks=records.tasks_at_once(of["jobarrayid"].rstrip("]")),
     )
@@ -208,7 +236,15 @@ def _name(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _nodes(text: str) -> frozenset[NodeName]:
-    return frozenset() if text in _NONE else expand(_checked(_NODES, text))
+    try:
+        return frozenset() if text in _NONE else expand(_checked(_NODES, text))
+    except Retryable:
+        raise Odd(text) from None
+
+
+@lru_cache(maxsize=1024)
+def _excluded(text: str) -> frozenset[NodeName]:
+    return frozenset() if text in _NONE else expand_users(text)
 
 
 def _host(text: str) -> NodeName | None:

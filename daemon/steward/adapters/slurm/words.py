@@ -1,14 +1,15 @@
 """Words that go into a Slurm command: checked here, so that no text can become another argument or another key."""
 
+import logging
 import re
 from collections.abc import Iterable
 
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetParseError
-
 from steward.model.ids import NodeName
-from steward.model.node_names import fold
+from steward.model.node_names import fold, unfold
 from steward.model.text import printable
 from steward.ports import Permanent, Retryable
+
+log = logging.getLogger(__name__)
 
 _NODE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
 _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,1023}")
@@ -16,11 +17,6 @@ _SIGNAL = re.compile(r"[A-Z][A-Z0-9]{1,9}")
 _REASON_LIMIT = 200
 _LONGEST = 120_000
 """The longest list for one argument, in bytes: Linux takes 128 KiB."""
-_BRACKETS = re.compile(r"\[([^\]]*)")
-_RANGE = re.compile(r"([0-9]+)-([0-9]+)")
-_MAX_RANGE = 65536
-"""The longest range in Slurm's own host lists; a longer one is not from Slurm, and would take all our memory."""
-_MAX_NAMES = 1 << 20
 
 
 def is_node(name: str) -> bool:
@@ -66,24 +62,22 @@ def expand(text: str) -> frozenset[NodeName]:
     if _NODE.fullmatch(text):
         return frozenset({NodeName(text)})
     try:
-        names = frozenset(NodeName(str(name)) for name in _node_set(text))
-    except (NodeSetParseError, ValueError, OverflowError) as error:
+        names = frozenset(map(NodeName, unfold(text)))
+    except ValueError as error:
         why = printable(str(error), 120)
         raise Retryable(f"cannot read the node list {printable(text, 120)!r}: {why}") from error
-    if not names or not all(_NODE.fullmatch(name) for name in names):
+    if not all(_NODE.fullmatch(name) for name in names):
         raise Retryable(f"cannot read the node list {printable(text, 120)!r}")
     return names
 
 
-def _node_set(text: str) -> NodeSet:
-    """Raises NodeSetParseError, or ValueError for more names than any cluster has."""
-    ranges = [pair for within in _BRACKETS.findall(text) for pair in _RANGE.findall(within)]
-    if any(int(last) - int(first) >= _MAX_RANGE for first, last in ranges):
-        raise ValueError(f"a range of more than {_MAX_RANGE} nodes")
-    found = NodeSet(text, resolver=RESOLVER_NOGROUP)
-    if len(found) > _MAX_NAMES:
-        raise ValueError(f"more than {_MAX_NAMES} nodes")
-    return found
+def expand_users(text: str) -> frozenset[NodeName]:
+    """The names in a list that a job's user typed. What is no list is none: it costs that field of that job."""
+    try:
+        return expand(text)
+    except Retryable as error:
+        log.warning("a job's list of excluded nodes is left out: %s", error)
+        return _NO_NODES
 
 
 def first_words(line: str) -> dict[str, str]:

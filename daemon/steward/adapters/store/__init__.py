@@ -1,1 +1,1 @@
-"""StorePort on SQL: `engine.open_engine(url)` opens and migrates a database, `sql.SqlStore` keeps memory in it."""
+"""StorePort on SQL: `engine.open_engine(url)` opens a database, `sql.SqlStore` keeps memory in it."""

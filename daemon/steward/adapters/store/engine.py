@@ -1,10 +1,12 @@
-"""Opens the database: SQLite in WAL mode by default, whatever SQLAlchemy knows by URL; migrated to today's tables.
+"""Opens the database: SQLite in WAL mode by default, whatever SQLAlchemy knows by URL. Makes its tables at first.
 
 SQLite runs with `synchronous=FULL`: each commit reaches the disk before anything is done, so that not even a power cut
 can lose the intent of a launch. That costs one fsync a commit: measured 0.16 ms against 0.01 ms with NORMAL on an
 NVMe disk. Commits are one a cycle, so even a slow disk's 5 ms would not be felt.
 """
 
+import contextlib
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,10 @@ from steward.ports import Permanent, Retryable
 WRITES = {"steward_writes": True}
 """Execution options of a connection that will write: SQLite then locks at once instead of failing half-way."""
 _BUSY_MS = 2000
+_PRIVATE = 0o600
 _REMEDY = "write DIALECT://USER:PASSWORD@HOST/NAME, with %40, %2F and %3A for @, / and : in the password"
-NEWEST = "0003"
-"""The revision of today's tables, as the newest file in migrations/versions says."""
+REVISION = "0001"
+"""The revision of the tables. A change of the tables after a release needs another one, and a step that leads to it."""
 
 
 def sqlite_url(file: Path) -> str:
@@ -28,7 +31,7 @@ def sqlite_url(file: Path) -> str:
 
 
 def open_engine(url: str) -> Engine:
-    """An engine whose database has today's tables. Permanent: bad URL or a newer Steward's database.
+    """An engine whose database has today's tables. Permanent: bad URL, or tables of another revision.
 
     Retryable: it cannot be opened or written now.
     """
@@ -41,7 +44,7 @@ def open_engine(url: str) -> Engine:
         raise Permanent(f"database {_shown(parsed)}: its dialect does not take such a URL; {_REMEDY}") from None
     if engine.dialect.name == "sqlite":
         _prepare_sqlite(engine)
-    migrate(engine)
+    _make_tables(engine)
     return engine
 
 
@@ -59,45 +62,42 @@ def _shown(url: URL) -> str:
     return url.drivername if "@" in f"{url.host}{url.database}" else whole
 
 
-def migrate(engine: Engine, revision: str = NEWEST) -> None:
-    """Bring the tables to `revision`; quiet when they are there."""
+def _make_private(url: URL) -> None:
+    """Have the file, and those beside it, be readable for their owner alone, whatever their folder allows: they tell of
+    every user's jobs. SQLite has written no row into a new one yet."""
+    for end in ("", "-wal", "-shm"):
+        with contextlib.suppress(OSError):
+            os.chmod(f"{url.database}{end}", _PRIVATE)
+
+
+def _make_tables(engine: Engine) -> None:
+    """Make the tables where they are not there."""
     shown = _shown(engine.url)
     try:
         with engine.execution_options(**WRITES).begin() as connection:
             there = _revision(connection)
-            if there is None and revision == NEWEST:
+            if there is None:
                 _make(connection)
-            elif there != revision:
-                _upgrade(connection, revision, shown)
+            elif there != REVISION:
+                raise Permanent(f"database {shown}: its tables are of revision {there}, made by another Steward")
     except (SQLAlchemyError, OSError) as error:
         raise Retryable(f"database {shown} cannot be opened: {getattr(error, 'orig', None) or error}") from error
 
 
 def _revision(connection: Connection) -> str | None:
-    """None for a database without our tables, or without all of them."""
+    """Return the revision of the tables; None for a database without ours, or without all of them."""
     if not inspect(connection).has_table(VERSION.name):
         return None
     return connection.execute(select(VERSION.c.version_num)).scalar()
 
 
 def _make(connection: Connection) -> None:
-    """Today's tables at once, the revision last. MariaDB keeps each as it is made, so one that was killed here goes on;
+    """Make the tables, the revision last. MariaDB keeps each as it is made, so one that was killed here goes on;
     but a table of such a name that was there before ours is somebody else's, and an error."""
     begun = inspect(connection).has_table(VERSION.name)
     VERSION.create(connection, checkfirst=begun)
     metadata.create_all(connection, checkfirst=begun)
-    connection.execute(insert(VERSION).values(version_num=NEWEST))
-
-
-def _upgrade(connection: Connection, revision: str, shown: str) -> None:
-    """Alembic takes a tenth of a second of a start, and 11 MiB for as long as the head runs: only a start that has
-    something to migrate imports it."""
-    from steward.adapters.store.upgrade import CommandError, upgrade  # noqa: PLC0415
-
-    try:
-        upgrade(connection, revision)
-    except CommandError as error:
-        raise Permanent(f"database {shown}: {error}; was it made by a newer Steward?") from error
+    connection.execute(insert(VERSION).values(version_num=REVISION))
 
 
 def _prepare_sqlite(engine: Engine) -> None:
@@ -106,6 +106,7 @@ def _prepare_sqlite(engine: Engine) -> None:
         connection.isolation_level = None  # transactions begin and end where we say so
         connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
         connection.execute("PRAGMA journal_mode=WAL")
+        _make_private(engine.url)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
 

@@ -1,7 +1,9 @@
 """The statements: what is read from and written to each table, inside a transaction of the caller's."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, true, update
 
@@ -15,19 +17,22 @@ from steward.model.events import Event
 from steward.model.ids import Key
 from steward.model.memory import Memory
 from steward.model.notify import ChannelState
-from steward.ports import Permanent
+
+log = logging.getLogger(__name__)
 
 CHANNEL = "notify"
 """The section of what channels of notifications remember; no field of Memory has this name."""
 USED = "used"
 """The section of what may be used once, as signatures of requests; no field of Memory has this name either."""
 _PRUNE_ROWS = 5000
+MOST_ROWS, MOST_OF_KIND = 500_000, 50_000
+"""Rows of the journal and of events, and events of one kind, that are kept however young they are."""
 _KEYS_AT_ONCE = 500
 _LONGEST = 2000
 
 
-def memory(connection: Connection) -> Memory:
-    """The memory as it was committed last. Raises Permanent when a row cannot be read."""
+def memory(connection: Connection) -> tuple[Memory, tuple[str, ...]]:
+    """The memory as it was committed last, and what of it cannot be read (`sections.memory`)."""
     table = memory_table
     return sections.memory(connection.execute(select(table.c.section, table.c.key, table.c.body)))
 
@@ -44,13 +49,19 @@ def write(connection: Connection, changes: sections.Changes) -> None:
 
 
 def channel(connection: Connection, name: str) -> ChannelState | None:
-    """Raises Permanent when the row cannot be read."""
+    """None for a new one, and where the row cannot be read: the channel goes on with what happens from now on."""
     table = memory_table
     found = connection.execute(select(table.c.body).where(table.c.section == CHANNEL, table.c.key == name)).scalar()
+    return None if found is None else readable(ChannelState, found, f"notify channel {name}")
+
+
+def readable(kind: Any, body: str, where: str) -> Any:
+    """Return the row's value; None, with a line in the log, where it cannot be read: a bad row costs itself alone."""
     try:
-        return None if found is None else decode(ChannelState, json.loads(found))
-    except (ValueError, TypeError, KeyError) as error:
-        raise Permanent(f"notify channel {name}: what it remembers cannot be read: {error!r}") from error
+        return decode(kind, json.loads(body))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        log.warning("%s cannot be read and is left out: %r", where, error)
+        return None
 
 
 def keep_channel(connection: Connection, name: str, state: ChannelState) -> None:
@@ -62,7 +73,7 @@ def first_use(connection: Connection, key: str, *, until: float, now: float) -> 
     table = memory_table
     mine = (table.c.section == USED) & (table.c.key == key)
     found = connection.execute(select(table.c.body).where(mine)).scalar()
-    if found is not None and float(found) >= now:
+    if found is not None and _end_of(found, otherwise=until) >= now:
         return False
     write(connection, sections.Changes(put=((USED, key, repr(until)),), gone=()))
     return True
@@ -72,8 +83,16 @@ def prune_used(connection: Connection, *, now: float) -> None:
     """Keys whose time is over."""
     table = memory_table
     found = connection.execute(select(table.c.key, table.c.body).where(table.c.section == USED)).all()
-    gone = tuple((USED, key) for key, until in found if float(until) < now)
+    gone = tuple((USED, key) for key, until in found if _end_of(until, otherwise=now) < now)
     write(connection, sections.Changes(put=(), gone=gone[:_PRUNE_ROWS]))
+
+
+def _end_of(body: str, *, otherwise: float) -> float:
+    """Until when a key counts as used; `otherwise` where that cannot be read."""
+    try:
+        return float(body)
+    except ValueError:
+        return otherwise
 
 
 def add_intents(connection: Connection, intents: Sequence[Action], at: float) -> None:
@@ -152,7 +171,8 @@ def events(connection: Connection, *, after: int, limit: int, node: str, job: in
     wanted += [table.c.job == job] if job else []
     order = table.c.seq.asc() if after else table.c.seq.desc()
     query = select(table.c.seq, table.c.body).where(*wanted).order_by(order).limit(limit)
-    found = [(seq, decode(Event, json.loads(body))) for seq, body in connection.execute(query)]
+    read = [(seq, readable(Event, body, f"event {seq}")) for seq, body in connection.execute(query)]
+    found = [(seq, event) for seq, event in read if event is not None]
     return found if after else found[::-1]
 
 
@@ -167,3 +187,16 @@ def prune(connection: Connection, *, before: float, now: float) -> None:
         old = [seq for seq, stamp in oldest if stamp < before]
         if old:
             connection.execute(delete(table).where(table.c.seq <= old[-1]))
+        newest = connection.execute(select(func.max(table.c.seq))).scalar() or 0
+        connection.execute(delete(table).where(table.c.seq <= newest - MOST_ROWS))
+    _prune_kinds(connection)
+
+
+def _prune_kinds(connection: Connection) -> None:
+    """Of each kind of events the newest are kept: one that comes often must not push the others out."""
+    table = events_table
+    many = select(table.c.kind).group_by(table.c.kind).having(func.count() > MOST_OF_KIND)
+    for kind in connection.execute(many).scalars().all():
+        of_kind = select(table.c.seq).where(table.c.kind == kind).order_by(table.c.seq.desc())
+        last = connection.execute(of_kind.offset(MOST_OF_KIND).limit(1)).scalar()
+        connection.execute(delete(table).where(table.c.kind == kind, table.c.seq <= last))

@@ -9,12 +9,17 @@ from typing import Any
 
 from steward.adapters.store.codec import codec
 from steward.model.memory import Memory
-from steward.ports import Permanent
 
 _HINTS = typing.get_type_hints(Memory)
 _SECTIONS = tuple(field.name for field in fields(Memory))
 _WHOLE = ""
 _ABSENT = object()
+TOGETHER = (
+    frozenset({"cluster", "groups", "slots", "gates", "ended", "strays", "operations", "client_tokens"}),
+    frozenset({"quotas", "scheduler", "quota_jobs", "quota_writes"}),
+)
+"""Sections of which a part is worse than nothing: machines of a slot that is lost would be ended, with the jobs on
+them. With none of it nothing is ended, and a person sets it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +50,12 @@ def changes(before: Memory, after: Memory) -> Changes:
     return Changes(put=tuple(put), gone=tuple(gone))
 
 
-def memory(stored: Iterable[tuple[str, str, str]]) -> Memory:
-    """From (section, key, body) rows. Raises Permanent when one cannot be read: by hand, or by an older Steward."""
+def memory(stored: Iterable[tuple[str, str, str]]) -> tuple[Memory, tuple[str, ...]]:
+    """From (section, key, body) rows; with what could not be read, each as "memory row SECTION KEY: why". Such a row
+    is left out, and with it all that makes sense only with it."""
     parts: dict[str, Any] = {section: {} for section in _SECTIONS if _is_mapping(section)}
+    lost: list[str] = []
+    halves: set[str] = set()
     for section, key, text in stored:
         if section not in _HINTS:
             continue  # a newer Steward's
@@ -57,10 +65,10 @@ def memory(stored: Iterable[tuple[str, str, str]]) -> Memory:
                 parts[section] = value
             else:
                 parts[section][codec(_args(section)[0]).decode(json.loads(key))] = value
-        except (ValueError, TypeError, KeyError) as error:
-            where = f"memory row {section} {key}"
-            raise Permanent(f"{where} cannot be read: {error!r}; was it written by a newer Steward?") from error
-    return _made(parts)
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            lost.append(f"memory row {section} {key}: {error!r}")
+            halves |= next((each for each in TOGETHER if section in each), frozenset())
+    return _made({section: part for section, part in parts.items() if section not in halves}), tuple(lost)
 
 
 def _made(parts: Mapping[str, Any]) -> Memory:

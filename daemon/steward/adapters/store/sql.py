@@ -12,13 +12,13 @@ from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, or_, s
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from steward.adapters.store import rows, sections
-from steward.adapters.store.codec import decode, encode
+from steward.adapters.store.codec import encode
 from steward.adapters.store.engine import WRITES
-from steward.adapters.store.older import adopted
+from steward.adapters.store.mend import Mender, is_damage
 from steward.adapters.store.tables import ledger as table
 from steward.model.action import Action
 from steward.model.case import Case
-from steward.model.events import Event
+from steward.model.events import Event, Level
 from steward.model.ids import Key
 from steward.model.ledger import Run
 from steward.model.memory import Memory
@@ -46,18 +46,22 @@ class SqlStore:
         now: Callable[[], float] = time.time,
         keep_s: float = _KEEP_S,
         keep_ledger_s: float = _KEEP_LEDGER_S,
+        mender: Mender | None = None,
     ) -> None:
+        """`mender` is of the engine's file; without one a damaged database is an error for ever."""
         self._engine = engine
         self._now = now
         self._keep_s, self._keep_ledger_s = keep_s, keep_ledger_s
-        self._writing = threading.Lock()
+        self._mender, self._mended = mender, 0
+        self._writing = threading.RLock()
         self._stored: Memory | None = None
         self._prune_at = self._prune_used_at = now()
 
     def load(self) -> Memory:
-        """Raises Permanent when a row cannot be read."""
         with self._transaction() as connection:
-            memory, open_keys = adopted(rows.memory(connection)), rows.open_keys(connection)
+            (memory, lost), open_keys = rows.memory(connection), rows.open_keys(connection)
+        if lost:
+            self.add_events([_unreadable(lost, self._now())])
         asked = {key: at for key, at in memory.asked.items() if key not in open_keys}
         return replace(memory, asked=MappingProxyType(asked))
 
@@ -66,7 +70,7 @@ class SqlStore:
             now = self._now()
             stored, self._stored = self._stored, None  # unknown until the commit is through
             with self._transaction(writes=True) as connection:
-                before = stored or rows.memory(connection)
+                before = stored or rows.memory(connection)[0]
                 rows.write(connection, sections.changes(before, memory))
                 write(connection, changed_lines(before, memory))
                 rows.add_intents(connection, intents, now)
@@ -125,17 +129,38 @@ class SqlStore:
 
     @contextmanager
     def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:
-        """Commits at the end. Raises Retryable for a locked, full or absent database, Permanent for a broken one."""
-        engine = self._engine.execution_options(**WRITES) if writes else self._engine
+        """Commits at the end. Raises Retryable for a locked, full or absent database, and for a damaged one that has
+        been mended; Permanent for a broken one."""
+        engine, mended = self._engine.execution_options(**WRITES) if writes else self._engine, self._mended
         try:
             with engine.begin() as connection:
                 yield connection
         except OperationalError as error:
             raise Retryable(f"database {_shown(self._engine)}: {error.orig}") from error
         except DBAPIError as error:
+            if self._mender is not None and is_damage(error):
+                self._mend(self._mender, str(error.orig), mended)
+                raise Retryable(
+                    f"database {_shown(self._engine)} was damaged ({error.orig}): a new one is begun"
+                ) from error
             raise Permanent(f"database {_shown(self._engine)}: {error.orig}") from error
         except SQLAlchemyError as error:
             raise Retryable(f"database {_shown(self._engine)}: {error}") from error
+
+    def _mend(self, mender: Mender, problem: str, mended: int) -> None:
+        """Once, where several threads find it damaged. A later commit writes all of memory anew."""
+        with self._writing:
+            if self._mended == mended:
+                self._engine.dispose()
+                mender.mend(problem, is_remembered=True)
+                self._mended, self._stored = mended + 1, None
+
+
+def _unreadable(lost: Sequence[str], at: float) -> Event:
+    more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
+    text = f"the store has what this Steward cannot read and goes on without ({lost[0][:300]}{more})"
+    remedy = "was it written by a newer Steward? `steward events` and docs/operations.md say what to set again"
+    return Event(at=at, kind="store.unreadable", level=Level.ERROR, text=f"{text}: {remedy}")
 
 
 def _is_due(prune_at: float, now: float) -> bool:
@@ -164,14 +189,17 @@ def write(connection: Connection, lines: Iterable[Line]) -> None:
 
 
 def read(connection: Connection, wanted: LedgerQuery) -> list[Line]:
-    """Oldest first, the newest `wanted.limit`. Raises Permanent when a row cannot be read."""
+    """Oldest first, the newest `wanted.limit`, without those that cannot be read."""
     where: list[ColumnElement[bool]] = [true()]
     where += [table.c.begun < wanted.until] if wanted.until is not None else []
     where += [_goes_on(wanted.since)] if wanted.since else []
     where += [table.c.job == wanted.job] if wanted.job else []
     query = select(table.c.key, table.c.kind, table.c.body).where(*where)
     newest = query.order_by(table.c.begun.desc(), table.c.key.desc()).limit(wanted.limit)
-    return [_line(*row) for row in connection.execute(newest)][::-1]
+    found = [
+        rows.readable(_KINDS.get(kind), body, f"ledger row {key}") for key, kind, body in connection.execute(newest)
+    ]
+    return [line for line in found if line is not None][::-1]
 
 
 def _goes_on(since: float) -> ColumnElement[bool]:
@@ -203,11 +231,3 @@ def _row(line: Line) -> dict[str, object]:
         "job": None,
         "body": body,
     }
-
-
-def _line(key: str, kind: str, body: str) -> Line:
-    try:
-        found: Line = decode(_KINDS[kind], json.loads(body))
-    except (ValueError, TypeError, KeyError) as error:
-        raise Permanent(f"ledger row {key} cannot be read: {error!r}; was it written by a newer Steward?") from error
-    return found

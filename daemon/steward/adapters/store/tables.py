@@ -1,4 +1,4 @@
-"""The tables. A change here needs a migration (`migrations/versions`); a test compares the two."""
+"""The tables, of revision `engine.REVISION`."""
 
 from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, String, Table, Text
 from sqlalchemy.dialects.mysql import MEDIUMTEXT, VARCHAR
@@ -65,5 +65,5 @@ ledger = Table(
     Index("ledger_job", "job"),
 )
 
-# Alembic's own table, in which it keeps the revision; no migration makes it.
+# Named as Alembic names it, so that a change after a release can be a step of Alembic's.
 VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))

@@ -4,6 +4,7 @@ What comes in is hostile: a record is understood, or refused in one clear line. 
 """
 
 import dataclasses
+import logging
 import math
 import re
 import types
@@ -18,9 +19,13 @@ from steward.model.text import printable, shown
 
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
+
 _ABSENT: Any = object()
 _TEXT = 128
 _LINES = re.compile(r"[\n\t -~]*")
+_DIGITS = re.compile(r"[0-9]{1,19}")
+_MOST = 1e15
 _LONGEST = (bounds.MaxLen, bounds.Printable, bounds.Uncut, bounds.Lines)
 """The bounds of a text that say how long it may be."""
 
@@ -41,6 +46,8 @@ class _Field(NamedTuple):
     age: bounds.Age | None = None
     is_sparse: bool = False
     is_flat: bool = False
+    is_whole: bool = False
+    """A whole number: as a word it is written in digits."""
 
 
 class Codec(Generic[T]):
@@ -70,7 +77,7 @@ class Codec(Generic[T]):
         """With what is `given` of the fields that are not in a frame. Raises Malformed."""
         if not isinstance(record, dict):
             raise Malformed("a list holds what is not an object")
-        for name, key, shape, absent, age, _, is_flat in self._fields:
+        for name, key, shape, absent, age, _, is_flat, _ in self._fields:
             value = record if is_flat else record.get(key, _ABSENT)
             if value is not _ABSENT:
                 told = shape.read(value, key)
@@ -78,6 +85,15 @@ class Codec(Generic[T]):
                 told = absent if absent is not _ABSENT else shape.read(None, key)
             given[name] = told if age is None or told is None else now - told
         return self._kind(**given)
+
+    def read_words(self, words: Mapping[str, str], **given: Any) -> T:
+        """Read a record whose values are words of a line, within the same bounds. Raises Malformed."""
+        numbers = {one.key for one in self._fields if one.is_whole}
+        record = {key: _digits(word, key) if key in numbers else word for key, word in words.items()}
+        for one in self._fields:
+            if one.key not in words and one.absent is _ABSENT:
+                raise Malformed(f"{one.key}= is missing")
+        return self.read(record, **given)
 
 
 def whole(frame: Mapping[str, Any], key: str, *, low: int = 0, high: int = 2**63 - 1) -> int:
@@ -99,6 +115,17 @@ def items(frame: Mapping[str, Any], key: str, limit: int) -> list[Any]:
     return _items(frame.get(key, []), key, limit)
 
 
+def each(frame: Mapping[str, Any], key: str, limit: int, read: Callable[[Any], T]) -> tuple[T, ...]:
+    """Read a list of records about users' jobs: one that cannot be read costs no other one."""
+    found = []
+    for record in items(frame, key, limit):
+        try:
+            found.append(read(record))
+        except Malformed as error:
+            log.warning("left out, one of %s cannot be read: %s", key, error)
+    return tuple(found)
+
+
 def _fields(kind: Any) -> Iterator[_Field]:
     hints = typing.get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
@@ -117,6 +144,7 @@ def _fields(kind: Any) -> Iterator[_Field]:
             age=marks.get(bounds.Age),
             is_sparse=bounds.Sparse in marks,
             is_flat=bounds.Flat in marks,
+            is_whole=int in (base, *(_marks(one)[0] for one in get_args(base))),
         )
 
 
@@ -259,8 +287,15 @@ def _whole(value: Any, key: str, low: int, high: int) -> int:
     return value
 
 
+def _digits(word: str, key: str) -> int:
+    if not _DIGITS.fullmatch(word):
+        raise Malformed(f"{key}={shown(word)} is not a whole number")
+    return int(word)
+
+
 def _number(value: Any, key: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > 1e15:
+    """NaN is not within any bounds, and infinity is not either."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= _MOST:
         raise Malformed(f"{key}={shown(value)} is not a number")
     return float(value)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from steward.adapters.wire.codec import Codec, text
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.model.bounds import Job, MaxLen, Printable, Range, Seconds
+from steward.model.bounds import Job, MaxLen, Printable, Range, Seconds, Sparse
 from steward.model.elastic import ElasticWord, Nodes, ReplicaToken
 from steward.model.elastic_spec import MAX_NODES
 from steward.model.ids import NodeName
@@ -29,6 +29,8 @@ class Resize:
     members: Nodes
     grace_s: _Grace
     why: Annotated[str, Printable(200)]
+    patient: Annotated[bool, Sparse()] = False
+    """Nobody is stopped before the save."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,7 @@ class _Timings:
 
     saved_s: _Passed = None
     up_s: _Passed = None
+    again_s: _Passed = None
 
 
 _RESIZE = Codec(Resize)
@@ -73,6 +76,7 @@ def resize_frame(action: "ResizeRun") -> Frame:
             members=action.members,
             grace_s=action.grace_s,
             why=action.why.text,
+            patient=action.patient,
         )
     )
 
@@ -105,10 +109,12 @@ def elastic_order_of(frame: Frame) -> Resize | Submit:
 
 
 def elastic_word_frame(word: ElasticWord) -> Frame:
-    return {**_WORD.write(word), "timings": _TIMINGS.write(_Timings(saved_s=word.saved_s, up_s=word.up_s))}
+    timings = _Timings(saved_s=word.saved_s, up_s=word.up_s, again_s=word.again_s)
+    return {**_WORD.write(word), "timings": _TIMINGS.write(timings)}
 
 
 def elastic_word_of(frame: Frame, node: NodeName, now: float) -> ElasticWord:
     """`node` is who says it. Raises Malformed."""
     timings = _TIMINGS.read(frame.get("timings", {}))
-    return _WORD.read(frame, node=node, at=now, saved_s=timings.saved_s, up_s=timings.up_s)
+    took = timings
+    return _WORD.read(frame, node=node, at=now, saved_s=took.saved_s, up_s=took.up_s, again_s=took.again_s)

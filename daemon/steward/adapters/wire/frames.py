@@ -15,8 +15,13 @@ from steward.ports import Permanent, Retryable
 Frame = dict[str, Any]
 
 MAX_FRAME = 65536
+MAX_WORD = MAX_FRAME - 2048
+"""Bytes of a frame without its seal."""
 BEAT = "beat"
 DIAL_TIMEOUT_S = 5.0
+ALONE, WITH_HOST, WITH_ALL = 1.0, 2.0, 3.0
+"""The last word of an agent that is told to end: it ends alone; its host is being shut down; everything that Slurm runs
+here was told to end, too, and nothing else is known of the host."""
 _LENGTH = 4
 
 
@@ -36,15 +41,31 @@ def pack(frame: Frame) -> bytes:
     return len(body).to_bytes(_LENGTH, "big") + body
 
 
+def why_unsendable(frame: Frame) -> str:
+    """Why this frame cannot be sent once it has its seal; empty: it can. One word that is too long, or no JSON, must
+    not cost a connection that carries everybody's words."""
+    try:
+        size = len(json.dumps(frame, separators=(",", ":"), allow_nan=False))
+    except (ValueError, TypeError, RecursionError) as error:
+        return f"it is no JSON ({error})"
+    return f"it has {size} bytes, over the limit of {MAX_WORD}" if size > MAX_WORD else ""
+
+
 def unpack(body: bytes) -> Frame:
     """The frame in `body` (without its length). Raises Malformed for anything that is not an object with a type."""
     try:
-        frame = json.loads(body, parse_constant=_refuse_constant)
+        frame = strict_json(body)
     except (ValueError, RecursionError) as error:
         raise Malformed(f"a frame is not JSON: {type(error).__name__}") from None
     if not isinstance(frame, dict) or not isinstance(frame.get("t"), str):
         raise Malformed("a frame is not an object with a type")
     return frame
+
+
+def strict_json(text: str | bytes) -> Any:
+    """The value of `text`, whose author is hostile: NaN and infinity, which Python's reader takes for numbers, are no
+    JSON. Raises ValueError, RecursionError."""
+    return json.loads(text, parse_constant=_refuse_constant)
 
 
 def _refuse_constant(word: str) -> NoReturn:
@@ -94,8 +115,8 @@ class Channel:
         self._sending = asyncio.Lock()
 
     async def beat(self, **fields: float) -> None:
-        """A heartbeat: {"sent"} from the agent, {"sent", "leaves"} as its last word when it is told to end, {"echo",
-        "now"} from the head."""
+        """A heartbeat: {"sent"} from the agent, {"sent", "leaves"} as its last word when it is told to end (`ALONE`,
+        `WITH_HOST`, `WITH_ALL`), {"echo", "now"} from the head."""
         await self._write({"t": BEAT, **fields, "seal": self._seals.beats.seal(times(*fields.values()))})
 
     async def send(self, frame: Frame) -> None:

@@ -177,14 +177,15 @@ async def accept_agent(
     terms_now: Callable[[], Terms],
     *,
     first: Callable[[Hello], Awaitable[None]] = _nothing,
+    misread: Callable[[NodeName], None] = lambda node: None,
     gate: Gate | None = None,
     address: str = "",
     wait_s: float = 0.0,
 ) -> tuple[Seals, Hello, Terms]:
     """The head's side; `first` comes before the welcome of an agent that proved itself. Nobody who has not said his
-    hello takes a place at the `gate`. With `wait_s` the agent at `address` is asked to wait so long for its welcome.
-    Raises Permanent for a peer that is no agent of ours, Gone or Retryable otherwise; the caller closes the writer
-    then."""
+    hello takes a place at the `gate`; `misread` is told of which node's agent a proved hello is that cannot be read.
+    With `wait_s` the agent at `address` is asked to wait so long for its welcome. Raises Permanent for a peer that is
+    no agent of ours, Gone or Retryable otherwise; the caller closes the writer then."""
     tune(writer)
     nonce, since = secrets.token_hex(16), time.monotonic()
     async with _InTime() as limit:
@@ -196,7 +197,11 @@ async def accept_agent(
             if reader.at_eof():
                 raise Gone("it hung up before its turn came")
             reader_uid = await _verified_or_told(writer, sealer, frame, nonce, agent_nonce)
-        hello = _hello_of(frame)
+        try:
+            hello = _hello_of(frame)
+        except Malformed:
+            misread(NodeName(str(frame.get("node"))))
+            raise
         await first(hello)
         async with gate.turn() if gate is not None else contextlib.nullcontext():
             key = secrets.token_bytes(_KEY_BYTES) if frame.get("beats") == _BEATS else b""

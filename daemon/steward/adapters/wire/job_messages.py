@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-from steward.adapters.wire.codec import Codec, items, text
+from steward.adapters.wire.codec import Codec, each, items, text
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.messages import mode_of, record_of
 from steward.model.ask import Ask
@@ -63,7 +63,7 @@ def exits_frame(exits: Iterable[TaskExit], now: float) -> Frame:
 
 def exits_of(frame: Frame, node: NodeName, now: float) -> tuple[TaskExit, ...]:
     """With times by the clock of `now`. Raises Malformed."""
-    return tuple(_EXIT.read(one, now, node=node) for one in items(frame, "exits", MAX_EXITS))
+    return each(frame, "exits", MAX_EXITS, lambda one: _EXIT.read(one, now, node=node))
 
 
 def progress_frame(jobs: Iterable[Progress], now: float) -> Frame:
@@ -73,7 +73,7 @@ def progress_frame(jobs: Iterable[Progress], now: float) -> Frame:
 
 def progress_of(frame: Frame, node: NodeName, now: float) -> tuple[Progress, ...]:
     """With times by the clock of `now`. Raises Malformed."""
-    return tuple(_PROGRESS.read(one, now, node=node, at=now) for one in items(frame, "jobs", MAX_JOBS))
+    return each(frame, "jobs", MAX_JOBS, lambda one: _PROGRESS.read(one, now, node=node, at=now))
 
 
 def facts_wanted_frame(job: JobId) -> Frame:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
-from steward.adapters.wire.codec import Codec, items, text
+from steward.adapters.wire.codec import Codec, each, items, text
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.model.ask import Answer, OptedIn
 from steward.model.bounds import Called, Count, Job, MaxLen, Node, Printable
@@ -79,7 +79,7 @@ def opted_of(value: object) -> OptedIn:
 
 def opted_list(frame: Frame) -> tuple[OptedIn, ...]:
     """The jobs of a `hello` or an `opted` frame (key "opted")."""
-    return tuple(opted_of(value) for value in items(frame, "opted", MAX_OPTED))
+    return each(frame, "opted", MAX_OPTED, opted_of)
 
 
 def finding_record(finding: Finding) -> Frame:
@@ -121,7 +121,7 @@ def report_of(frame: Frame) -> Report:
     if len(versions) > MAX_CHECKS:
         raise Malformed(f"versions has more than {MAX_CHECKS} entries")
     return Report(
-        findings=tuple(finding_of(value) for value in items(frame, "findings", MAX_FINDINGS)),
+        findings=each(frame, "findings", MAX_FINDINGS, finding_of),
         passed=_shared(frozenset(_names(frame, "passed", MAX_CHECKS))),
         skipped=_shared(frozenset(_names(frame, "skipped", MAX_CHECKS))),
         hardware=tuple(_names(frame, "hardware", MAX_HARDWARE)),

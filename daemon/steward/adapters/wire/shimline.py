@@ -3,15 +3,18 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 from urllib.parse import unquote_to_bytes
 
+from steward.adapters.wire.codec import Codec
 from steward.adapters.wire.deep_messages import DeepLine, parse_deep_line
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.verdict_line import VerdictLine
 from steward.model.ask import Answer, AskKind
-from steward.model.elastic_spec import ElasticWords
-from steward.model.ids import JobId, NodeName
-from steward.model.resume_mode import ResumeMode
+from steward.model.bounds import Count, Folded, Given, Job, Sparse, Step, StepNumber, Task, Uid, WaitStatus
+from steward.model.elastic_spec import ElasticText
+from steward.model.ids import NodeName
+from steward.model.resume_mode import Mode
 from steward.model.text import printable
 
 MAX_LINE = 1024
@@ -20,7 +23,6 @@ OK = b"steward/1 ok\n"
 
 _VERSION = "steward/1"
 _FIELD = re.compile(r"^(?P<key>[a-z_]+)=(?P<value>\S+)$")
-_STEP = re.compile(r"^[A-Za-z0-9._-]{1,32}\Z")
 _ESCAPED = re.compile(r"[ %]")
 
 
@@ -32,14 +34,14 @@ class BadLine(Exception):
 class OptedLine:
     """slurmstepd starts something of a job that asked to be resumed."""
 
-    job: JobId
-    uid: int
-    mode: ResumeMode
-    restart: int
-    step: int | None = None
+    job: Job
+    uid: Uid
+    mode: Mode
+    restart: Count
+    step: Annotated[StepNumber | None, Sparse()] = None
     """None: the script."""
-    attempt: int = 1
-    elastic: str = ""
+    attempt: Annotated[Count, Sparse()] = 1
+    elastic: Annotated[ElasticText, Sparse()] = ""
     """The value of `--elastic=` that the script of a run's base gave."""
 
     @property
@@ -52,11 +54,11 @@ class OptedLine:
 class ExitLine:
     """A task of such a job ended badly, says slurmstepd. `status` is a raw wait status."""
 
-    job: JobId
-    step: str
-    restart: int
-    task: int
-    status: int
+    job: Job
+    step: Step
+    restart: Count
+    task: Task
+    status: WaitStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +66,10 @@ class LogLine:
     """The file that the script of an opted-in job writes to, as its user says, and the file's size before the job
     began."""
 
-    job: JobId
-    restart: int
+    job: Job
+    restart: Count
     size: int
-    out: str
+    out: Annotated[str, Given()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,17 +77,21 @@ class AskLine:
     """Something of such a job failed and a shim waits. `status` is a raw wait status."""
 
     kind: AskKind
-    job: JobId
-    step: str
-    uid: int
-    mode: ResumeMode
-    attempt: int
-    restart: int
-    status: int
-    replay: bool = True
-    script_gone: bool = False
+    job: Job
+    step: Step
+    uid: Uid
+    mode: Mode
+    attempt: Count
+    restart: Count
+    status: WaitStatus
+    nodes: Annotated[Folded, Sparse()] = ""
+    age: Annotated[Count | None, Sparse()] = None
+    replay: Annotated[bool, Given()] = True
+    own: Annotated[bool, Given()] = False
+    script_gone: Annotated[bool, Given()] = False
 
 
+_OPTED, _ASK, _EXIT, _LOG = Codec(OptedLine), Codec(AskLine), Codec(ExitLine), Codec(LogLine)
 Request = OptedLine | AskLine | ExitLine | LogLine | DeepLine | VerdictLine
 """Everything that may be said at the agent's socket."""
 
@@ -103,7 +109,10 @@ def parse_request(line: bytes) -> Request:
     read = _VERBS.get(verb)
     if read is None:
         raise BadLine(f"unknown verb {verb[:20]!r}")
-    return read(fields)
+    try:
+        return read(fields)
+    except Malformed as error:
+        raise BadLine(str(error)) from None
 
 
 def answer_line(answer: Answer, exclude: frozenset[NodeName]) -> bytes:
@@ -130,57 +139,20 @@ def _plain(text: str) -> str:
     return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", printable(text, MAX_LINE))
 
 
-def _opted(fields: dict[str, str]) -> OptedLine:
-    attempt = _whole(fields, "attempt", 10**6) if "attempt" in fields else 1
-    return OptedLine(
-        job=_job(fields),
-        uid=_uid(fields),
-        mode=_mode(fields),
-        restart=_restart(fields),
-        step=_whole(fields, "step", 2**32 - 1) if "step" in fields else None,
-        attempt=attempt,
-        elastic=_elastic(fields),
-    )
-
-
-def _exit(fields: dict[str, str]) -> ExitLine:
-    return ExitLine(
-        job=_job(fields),
-        step=_step(fields),
-        restart=_restart(fields),
-        task=_whole(fields, "task", 2**32 - 1),
-        status=_whole(fields, "status", 0xFFFF),
-    )
-
-
 def _log(fields: dict[str, str]) -> LogLine:
     out = unquote_to_bytes(_needed(fields, "out")).decode("utf-8", "surrogateescape")
     if not out.startswith("/") or any(c in out for c in "\0\n"):
         raise BadLine(f"out={out[:40]!r} is not the path of a file")
-    size = _whole(fields, "size", 2**63 - 1)
-    return LogLine(job=_job(fields), restart=_restart(fields), size=size, out=out)
+    return _LOG.read_words(fields, out=out)
 
 
 def _ask(fields: dict[str, str]) -> AskLine:
-    return AskLine(
-        kind=_kind(fields),
-        job=_job(fields),
-        step=_step(fields),
-        uid=_uid(fields),
-        mode=_mode(fields),
-        attempt=_whole(fields, "attempt", 10**6),
-        restart=_restart(fields),
-        status=_whole(fields, "status", 0xFFFF),
+    return _ASK.read_words(
+        fields,
         replay=fields.get("replay") != "no",
+        own=fields.get("own") == "yes",
         script_gone=fields.get("script") == "gone",
     )
-
-
-def _deep(fields: dict[str, str]) -> DeepLine:
-    try:
-        return parse_deep_line(fields)
-    except Malformed as error:
-        raise BadLine(str(error)) from None
 
 
 def _split(text: str) -> tuple[str, str, dict[str, str]]:
@@ -204,58 +176,11 @@ def _needed(fields: dict[str, str], key: str) -> str:
     return fields[key]
 
 
-def _whole(fields: dict[str, str], key: str, high: int) -> int:
-    value = _needed(fields, key)
-    if not re.fullmatch(r"[0-9]{1,10}", value) or int(value) > high:
-        raise BadLine(f"{key}={value[:40]!r} is not a whole number up to {high}")
-    return int(value)
-
-
-def _job(fields: dict[str, str]) -> JobId:
-    return JobId(_whole(fields, "job", 2**32 - 1))
-
-
-def _restart(fields: dict[str, str]) -> int:
-    return _whole(fields, "restart", 10**6)
-
-
-def _step(fields: dict[str, str]) -> str:
-    step = _needed(fields, "step")
-    if not _STEP.match(step):
-        raise BadLine(f"step={step[:40]!r}")
-    return step
-
-
-def _uid(fields: dict[str, str]) -> int:
-    return _whole(fields, "uid", 2**32 - 1)
-
-
-def _mode(fields: dict[str, str]) -> ResumeMode:
-    try:
-        return ResumeMode.parse(_needed(fields, "mode"))
-    except ValueError as error:
-        raise BadLine(str(error)) from None
-
-
-def _elastic(fields: dict[str, str]) -> str:
-    try:
-        return ElasticWords.parse(fields["elastic"]).text if "elastic" in fields else ""
-    except ValueError as error:
-        raise BadLine(str(error)) from None
-
-
-def _kind(fields: dict[str, str]) -> AskKind:
-    try:
-        return AskKind(_needed(fields, "kind"))
-    except ValueError:
-        raise BadLine(f"kind={fields['kind'][:40]!r}") from None
-
-
 _VERBS: Mapping[str, Callable[[dict[str, str]], Request]] = {
-    "opted": _opted,
+    "opted": _OPTED.read_words,
     "ask": _ask,
-    "exit": _exit,
+    "exit": _EXIT.read_words,
     "log": _log,
-    "deep": _deep,
+    "deep": parse_deep_line,
     "verdict": lambda fields: VerdictLine(),
 }

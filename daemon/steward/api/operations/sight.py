@@ -109,7 +109,8 @@ def snapshot_of(source: Source) -> Snapshot:
     """Raises ApiError (ServiceUnavailable) before the head's first look."""
     snapshot = source.latest()
     if snapshot is None:
-        raise ApiError(Code.UNAVAILABLE, "The head has not finished its first look at the cluster; see its log.")
+        why = source.stands() or "the head has not finished its first look at the cluster; see its log"
+        raise ApiError(Code.UNAVAILABLE, f"{why[0].upper()}{why[1:]}.")
     return snapshot
 
 

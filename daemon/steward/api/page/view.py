@@ -16,7 +16,8 @@ from steward.model.ids import JobId, NodeName
 from steward.model.ledger import Phase, Sums
 from steward.model.node_names import fold
 from steward.model.resume import JobMemory
-from steward.model.text import REPORT_ONLY
+from steward.model.text import PAUSED, REPORT_ONLY
+from steward.ports import PortError
 from steward.views.node_verdict import NodeVerdict, Word
 from steward.views.report import timeline
 from steward.workflows.snapshot import Snapshot
@@ -50,7 +51,7 @@ def page_view(source: Source, snapshot: Snapshot, actions: list[Json], now: floa
     return {
         "now": now,
         "status": status,
-        "alerts": _alerts(status),
+        "alerts": _alerts(status, source.stands()),
         **_grid(said, wrong, source, snapshot),
         "wrong": wrong[:_MOST_ROWS],
         "more_wrong": max(len(names) - _MOST_ROWS, 0),
@@ -63,16 +64,27 @@ def page_view(source: Source, snapshot: Snapshot, actions: list[Json], now: floa
         "gates": [shape(gate) for _, gate in sorted(snapshot.memory.gates.items())],
         "actions": [_action(action) for action in actions[:_MOST_ACTIONS]],
         "more_actions": max(len(actions) - _MOST_ACTIONS, 0),
-        "events": [shape(event) for _, event in reversed(source.store.events(limit=_LAST_EVENTS))],
+        "events": _events(source),
     }
 
 
-def _alerts(status: Json) -> list[Json]:
+def _events(source: Source) -> list[Json]:
+    """The last ones, newest first; none where the store cannot be read: the page is needed most then."""
+    try:
+        return [shape(event) for _, event in reversed(source.store.events(limit=_LAST_EVENTS))]
+    except PortError:
+        return []
+
+
+def _alerts(status: Json, stands: str) -> list[Json]:
     found = []
+    if stands:
+        text = f"{stands[0].upper()}{stands[1:]}. What is shown here is the last picture before that."
+        found.append({"level": "error", "text": text})
     if status["slurm"] != "fresh":
         found.append({"level": "error", "text": "Slurm cannot be read now: nothing is decided on what is shown here."})
     if status["paused"]:
-        found.append({"level": "warning", "text": "Paused by a person: `steward resume-actions` ends the pause."})
+        found.append({"level": "warning", "text": PAUSED})
     if not status["acts"]:
         found.append({"level": "warning", "text": REPORT_ONLY})
     if not status["resumes"]:

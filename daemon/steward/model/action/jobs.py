@@ -118,13 +118,14 @@ class SignalJob(BaseAction):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeRun(BaseAction):
     """Have a run's coordinator, which the agent of `node` speaks for, go to `generation` with exactly these members.
-    All ranks save first, for `grace_s` seconds at most; 0: at once."""
+    All ranks save first, for `grace_s` seconds at most; 0: at once. `patient`: nobody is stopped before the save."""
 
     run: JobId
     node: NodeName
     generation: int
     members: frozenset[NodeName]
     grace_s: int
+    patient: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,6 @@ One TOML file for the head, the agents and the `steward` command: `/etc/steward/
 
 `steward config check` reads the file as the daemons do and names each wrong key with its value and a remedy: an
 unknown key, a value out of range, or keys that cannot work together. `steward config show` prints what is in force.
-A key of an earlier version is read as what it became, with a line about it; `steward config migrate` rewrites the file.
 """
 
 _LISTS = (("groups",), ("notify",), ("machine_types",), ("resume", "default"))

@@ -53,11 +53,27 @@ class Settings(Section):
     def slots(self) -> dict[NodeName, Slot]:
         """Every node we may repair."""
         grouped = {
-            node: Slot(node=node, group=group.name, fixed=group.provider is ProviderKind.STATIC)
+            node: Slot(
+                node=node,
+                group=group.name,
+                fixed=group.provider is ProviderKind.STATIC,
+                reboots=self.reboots(group.provider),
+            )
             for group in self.groups
             for node in expand_nodes(group.nodes)
         }
-        return grouped | {node: Slot(node=node, group=SPARES, fixed=True) for node in self.spares()}
+        reboots = self.reboots(ProviderKind.STATIC)
+        return grouped | {node: Slot(node=node, group=SPARES, fixed=True, reboots=reboots) for node in self.spares()}
+
+    def reboots(self, provider: ProviderKind) -> bool:
+        """Return whether machines of this provider can be rebooted."""
+        match provider:
+            case ProviderKind.STATIC:
+                return self.provider.static is not None and bool(self.provider.static.reboot)
+            case ProviderKind.COMMAND:
+                return self.provider.command is not None and self.provider.command.reboot is not None
+            case _:
+                return provider is not ProviderKind.POWER
 
     def spares(self) -> tuple[NodeName, ...]:
         """The nodes that wait to stand in for a broken one."""
@@ -86,7 +102,10 @@ class Settings(Section):
         """The table `[capacity]`, with what other tables say of groups."""
         pools = {
             group.name: Pool(
-                group=group.name, nodes=expand_nodes(group.nodes), fixed=group.provider is ProviderKind.STATIC
+                group=group.name,
+                nodes=expand_nodes(group.nodes),
+                fixed=group.provider is ProviderKind.STATIC,
+                reboots=self.reboots(group.provider),
             )
             for group in self.groups
         }

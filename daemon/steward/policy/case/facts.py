@@ -14,14 +14,25 @@ from steward.policy.groups.setup import failure
 from steward.policy.node.breaker import admit
 from steward.policy.node.bring_up import has_passed, is_in_service, may_take_jobs, was_checked
 from steward.policy.node.budget import awaits_yes, must_wait
-from steward.policy.node.correlate import AGENTS, covers, in_incident
+from steward.policy.node.correlate import AGENTS, CHECK, covers, in_incident
 from steward.policy.node.forgotten import has_forgotten, marked_since, note_gone
 from steward.policy.node.gone import gone
-from steward.policy.node.ladder import is_light, is_used_up, quarantine
+from steward.policy.node.ladder import is_light, is_used_up, often_lost, quarantine
+from steward.policy.node.reasons import speaks_of
 from steward.policy.node.silence import is_withheld
 from steward.policy.node.slurm_faults import bears_reason, keeps_reason
 from steward.policy.node.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
-from steward.policy.node.verdict import NOTHING, Standing, blocks_return, command, order_of, outcome, standing, worst
+from steward.policy.node.verdict import (
+    NOTHING,
+    Standing,
+    blocks_return,
+    command,
+    mode_of,
+    order_of,
+    outcome,
+    standing,
+    worst,
+)
 
 IN_SERVICE = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 
@@ -55,6 +66,9 @@ def _incident(scene: Scene) -> bool:
             return is_withheld(scene.node.name, scene.draft)
         case Trigger.ADMIN:
             return False
+    if scene.case.step is not Step.SUSPECT:
+        kind = f"{CHECK}{scene.case.check}"
+        return scene.case.is_of_reason and covers(kind, scene.draft) and _no_help(scene)
     fault = fault_of(scene.node, scene.draft)
     return fault is not None and is_in_incident(scene.node, fault, scene.draft)
 
@@ -159,12 +173,28 @@ def _heard_again(scene: Scene) -> bool:
     """A machine that was gone with others, as when a rack lost its power, or that waits for a person's yes, and that
     nothing was done to yet."""
     case, view = scene.case, scene.view
+    if (slot := scene.draft.slots.repairable.get(case.node)) is not None and slot.fixed:
+        return _is_back(scene)
+    if case.step is Step.LAUNCH:
+        return False
     is_untouched = case.launches == 0 and case.replaced is None and case.stand_in is None
     is_out = is_untouched and case.rung is Advice.REPLACE and case.marked is not None
     may_be_well = case.gone or (case.trigger is Trigger.LOST and awaits_yes(case, scene.draft))
     if not (may_be_well and is_out) or case.old is None or view is None or view.incarnation is None:
         return False
     return view.is_heard and view.incarnation.instance == case.old.instance and not quarantine(case, scene.draft)
+
+
+def _is_back(scene: Scene) -> bool:
+    """Whether the only machine that ever bears this name was lost, and is heard again without a finding that keeps it
+    out. A spare that was not taken yet is not waited for."""
+    case, view = scene.case, scene.view
+    if case.trigger is not Trigger.LOST or case.marked is None or is_light(case) or view is None or not view.is_heard:
+        return False
+    if case.step is Step.LAUNCH and (case.rung is Advice.REBOOT or scene.instance is not None):
+        return False
+    is_clean = not any(blocks_return(finding, scene.draft) for finding in view.findings)
+    return is_clean and not quarantine(case, scene.draft) and not often_lost(case, scene.draft)
 
 
 def _came(scene: Scene) -> bool:
@@ -201,7 +231,12 @@ def _no_help(scene: Scene) -> bool:
         return False
     if scene.case.step is not Step.RETURN and scene.is_late:
         return True
-    return (is_checked(scene) and _is_broken(scene)) or _died(scene)
+    return (is_checked(scene) and _is_broken(scene)) or _died(scene) or _is_unfit(scene)
+
+
+def _is_unfit(scene: Scene) -> bool:
+    """Its launch test or its deep check failed, and it is out of service."""
+    return scene.case.step is Step.RETURN and scene.start is Start.FAILED and scene.node.is_drain
 
 
 def _refused(scene: Scene) -> bool:
@@ -209,9 +244,12 @@ def _refused(scene: Scene) -> bool:
 
 
 def _escalate(scene: Scene) -> bool:
-    if scene.case.rung is not Advice.REBOOT:
-        return False
-    return scene.is_late or scene.case.refusals >= scene.draft.want.repair.max_launches
+    return scene.case.rung is Advice.REBOOT and scene.is_late
+
+
+def _not_done(scene: Scene) -> bool:
+    is_refused = scene.case.refusals >= scene.draft.want.repair.max_launches
+    return scene.case.rung is Advice.REBOOT and is_refused
 
 
 def _launched(scene: Scene) -> bool:
@@ -229,7 +267,7 @@ def _no_good(scene: Scene) -> bool:
         return True
     if scene.case.stand_in is not None and is_spoilt(scene.case.stand_in, scene.draft):
         return True
-    if scene.case.step is Step.RETURN and scene.start is Start.FAILED and scene.node.is_drain:
+    if _is_unfit(scene):
         return True
     if _is_gone(scene) or (scene.case.step is not Step.RETURN and scene.is_late):
         return True
@@ -255,12 +293,17 @@ def _died(scene: Scene) -> bool:
 
 
 def _tries_left(scene: Scene) -> bool:
+    """A new machine on which jobs cannot begin either is not the cause: a person must look at the site's scripts."""
+    if scene.case.rung is Advice.REPLACE and scene.case.step is Step.RETURN and scene.launch is Start.FAILED:
+        return False
     return scene.case.launches + 1 < scene.draft.want.repair.max_launches
 
 
 def _sound(scene: Scene) -> bool:
     view = scene.server_view
-    if not scene.is_reborn or not scene.is_prepared:
+    if not scene.is_reborn or not scene.is_prepared or view is None:
+        return False
+    if any(speaks_of(scene.case, f) and mode_of(f.check, scene.draft) != "off" for f in view.findings if f.is_bad):
         return False
     return has_passed(view, scene.case.entered, scene.draft) and is_registered(scene)
 
@@ -304,6 +347,7 @@ QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {
     Fact.NO_HELP: _no_help,
     Fact.READY: _ready,
     Fact.REFUSED: _refused,
+    Fact.NOT_DONE: _not_done,
     Fact.ESCALATE: _escalate,
     Fact.LAUNCHED: _launched,
     Fact.HEARD_AGAIN: _heard_again,

@@ -11,11 +11,12 @@ from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.policy.case.spares import free_spare, loan_of, needs_spare, shortage
 from steward.policy.case.table import deadline
-from steward.policy.deep.start import Start, start_limit, start_of
+from steward.policy.deep.start import Start, launch_of, start_limit, start_of
 from steward.policy.draft import Draft
 from steward.policy.groups.setup import Setup, is_prepared, setup_of_case
 from steward.policy.node.budget import awaits_yes
 from steward.policy.node.ladder import is_light, time_limit
+from steward.policy.node.reasons import breaks_launches
 
 HARD = (Trigger.LOST, Trigger.FATAL)
 """Triggers that take the node down at once; the others drain it and wait for its jobs."""
@@ -93,10 +94,21 @@ class Scene:
 
     @property
     def start(self) -> Start:
-        """How the deep check of its new machine stands; light rungs and spares need none."""
-        if self.case.stand_in or is_light(self.case):
+        """How the tests stand that its node must pass before it serves: a launch test where jobs could not begin or end
+        on it, and the deep check of a new machine. Spares need none."""
+        if self.case.stand_in:
             return Start.NONE
+        launch = self.launch
+        if is_light(self.case) or launch not in (Start.NONE, Start.PASSED):
+            return launch
         return start_of(self.case.node, self.case.token, self.draft)
+
+    @property
+    def launch(self) -> Start:
+        """How the launch test stands."""
+        if not breaks_launches(self.case):
+            return Start.NONE
+        return launch_of(self.case.node, self.case.launch_token, self.draft)
 
     @property
     def is_late(self) -> bool:

@@ -5,9 +5,10 @@ it and the node that it serves for. It outlives the case, for as long as the bro
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from steward.model.action import DrainNode, TerminateInstance
-from steward.model.case import Case, Step
+from steward.model.case import Case, Step, Trigger
 from steward.model.health import Advice
 from steward.model.ids import Key, NodeName
 from steward.model.instance import Instance
@@ -66,6 +67,8 @@ def _why_over(loan: Instance, draft: Draft) -> str:
         return f"{loan.instead_of}, itself a spare, is needed no longer"
     if case is not None and (case.stand_in == loan.node or (case.step is Step.LAUNCH and _is_for(loan, case))):
         return ""
+    if case is not None and case.rung is Advice.NONE and loan.token == case.token:
+        return ""  # the broken node is back, and its checks decide
     if case is not None and (case.stand_in is not None or loan.token.startswith(f"{case.id}-")):
         return f"{case.node} has another spare"
     spare, broken = draft.seen.nodes.get(loan.node), draft.seen.nodes.get(loan.instead_of or NodeName(""))
@@ -97,6 +100,18 @@ def can_have_spare(case: Case, draft: Draft) -> bool:
     serves nobody."""
     serves = not (draft.provider_is_fresh and _is_idle_spare(case.node, draft))
     return serves and any(_fits(name, case.node, draft) for name in draft.want.spares - {case.node})
+
+
+def attainable(case: Case, draft: Draft) -> Case:
+    """Return the case with the rung that its machine can have: a fixed one without a spare is rebooted where its site
+    has a command for that, and one that cannot be rebooted is replaced."""
+    slot = draft.slots.repairable.get(case.node)
+    if slot is None or case.trigger is Trigger.ADMIN:
+        return case
+    if case.rung is Advice.REBOOT and not slot.reboots:
+        return replace(case, rung=Advice.REPLACE)
+    is_without = case.rung is Advice.REPLACE and slot.fixed and slot.reboots and not can_have_spare(case, draft)
+    return replace(case, rung=Advice.REBOOT) if is_without else case
 
 
 def _fits(spare: NodeName, broken: NodeName, draft: Draft) -> bool:

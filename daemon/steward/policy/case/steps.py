@@ -19,17 +19,29 @@ from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
 from steward.policy.case.facts import MARKED, is_forgotten, is_lost, is_unmarked, is_unsigned, own_fatal
 from steward.policy.case.scene import HARD, Scene, old_instance, stale_instances, try_key, waits_for_jobs
-from steward.policy.case.spares import free_spare, needs_spare
+from steward.policy.case.spares import attainable, free_spare, needs_spare
 from steward.policy.case.table import Fact
-from steward.policy.deep.start import Start, ask_start, why_failed
+from steward.policy.deep.start import Start, ask_launch, ask_start, why_failed
 from steward.policy.draft import Draft
 from steward.policy.groups.setup import ask_setup
 from steward.policy.node.bring_up import LAUNCH_AGAIN_S, ask_checks, may_be_half_made
 from steward.policy.node.budget import ask_for_yes, awaits_yes, must_wait
+from steward.policy.node.correlate import CHECK, note_scouted
 from steward.policy.node.forgotten import note_mark
-from steward.policy.node.ladder import first_rung, higher, is_light, next_rung, note_remedy, quarantine
+from steward.policy.node.ladder import (
+    first_rung,
+    forget_remedy,
+    higher,
+    is_light,
+    next_rung,
+    note_remedy,
+    quarantine,
+    was_repaired,
+)
 from steward.policy.node.verdict import ask_mend, command
 
+_CARRIED_OUT = (Fact.LAUNCHED, Fact.ESCALATE, Fact.DUD, Fact.SPENT)
+"""Facts that end a launch or a reboot that took place."""
 _ON_THE_WAY = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
 
 
@@ -44,16 +56,20 @@ def entered(case: Case, fact: Fact, step: Step, scene: Scene) -> Case:
     moved = replace(case, step=step, entered=now)
     change = _ON_FACT.get(fact)
     moved = change(moved, scene) if change else moved
-    if step in (Step.MEND, Step.LAUNCH):
+    if step is Step.MEND:
         note_remedy(moved, scene.draft)
+    if case.step is Step.LAUNCH and fact in _CARRIED_OUT:
+        _note_repair(case, scene.draft)
     if step is Step.LAUNCH and case.step is Step.RELEASE:
-        _begin_replacing(case, scene.draft)
         moved = replace(moved, old_instance=moved.old_instance or old_instance(moved, scene.draft))
     return replace(moved, closed=now) if step is Step.CLOSED else moved
 
 
-def _begin_replacing(case: Case, draft: Draft) -> None:
-    draft.history[case.node] = (*draft.history.get(case.node, ()), draft.now)
+def _note_repair(case: Case, draft: Draft) -> None:
+    """A reboot or a replacement that was refused, or never had a machine, is none."""
+    if not was_repaired(case, draft):
+        draft.history[case.node] = (*draft.history.get(case.node, ()), draft.now)
+    note_remedy(case, draft)
 
 
 def _worse(case: Case, scene: Scene) -> Case:
@@ -61,14 +77,17 @@ def _worse(case: Case, scene: Scene) -> Case:
     finding = None if is_lost(scene) else own_fatal(scene)
     if finding is None:
         rung = Advice.REPLACE if is_light(case) else case.rung
-        return replace(case, trigger=Trigger.LOST, rung=rung, target="", marked=None)
+        lost = replace(case, trigger=Trigger.LOST, rung=rung, target="", marked=None)
+        return attainable(lost, scene.draft) if is_light(case) else lost
     rung, target = first_rung(finding, case.node, scene.draft)
     worse = replace(case, trigger=Trigger.FATAL, marked=None)
     return worse if higher(rung, case.rung) is case.rung else replace(worse, rung=rung, target=target)
 
 
 def _next_rung(case: Case, scene: Scene) -> Case:
-    return replace(case, rung=next_rung(case.rung), target="")
+    """The next one that its machine can have; it only goes up."""
+    higher_one = replace(case, rung=next_rung(case.rung), target="")
+    return attainable(higher_one, scene.draft) if higher_one.rung is Advice.REBOOT else higher_one
 
 
 def _quarantined(case: Case, scene: Scene) -> Case:
@@ -91,14 +110,24 @@ def _without_stand_in(case: Case, scene: Scene) -> Case:
     return replace(case, stand_in=None)
 
 
+def _not_its_own(case: Case, scene: Scene) -> Case:
+    """Looking into the node helped as little as with the others: that counts against no hardware."""
+    if case.step is Step.CLOSED and case.marked is not None:
+        note_scouted(f"{CHECK}{case.check}", scene.draft)
+        forget_remedy(case, scene.draft)
+    return case
+
+
 _ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
+    Fact.INCIDENT: _not_its_own,
     Fact.WORSE: _worse,
     Fact.OUT: lambda case, scene: replace(case, marked=scene.draft.now),
     Fact.WORN_OUT: _quarantined,
     Fact.USED_UP: _next_rung,
     Fact.NO_HELP: _next_rung,
-    Fact.HEARD_AGAIN: lambda case, scene: replace(case, rung=Advice.NONE),
+    Fact.HEARD_AGAIN: lambda case, scene: replace(case, rung=Advice.NONE, stand_in=None),
     Fact.ESCALATE: _next_try,
+    Fact.NOT_DONE: _next_try,
     Fact.DUD: _next_try,
     Fact.LAUNCHED: _launched,
     Fact.CAME: lambda case, scene: replace(_launched(case, scene), replaced=scene.draft.now),
@@ -258,6 +287,8 @@ def _give_back(scene: Scene) -> None:
     if scene.start in (Start.WAITS, Start.FAILED):
         _prove(scene)
         return
+    if scene.node.reason is not None and scene.launch is Start.HELD and scene.node.reason.at > case.entered:
+        return  # Slurm has just taken it out again: the launch test failed
     if scene.node.reason is None:
         return  # it is given back: until slurmd has answered Slurm's ping there is nothing more to ask for
     why = Why(rule="case.return", text=f"all checks of {case.node} passed after its repair")
@@ -270,15 +301,20 @@ def _give_back(scene: Scene) -> None:
 
 
 def _prove(scene: Scene) -> None:
-    """Ask for the deep check of the new machine; when that failed take the node out again, before users' jobs reach
-    it."""
+    """Ask for the launch test, and the deep check of a new machine; when one failed take the node out again, before
+    users' jobs reach it."""
     case, draft = scene.case, scene.draft
     if scene.start is Start.WAITS:
-        ask_start(case.node, case.token, draft)
+        if scene.launch is Start.WAITS:
+            ask_launch(case.node, case.launch_token, draft)
+        else:
+            ask_start(case.node, case.token, draft)
     elif not scene.node.is_drain:
-        text = f"{case.node} failed its deep check"
-        why = Why(rule="case.unfit", text=text, evidence=(why_failed(case.token, draft), str(case.why)))
-        key = Key(f"unfit:{case.token}")
+        is_launch = scene.launch is Start.FAILED
+        token, what = (case.launch_token, "launch test") if is_launch else (case.token, "deep check")
+        text = f"{case.node} failed its {what}"
+        why = Why(rule="case.unfit", text=text, evidence=(why_failed(token, draft), str(case.why)))
+        key = Key(f"unfit:{token}")
         draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), draft.want.repair.retry_s)
 
 

@@ -28,8 +28,9 @@ class Fact(Enum):
     READY = "no job on it, and it is its turn"
     REFUSED = "the provider refused too often"
     ESCALATE = "the reboot did not help"
+    NOT_DONE = "the reboot could not be carried out"
     LAUNCHED = "the new instance exists"
-    HEARD_AGAIN = "the lost machine is heard again before its repair began: its checks decide"
+    HEARD_AGAIN = "the lost machine is heard again: its checks decide"
     CAME = "the new machine came after its deadline: its checks decide"
     REBORN = "the agent of the new or rebooted machine is connected"
     DUD = "the new or rebooted machine failed, another try follows"
@@ -71,6 +72,8 @@ _ROWS: dict[tuple[Step, Fact], Step] = {
     (Step.LAUNCH, Fact.TAKEN): Step.CLOSED,
     (Step.LAUNCH, Fact.FREED): Step.CLOSED,
     (Step.LAUNCH, Fact.LAUNCHED): Step.PROVISION,
+    (Step.LAUNCH, Fact.HEARD_AGAIN): Step.RELEASE,
+    (Step.LAUNCH, Fact.NOT_DONE): Step.LAUNCH,
     (Step.LAUNCH, Fact.ESCALATE): Step.LAUNCH,
     (Step.LAUNCH, Fact.UNMANAGED): Step.HELD,
     (Step.LAUNCH, Fact.DUD): Step.LAUNCH,
@@ -82,12 +85,14 @@ _ROWS: dict[tuple[Step, Fact], Step] = {
     (Step.PROVISION, Fact.REBORN): Step.VERIFY,
     (Step.PROVISION, Fact.DUD): Step.LAUNCH,
     (Step.PROVISION, Fact.SPENT): Step.HELD,
+    (Step.VERIFY, Fact.INCIDENT): Step.CLOSED,
     (Step.VERIFY, Fact.TAKEN): Step.CLOSED,
     (Step.VERIFY, Fact.FREED): Step.CLOSED,
     (Step.VERIFY, Fact.SOUND): Step.RETURN,
     (Step.VERIFY, Fact.NO_HELP): Step.RELEASE,
     (Step.VERIFY, Fact.DUD): Step.LAUNCH,
     (Step.VERIFY, Fact.SPENT): Step.HELD,
+    (Step.RETURN, Fact.INCIDENT): Step.CLOSED,
     (Step.RETURN, Fact.TAKEN): Step.CLOSED,
     (Step.RETURN, Fact.STOOD_IN): Step.HELD,
     (Step.RETURN, Fact.BACK): Step.CLOSED,

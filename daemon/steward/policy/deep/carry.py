@@ -11,7 +11,7 @@ from steward.model.why import Why
 from steward.policy.deep.crowd import Crowd, choose, free_nodes, settle
 from steward.policy.deep.judge import Judged
 from steward.policy.deep.outcome import TABLE, DeepFact, DeepScene, finish, tell, with_results
-from steward.policy.deep.start import Start, ask_suspects, is_awaited, start_of, sweep
+from steward.policy.deep.start import ask_suspects, is_awaited, is_unproved, sweep
 from steward.policy.draft import Draft
 from steward.policy.node.suspicion import suspects
 from steward.policy.state_machine import StateMachine
@@ -20,9 +20,10 @@ MOST_PASSES = 8
 RELEASE_AGAIN_S = 1.0
 RUNS_KEPT = 500
 KEPT_S = 30 * 86400.0
-_UNPROVED = (Start.WAITS, Start.FAILED)
-_FIRST = (DeepCause.ON_START, DeepCause.ASKED, DeepCause.SUSPECT, DeepCause.SWEEP)
+_FIRST = (DeepCause.LAUNCH, DeepCause.ON_START, DeepCause.ASKED, DeepCause.SUSPECT, DeepCause.SWEEP)
 SUBMIT_AGAIN_S = 15.0
+LAUNCH_ARGV = ("/bin/true",)
+"""A launch test asks only whether a job's script and a step of it can begin and end."""
 SPARE_S = 300.0
 """A reservation ends by itself this long after its deep check must be over: no dead head keeps nodes for ever."""
 
@@ -82,7 +83,7 @@ def _move(run: DeepRun, draft: Draft) -> None:
 def _release(draft: Draft) -> None:
     """Reservations named as ours that no check has (any more), also those of a head that died."""
     used = {slurm_name(run.token) for run in draft.deeps.values() if run.has_nodes}
-    starting = {run.id: run for run in draft.deeps.values() if run.cause is DeepCause.ON_START}
+    starting = {run.id: run for run in draft.deeps.values() if run.is_for_return}
     for name in sorted(draft.seen.reservations):
         run = starting.get(name.removeprefix(DEEP_PREFIX).rpartition("-")[0])
         if draft.seen.reservations[name].is_ours and name not in used and not (run and _must_be_held(run, draft)):
@@ -92,7 +93,7 @@ def _release(draft: Draft) -> None:
 
 def _must_be_held(run: DeepRun, draft: Draft) -> bool:
     """A new machine that did not pass (yet) is tested again, or goes out of service, before users' jobs reach it."""
-    nodes = (draft.seen.nodes.get(name) for name in run.nodes if start_of(name, run.waiter, draft) in _UNPROVED)
+    nodes = (draft.seen.nodes.get(name) for name in run.nodes if is_unproved(name, run, draft))
     return is_awaited(run, draft) and any(node is not None and not node.is_drain for node in nodes)
 
 
@@ -161,7 +162,7 @@ def entered(scene: DeepScene, fact: DeepFact, state: DeepState) -> DeepRun:
 
 def _waiter(run: DeepRun, draft: Draft) -> str:
     """Nobody's when it was not waited for any longer: who comes back for it has the node checked anew."""
-    return run.waiter if run.cause is not DeepCause.ON_START or is_awaited(run, draft) else ""
+    return run.waiter if not run.is_for_return or is_awaited(run, draft) else ""
 
 
 def _taking(run: DeepRun, nodes: frozenset[NodeName], draft: Draft) -> DeepRun:
@@ -204,12 +205,13 @@ def _reserve(scene: DeepScene) -> None:
 def _submit(scene: DeepScene) -> None:
     run, draft = scene.run, scene.draft
     rules = draft.want.deep
+    argv = runner_argv(rules.runner, run.token, run.kinds, rules.budget_s, draft.want.agent_socket)
     action = SubmitDeep(
         key=Key(f"submit:{run.token}"),
         why=Why(rule="deep.submit", text=f"deep check {run.id} has its nodes"),
         name=scene.name,
         nodes=scene.nodes,
-        argv=runner_argv(rules.runner, run.token, run.kinds, rules.budget_s, draft.want.agent_socket),
+        argv=LAUNCH_ARGV if run.cause is DeepCause.LAUNCH else argv,
         seconds=rules.budget_s + OVERTIME_S,
         output=rules.output,
     )
@@ -220,6 +222,8 @@ def _submit(scene: DeepScene) -> None:
 
 MOST_TRIES = 2
 """A check whose job was lost (slurmctld read its configuration anew, a person cancelled it) begins anew so often."""
+CLEANS_UP_S = 1.0
+"""A launch test's node has this long to say that its epilog failed: Slurm drains it then."""
 TELLING_S = 5.0
 """After the end of its job its agents have this long to tell what it found."""
 OVERTIME_S = 60.0
@@ -228,9 +232,10 @@ OVERTIME_S = 60.0
 
 def _called_off(scene: DeepScene) -> bool:
     run, draft = scene.run, scene.draft
-    if run.cause is DeepCause.ON_START and not is_awaited(run, draft):
+    if run.is_for_return and not is_awaited(run, draft):
         return True
-    return run.state is DeepState.WAITING and (not draft.want.deep.enabled or run.nodes <= run.results.keys())
+    is_off = not draft.want.deep.enabled and run.cause is not DeepCause.LAUNCH
+    return run.state is DeepState.WAITING and (is_off or run.nodes <= run.results.keys())
 
 
 def _ready(scene: DeepScene) -> bool:
@@ -238,7 +243,7 @@ def _ready(scene: DeepScene) -> bool:
 
 
 def _yielded(scene: DeepScene) -> bool:
-    if scene.run.cause is DeepCause.ON_START:
+    if scene.run.is_for_return:
         return False
     known = (scene.draft.seen.nodes.get(name) for name in scene.nodes)
     return any(node is not None and scene.crowd.needed(node) for node in known)
@@ -246,11 +251,13 @@ def _yielded(scene: DeepScene) -> bool:
 
 def _started(scene: DeepScene) -> bool:
     job = scene.job
-    return job is not None and not job.is_pending
+    return job is not None and (not job.is_pending or job.is_held_by_slurm)
 
 
 def _reported(scene: DeepScene) -> bool:
     reports = scene.reports
+    if scene.run.cause is DeepCause.LAUNCH:
+        return False  # nobody measures: its job's end tells
     return all(name in reports and reports[name].is_done for name in scene.nodes)
 
 
@@ -259,13 +266,16 @@ def _over(scene: DeepScene) -> bool:
     run, draft = scene.run, scene.draft
     if not scene.is_job_over:
         return False
-    at = (draft.now if run.job_over is None else run.job_over) + TELLING_S
+    told_s = CLEANS_UP_S if run.cause is DeepCause.LAUNCH else TELLING_S
+    at = (draft.now if run.job_over is None else run.job_over) + told_s
     draft.wake(at)
     return draft.now >= at
 
 
 def _interrupted(scene: DeepScene) -> bool:
     job, reports = scene.job, scene.reports
+    if scene.run.cause is DeepCause.LAUNCH:
+        return False
     went_well = job is not None and job.state is JobState.COMPLETED
     return not went_well and scene.run.tries + 1 < MOST_TRIES and not reports and _over(scene)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from steward.model.deep import DeepCause, DeepKind, DeepRun
+from steward.model.deep import DeepKind, DeepRun
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.node import Node
@@ -32,9 +32,7 @@ class Crowd:
     def held(self) -> frozenset[NodeName]:
         """Nodes in service that deep checks have or asked for."""
         holding = self._draft.deeps.holding.items()
-        return frozenset(
-            node for node, runs in holding if any(r.cause is not DeepCause.ON_START for r in runs.values())
-        )
+        return frozenset(node for node, runs in holding if any(not r.is_for_return for r in runs.values()))
 
     @property
     def jobs(self) -> Sequence[Job]:
@@ -106,7 +104,7 @@ def hurdle(name: NodeName, run: DeepRun, crowd: Crowd, draft: Draft) -> Hurdle |
         return Hurdle(text="its agent is not connected")
     if is_in_other_run(name, run, draft):
         return Hurdle(text="another deep check has it")
-    if run.cause is DeepCause.ON_START:
+    if run.is_for_return:
         return Hurdle(text="jobs are on it") if node.is_busy else None
     return _in_service(node, crowd, draft)
 
@@ -144,7 +142,7 @@ def choose(run: DeepRun, crowd: Crowd, draft: Draft) -> frozenset[NodeName]:
     if len(free) < len(run.nodes - run.results.keys()) and draft.now < gathered:
         draft.wake(gathered)
         return frozenset()
-    room = len(free) if run.cause is DeepCause.ON_START else crowd.room()
+    room = len(free) if run.is_for_return else crowd.room()
     taken = free[:room]
     alone = len(taken) == 1 and run.kinds == {DeepKind.CONNECTIVITY}
     return frozenset() if alone else frozenset(taken)
@@ -155,7 +153,7 @@ def settle(run: DeepRun, crowd: Crowd, draft: Draft) -> dict[NodeName, str]:
     until = run.asked + draft.want.deep.busy_wait_s
     draft.wake(until)
     draft.wake(run.asked + draft.want.deep.gather_s)
-    is_over = draft.now >= until and run.cause is not DeepCause.ON_START
+    is_over = draft.now >= until and not run.is_for_return
     left = run.nodes - run.results.keys()
     if run.kinds == {DeepKind.CONNECTIVITY} and len(left) == 1 and draft.now >= run.asked + draft.want.deep.gather_s:
         return dict.fromkeys(left, "there is no second node to measure with")

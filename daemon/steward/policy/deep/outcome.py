@@ -10,7 +10,7 @@ from steward.model.deep import DeepCause, DeepKind, DeepReport, DeepResult, Deep
 from steward.model.events import Level
 from steward.model.health import Advice, Outcome
 from steward.model.ids import NodeName
-from steward.model.job import Job
+from steward.model.job import Job, JobState
 from steward.model.reservation import Reservation
 from steward.model.why import Why
 from steward.policy.deep.crowd import Crowd
@@ -51,7 +51,7 @@ class DeepScene:
     @property
     def is_job_over(self) -> bool:
         """Whether its job is over, or not to be found."""
-        return self.job is None or self.job.is_over
+        return self.job is None or self.job.is_over or self.job.is_held_by_slurm
 
     @property
     def job_end(self) -> str:
@@ -115,12 +115,23 @@ def finish(scene: DeepScene, fact: DeepFact) -> DeepRun:
     if run.state is not DeepState.RUNNING:
         word = DeepResult.SKIPPED if fact is DeepFact.CALLED_OFF else DeepResult.INCONCLUSIVE
         said = {name: Judged(result=word, why=fact.value) for name in left}
+    elif run.cause is DeepCause.LAUNCH:
+        said = {name: _launched(name, scene) for name in left}
     else:
         said = _judged(run, left, measures, draft)
     done = with_results(run, said)
     for name in sorted(said):
         tell(done, name, draft)
     return replace(done, measures=measures[:MAX_MEASURES], ended=draft.now)
+
+
+def _launched(name: NodeName, scene: DeepScene) -> Judged:
+    """Return whether a job could begin and end on the node: by Slurm's word on the job, and on the node after it."""
+    node, job = scene.draft.seen.nodes.get(name), scene.job
+    if node is not None and node.is_drain and node.reason is not None:
+        return Judged(result=DeepResult.FAILED, why=f"Slurm took the node out again: {node.reason.text}")
+    went_well = job is not None and job.state is JobState.COMPLETED and job.exit_status == 0
+    return Judged(result=DeepResult.PASSED if went_well else DeepResult.FAILED, why=scene.job_end)
 
 
 def with_results(run: DeepRun, said: Mapping[NodeName, Judged]) -> DeepRun:
@@ -157,7 +168,7 @@ def deep_fault(node: NodeName, draft: Draft) -> Fault | None:
     """The fault that its newest deep check found, while nothing was done about it yet: no repair since, no reboot."""
     runs = [r for r in draft.deeps.values() if node in r.results and r.ended is not None]
     last = max(runs, key=lambda r: (r.ended or 0.0, r.id), default=None)
-    if last is None or last.ended is None or last.cause is DeepCause.ON_START:
+    if last is None or last.ended is None or last.is_for_return:
         return None
     if last.results[node] is not DeepResult.FAILED or _is_settled(node, last.ended, draft):
         return None
@@ -170,7 +181,7 @@ def deep_fault(node: NodeName, draft: Draft) -> Fault | None:
 
 def failed_deep(draft: Draft) -> frozenset[NodeName]:
     """Nodes of which some deep check that is remembered said that they failed."""
-    said = (run.results.items() for run in draft.deeps.values() if run.cause is not DeepCause.ON_START)
+    said = (run.results.items() for run in draft.deeps.values() if not run.is_for_return)
     return frozenset(node for results in said for node, result in results if result is DeepResult.FAILED)
 
 

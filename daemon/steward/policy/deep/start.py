@@ -1,7 +1,7 @@
 """Deep checks that no person asked for: of machines that are new or repaired, which must pass before the node
 serves; of suspects at their next idle moment; and of idle nodes in their turn."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
 
 from steward.model.case import Step
@@ -30,8 +30,24 @@ class Start(Enum):
 def start_of(node: NodeName, waiter: str, draft: Draft) -> Start:
     """`waiter` is the token of the slot or repair that has a new machine. Changes nothing."""
     runs = draft.deeps.of(waiter)
-    if not runs and not start_kinds(node, draft):
-        return Start.NONE
+    return _stands(node, runs, draft) if runs or start_kinds(node, draft) else Start.NONE
+
+
+def launch_of(node: NodeName, waiter: str, draft: Draft) -> Start:
+    """Return how the launch test of a node stands. One that could not tell has not shown that jobs can begin there."""
+    runs = draft.deeps.of(waiter)
+    stands = _stands(node, runs, draft)
+    has_passed = any(run.results.get(node) is DeepResult.PASSED for run in runs)
+    return Start.FAILED if stands is Start.PASSED and not has_passed else stands
+
+
+def is_unproved(node: NodeName, run: DeepRun, draft: Draft) -> bool:
+    """Return whether a node that the run was made for has not passed (yet)."""
+    of = launch_of if run.cause is DeepCause.LAUNCH else start_of
+    return of(node, run.waiter, draft) in (Start.WAITS, Start.FAILED)
+
+
+def _stands(node: NodeName, runs: Collection[DeepRun], draft: Draft) -> Start:
     last = max(runs, key=lambda run: (run.asked, run.id), default=None)
     if last is None:
         return Start.WAITS
@@ -45,10 +61,21 @@ def start_of(node: NodeName, waiter: str, draft: Draft) -> Start:
 
 def ask_start(node: NodeName, waiter: str, draft: Draft) -> None:
     """Have the node deep-checked for this waiter, unless that goes on or is over."""
-    runs, kinds = draft.deeps.of(waiter), start_kinds(node, draft)
-    unclear = all(not run.is_open and run.results.get(node) is DeepResult.INCONCLUSIVE for run in runs)
-    if kinds and unclear and len(runs) < MOST_RUNS:
+    kinds = start_kinds(node, draft)
+    if kinds and _is_unclear(node, waiter, draft):
         new_run(DeepCause.ON_START, "steward", kinds, frozenset({node}), draft, waiter=waiter)
+
+
+def ask_launch(node: NodeName, waiter: str, draft: Draft) -> None:
+    """Have one job of our own started on the node for this waiter, unless that goes on or is over."""
+    if _is_unclear(node, waiter, draft):
+        new_run(DeepCause.LAUNCH, "steward", frozenset(), frozenset({node}), draft, waiter=waiter)
+
+
+def _is_unclear(node: NodeName, waiter: str, draft: Draft) -> bool:
+    runs = draft.deeps.of(waiter)
+    unclear = all(not run.is_open and run.results.get(node) is DeepResult.INCONCLUSIVE for run in runs)
+    return unclear and len(runs) < MOST_RUNS
 
 
 def why_failed(waiter: str, draft: Draft) -> str:
@@ -80,7 +107,8 @@ def is_awaited(run: DeepRun, draft: Draft) -> bool:
     """Whether the slot or repair that it was made for still waits for it."""
     for node in run.nodes:
         case, record = draft.cases.open_of(node), draft.slots.get(node)
-        if case is not None and case.token == run.waiter and case.step is Step.RETURN:
+        tokens = (case.token, case.launch_token) if case is not None else ()
+        if case is not None and run.waiter in tokens and case.step is Step.RETURN:
             return True
         if record is not None and record.token == run.waiter and record.step is SlotStep.RETURN:
             return True
@@ -158,6 +186,6 @@ def new_run(
     draft.next_case += 1
     draft.wake(draft.now + SOON_S)
     draft.deeps.keep(run)
-    words = ", ".join(sorted(kind.value for kind in kinds))
+    words = ", ".join(sorted(kind.value for kind in kinds)) or "launch"
     draft.tell("deep.asked", f"deep check {run.id} ({words}) of {len(nodes)} nodes: {cause.value}, by {who}")
     return run

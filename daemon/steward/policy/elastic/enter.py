@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
-from steward.model.elastic import Cause, ElasticRun, Phase, SizeChange
+from steward.model.elastic import Cause, ElasticRun, Phase, Replica, SizeChange
 from steward.model.events import Level
+from steward.model.node_names import fold
+from steward.model.text import span
 from steward.policy.elastic.book import counted, last_change, with_change
 from steward.policy.elastic.rules import next_backoff
 from steward.policy.elastic.scene import Scene
@@ -123,6 +125,8 @@ def _cool(scene: Scene, *, failed: bool) -> ElasticRun:
     if last is not None and last.done is None and not failed and word is not None:
         after, resumed = len(word.members), run.consumed
         run = last_change(run, done=now, saved_s=word.saved_s, up_s=word.up_s, after=after, resumed=resumed)
+        run = last_change(run, unsaved=word.unsaved, again=word.again, again_s=word.again_s)
+        _tell_slow_save(scene, word.saved_s)
     if word is not None and not failed:
         run = replace(run, generation=word.generation, members=word.members)
     shrank = last is not None and last.after < last.before
@@ -133,8 +137,22 @@ def _cool(scene: Scene, *, failed: bool) -> ElasticRun:
     if failed:
         _tell("late", "made no step at its new size in time", scene, Level.WARNING)
     else:
-        _tell("steps", f"makes steps with {len(run.members)} nodes", scene)
+        cost = _cost(scene, last.cause if last is not None else Cause.START)
+        level = Level.WARNING if cost else Level.INFO
+        _tell("steps", f"makes steps with {len(run.members)} nodes{cost}", scene, level)
     return replace(run, backoff_s=backoff_s, cool_until=cool)
+
+
+def _tell_slow_save(scene: Scene, took_s: float | None) -> None:
+    """Once a run: a forced change stops ranks at the grace."""
+    grace_s = scene.rules.grace_s
+    if took_s is None or took_s <= grace_s:
+        return
+    text = (
+        f"elastic run {scene.run.id}: from the request until all ranks had saved took {span(took_s)}, longer than its "
+        f"grace of {span(grace_s)}: when nodes must be given back, steps may be lost. Submit it with a longer grace="
+    )
+    scene.draft.tell("elastic.slow_save", text, once=f"slow:{scene.run.id}", job=scene.run.id, level=Level.WARNING)
 
 
 def _run(scene: Scene, fact: Fact) -> ElasticRun:
@@ -147,6 +165,8 @@ def _run(scene: Scene, fact: Fact) -> ElasticRun:
         return replace(
             run, generation=word.generation, ordered=word.generation, members=word.members, cause=Cause.START
         )
+    if fact is Fact.LATE and scene.is_saving:
+        return _late_save(scene)
     if fact is Fact.LATE:  # its coordinator does not answer: it stays at its size
         backoff_s = next_backoff(run, scene.rules, now, failed=True)
         _tell(
@@ -157,6 +177,54 @@ def _run(scene: Scene, fact: Fact) -> ElasticRun:
         )
         return replace(run, backoff_s=backoff_s, cool_until=now + backoff_s, to=frozenset())
     return run
+
+
+def _late_save(scene: Scene) -> ElasticRun:
+    """The ranks were asked to save, and did not in time. A growth that none of them has begun to save for is called
+    off: nothing was lost."""
+    run, now = scene.run, scene.draft.now
+    waited_s = now - run.events[-1].at if run.events else 0.0
+    if run.cause is not Cause.GROW or scene.saves:
+        text = f"its ranks have not saved within {span(waited_s)}: it changes its size when they have"
+        _tell("unsaved", text, scene, Level.WARNING)
+        return run
+    backoff_s = run.backoff_s if scene.is_pressed else next_backoff(run, scene.rules, now, failed=True)
+    if scene.is_pressed:
+        why = "others need the nodes"
+    elif scene.best() - scene.members:
+        why = f"no rank came to the end of a step within {span(waited_s)}; again in {span(backoff_s)}"
+    else:
+        why = "the new nodes are not there any more"
+    _tell("called_off", f"the growth from {len(scene.members)} to {len(run.to)} nodes is called off: {why}", scene)
+    ending = {one.token for one in run.replicas if one.token in scene.jobs and _takes_no_part(one, scene)}
+    return replace(
+        run,
+        backoff_s=backoff_s,
+        cool_until=run.cool_until if scene.is_pressed else now + backoff_s,
+        to=frozenset(),
+        events=run.events[:-1],
+        changes=run.changes - 1,
+        replicas=tuple(replace(one, ending=now) if one.token in ending else one for one in run.replicas),
+    )
+
+
+def _takes_no_part(one: Replica, scene: Scene) -> bool:
+    """Its nodes would be idle until the run grows again. Where others need some, as many as they need are ended."""
+    return not scene.is_pressed and one.ending is None and not scene.jobs[one.token].nodes & scene.members
+
+
+def _cost(scene: Scene, cause: Cause) -> str:
+    """The work that the change threw away; empty: none, as far as is known."""
+    word = scene.word
+    if word is None or not (word.again or word.unsaved):
+        return ""
+    if word.again is not None and word.again_s is not None:
+        lost = f"{word.again} step{'s' * (word.again != 1)} ({span(word.again_s)} of work) are made again"
+    else:
+        lost = "its steps since the last checkpoint are made again (how many is not known)"
+    if not word.unsaved or cause is Cause.FAULT:
+        return f"; {lost}"
+    return f"; {fold(word.unsaved)} had not saved in time: {lost}"
 
 
 def _stop(scene: Scene, fact: Fact) -> ElasticRun:

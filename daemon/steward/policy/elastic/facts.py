@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from steward.model.elastic import Activity, Phase
+from steward.model.elastic import Activity, Cause, Phase
 from steward.policy.elastic.scene import Scene
 from steward.policy.elastic.table import Fact, deadline
 
@@ -23,7 +23,7 @@ def _gives(scene: Scene) -> bool:
     if not target:
         return False
     if scene.run.phase is Phase.DRAINING:
-        return bool(scene.run.to - scene.here) and target != scene.run.to
+        return scene.run.is_patient and scene.is_pressed and bool(scene.members - target)
     return bool(scene.members - target) and (bool(scene.members - scene.here) or len(scene.members) > scene.most)
 
 
@@ -47,8 +47,19 @@ def _went_on(scene: Scene) -> bool:
     return word.generation < run.ordered or (word.generation, word.members) == (run.generation, run.members)
 
 
+def _is_not_worth_waiting(scene: Scene) -> bool:
+    """Whether a growth waits for a save that no rank has begun, while others need the nodes or one of them went."""
+    run = scene.run
+    is_growth = run.phase is Phase.DRAINING and run.cause is Cause.GROW
+    return is_growth and not scene.saves and (scene.is_pressed or not scene.best() - scene.members)
+
+
 def _late(scene: Scene) -> bool:
-    until = deadline(scene.run, scene.rules)
+    until = deadline(scene.run, scene.rules, saves=scene.saves)
+    if _is_not_worth_waiting(scene):
+        return True
+    if scene.run.phase is Phase.DRAINING and scene.run.cause is Cause.ASKED and scene.is_saving:
+        return False
     if scene.run.phase is not Phase.FAULTED:
         return until is not None and scene.draft.now >= until
     target = scene.best()
@@ -62,7 +73,9 @@ def _late(scene: Scene) -> bool:
 def can_grow(scene: Scene) -> bool:
     """More nodes are ready than it has, and nothing speaks against a pause now."""
     run = scene.run
-    if not scene.draft.want.elastic.enabled or run.paused or scene.draft.now < run.cool_until or not scene.is_running:
+    if not scene.draft.want.elastic.enabled or run.paused or scene.draft.now < run.cool_until:
+        return False
+    if not scene.is_running or not run.steerable:
         return False
     return len(scene.best()) > len(scene.members)
 

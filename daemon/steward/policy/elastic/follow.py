@@ -18,6 +18,7 @@ from steward.policy.elastic.table import TABLE, Fact, deadline
 from steward.policy.state_machine import StateMachine
 from steward.policy.traits import Trait
 
+_AT_REST = (Phase.RUNNING, Phase.SETTLING, Phase.BACKOFF)
 RETRY_S = 5.0
 RIVAL_S = 2.0
 """A job that waits so long for nodes did not get idle ones."""
@@ -95,6 +96,7 @@ def _follow(
         return
     failed = {one.token: one.why for one in word.failed} if word is not None else {}
     run = _hear_alone(bind(run, jobs, failed, rules, draft), word, draft)
+    run = _hear_mute(run, word, draft)
     base = draft.seen.jobs.get(run.id)
     rivals = _rivals(run, base, jobs, draft)
     scene = Scene(run=run, rules=rules, base=base, jobs=jobs, word=word, rivals=rivals, draft=draft)
@@ -103,7 +105,7 @@ def _follow(
     end_useless(scene)
     ask_for_more(scene, taken)
     draft.elastic.keep(scene.run)
-    draft.wake(deadline(scene.run, rules))
+    draft.wake(deadline(scene.run, rules, saves=scene.saves))
     draft.wake(scene.run.cool_until)
 
 
@@ -124,9 +126,21 @@ def _hear_alone(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> Elas
     return replace(run, alone=word.alone)
 
 
+def _hear_mute(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> ElasticRun:
+    """A run whose program cannot be asked to save does not grow: people are told so, once."""
+    if word is None or word.state is not Activity.RUNNING or word.steerable == run.steerable:
+        return run
+    if not word.steerable:
+        text = f"elastic run {run.id}: does not grow, as its program never asks whether to save (resize_wanted)"
+        draft.tell("elastic.mute", text, job=run.id, level=Level.WARNING, once=f"mute:{run.id}")
+    return replace(run, steerable=word.steerable)
+
+
 def _order(scene: Scene) -> None:
-    """The generation that was ordered, until the coordinator has it."""
+    """The generation that was ordered, until the coordinator has it; or that it is to go on as it is."""
     run, word, draft = scene.run, scene.word, scene.draft
+    if word is not None and scene.is_saving and not scene.saves and run.phase in _AT_REST and not word.leaving:
+        _call_off(scene, word)
     if run.phase is not Phase.DRAINING or word is None or word.generation >= run.ordered or not run.to:
         return
     grace_s = 0 if run.cause is Cause.FAULT else int(scene.rules.grace_s)
@@ -138,8 +152,25 @@ def _order(scene: Scene) -> None:
         generation=run.ordered,
         members=run.to,
         grace_s=grace_s,
+        patient=run.is_patient,
     )
     draft.wish(action, RETRY_S)
+
+
+def _call_off(scene: Scene, word: ElasticWord) -> None:
+    """A change that is not wanted any more, before a rank has begun to save for it."""
+    run = scene.run
+    action = ResizeRun(
+        key=Key(f"elastic:stay:{run.id}:{run.restart}:{run.ordered}"),
+        why=Why(rule="elastic.stay", text="the change of size is called off"),
+        run=run.id,
+        node=word.node,
+        generation=max(run.ordered, word.generation + 1),
+        members=word.members,
+        grace_s=int(scene.rules.grace_s),
+        patient=True,
+    )
+    scene.draft.wish(action, RETRY_S)
 
 
 def _rivals(run: ElasticRun, base: Job | None, jobs: dict[str, Job], draft: Draft) -> int:

@@ -12,7 +12,7 @@ from steward.model.job import Job
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.elastic.book import with_replica
-from steward.policy.elastic.rules import RunRules, next_backoff, pays_from
+from steward.policy.elastic.rules import RunRules, next_backoff, notice_s, pays_from
 from steward.policy.elastic.scene import Scene
 from steward.policy.job.leaving import bystander
 from steward.policy.quota.turn import in_force
@@ -219,7 +219,7 @@ def may_ask(scene: Scene) -> bool:
     run, draft = scene.run, scene.draft
     if run.phase not in (Phase.RUNNING, Phase.SETTLING) or run.paused or draft.paused or not draft.want.elastic.enabled:
         return False
-    return scene.is_running and draft.now >= run.cool_until and not scene.rivals
+    return scene.is_running and run.steerable and draft.now >= run.cool_until and not scene.rivals
 
 
 def wanted_by_others(scene: Scene) -> int:
@@ -236,7 +236,7 @@ def works_s(scene: Scene) -> float:
 
 
 def _notice_s(scene: Scene) -> float:
-    return scene.rules.grace_s + _EARLY_S
+    return notice_s(scene.run, scene.rules) + _EARLY_S
 
 
 def limit_minutes(scene: Scene) -> int:
@@ -266,7 +266,7 @@ def _submit(scene: Scene, nodes: int, size: int, others: frozenset[NodeName]) ->
         node=word.node,
         token=token,
         nodes=nodes,
-        grace_s=int(scene.rules.grace_s),
+        grace_s=int(notice_s(run, scene.rules)),
         minutes=max(limit_minutes(scene), 1),
         qos=borrowed_qos(base.account) if base.account in in_force(draft) else "",
         exclude=scene.avoided | scene.nodes | others,

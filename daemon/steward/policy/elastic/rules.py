@@ -8,6 +8,7 @@ from steward.model.elastic import ElasticRun, ElasticSpec, SizeChange
 
 _PAYS = 2.0
 _LASTS = 10.0
+_SLOWER = 1.5
 _LATELY = 5
 
 
@@ -53,6 +54,21 @@ def pause_s(run: ElasticRun, site: ElasticPolicy) -> float:
     """The seconds that a change of size costs this run: the mean of its last ones."""
     took = [change.done - change.at for change in run.events if change.done is not None and change.before][-_LATELY:]
     return sum(took) / len(took) if took else site.pause_s
+
+
+def slowest_save_s(run: ElasticRun) -> float:
+    """From the wish to all saved, of its last changes; 0: none is known."""
+    return max((change.saved_s or 0.0 for change in run.events[-_LATELY:]), default=0.0)
+
+
+def patience_s(run: ElasticRun, rules: RunRules) -> float:
+    """How long a change that nothing presses waits for the first rank that begins to save."""
+    return max(rules.grace_s, _PAYS * slowest_save_s(run))
+
+
+def notice_s(run: ElasticRun, rules: RunRules) -> float:
+    """How long before its time limit a replica is told: saves that take longer than the grace are waited for."""
+    return max(rules.grace_s, _SLOWER * slowest_save_s(run))
 
 
 def pays_from(run: ElasticRun, size: int, site: ElasticPolicy) -> float:

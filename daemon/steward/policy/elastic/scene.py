@@ -147,5 +147,22 @@ class Scene:
     def is_running(self) -> bool:
         return self.word is not None and self.word.state is Activity.RUNNING
 
+    @property
+    def is_saving(self) -> bool:
+        """Its coordinator has asked the ranks to save."""
+        return self.word is not None and self.word.state is Activity.SAVING
+
+    @property
+    def saves(self) -> bool:
+        """Its ranks have begun to save for a change of size."""
+        return self.word is not None and self.word.begins_to_save
+
+    @property
+    def is_pressed(self) -> bool:
+        """Others need nodes that it has, or is about to have."""
+        is_told = self.word is not None and bool(self.word.leaving)
+        memories = (self.draft.quota.jobs.get(job.id) for job in self.jobs.values() if not job.is_over)
+        return is_told or self.rivals > 0 or any(one is not None and one.yielding is not None for one in memories)
+
     def replica_of(self, job: JobId) -> Replica | None:
         return next((one for one in self.run.replicas if one.job == job), None)

@@ -3,7 +3,7 @@
 from enum import Enum
 
 from steward.model.elastic import ElasticRun, Phase
-from steward.policy.elastic.rules import RunRules
+from steward.policy.elastic.rules import RunRules, patience_s
 from steward.policy.state_machine import Table
 
 
@@ -45,6 +45,7 @@ _ROWS: dict[tuple[Phase, Fact], Phase] = {
     (Phase.DRAINING, Fact.OVER): Phase.ENDED,
     (Phase.DRAINING, Fact.QUEUED): Phase.WAITING,
     (Phase.DRAINING, Fact.LOST): Phase.FAULTED,
+    (Phase.DRAINING, Fact.GIVES): Phase.DRAINING,
     (Phase.DRAINING, Fact.STEPPED): Phase.BACKOFF,
     (Phase.DRAINING, Fact.FORMED): Phase.REFORMING,
     (Phase.DRAINING, Fact.LATE): Phase.RUNNING,
@@ -71,15 +72,18 @@ ANSWER_S = 15.0
 """Beyond the grace a coordinator takes no longer."""
 
 
-def deadline(run: ElasticRun, rules: RunRules) -> float | None:
-    """Unix s. None: it ends with an event alone; a run that waits or runs is looked at by each sweep."""
+def deadline(run: ElasticRun, rules: RunRules, *, saves: bool = False) -> float | None:
+    """Unix s. None: it ends with an event alone; a run that waits or runs is looked at by each sweep. `saves`: its
+    ranks have begun to save for a change that waits for them."""
     match run.phase:
         case Phase.WAITING | Phase.RUNNING | Phase.ENDED:
             return None
         case Phase.SETTLING:
             return run.entered + rules.settle_s
         case Phase.DRAINING:
-            return run.entered + rules.grace_s + ANSWER_S
+            if not run.is_patient:
+                return run.entered + rules.grace_s + ANSWER_S
+            return run.entered + patience_s(run, rules) + ANSWER_S + (rules.form_s if saves else 0.0)
         case Phase.REFORMING:
             return run.entered + rules.form_s
         case Phase.FAULTED:

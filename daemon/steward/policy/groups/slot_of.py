@@ -32,6 +32,7 @@ def slot_of(record: SlotRecord, group: Group, want: Desired) -> Slot:
         node=record.node,
         group=group.name,
         fixed=pool is not None and pool.fixed,
+        reboots=pool is None or pool.reboots,
         types=group.types,
         image=group.version.image,
         release=group.version.release,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from steward.model.action import AnswerAsk, CheckNow
-from steward.model.ask import Answer, Ask
+from steward.model.ask import Answer, Ask, AskKind
 from steward.model.case import Step
 from steward.model.events import Level
 from steward.model.ids import Key, NodeName
@@ -16,6 +16,7 @@ from steward.policy.draft import Draft
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.evidence import held_by, may_still_turn_up
 from steward.policy.job.failure import Failure, Kind, asked
+from steward.policy.job.reach import nodes_of
 from steward.policy.job.remember import may_ask
 from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, standing_promise
 
@@ -38,18 +39,19 @@ def _answer(ask: Ask, draft: Draft) -> None:
     failed_at = draft.asks.setdefault(ask.id, AskMemory(at=draft.now)).at
     too_late = draft.now >= failed_at + draft.want.resume.ask_deadline_s
     draft.wake(failed_at + draft.want.resume.ask_deadline_s)
+    job, mem = draft.seen.jobs.get(ask.job), draft.jobs.get(ask.job)
+    if job is not None and ask.uid not in (0, job.user_id):
+        _send_away(ask, f"uid {ask.uid} asked for a job of uid {job.user_id}", draft)
+        return
     if not draft.slurm_is_fresh:
         if too_late:
-            _stop(ask, Why(rule="ask.deadline", text="Slurm could not be read in time"), draft)
+            _let_go(ask, job, Why(rule="ask.deadline", text="Slurm could not be read in time"), draft)
         return
-    job, mem = draft.seen.jobs.get(ask.job), draft.jobs.get(ask.job)
     if job is None or mem is None:
         _stop_unknown(ask, job, failed_at, draft)
         return
     prior = next((a for a in mem.attempts if a.decided_for == ask.id), None)
-    if ask.uid not in (0, job.user_id):
-        _send_away(ask, f"uid {ask.uid} asked for a job of uid {job.user_id}", draft)
-    elif not may_ask(ask, job, draft):
+    if not may_ask(ask, job, draft):
         _send_away(ask, f"{ask.node} asked for a job that it does not have", draft)
     elif not ask.mode.on or not draft.want.resume.enabled:
         _stop(ask, Why(rule="ask.off", text="auto-resume is off for it"), draft)
@@ -67,7 +69,7 @@ def _stop_unknown(ask: Ask, job: Job | None, failed_at: float, draft: Draft) -> 
     if job is None and draft.now < failed_at + 1.0:
         draft.wake(failed_at + 1.0)
         return
-    _stop(ask, Why(rule="ask.no_job", text=_why_unknown(job)), draft)
+    _tell(ask, Answer.STOP, Why(rule="ask.no_job", text=_why_unknown(job)), draft)
 
 
 def _why_unknown(job: Job | None) -> str:
@@ -78,9 +80,20 @@ def _why_unknown(job: Job | None) -> str:
     return "the job did not ask to be resumed"
 
 
+def _let_go(ask: Ask, job: Job | None, why: Why, draft: Draft) -> None:
+    """No decision. Of a job that nobody knows to be the asker's nothing is told or remembered."""
+    if job is None:
+        _tell(ask, Answer.STOP, why, draft)
+    else:
+        _stop(ask, why, draft)
+
+
 def _send_away(ask: Ask, text: str, draft: Draft) -> None:
-    """Somebody else's ask: no word on the job, which remembers nothing of it."""
-    draft.tell("ask.foreign", text, once=f"uid:{ask.id}", level=Level.WARNING, node=ask.node, job=ask.job)
+    """Somebody else's ask: no word on the job, which remembers nothing of it. Told once a day of a user on a node:
+    which jobs and steps he names, and how often, is his own to choose."""
+    draft.tell(
+        "ask.foreign", text, once=f"foreign:{ask.node}:{ask.uid}", level=Level.WARNING, node=ask.node, job=ask.job
+    )
     _tell(ask, Answer.STOP, Why(rule="ask.foreign", text=text), draft)
 
 
@@ -215,4 +228,8 @@ def _tell(ask: Ask, answer: Answer, why: Why, draft: Draft, exclude: frozenset[N
 
 
 def _remember(ask: Ask, ruling: Ruling, draft: Draft) -> None:
-    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node, failed_at=draft.asks[ask.id].at)
+    mem, failed_at = draft.jobs.get(ask.job), draft.asks[ask.id].at
+    step = ask.step if ask.kind is AskKind.STEP else ""
+    what = f"step {step}" if step else "the script"
+    nodes = nodes_of(ask, mem) if mem is not None and step else frozenset[NodeName]()
+    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node, failed_at=failed_at, what=what, step=step, nodes=nodes)

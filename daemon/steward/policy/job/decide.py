@@ -31,7 +31,8 @@ TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM, RECLAIMED})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
     """`final`: nothing is looked at again for this run. `open`: it holds while no fault of a node is found;
-    fresh checks may overturn it. `unproven`: it is a resume without evidence. `lines`: what the job itself printed, for
+    fresh checks may overturn it. `unproven`: it is a resume without evidence, `is_counted`: one
+    whose fault was counted before. `lines`: what the job itself printed, for
     its user and admins alone; `why`, which all may read, has the names of their signs."""
 
     decision: Decision
@@ -40,6 +41,7 @@ class Ruling:
     final: bool = False
     open: bool = False
     unproven: bool = False
+    is_counted: bool = False
     lines: tuple[str, ...] = ()
 
 
@@ -86,7 +88,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name=CANCELLED,
-        when=_is_over(JobState.CANCELLED, JobState.COMPLETED),
+        when=lambda f: f.state in (JobState.CANCELLED, JobState.COMPLETED) and not f.is_cut_short,
         decision=STOP,
         text="it was cancelled or is complete",
         final=True,
@@ -128,6 +130,13 @@ RULES: tuple[Rule, ...] = (
         open=True,
     ),
     Rule(
+        name="resume.scripts_own",
+        when=lambda f: _is_bare(f) and f.kind is Kind.STEP and not (f.own_wish and f.may_retry),
+        decision=STOP,
+        text="a step failed without a fault of its nodes: its script decides what follows",
+        open=True,
+    ),
+    Rule(
         name="resume.killed",
         when=lambda f: _is_bare(f) and f.kind is not Kind.HANG and f.was_killed,
         decision=STOP,
@@ -157,7 +166,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="resume.budget",
-        when=lambda f: f.resumes >= f.options.max_resumes,
+        when=lambda f: f.resumes - f.is_counted >= f.options.max_resumes,
         decision=STOP,
         text="it has had all its resumes",
         final=True,
@@ -254,6 +263,7 @@ def decide(failure: Failure) -> Ruling:
         final=rule.final or (rule.open and failure.kind is Kind.BATCH),
         open=rule.open or (resumes and (bare or _blames_nobody(failure))),
         unproven=resumes and bare,
+        is_counted=resumes and failure.is_counted,
         lines=tuple(sign.line for sign in _first_signs(failure)),
     )
 
@@ -268,6 +278,8 @@ def _facts(f: Failure) -> tuple[str, ...]:
         facts.insert(0, f.gave_way)
     if status := _status(f):
         facts.append(status)
+    if f.input_gone and (has_cause(f) or f.own_wish):
+        facts.append("what it read through a pipe is gone: it cannot run again in place")
     facts += [f"its log: {sign.sign}" for sign in _first_signs(f)]
     if not facts or f.resumes:
         facts.append(_used(f))
@@ -290,7 +302,8 @@ def _status(f: Failure) -> str:
     status = next((exit.status for exit in exits if exit.status), f.status)
     if not status:
         return ""
-    number = ended_by(status)
+    # Above 128 srun tells of a signal; a script or a task has chosen such a code.
+    number = ended_by(status) if f.kind is Kind.STEP and not exits else status & 0x7F
     return f"ended by signal {number}" if number else f"exit code {status >> 8 & 0xFF}"
 
 

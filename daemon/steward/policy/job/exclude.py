@@ -10,6 +10,7 @@ from steward.model.resume import JobMemory
 from steward.policy.case.scene import HARD
 from steward.policy.draft import Draft
 from steward.policy.node.silence import waited_for
+from steward.policy.node.slurm_faults import hurt_since_repair
 from steward.policy.node.verdict import Standing, standing, worst
 
 LATE_KILL_S = 90.0
@@ -27,7 +28,7 @@ def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     user = users_own(job, mem)
     if mem.unexcludable == job.restarts:
         return user
-    ours = culprits(mem, draft) | told_again_until(mem, draft).keys() | waited_for(draft)
+    ours = culprits(mem, draft) | _hurt(mem, draft) | told_again_until(mem, draft).keys() | waited_for(draft)
     need, bad = needs(job, mem), user | ours
     is_enough = any(len(usable) - len(usable & bad) >= need for usable in _may_have(job, draft))
     return bad if is_enough else user
@@ -111,6 +112,13 @@ def culprits(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
         return frozenset()
     company = bad_company(mem.uid, draft.now, draft)
     return frozenset(node for node in blamed if node in company or not _is_sound(node, draft))
+
+
+def _hurt(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
+    """Nodes that broke a launch of this job and were not repaired since: Slurm itself leaves them in service."""
+    since = draft.now - draft.want.resume.exclude_culprits_s
+    blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
+    return frozenset(node for node in blamed if mem.id in hurt_since_repair(node, draft))
 
 
 def _is_sound(node: NodeName, draft: Draft) -> bool:

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from steward.model.case import Case, Step
+from steward.model.elastic import SizeChange
 from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.job_report import Progress
-from steward.model.ledger import Ending, Run
+from steward.model.ledger import Ending, Pause, Run
 from steward.model.memory import Memory
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.text import printable
@@ -20,6 +21,7 @@ from steward.policy.job.progress import told_of
 
 RUNS_KEPT = 20
 """In memory; the store keeps them all."""
+PAUSES_KEPT = 100
 SEEN_LATE_S = 2.0
 STEPS_EVERY_S, CHECKPOINTS_EVERY_S = 30.0, 5.0
 BEFORE_S, AFTER_S = 300.0, 600.0
@@ -32,8 +34,8 @@ _GO_ON = {
 
 
 def keep_ledger(draft: Draft) -> None:
-    """Follow every job that is remembered."""
-    for id in restless(draft):
+    """Follow every job that is remembered. One that changes its size may be at rest else."""
+    for id in dict.fromkeys([*restless(draft), *sorted(draft.elastic.runs.keys() & draft.jobs.keys())]):
         before = draft.ledger.get(id, ())
         after = _followed(before, draft.jobs[id], draft.seen.jobs.get(id), draft)
         if after != before:
@@ -44,8 +46,15 @@ def keep_ledger(draft: Draft) -> None:
 
 def _followed(before: tuple[Run, ...], mem: JobMemory, job: Job | None, draft: Draft) -> tuple[Run, ...]:
     runs = [run for run in before if run.opted_at == mem.opted_at]
+    if (
+        runs
+        and runs[-1].ending is Ending.OVER
+        and mem.promised is not None
+        and mem.promised.restart == runs[-1].restart
+    ):
+        runs[-1] = replace(runs[-1], ending=None, end_text="")  # its end was overturned
     if runs and runs[-1].ending is None:
-        runs = _carried_on(runs, mem, job, draft)
+        runs = _carried_on([*runs[:-1], _resized(runs[-1], draft)], mem, job, draft)
     elif runs and runs[-1].ending is Ending.REQUEUED:
         runs[-1] = _waiting(runs[-1], mem)
     if job is not None and (job.is_active or _came_and_went(job, runs)) and _is_new(job, runs):
@@ -66,6 +75,41 @@ def _carried_on(runs: list[Run], mem: JobMemory, job: Job | None, draft: Draft) 
     """Also of a run that is seen for the first time when it has failed already."""
     runs = _retried([*runs[:-1], _noted(runs[-1], draft)], mem, job)
     return [*runs[:-1], _closed(runs[-1], mem, job, draft)]
+
+
+def _resized(run: Run, draft: Draft) -> Run:
+    """With the changes of size of an elastic run that are done."""
+    elastic = draft.elastic.runs.get(run.job)
+    after = run.pauses[-1].stepped if run.pauses else run.started
+    for change in elastic.events if elastic is not None else ():
+        if change.before and change.done is not None and change.done > after:
+            run = replace(run, pauses=_shorter((*run.pauses, _pause(run, change, change.done, after))))
+            after = change.done
+    return run
+
+
+def _pause(run: Run, change: SizeChange, stepped: float, after: float) -> Pause:
+    """Where nobody told of steps, what is made again began with the last checkpoint that is known."""
+    stopped = max(stepped - (change.up_s or 0.0), after)
+    if change.again_s is not None:
+        kept = stopped - change.again_s
+    elif change.unsaved and run.checkpointed is not None:
+        kept = min(run.checkpointed, stopped)
+    else:
+        kept = stopped
+    return Pause(kept=max(kept, after), stopped=stopped, stepped=stepped, steps=change.again)
+
+
+def _shorter(pauses: tuple[Pause, ...]) -> tuple[Pause, ...]:
+    """The two oldest as one, of the same length in all, where there are too many."""
+    if len(pauses) <= PAUSES_KEPT:
+        return pauses
+    first, second, *others = pauses
+    stopped = second.stopped - (first.stepped - first.stopped)
+    kept = stopped - (second.stopped - second.kept) - (first.stopped - first.kept)
+    known = [one.steps for one in (first, second) if one.steps is not None]
+    steps = sum(known) if known else None
+    return (Pause(kept=kept, stopped=stopped, stepped=second.stepped, steps=steps), *others)
 
 
 def _waiting(run: Run, mem: JobMemory) -> Run:

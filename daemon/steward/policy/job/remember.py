@@ -11,7 +11,7 @@ from steward.model.ask import Ask, AskKind, OptedIn
 from steward.model.elastic import replica_of
 from steward.model.events import Level
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job
+from steward.model.job import Job, JobState
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.policy.draft import Draft
@@ -40,7 +40,7 @@ def words_that_count(words: Iterable[OptedIn], draft: Draft) -> Iterator[OptedIn
         if job is None or not word.told_by or _was_there(word, job, draft):
             yield word
         elif job.is_active and word.restart == job.restarts:
-            _tell_foreign(word, draft)
+            _tell_foreign(word, job, draft)
 
 
 def _was_there(word: OptedIn, job: Job, draft: Draft) -> bool:
@@ -66,13 +66,20 @@ def _is_submit_host(node: NodeName, job: Job, draft: Draft) -> bool:
     return job.submit_host.partition(".")[0] in {name.partition(".")[0] for name in names}
 
 
-def _tell_foreign(word: OptedIn, draft: Draft) -> None:
+def _tell_foreign(word: OptedIn, job: Job, draft: Draft) -> None:
+    """Which jobs of others a user calls his is his to choose: told once a day of him and a node, and not of them."""
     node = min(word.told_by)
+    if word.uid not in (0, job.user_id):
+        text = f"uid {word.uid} on {node} calls another user's job his, such as {word.job}: he is not believed"
+        draft.tell("ask.foreign", text, once=f"foreign:{node}:{word.uid}", level=Level.WARNING, node=node)
+        return
     text = f"{node} reports that job {word.job} opted in, but that job does not run there: the report is ignored"
     once = f"elsewhere:{word.job}:{word.restart}:{node}"
     draft.tell("job.elsewhere", text, once=once, level=Level.WARNING, node=node, job=word.job)
 
 
+_SETTLED = frozenset({JobState.COMPLETED, JobState.CANCELLED, JobState.UNKNOWN})
+"""States in which no run is missed."""
 SHIM_SPEAKS_S = 15.0
 """After a job's start its shim has told of the job's wish, or there is none."""
 
@@ -85,7 +92,7 @@ def remember_jobs(draft: Draft) -> None:
     new = (word for word in draft.seen.opted_in if not _is_known(word, draft))
     for word in sorted(words_that_count(new, draft), key=lambda w: (w.job, w.at)):
         if word.mode.on:
-            _remember(word.job, word.uid, word.mode, word.restart, draft)
+            _remember(word.job, word.uid, word.mode, word.restart, draft, ran_on=word.ran_on)
         else:
             _respect_refusal(word, draft)
     for ask in sorted(draft.seen.asks, key=lambda a: a.id):
@@ -135,11 +142,21 @@ def _remember_by_default(draft: Draft) -> None:
         draft.wake(job.started + SHIM_SPEAKS_S)
 
 
-def _remember(id: JobId, uid: int, mode: ResumeMode, restart: int, draft: Draft, *, by_default: bool = False) -> None:
-    """`restart` is the run that told of it; Slurm may be further already."""
+def _remember(
+    id: JobId,
+    uid: int,
+    mode: ResumeMode,
+    restart: int,
+    draft: Draft,
+    *,
+    by_default: bool = False,
+    ran_on: frozenset[NodeName] = frozenset(),
+) -> None:
+    """Remember a job. `restart` is the run that told of it, `ran_on` its nodes where they are known; Slurm may be
+    further already."""
     id = _leader(id, draft)
     job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
-    if job is None or uid != job.user_id or not (job.is_active or job.is_pending):
+    if job is None or uid != job.user_id or not (job.is_active or job.is_pending or _just_failed(job, draft)):
         return
     if replica_of(job.comment) is not None:
         return  # its run goes on without it
@@ -157,10 +174,18 @@ def _remember(id: JobId, uid: int, mode: ResumeMode, restart: int, draft: Draft,
         excluded_by_user=job.excluded,
         no_requeue=not job.requeue and draft.seen.job_requeue is True,
         by_default=by_default,
+        nodes=frozenset() if job.is_active else ran_on,
     )
     how = f"the site's default for it is {mode.text}" if by_default else f"--auto-resume={mode.text}"
     what = f"job {id} is resumed" if job.is_batch else f"steps of job {id} run again inside its allocation"
     draft.tell("job.opted_in", f"{what} if a node fails ({how})", job=id)
+
+
+def _just_failed(job: Job, draft: Draft) -> bool:
+    """Whether its run began and failed between two looks, a moment ago."""
+    if job.state in _SETTLED or job.ended is None:
+        return False
+    return draft.now <= job.ended + draft.want.resume.evidence_after_s
 
 
 def _leader(id: JobId, draft: Draft) -> JobId:

@@ -13,9 +13,11 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless, suspended_s
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
-from steward.policy.job.evidence import Evidence, nodes_of_parts
+from steward.policy.job.evidence import Evidence, fault_of, nodes_of_parts
 from steward.policy.job.failure import BY_MACHINE, Kind, told
 from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
+from steward.policy.job.late import overturn
+from steward.policy.job.launch import broken_launch, is_word_awaited, no_output
 from steward.policy.job.leaving import cleans_up_since, done_since, forgive_blind_time, note_look, over_since
 from steward.policy.job.nudge import nudge, slurms_requeue
 from steward.policy.job.options import options
@@ -23,6 +25,8 @@ from steward.policy.job.progress import note_saved
 from steward.policy.job.remember import is_another
 from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, requeue_key, standing_promise
 
+LEFT_S = 3.0
+"""A node that leaves a running job, and has no fault for so long, was given up by the job's user."""
 COMPLETING_SOON_S, COMPLETING_SHORT_S = 0.1, 2.0
 """A run that cleans up fast is looked at often: its job may start in the very next pass of Slurm's scheduler, or only
 `batch_sched_delay` later."""
@@ -49,6 +53,7 @@ def follow_jobs(draft: Draft) -> None:
             _follow_pending(job, draft)
         elif job.state is not JobState.UNKNOWN and draft.jobs[id].ended is None:
             _follow_ended(job, draft)
+    overturn(draft)
     note_look(ids, draft)
 
 
@@ -63,10 +68,22 @@ def _count_unseen(job: Job, draft: Draft) -> None:
     """Runs that came and ended between two looks: nobody knows why, so each costs a resume."""
     mem = draft.jobs[job.id]
     unseen = job.restarts - mem.restarts - 1
-    if unseen > 0 and mem.nodes and not is_another(job, mem):
+    if unseen > 0 and could_not_begin(job, mem) and not is_another(job, mem):
+        _begin_anew(job, replace(mem, resumes=mem.resumes + unseen - 1), draft)
+    elif unseen > 0 and mem.nodes and not is_another(job, mem):
         draft.jobs[job.id] = replace(mem, restarts=mem.restarts + unseen, resumes=mem.resumes + unseen)
         text = f"job {job.id} was started again {unseen} times while the head did not look: each counts as a resume"
         draft.tell("job.unseen", text, level=Level.WARNING, job=job.id)
+
+
+def could_not_begin(job: Job, mem: JobMemory) -> bool:
+    """Return whether the job was released, and Slurm holds it again since its next run could not begin."""
+    return mem.pending_from is not None and job.is_pending and job.is_held_by_slurm
+
+
+def _begin_anew(job: Job, mem: JobMemory, draft: Draft) -> None:
+    """The run that could not begin is its last one: on which nodes nobody saw."""
+    draft.jobs[job.id] = replace(mem, restarts=job.restarts - 1, nodes=frozenset(), pending_from=None)
 
 
 def _follow_running(job: Job, draft: Draft) -> None:
@@ -104,9 +121,15 @@ def _note_run(job: Job, draft: Draft) -> None:
 
 
 def _taken_out(lost: frozenset[NodeName], known: tuple[TakenOut, ...], draft: Draft) -> tuple[TakenOut, ...]:
-    """The nodes that the run lost and goes on without, each with the time when that was seen first."""
+    """The nodes that the run goes on without, each with the time when that was seen first, and what was wrong with it:
+    nodes and jobs are not read at once, so that a fault may show a little later."""
     new = lost - {one.node for one in known}
-    return (*known, *(TakenOut(node=node, at=draft.now) for node in sorted(new)))
+    left = (*known, *(TakenOut(node=node, at=draft.now) for node in sorted(new)))
+    return tuple(replace(one, fault=fault_of(one, draft)) if _is_unexplained(one, draft) else one for one in left)
+
+
+def _is_unexplained(one: TakenOut, draft: Draft) -> bool:
+    return not one.fault and draft.now <= one.at + LEFT_S
 
 
 def _is_as_remembered(job: Job, mem: JobMemory) -> bool:
@@ -144,6 +167,8 @@ def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
 def _follow_pending(job: Job, draft: Draft) -> None:
     mem = draft.jobs[job.id]
     if mem.pending_from is None and (mem.nodes or job.restarts > mem.restarts):
+        if is_word_awaited(job, mem, draft):
+            return
         _note_requeue(job, mem, draft)
     if draft.jobs[job.id].pending_from is not None and not waits_for_parts(job, draft):
         nudge(job, draft)
@@ -165,7 +190,7 @@ def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
     """A requeue that Slurm does for a fault counts as a resume; one that a person does costs the job nothing."""
-    failure = told(Kind.REQUEUED, job, mem, draft.now, draft)
+    failure = told(Kind.REQUEUED, job, mem, draft.now, draft, known=broken_launch(job, mem, draft))
     if not has_cause(failure):
         return
     ruling = decide(failure)
@@ -178,7 +203,8 @@ def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 def _follow_ended(job: Job, draft: Draft) -> None:
     """A job that failed while nobody could be asked is requeued on positive evidence, or as its options say; an
     allocation that is gone with its node is told why it is not."""
-    if job.restarts > draft.jobs[job.id].restarts and job.nodes and job.state is not JobState.CANCELLED:
+    is_unseen = job.restarts > (mem := draft.jobs[job.id]).restarts or mem.started is None
+    if is_unseen and job.nodes and job.state is not JobState.CANCELLED:
         _note_run(replace(job, state=JobState.RUNNING, reason=""), draft)  # it was over before we looked
     over, mem = over_since(job, draft), draft.jobs[job.id]
     last = mem.last_attempt
@@ -193,7 +219,7 @@ def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
     """Faults are matched with the time at which Slurm ended it; the time to look into it is counted from `over`, when
     that was seen. A run that still cleans up is not requeued: the time for that begins when it is done."""
     ended = job.ended if job.ended is not None else over
-    ruling = decide(told(Kind.ENDED, job, mem, ended, draft))
+    ruling = decide(told(Kind.ENDED, job, mem, ended, draft, known=no_output(job, mem, draft)))
     promised = standing_promise(mem, ruling, ended, draft)
     if job.is_completing and (promised is not None or ruling.decision is not Decision.STOP):
         return

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from steward.model.action import AllowRequeue, RequeueJob
 from steward.model.ids import JobId, Key, NodeName
-from steward.model.job import Job
+from steward.model.job import Job, JobState
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
@@ -24,18 +24,24 @@ def keep_ruling(
     *,
     node: NodeName | None = None,
     failed_at: float | None = None,
+    what: str = "",
+    step: str = "",
+    nodes: frozenset[NodeName] = frozenset(),
     slurm_did: bool = False,
 ) -> None:
     """Tell of a ruling and remember it, once for each `decided_for`; all but STOP count against the job's budget, and
     but that it gave way to another job.
 
-    `slurm_did`: the job is back in the queue already.
+    `what` failed, `step` and `nodes` are as in `Attempt`. `slurm_did`: the job is back in the queue already.
     """
     mem = draft.jobs.get(id)
-    text = f"job {id}: {ruling.decision.value}: {ruling.why}"
+    is_left = slurm_did and ruling.decision is Decision.STOP
+    did = "left to Slurm, which had put it back into the queue" if is_left else ruling.decision.value
+    text = f"job {id}: {did}{f' ({what} failed)' if what else ''}: {ruling.why}"
     draft.tell("job.decided", text, once=f"decided:{id}:{decided_for}", node=node, job=id)
     if mem is None or any(a.decided_for == decided_for for a in mem.attempts):
         return
+    resumed = ruling.decision is not Decision.STOP and ruling.why.rule != RECLAIMED and not ruling.is_counted
     attempt = Attempt(
         decided_for=decided_for,
         decision=ruling.decision,
@@ -43,14 +49,18 @@ def keep_ruling(
         at=draft.now,
         culprits=ruling.culprits,
         restart=mem.restarts,
+        what=what,
         final=ruling.final,
+        open=ruling.open,
         failed_at=failed_at,
+        step=step,
+        nodes=nodes,
+        counted=resumed,
         suspended_s=_suspended_before(mem, failed_at if failed_at is not None else draft.now),
         requeued=draft.now if slurm_did else None,
         saved=mem.saved,
         lines=ruling.lines,
     )
-    resumed = ruling.decision is not Decision.STOP and ruling.why.rule != RECLAIMED
     draft.jobs[id] = replace(
         mem,
         attempts=_with(mem.attempts, attempt),
@@ -94,7 +104,11 @@ def requeue(job: Job, why: Why, draft: Draft) -> None:
         )
     exclude = exclude_list(job, mem, draft)
     remember_excludes(job, exclude, draft)
-    action = RequeueJob(key=requeue_key(job), why=why, job=job.id, restart=job.restarts, exclude=exclude)
+    # Slurm shows whole seconds: a run that ended well is put back only as the one that this was decided for.
+    told_at = job.ended if job.state is JobState.COMPLETED else None
+    action = RequeueJob(
+        key=requeue_key(job), why=why, job=job.id, restart=job.restarts, exclude=exclude, told_at=told_at
+    )
     draft.wish(action, draft.want.repair.retry_s)
 
 

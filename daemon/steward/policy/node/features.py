@@ -7,10 +7,14 @@ picture, and written only where it differs.
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 
 from steward.model.action import SetFeature
 from steward.model.deep import DeepResult
+from steward.model.events import Level
 from steward.model.ids import Key, NodeName
+from steward.model.memory import Shown
 from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.why import Why
@@ -19,13 +23,19 @@ from steward.policy.groups.serving import is_between
 from steward.policy.node.verdict import missable, worst
 from steward.policy.traits import FAILED, HEALTH, PASSED, SKIPPED, Says, Shows
 
+FIGHT = 3
+"""So many times in a row must another of our words stand where we wrote one: then another head writes, too."""
+PEACE_S = 120.0
+"""For so long it is left to the other head then."""
+_SOON_S = 6 * 10.0
+_NAMES = 200
 EVERY_S = 10.0
 """Changes are collected for so long: one command for many nodes."""
 
 
 def keep_features(draft: Draft) -> None:
     """Write the feature of each node that does not show it. A node whose agent is away keeps its own."""
-    if not draft.want.health.features or not draft.may_touch_nodes:
+    if not draft.want.health.features or not draft.may_touch_nodes or _is_left_to_another(draft):
         return
     last = _last_deep_results(draft)
     wrong: defaultdict[str, set[NodeName]] = defaultdict(set)
@@ -37,7 +47,41 @@ def keep_features(draft: Draft) -> None:
         some = fold(names)
         why = Why(rule="node.feature", text=f"the checks of {len(names)} nodes: {word.lower()}", evidence=(some,))
         key = Key(f"feature:{word}")
-        draft.wish(SetFeature(key=key, why=why, nodes=frozenset(names), prefix=HEALTH, word=word), EVERY_S)
+        if draft.wish(SetFeature(key=key, why=why, nodes=frozenset(names), prefix=HEALTH, word=word), EVERY_S):
+            _note_shown(word, frozenset(names), draft)
+
+
+def _is_left_to_another(draft: Draft) -> bool:
+    until = max((one.at + PEACE_S for one in draft.head.shown.values() if one.undone >= FIGHT), default=draft.now)
+    draft.wake(until)
+    return draft.now < until
+
+
+def _note_shown(word: str, names: frozenset[NodeName], draft: Draft) -> None:
+    """Two heads on one Slurm undo each other's words for ever: that is noticed and told, and one that hears no agent
+    pauses."""
+    before = draft.head.shown.get(word)
+    others = _undone(word, names, before, draft) if before is not None else frozenset()
+    undone = before.undone + 1 if before is not None and others else 0
+    now = Shown(nodes=names, at=draft.now, undone=undone)
+    draft.head = replace(draft.head, shown=MappingProxyType({**draft.head.shown, word: now}))
+    if undone < FIGHT:
+        return
+    what = f"another head works on this Slurm: it takes back what this one writes on {fold(others)[:_NAMES]}"
+    remedy = "end one of the two (a second stewardd with a state_dir of its own?)"
+    if not draft.overview.heard:
+        draft.paused = True
+        remedy = f"this one hears no agent and pauses its actions; {remedy}, then `steward resume-actions`"
+    draft.tell("head.second", f"{what}: {remedy}", once="head.second", level=Level.ERROR)
+
+
+def _undone(word: str, names: frozenset[NodeName], before: Shown, draft: Draft) -> frozenset[NodeName]:
+    """The nodes to which we wrote the word a moment ago, and nothing since, and that show another word of ours."""
+    if not 0 <= draft.now - before.at <= _SOON_S or f"feature:{word}" in draft.seen.failures:
+        return frozenset()
+    later = (one.nodes for other, one in draft.head.shown.items() if other != word and one.at >= before.at)
+    ours = (names & before.nodes).difference(*later)
+    return frozenset(name for name in ours if any(f.startswith(HEALTH) for f in draft.seen.nodes[name].features))
 
 
 def _doubtful(last: Mapping[NodeName, DeepResult], draft: Draft) -> list[Node]:

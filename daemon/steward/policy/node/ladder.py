@@ -60,15 +60,31 @@ def _hit_opted_in_job(node: NodeName, draft: Draft) -> bool:
 
 def identity(about: str, node: NodeName, draft: Draft) -> str:
     """The name of the hardware, which outlives the node's name: the GPU's UUID where the finding is `about` one, else
-    the board's serial, else the instance id."""
+    the board's serial, else the instance id, else the node's name. What another node has as well names neither."""
     if is_gpu_uuid(about):
         return about
     view = draft.seen.agents.get(node)
     boards = [one for one in (view.hardware if view else ()) if not one.startswith(("GPU-", "MIG-"))]
-    if boards:
-        return boards[0]
+    own = next((board for board in boards if not _has_board(board, node, draft)), None)
+    if own is not None:
+        return own
     who = incarnation_of(node, draft)
-    return who.instance if who else node
+    return who.instance if who and not is_shared(who.instance, node, draft) else node
+
+
+def _has_board(board: str, but: NodeName, draft: Draft) -> bool:
+    """Whether another node's agent is heard that says the same: firmware that was cloned, or several nodes on one
+    machine."""
+    others = (view for name, view in draft.seen.agents.items() if name != but and view.connected)
+    return any(board in view.hardware for view in others)
+
+
+def is_shared(instance: InstanceId, node: NodeName, draft: Draft) -> bool:
+    """Whether another node's machine has the same id, as clones of one disk or image have."""
+    listed = draft.seen.instances.get(instance)
+    if listed is not None and listed.node == node:
+        return False
+    return any(who.instance == instance for name, who in draft.agents.items() if name != node)
 
 
 def on_probation(case: Case, draft: Draft) -> Case:
@@ -85,8 +101,14 @@ def _counts_on_probation(remedy: Remedy, case: Case) -> bool:
     return remedy.rung in HARDWARE or (remedy.rung is case.rung is Advice.NONE and remedy.check == case.check)
 
 
+def was_repaired(case: Case, draft: Draft) -> bool:
+    """Return whether this case has rebooted or replaced a machine."""
+    kept = draft.remedies.get(case.hardware or case.node, ())
+    return any(one.case == case.id and one.rung in (Advice.REBOOT, Advice.REPLACE) for one in kept)
+
+
 def note_remedy(case: Case, draft: Draft) -> None:
-    """Remember that this rung of this case was begun; once, however many machines it takes."""
+    """Remember that this rung of this case was carried out; once, however many machines it takes."""
     kept = draft.remedies.get(key := case.hardware or case.node, ())
     if any(r.case == case.id and r.rung is case.rung for r in kept):
         return
@@ -94,20 +116,31 @@ def note_remedy(case: Case, draft: Draft) -> None:
         at=draft.now,
         rung=case.rung,
         node=case.node,
-        instance=_machine(case),
+        instance=_machine(case, draft),
         case=case.id,
         check=case.check,
     )
     draft.remedies[key] = (*kept, made)[-_KEPT_OF_ONE:]
 
 
-def _machine(case: Case) -> InstanceId | None:
-    return case.old.instance if case.old is not None else case.old_instance
+def forget_remedy(case: Case, draft: Draft) -> None:
+    """Forget what this case did to its hardware."""
+    key = case.hardware or case.node
+    left = tuple(remedy for remedy in draft.remedies.get(key, ()) if remedy.case != case.id)
+    if left:
+        draft.remedies[key] = left
+    else:
+        draft.remedies.drop([key])
+
+
+def _machine(case: Case, draft: Draft) -> InstanceId | None:
+    machine = case.old.instance if case.old is not None else case.old_instance
+    return None if machine is None or is_shared(machine, case.node, draft) else machine
 
 
 def _of_machine(case: Case, draft: Draft) -> Iterator[Remedy]:
     """The repairs that other cases did to the same piece of hardware or to the machine that it is in."""
-    machine = _machine(case)
+    machine = _machine(case, draft)
     for key, kept in draft.remedies.items():
         for remedy in kept:
             is_same = key == case.hardware or (machine is not None and remedy.instance == machine)
@@ -143,6 +176,20 @@ def quarantine(case: Case, draft: Draft) -> str:
     if case.trigger is Trigger.ADMIN or case.rung not in HARDWARE:
         return ""
     return _often_repaired(case, draft) or _often_replaced(case, draft) or _node_often_repaired(case, draft)
+
+
+def often_lost(case: Case, draft: Draft) -> str:
+    """Why a lost machine that is there again is left to a person; empty while it was not lost too often."""
+    rules = draft.want.repair.budgets
+    since = draft.now - rules.hardware_window_s
+    cases = {r.case for r in _of_machine(case, draft) if r.at > since and r.check == case.check and _just_checked(r)}
+    if len(cases) < rules.hardware_repairs:
+        return ""
+    return f"quarantine: {case.node} was lost {len(cases)} times in {rules.hardware_window_s / _DAY_S:g} days"
+
+
+def _just_checked(remedy: Remedy) -> bool:
+    return remedy.rung is Advice.NONE
 
 
 def _often_repaired(case: Case, draft: Draft) -> str:

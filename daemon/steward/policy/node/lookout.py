@@ -1,12 +1,16 @@
 """Look further: ask the second witness about silent nodes, and tell people what they would ask about; and remember who
 was seen, and who is away."""
 
+from collections import defaultdict
+from collections.abc import Collection
+
 from steward.model.action import ProbeNode
 from steward.model.case import Step
 from steward.model.events import Level
-from steward.model.ids import JobId, Key, NodeName
+from steward.model.ids import InstanceId, JobId, Key, NodeName
 from steward.model.mark import SPARE
 from steward.model.node import Node
+from steward.model.node_names import fold
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
 from steward.policy.job.at_rest import restless
@@ -27,6 +31,7 @@ PROBE_OFTEN_S = 60.0
 LOOKS_AT_ONCE = 256
 """Nodes about which agents are asked while half or more are silent: thousands would keep the head from all else."""
 
+_LONGEST_NAMES = 200
 _REBOOTS = frozenset({"REBOOT_REQUESTED", "REBOOT_ISSUED"})
 """A person's `scontrol reboot`, after which Slurm itself gives the node back."""
 
@@ -118,12 +123,44 @@ def remember_agents(draft: Draft) -> None:
     of = (nodes.keys_stamp, agents.told_stamp, draft.agents.unchanged)
     if draft.ground.is_known("agents", of):
         return
-    for name, who in agents.told.items():
-        if name in draft.seen.nodes and draft.agents.get(name) != who:
-            draft.agents[name] = who
+    new = [
+        (name, who) for name, who in agents.told.items() if name in draft.seen.nodes and draft.agents.get(name) != who
+    ]
+    for name, who in new:
+        draft.agents[name] = who
+    _tell_twins({who.instance for _, who in new}, draft)
     draft.agents.drop([name for name in draft.agents if name not in draft.seen.nodes])
     if draft.agents.unchanged is not None:
         draft.ground.note("agents", of)
+
+
+def _tell_twins(came: Collection[InstanceId], draft: Draft) -> None:
+    """Nodes whose machines have one id: Steward tells them apart by their names alone."""
+    found = defaultdict[InstanceId, list[NodeName]](list)
+    for name, who in draft.agents.items() if came else ():
+        if who.instance in came:
+            found[who.instance].append(name)
+    for instance, names in sorted(found.items()):
+        if len(names) > 1:
+            what = f"{fold(names)[:_LONGEST_NAMES]} have the same machine id {instance}"
+            why = (
+                "clones of one disk or image, or several nodes on one machine; they are told apart by their names alone"
+            )
+            remedy = "give each its own (`systemd-machine-id-setup`, or a file named in agent.instance_id_file)"
+            text = f"{what}: {why}: {remedy}"
+            draft.tell("agent.twins", text, once=f"twins:{instance}", level=Level.WARNING, node=min(names))
+
+
+def note_leaves(draft: Draft) -> None:
+    """Keep which agents were told to end, for a head that starts before they are back."""
+    for name in missable(draft):
+        view = draft.seen.agents.get(name)
+        if view is not None and view.leaves and not view.connected and draft.nodes.of(name).left_us is None:
+            draft.nodes.note(name, left_us=view.lost_at)
+    for name in sorted(draft.overview.remembered("left_us")):
+        view = draft.seen.agents.get(name)
+        if view is not None and view.incarnation is not None and (view.connected or not view.leaves):
+            draft.nodes.note(name, left_us=None)
 
 
 def note_absences(draft: Draft) -> None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from steward.model.health import Advice
+from steward.model.case import Case
+from steward.model.health import Advice, Finding
 from steward.model.mark import first_token
 from steward.model.node import Node, Reason
 
@@ -37,6 +38,7 @@ class Response(Enum):
     WATCH = "judged by its agent and the second witness"
     TELL = "reported, a person must look"
     CHECK = "given back when its checks pass, else the next rung"
+    LAUNCH = "given back when its checks pass and a job of Steward's own ran there, else the next rung"
     RESTART_SLURMD = "slurmd is restarted"
     REBOOT = "rebooted"
     REVIVE = "given back when its checks pass; without an agent it is replaced"
@@ -53,7 +55,8 @@ class Author(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """`name` is part of the check's id (`slurm.kill_task_failed`). `shared_from`: so many nodes within minutes are one
-    fault of all (a script); None: the usual limit."""
+    fault of all (a script); None: the usual limit. `checks`: those that look at that very thing; what they find counts
+    against the node's return, whatever their mode is."""
 
     number: int
     name: str
@@ -62,6 +65,7 @@ class Row:
     response: Response
     author: Author = Author.CONTROLLER
     shared_from: int | None = None
+    checks: tuple[str, ...] = ()
 
     @property
     def check(self) -> str:
@@ -70,6 +74,8 @@ class Row:
 
 _INFRA, _CONFIG, _LIFECYCLE = Kind.INFRA, Kind.CONFIG, Kind.LIFECYCLE
 _STORAGE, _WORKLOAD = Kind.STORAGE, Kind.WORKLOAD
+_SPOOL, _STUCK = ("slurm.spool", "disk", "mounts"), ("os.dstate",)
+_GPUS, _CPUS = ("slurm.gres", "gpu"), ("cpu.topology",)
 _SCRIPT_BUG = 4
 """More than three nodes at once, and the script is to blame."""
 
@@ -82,6 +88,7 @@ def _row(
     response: Response,
     author: Author = Author.CONTROLLER,
     shared_from: int | None = None,
+    checks: tuple[str, ...] = (),
 ) -> Row:
     return Row(
         number=number,
@@ -91,6 +98,7 @@ def _row(
         response=response,
         author=author,
         shared_from=shared_from,
+        checks=checks,
     )
 
 
@@ -102,27 +110,49 @@ ROWS = (
     _row(5, "reboot_complete", r"reboot complete", _LIFECYCLE, Response.CHECK),
     _row(6, "reboot_issued", r"reboot issued|reboot requested|Reboot ASAP", _LIFECYCLE, Response.LEAVE),
     _row(7, "power_down_asap", r"POWER_DOWN_ASAP", _LIFECYCLE, Response.LEAVE),
-    _row(8, "kill_task_failed", r"Kill task failed( \(JobId=.{1,80}\))?", _WORKLOAD, Response.CHECK, Author.NODE),
+    _row(
+        8,
+        "kill_task_failed",
+        r"Kill task failed( \(JobId=.{1,80}\))?",
+        _WORKLOAD,
+        Response.CHECK,
+        Author.NODE,
+        checks=_STUCK,
+    ),
     _row(9, "step_not_running", r"Job step not running( \(JobId=.{1,80}\))?", _WORKLOAD, Response.CHECK, Author.NODE),
-    _row(10, "prolog_error", r"Prolog error", _INFRA, Response.CHECK, shared_from=_SCRIPT_BUG),
+    _row(10, "prolog_error", r"Prolog error", _INFRA, Response.LAUNCH, shared_from=_SCRIPT_BUG),
     _row(11, "job_env", r"Job env setup error", _CONFIG, Response.TELL),
-    _row(12, "epilog_error", r"Epilog error", _INFRA, Response.CHECK, shared_from=_SCRIPT_BUG),
-    _row(13, "prolog_epilog", r"Prolog/Epilog failure", _INFRA, Response.CHECK, shared_from=_SCRIPT_BUG),
-    _row(14, "batch_complete", r"batch job complete failure", _STORAGE, Response.CHECK),
+    _row(12, "epilog_error", r"Epilog error", _INFRA, Response.LAUNCH, shared_from=_SCRIPT_BUG),
+    _row(13, "prolog_epilog", r"Prolog/Epilog failure", _INFRA, Response.LAUNCH, shared_from=_SCRIPT_BUG),
+    _row(14, "batch_complete", r"batch job complete failure", _STORAGE, Response.LAUNCH, checks=_SPOOL),
     _row(15, "duplicate_jobid", r"Duplicate jobid", _CONFIG, Response.RESTART_SLURMD),
-    _row(16, "spool_full", r"SlurmdSpoolDir is full", _STORAGE, Response.CHECK, Author.NODE),
+    _row(16, "spool_full", r"SlurmdSpoolDir is full", _STORAGE, Response.LAUNCH, Author.NODE, checks=_SPOOL),
     _row(17, "switch_postfini", r"switch_g_job_postfini failed", _INFRA, Response.REBOOT, Author.NODE),
     _row(18, "core_count", r"Bad core count", _CONFIG, Response.TELL),
     _row(19, "no_address", r"NO NETWORK ADDRESS FOUND", _CONFIG, Response.TELL),
-    _row(20, "low_sockets", r"Low socket\*core\*thread count.{0,160}", _CONFIG, Response.COUNT),
-    _row(21, "low_cpus", r"Low CPUs.{0,160}", _CONFIG, Response.COUNT),
-    _row(22, "low_memory", r"Low RealMemory.{0,160}", _INFRA, Response.COUNT),
-    _row(23, "low_tmp", r"Low TmpDisk.{0,160}", _STORAGE, Response.COUNT),
+    _row(20, "low_sockets", r"Low socket\*core\*thread count.{0,160}", _CONFIG, Response.COUNT, checks=_CPUS),
+    _row(21, "low_cpus", r"Low CPUs.{0,160}", _CONFIG, Response.COUNT, checks=_CPUS),
+    _row(22, "low_memory", r"Low RealMemory.{0,160}", _INFRA, Response.COUNT, checks=("memory",)),
+    _row(23, "low_tmp", r"Low TmpDisk.{0,160}", _STORAGE, Response.COUNT, checks=("disk", "mounts")),
     _row(24, "core_spec", r"CoreSpec differ", _CONFIG, Response.TELL),
     _row(25, "gres_unpack", r"Could not unpack gres data", _CONFIG, Response.TELL),
-    _row(26, "gres_lower", r"gres/\S+ count reported lower than configured \(.{1,60}\)", _INFRA, Response.COUNT),
-    _row(27, "gres_changed", r"gres/\S+ count changed and jobs are using them \(.{1,60}\)", _INFRA, Response.COUNT),
-    _row(28, "gres_low", r"gres/\S+ count too low \(.{1,60}\)", _INFRA, Response.COUNT),
+    _row(
+        26,
+        "gres_lower",
+        r"gres/\S+ count reported lower than configured \(.{1,60}\)",
+        _INFRA,
+        Response.COUNT,
+        checks=_GPUS,
+    ),
+    _row(
+        27,
+        "gres_changed",
+        r"gres/\S+ count changed and jobs are using them \(.{1,60}\)",
+        _INFRA,
+        Response.COUNT,
+        checks=_GPUS,
+    ),
+    _row(28, "gres_low", r"gres/\S+ count too low \(.{1,60}\)", _INFRA, Response.COUNT, checks=_GPUS),
     _row(29, "gres_type", r"gres/\S+ type \(.{1,80}\) reported but not configured", _CONFIG, Response.TELL),
     _row(30, "gres_type_changed", r"gres/\S+ type changed and jobs are using them", _CONFIG, Response.TELL),
     _row(31, "gres_sockets", r"GRES .{0,160}doesn't match socket boundaries.{0,160}", _CONFIG, Response.TELL),
@@ -134,7 +164,7 @@ ROWS = (
 """Row 36, the text of `DownNodes=` in slurm.conf, is the site's own and may be anything: like every other reason that
 is not here it is somebody else's, and the node is left alone."""
 
-ACTING = (Response.CHECK, Response.RESTART_SLURMD, Response.REBOOT, Response.REVIVE, Response.COUNT)
+ACTING = (Response.CHECK, Response.LAUNCH, Response.RESTART_SLURMD, Response.REBOOT, Response.REVIVE, Response.COUNT)
 
 
 def row_of(reason: Reason, slurm_user: str) -> Row | None:
@@ -151,6 +181,27 @@ def row_of_text(text: str) -> Row | None:
     """The row of these words, whoever wrote them. Thousands of nodes may say the same."""
     written = first_token(text)
     return next((row for row in ROWS if row.pattern.match(written)), None)
+
+
+LAUNCH_FAILED = "slurm.launch_failed"
+"""The check of nodes on which Slurm could not start jobs, and said so of the jobs alone."""
+_LAUNCHES = frozenset({LAUNCH_FAILED, *(row.check for row in ROWS if row.response is Response.LAUNCH)})
+
+
+def breaks_launches(case: Case) -> bool:
+    """Return whether jobs could not begin or end on the case's node: the node's checks alone say nothing of that."""
+    return case.check in _LAUNCHES or _response(case) is Response.LAUNCH
+
+
+def speaks_of(case: Case, finding: Finding) -> bool:
+    """Return whether the finding is of a check that looks at the thing for which Slurm took the node out."""
+    row = row_of_text(case.command) if case.command else None
+    return row is not None and any(finding.check == one or finding.check.startswith(f"{one}.") for one in row.checks)
+
+
+def _response(case: Case) -> Response | None:
+    row = row_of_text(case.command) if case.command else None
+    return row.response if row is not None else None
 
 
 def slurms_own(node: Node, slurm_user: str) -> Row | None:

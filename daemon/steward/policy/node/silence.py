@@ -141,7 +141,7 @@ def _text(what: str, draft: Draft) -> str:
     heard, missing = reach(draft)
     reached = f"{heard} of {heard + missing} nodes are reached"
     if not heard:
-        until = "no node is reached, it may be this host that is cut off: nothing is done until one is heard again"
+        until = "the head reaches no node, probably its own network is down: nothing is done until one is heard again"
     elif most_are_reached(draft):
         until = f"{reached}: silent ones with jobs to bring back are taken out after a while, the others when Slurm"
         until += " or the provider says that they are gone"

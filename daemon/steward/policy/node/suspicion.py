@@ -13,22 +13,23 @@ from steward.model.memory import Stands
 from steward.model.node import Node
 from steward.model.why import Why
 from steward.policy.case.scene import old_instance
+from steward.policy.case.spares import attainable
 from steward.policy.deep.outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between, is_current
 from steward.policy.node.breaker import admit, holding, tripped
-from steward.policy.node.correlate import in_incident
+from steward.policy.node.correlate import in_incident, is_scout
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import first_rung, identity, on_probation
 from steward.policy.node.silence import is_withheld
-from steward.policy.node.slurm_faults import is_hands_off, reason_fault, with_reason
+from steward.policy.node.slurm_faults import breakers_of_launches, is_hands_off, launch_fault, reason_fault, with_reason
 from steward.policy.node.verdict import Fault, Standing, command, incarnation_of, missable, mode_of, standing, worst
 from steward.policy.traits import Trait
 
 
 def open_cases(draft: Draft) -> None:
     """Open a case for each node with a fault that we may act on; say once what is withheld and why."""
-    failed = failed_deep(draft)
+    failed = failed_deep(draft) | breakers_of_launches(draft)
     settling = Settling(draft)
     for node in _unwell(failed, draft):
         if (_is_well(node, draft) and node.name not in failed) or is_between(node, draft):
@@ -63,7 +64,8 @@ def is_in_incident(node: Node, fault: Fault, draft: Draft) -> bool:
     """Told of once for all its nodes."""
     if fault.trigger is Trigger.LOST:
         return is_withheld(node.name, draft)
-    return in_incident(node.name, f"check:{fault.check}", draft)
+    kind = f"check:{fault.check}"
+    return in_incident(node.name, kind, draft) and not (fault.is_of_reason and is_scout(node.name, kind, draft))
 
 
 def is_surely_gone(node: Node, fault: Fault, draft: Draft) -> bool:
@@ -83,8 +85,12 @@ def _is_unsure(fault: Fault) -> bool:
 
 
 def _needs_case(node: Node, fault: Fault, draft: Draft) -> bool:
-    """No second case; a command closes the first one by its own fact. A verdict that a person overruled is done."""
-    return draft.cases.open_of(node.name) is None and not _overruled(node, fault, draft)
+    """No second case; a command closes the first one by its own fact. A verdict that a person overruled is done, and so
+    is the suspicion of a silence that nobody spoke of in time: only a witness makes a case of it then."""
+    if draft.cases.open_of(node.name) is not None:
+        return False
+    is_told = _is_unsure(fault) and draft.nodes.of(node.name).suspected == fault.at
+    return not is_told and not _overruled(node, fault, draft)
 
 
 def _overruled(node: Node, fault: Fault, draft: Draft) -> bool:
@@ -107,7 +113,9 @@ def fault_of(node: Node, draft: Draft) -> Fault | None:
         check = "admin"
         return Fault(trigger=Trigger.ADMIN, check=check, rung=order.rung, why=why, at=order.at, command=order.text)
     fault = _own_fault(node, draft)
-    return with_reason(fault, node, draft) if fault else reason_fault(node, draft)
+    if fault is not None:
+        return with_reason(fault, node, draft)
+    return reason_fault(node, draft) or launch_fault(node, draft)
 
 
 def _own_fault(node: Node, draft: Draft) -> Fault | None:
@@ -147,7 +155,9 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
     if draft.paused:
         return "actions are paused"
     if fault.trigger is Trigger.ADMIN:
-        return ""
+        return _why_undoable(node.name, fault, draft)
+    if _overruled(node, fault, draft):
+        return "a person gave the node back, or took it over, although it has this fault: that stands"
     if alone := why_left_alone(node.name, draft):
         return alone
     if is_hands_off(node, draft):
@@ -156,11 +166,19 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return _common_cause(fault)
     if needed := _is_needed(node.name, fault, draft):
         return needed
-    if is_surely_gone(node, fault, draft):
+    if is_surely_gone(node, fault, draft) or fault.is_of_reason:
         return ""
     held_by = tripped if _is_unsure(fault) else holding
     breaker = held_by(node.name, mark_word(fault.check), draft)
     return breaker.text if breaker else ""
+
+
+def _why_undoable(node: NodeName, fault: Fault, draft: Draft) -> str:
+    """Why an admin's command cannot be carried out; empty where it can be."""
+    slot = draft.slots.repairable.get(node)
+    if fault.rung is not Advice.REBOOT or slot is None or slot.reboots:
+        return ""
+    return f"its provider has no command that reboots a machine: reboot {node} by hand, then give it back"
 
 
 def why_left_alone(node: NodeName, draft: Draft) -> str:
@@ -190,7 +208,9 @@ def _is_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
 
 def _open(node: Node, fault: Fault, draft: Draft) -> None:
     case = new_case(node, fault, draft)
-    if not _is_unsure(fault) and not is_surely_gone(node, fault, draft):
+    if _is_unsure(fault):
+        draft.nodes.note(node.name, suspected=fault.at)
+    elif not is_surely_gone(node, fault, draft):
         admit(case, draft)
     kind = "node.suspect" if _is_unsure(fault) else "node.fault"
     draft.tell(kind, f"{node.name}: {fault.why}", level=Level.WARNING, node=node.name, case=case.id)
@@ -217,7 +237,8 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
         detected=draft.now,
     )
     draft.next_case += 1
-    return draft.cases.keep(on_probation(replace(case, old_instance=old_instance(case, draft)), draft))
+    known = replace(case, old_instance=old_instance(case, draft))
+    return draft.cases.keep(attainable(on_probation(known, draft), draft))
 
 
 def mark_word(check: str) -> str:
@@ -256,6 +277,8 @@ class Settling:
     def _is_state(self, node: NodeName, fault: Fault) -> bool:
         """Whether a check of the node's agent says so, and may say otherwise with its next look."""
         view = self._draft.seen.agents.get(node)
+        if fault.is_of_reason:
+            return True  # Slurm has it out, so that nothing presses: others may follow within seconds
         if view is None or fault.trigger is not Trigger.DEGRADED or fault.is_event or fault.command:
             return False
         return any(one.check == fault.check for one in view.findings)

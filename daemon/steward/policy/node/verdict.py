@@ -18,6 +18,9 @@ from steward.policy.draft import Draft
 from steward.policy.node.reasons import COMMANDS, ordered
 from steward.policy.traits import is_away_on_purpose
 
+DIALS_S = 15.0
+"""So long after it was sent away an agent is taken to be alive: it comes again every 5 s, and may have to wait then."""
+
 
 class Standing(Enum):
     FINE = "fine"
@@ -30,7 +33,7 @@ class Standing(Enum):
     LOST = "lost"
     """The agent is gone and somebody else says that the node is, too."""
     AGENT_ONLY = "agent only"
-    """The agent is gone, but slurmd answers: nothing is wrong with the node."""
+    """The agent is gone, but slurmd answers, or the agent comes and is sent away: nothing is wrong with the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,11 @@ class Fault:
     """The piece that the finding is about, where one is known."""
     is_event: bool = False
     """An event stays true of its incarnation; only a newer one says more."""
+
+    @property
+    def is_of_reason(self) -> bool:
+        """Return whether Slurm itself took the node out, and checks alone are to tell whether it may serve again."""
+        return bool(self.command) and self.trigger is Trigger.DEGRADED and self.rung is Advice.NONE
 
 
 _FINE = Verdict(standing=Standing.FINE, why=Why(rule="node.fine", text="the agent is connected"))
@@ -160,18 +168,28 @@ def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> V
     if witness and witness.result is Witness.ALIVE and witness.at >= lost_at:
         why = Why(rule="node.agent_only", text="the agent is gone but slurmd answers", evidence=facts)
         return Verdict(standing=Standing.AGENT_ONLY, since=lost_at, why=why)
+    if view and view.dialled_at >= lost_at and draft.now < view.dialled_at + DIALS_S:
+        draft.wake(view.dialled_at + DIALS_S)
+        why = Why(rule="node.agent_only", text="the agent is alive: it comes and is sent away", evidence=facts)
+        return Verdict(standing=Standing.AGENT_ONLY, since=lost_at, why=why)
     second = _second_witness(node, draft)
     if second and draft.now >= lost_at + draft.want.repair.settle_s:
         why = Why(rule="node.lost", text="the agent is gone and a second witness agrees", evidence=(*facts, second))
         return Verdict(standing=Standing.LOST, since=lost_at, why=why)
     draft.wake(lost_at + draft.want.repair.settle_s)
-    text = "the agent is gone, a second witness is awaited"
-    if view and _may_be_restarted(view):
-        text = (
+    why = Why(rule="node.silent", text=_why_awaited(view, draft), evidence=facts)
+    return Verdict(standing=Standing.SILENT, since=lost_at, why=why)
+
+
+def _why_awaited(view: AgentView | None, draft: Draft) -> str:
+    """Why nothing counts as a second witness yet."""
+    if view and _may_be_restarted(view, draft):
+        return (
             "the agent was told to end and slurmd does not listen, as when both are restarted: Slurm's word is awaited"
         )
-    why = Why(rule="node.silent", text=text, evidence=facts)
-    return Verdict(standing=Standing.SILENT, since=lost_at, why=why)
+    if view and _may_be_full(view):
+        return "the agent went away and slurmd's port gives no answer, as when it is full: Slurm's word is awaited"
+    return "the agent is gone, a second witness is awaited"
 
 
 def _how_lost(node: NodeName, view: AgentView | None, lost_at: float, draft: Draft) -> str:
@@ -186,20 +204,50 @@ def _second_witness(node: Node, draft: Draft) -> str:
     """Who else says that the node is gone; empty when nobody does. A look since the agent was last heard counts."""
     view = draft.seen.agents.get(node.name)
     look = view.witness if view and is_fresh(view, draft) else None
-    if view and look and look.result is not Witness.ALIVE and not _may_be_restarted(view):
+    if (
+        view
+        and look
+        and look.result is not Witness.ALIVE
+        and not (_may_be_restarted(view, draft) or _may_be_full(view))
+    ):
         return f"slurmd's port at {node.slurmd}: {look.result.value}"
     instance = machine_of(node.name, view, draft)
     if instance and draft.provider_is_fresh and instance.state.is_dead:
         return f"provider: instance {instance.id} is {instance.state.value}"
-    if not node.responding or (node.is_down and node.reason and node.reason.is_slurms_own):
-        return "Slurm: the node does not respond"
-    return ""
+    return "Slurm: the node does not respond" if _slurm_misses(node, view, draft) else ""
 
 
-def _may_be_restarted(view: AgentView) -> bool:
+def _slurm_misses(node: Node, view: AgentView | None, draft: Draft) -> bool:
+    """Whether Slurm says that the node is not there. That it does not respond Slurm finds at slurmd's port, soon: where
+    that may be full, or was not looked at yet, Slurm's own DOWN is awaited, which comes after its SlurmdTimeout."""
+    if node.is_down and (not node.responding or (node.reason and node.reason.is_slurms_own)):
+        return True
+    if node.responding or view is None or view.lost_at is None:
+        return not node.responding
+    return (view.fell_silent and not _missed_slurmd(view)) or (is_fresh(view, draft) and not _may_be_full(view))
+
+
+def has_left(view: AgentView, draft: Draft) -> bool:
+    """Whether the agent was told to end, as it said to this head or to the one before."""
+    return view.leaves or (view.incarnation is None and draft.nodes.of(view.node).left_us is not None)
+
+
+def _may_be_restarted(view: AgentView, draft: Draft) -> bool:
     """Whether its agent was told to end and slurmd's port refuses, which proves nothing: who restarts both services, by
     hand or for an upgrade, has jobs run on."""
-    return view.leaves and view.witness is not None and view.witness.result is Witness.REFUSED
+    return has_left(view, draft) and view.witness is not None and view.witness.result is Witness.REFUSED
+
+
+def _may_be_full(view: AgentView) -> bool:
+    """Whether slurmd's port takes connections and answers none, and that proves nothing: any user can open more than a
+    slurmd serves. It counts only where the agent fell silent by itself, and had seen slurmd answer until then."""
+    is_unanswered = view.witness is not None and view.witness.result is Witness.UNANSWERED
+    return is_unanswered and view.lost_at is not None and (not view.fell_silent or _missed_slurmd(view))
+
+
+def _missed_slurmd(view: AgentView) -> bool:
+    """Whether slurmd gave the agent beside it no answer, when that was heard last."""
+    return any(one.check == "slurmd" and one.outcome is Outcome.UNKNOWN for one in view.findings)
 
 
 def machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instance | None:

@@ -147,6 +147,8 @@ def mend_refusal(wish: NodeWish, slot: SlotRecord, desk: Desk) -> tuple[NodeRefu
     pool, node = pool_of(slot.group, desk.want), desk.seen.nodes.get(slot.node)
     if wish is NodeWish.REPLACE and pool is not None and pool.fixed:
         return NodeRefusal.BAD_STATUS, f"the machine of {slot.node} is fixed hardware: no other one can take its place"
+    if wish is NodeWish.REBOOT and pool is not None and not pool.reboots:
+        return NodeRefusal.BAD_STATUS, f"the provider of {slot.node} has no command that reboots a machine"
     if slot.purpose is not Purpose.STAY:
         return NodeRefusal.BAD_STATUS, f"{slot.node} is being replaced already"
     is_compute = desk.groups[slot.group].role is Role.COMPUTE

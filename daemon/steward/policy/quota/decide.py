@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from steward.model.ids import JobId
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
 from steward.model.quota import PreemptTeamTasks, Reclaimed, Resource
 from steward.policy.quota import pick
 from steward.policy.quota.pick import Room
@@ -49,6 +50,7 @@ class Ruling:
     nodes: int = 0
     short: Mapping[Resource, int] = field(default_factory=dict)
     until: float | None = None
+    hopeless: bool = False
 
     @property
     def may_run(self) -> bool:
@@ -57,8 +59,9 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Yielding:
-    """A running unit has to give way to a waiting one. `short` is what that one lacked; ranks are those of their teams
-    before it. `has_nodes`: only others' use of the quotas is in the way, nodes enough are free."""
+    """A running unit has to give way to a waiting one. `short` is what that one lacked in all; ranks are those of their
+    teams before it. `place`: the nodes that it lacked, where so much in all would not have been a reason for this unit.
+    """
 
     unit: Unit
     to: Unit
@@ -66,7 +69,7 @@ class Yielding:
     short: Mapping[Resource, int]
     rank: tuple[float, float]
     rank_to: tuple[float, float]
-    has_nodes: bool = False
+    place: Wish | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,8 @@ class Rules:
     not_before: Mapping[JobId, float] = field(default_factory=dict)
     held_up: frozenset[JobId] = frozenset()
     """By limits that are not ours: nobody gives way to them."""
+    suits: Callable[[Job, frozenset[NodeName] | None], bool] = lambda job, nodes: True
+    """Whether by Slurm's own test a job may start on these nodes (None: on any) when the jobs there have ended."""
 
 
 class Decider:
@@ -167,47 +172,62 @@ class Decider:
             if part in self._blocked:
                 continue
             size, asked = self._size(unit, amounts, lambda a: ledger.is_entitled(unit.team, a))
+            is_held = False
             while granted < unit.count and ledger.is_entitled(unit.team, asked):
                 wish = self._wish(unit, asked, size)
-                if self._may_take(unit) and not (self._fits(unit, asked) and self._has_place(unit, wish)):
-                    self._reclaim(unit, asked, wish)
+                is_held = not (self._may_take(unit) and self._finds_room(unit, asked, wish))
+                if is_held and unit.team not in self._rules.strict:
+                    self._rule(unit, Standing.OWN, amounts=asked, granted=unit.count, nodes=size, hopeless=True)
+                    return True
                 self._take(unit, asked)
-                if wish is not None and self._room.places is not None:
+                if wish is not None and not is_held:
                     self._room.places.take(wish)
                 granted += 1
             if granted:
-                self._rule(unit, Standing.OWN, amounts=asked, granted=granted, nodes=size)
+                self._rule(unit, Standing.OWN, amounts=asked, granted=granted, nodes=size, hopeless=is_held)
                 return granted == unit.count
             self._blocked.add(part)
         return False
 
-    def _wish(self, unit: Unit, asked: Amounts, size: int) -> Wish | None:
-        """The nodes that it needs, where we have to look at nodes."""
-        places = self._room.places
-        return places.wish(unit, asked, size) if places is not None else None
+    def _wish(self, unit: Unit, asked: Amounts, size: int = 0) -> Wish | None:
+        """The nodes that it needs, where they are known."""
+        return self._room.places.wish(unit, asked, size) if self._room.knows_nodes else None
+
+    def _finds_room(self, unit: Unit, asked: Amounts, wish: Wish | None) -> bool:
+        """It has room, or others make some."""
+        has_room = not self._ledger.lacks_nodes(unit.team, asked) and self._has_place(unit, wish)
+        return has_room or self._reclaim(unit, asked, wish)
 
     def _has_place(self, unit: Unit, wish: Wish | None) -> bool:
         """Nodes are looked at only for one that Slurm says waits for them: what has just come may start at once."""
-        if wish is None or self._room.places is None or unit.jobs[0].reason not in _FOR_NODES:
-            return True
-        return self._room.places.has(wish)
+        return wish is None or unit.jobs[0].reason not in _FOR_NODES or self._room.places.has(wish)
 
     def _may_take(self, unit: Unit) -> bool:
         """Whether it could start on what others leave it."""
         return not unit.apart and unit.id not in self._rules.held_up
 
-    def _reclaim(self, unit: Unit, asked: Amounts, wish: Wish | None) -> None:
-        """Take back what others borrowed. Where nobody can give way it is nodes that are lacking: the unit waits for
+    def _reclaim(self, unit: Unit, asked: Amounts, wish: Wish | None) -> bool:
+        """Take back what others borrowed. False: nobody can give way, so nodes are lacking, and the unit waits for
         them."""
         if (unit.team, wish) in self._without_place:
-            return
-        places, ranks = self._room.places, self._ranks()
-        short = self._ledger.shortage(unit.team, asked) or self._ledger.counted(unit.team, asked)
-        has_nodes = self._ledger.has_nodes(asked) and (places is None or wish is None or places.has(wish))
-        found = pick.take_back(self._room, unit.team, asked, wish)
-        if wish is not None and not found:
-            self._without_place.add((unit.team, wish))
-        self._yield(found or (), unit, Reclaimed.RECLAIM, short, ranks, has_nodes=has_nodes)
+            return False
+        ranks = self._ranks()
+        short = self._ledger.lacks_nodes(unit.team, asked)
+        found = self._checked(unit, wish, pick.take_back(self._room, unit.team, asked, wish))
+        if found is None:
+            if wish is not None:
+                self._without_place.add((unit.team, wish))
+            return False
+        self._yield(found, unit, Reclaimed.RECLAIM, short, ranks, wish)
+        return True
+
+    def _checked(self, unit: Unit, wish: Wish | None, found: list[Unit] | None) -> list[Unit] | None:
+        """Those found, if Slurm would start the job on what they leave; else they stay."""
+        nodes = self._room.places.having_room(wish) if found and wish is not None else None
+        if not found or self._rules.suits(unit.jobs[0], nodes):
+            return found
+        pick.put_all_back(self._room, found)
+        return None
 
     def _borrowers(self, rest: Sequence[Unit]) -> None:
         """Team by team in the order of shares, each with its next job."""
@@ -255,17 +275,28 @@ class Decider:
         if until is not None:
             self._rule(unit, Standing.BACKS_OFF, until=until)
             return False
+        hopeless = False
         for amounts in unit.options:
             part = _kin(unit), id(ledger.counted(unit.team, amounts))
             if part in self._blocked:
                 continue
             size, asked = self._size(unit, amounts, lambda a: self._fits(unit, a))
-            if granted := self._grant(unit, asked, unit.count):
+            if self._is_hopeless(unit, asked, size):
+                hopeless = True
+            elif granted := self._grant(unit, asked, unit.count):
                 self._rule(unit, Standing.BORROWED, amounts=asked, granted=granted, borrowed=granted, nodes=size)
                 return granted == unit.count
-            self._blocked.add(part)
-        self._rule(unit, Standing.WAITS, short=self._least_short(unit))
+            else:
+                self._blocked.add(part)
+        self._rule(unit, Standing.WAITS, short=self._least_short(unit), hopeless=hopeless)
         return False
+
+    def _is_hopeless(self, unit: Unit, asked: Amounts, size: int) -> bool:
+        """Slurm says that it waits for nodes, and nobody's borrowed jobs are what keeps it from having some."""
+        if unit.jobs[0].reason not in _FOR_NODES or not self._fits(unit, asked):
+            return False
+        wish = self._wish(unit, asked, size)
+        return wish is not None and not self._room.places.has(wish) and self._room.is_hopeless(wish)
 
     def _grant(self, unit: Unit, asked: Amounts, most: int) -> int:
         granted = 0
@@ -316,23 +347,24 @@ class Decider:
         self._in_vain.add(key)
 
     def _ways(self, unit: Unit, asked: Amounts) -> Iterator[tuple[Reclaimed, Callable[[], list[Unit] | None]]]:
-        room, rules = self._room, self._rules
+        room, rules, wish = self._room, self._rules, self._wish(unit, asked)
         in_team = rules.in_team.get(unit.team) is PreemptTeamTasks.LOWER_PRIORITY
         if in_team and room.has_lower(unit.team, unit.weight):
-            yield Reclaimed.IN_TEAM, lambda: pick.make_way(room, unit.team, asked, unit.weight)
+            yield Reclaimed.IN_TEAM, lambda: pick.make_way(room, unit.team, asked, unit.weight, wish)
         below = rules.borrow_priority
         if below is not None:
-            yield Reclaimed.PRIORITY, lambda: pick.outrank(room, unit.team, asked, unit.weight, below)
+            yield Reclaimed.PRIORITY, lambda: pick.outrank(room, unit.team, asked, unit.weight, below, wish)
         started = rules.rebalance_before
         if started is not None and not self.yielding:
-            yield Reclaimed.REBALANCE, lambda: pick.even_out(room, unit.team, asked, started)
+            yield Reclaimed.REBALANCE, lambda: pick.even_out(room, unit.team, asked, started, wish)
 
     def _pushed(self, unit: Unit, asked: Amounts, cause: Reclaimed, find: Callable[[], list[Unit] | None]) -> bool:
+        wish = self._wish(unit, asked)
         short, ranks = self._ledger.shortage(unit.team, asked), self._ranks()
-        found = find()
+        found = self._checked(unit, wish, find())
         if not found:
             return False
-        self._yield(found, unit, cause, short, ranks)
+        self._yield(found, unit, cause, short, ranks, wish)
         standing = Standing.OWN if self._ledger.is_entitled(unit.team, asked) else Standing.BORROWED
         self._ledger.take(unit.team, asked)
         self._rule(
@@ -350,20 +382,26 @@ class Decider:
 
     def _yield(
         self,
-        victims: Iterable[Unit],
+        victims: Sequence[Unit],
         to: Unit,
         cause: Reclaimed,
         short: Mapping[Resource, int],
         ranks: Mapping[str, tuple[float, float]],
-        *,
-        has_nodes: bool = False,
+        wish: Wish | None,
     ) -> None:
-        rank_to = ranks[to.team]
+        rank_to, place = ranks[to.team], wish if _more_than_enough(victims, short) else None
         for unit in victims:
             rank = ranks[unit.team]
-            self.yielding.append(
-                Yielding(unit=unit, to=to, cause=cause, short=short, rank=rank, rank_to=rank_to, has_nodes=has_nodes)
-            )
+            found = Yielding(unit=unit, to=to, cause=cause, short=short, rank=rank, rank_to=rank_to, place=place)
+            self.yielding.append(found)
+
+
+def _more_than_enough(victims: Sequence[Unit], short: Mapping[Resource, int]) -> bool:
+    """So much in all would be there without one of them: it is nodes that are lacking."""
+    freed = {name: sum(unit.options[0].get(name, 0) for unit in victims) for name in short}
+    return any(
+        all(freed[name] - unit.options[0].get(name, 0) >= amount for name, amount in short.items()) for unit in victims
+    )
 
 
 def _kin(unit: Unit) -> str:

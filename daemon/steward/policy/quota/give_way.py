@@ -13,7 +13,7 @@ from steward.model.events import Level
 from steward.model.ids import JobId, Key
 from steward.model.job import Job, JobState
 from steward.model.port_error import is_refusal
-from steward.model.quota import Eviction, QuotaJob, Reclaimed
+from steward.model.quota import GPU, Eviction, QuotaJob, Reclaimed, kind_of
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Standing, Yielding
@@ -21,7 +21,7 @@ from steward.policy.quota.requests import holds_nodes
 from steward.policy.quota.turn import Turn, is_refused, requeue_key
 from steward.policy.quota.words import told
 
-RETRY_S = 5.0
+RETRY_S, SOON_S = 5.0, 1.0
 PARTS_S = 300.0
 """So long the parts of a heterogeneous job may take to let go, one after the other."""
 _DAY_S = 86400.0
@@ -50,14 +50,13 @@ def _hand_over(draft: Draft) -> None:
     than we did: then that job gives way, and no second one beside it."""
     expected = list(_left_to_slurm(draft))
     for (id, eviction), job in zip(expected, _chosen_by_slurm(draft) if expected else (), strict=False):
-        _change(id, draft.quota.jobs[id], None, draft)
+        _forget(id, draft.quota.jobs[id], draft)
         team = team_of_qos(job.qos)
         text = (
             f"gives way to job {eviction.to_job} of team {eviction.to_team}, whose quota covers it, with what {team} "
             f"had borrowed; Slurm chose it, and {_becomes(job, draft)}"
         )
         draft.quota.add_eviction(job.id, team, replace(eviction, restart=job.restarts, text=text))
-        draft.tell("quota.gives_way", f"job {job.id} {text}", job=job.id)
 
 
 def _left_to_slurm(draft: Draft) -> Iterator[tuple[JobId, Eviction]]:
@@ -83,17 +82,19 @@ def _chosen_by_slurm(draft: Draft) -> list[Job]:
 def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
     if job is not None and job.is_completing and (job.is_pending or job.restarts > eviction.restart):
         return  # its nodes are not free yet: it counts as one that gives way until they are (22.05 hides the state)
+    if eviction.due is None and job is not None and job.preempted is not None:
+        _tell_that_it_has_to(job, eviction, draft)
     if job is None or job.restarts > eviction.restart or job.is_over or job.is_pending:
         if draft.now < eviction.at + PARTS_S and _parts_hold(id, draft):
             draft.wake(eviction.at + PARTS_S)
             return
         _is_over(id, memory, eviction, job, draft)
     elif is_refused(job, draft):
-        _change(id, memory, None, draft)
+        _forget(id, memory, draft)
         text = f"job {id} keeps what it has: Slurm does not put it back into the queue"
         draft.tell("quota.refused", text, once=f"quota-refused:{id}:{job.restarts}", level=Level.WARNING, job=id)
     elif eviction.due is None and not _is_waited_for(eviction, draft):
-        _change(id, memory, None, draft)
+        _call_off(job, memory, eviction, draft)
     elif eviction.due is None:
         draft.wake(eviction.at + _patience(draft))
     elif draft.now < eviction.due:
@@ -117,16 +118,14 @@ def finish(turn: Turn, draft: Draft) -> None:
 def _lose_patience(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, turn: Turn, draft: Draft) -> None:
     if not _is_wanted(id, eviction, turn, draft):
         if job.preempted is None and not _is_unjudged(eviction, draft):
-            _change(id, memory, None, draft)
-        return
-    if job.preempted is None and _slurm_preempts(draft) and turn.is_hopeless(JobId(eviction.to_job)):
-        _change(id, memory, replace(eviction, at=draft.now), draft)  # Slurm saw that nobody there could make room
+            _call_off(job, memory, eviction, draft)
         return
     since = draft.now if job.preempted is None else job.preempted  # by Slurm's hand it had its grace
     late = replace(eviction, due=max(draft.now, since + draft.want.quota.grace_s))
     text = f"job {id}: Slurm made no room for job {eviction.to_job} in {_patience(draft):.0f} s: we do"
     draft.tell("quota.late", text, job=id)
     _change(id, memory, late, draft)
+    _tell_that_it_has_to(job, late, draft)
     _warn(job, late, draft)
 
 
@@ -137,7 +136,7 @@ def _grace_is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, tu
         if draft.now < off:
             draft.wake(off)  # one that saves slowly may still end for its signal: then it is put back
         elif not _is_unjudged(eviction, draft):
-            _change(id, memory, None, draft)
+            _call_off(job, memory, eviction, draft)
     elif _was_told(job, eviction, draft):
         _end(job, eviction, draft)
     else:
@@ -159,6 +158,7 @@ def _is_wanted(id: JobId, eviction: Eviction, turn: Turn, draft: Draft) -> bool:
     return any(
         ruling.standing is Standing.OWN
         and ruling.may_run
+        and not ruling.hopeless
         and ruling.unit.team != team
         and (known is None or known.options[0].keys() & ruling.amounts)
         for ruling in turn.rulings.values()
@@ -196,11 +196,25 @@ def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, d
         if not is_refusal(draft.seen.failures.get(key, "")):
             _requeue(job, eviction, draft, key, told_at=_told_at(job, eviction, draft))
             return
+    if _ended_otherwise(job, eviction):
+        _forget(id, memory, draft)
+        return
     text = eviction.text
     if job is not None and job.state is JobState.COMPLETED and job.restarts == eviction.restart:
         text = f"{text.rpartition('; ')[0]}; it ended well by itself, and is not run again"
     _change(id, memory, replace(eviction, over=draft.now, text=text), draft)
-    draft.tell("quota.gave_way", f"job {id} {text}", once=f"gave-way:{id}:{eviction.restart}", job=id)
+    told = f"job {id} {text.replace('gives way', 'gave way', 1)}"
+    draft.tell("quota.gave_way", told, once=f"gave-way:{id}:{eviction.restart}", job=id)
+
+
+def _ended_otherwise(job: Job | None, eviction: Eviction) -> bool:
+    """Before Slurm or we began with it, or by its user's hand."""
+    if job is None:
+        return eviction.due is None
+    if not job.is_over or job.restarts != eviction.restart:
+        return False
+    is_asked = eviction.due is not None or job.preempted is not None
+    return not (is_asked or job.state is JobState.PREEMPTED)
 
 
 def _ended_on_signal(job: Job, eviction: Eviction, draft: Draft) -> bool:
@@ -236,12 +250,10 @@ def _is_waited_for(eviction: Eviction, draft: Draft) -> bool:
 
 
 def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> None:
-    """Begin with the jobs that were chosen in this turn. Where nodes are free, Slurm starts the owner's job on them: no
-    job has to go for it, unless it still waits after a while."""
+    """Begin with the jobs that were chosen in this turn."""
     for each in yielding:
         victim, job = each.unit, each.unit.jobs[0]
-        is_natural = picture.can.preempts and each.cause is Reclaimed.RECLAIM and victim.is_borrowed
-        is_slurms = is_natural or each.has_nodes
+        is_slurms = picture.can.preempts and each.cause is Reclaimed.RECLAIM and victim.is_borrowed
         eviction = Eviction(
             at=draft.now,
             restart=job.restarts,
@@ -253,11 +265,33 @@ def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> No
             signal=round(draft.now),
         )
         draft.quota.add_eviction(victim.id, victim.team, eviction)
-        draft.tell("quota.gives_way", f"job {victim.id} {eviction.text}", job=victim.id)
         if is_slurms:
-            draft.wake(draft.now + _patience(draft))
+            draft.wake(draft.now + _patience(draft))  # it may start without: nothing happened yet
         else:
+            _tell_that_it_has_to(job, eviction, draft)
             _warn(job, eviction, draft)
+
+
+def _tell_that_it_has_to(job: Job, eviction: Eviction, draft: Draft) -> None:
+    """Once, when its grace begins."""
+    text, _, end = eviction.text.rpartition("; ")
+    grace = f"in {draft.want.quota.grace_s:.0f} s " if draft.want.quota.grace_s else ""
+    told = f"job {job.id} {text.replace('gives way', 'has to give way', 1)}; {grace}{end}"
+    draft.tell("quota.gives_way", told, once=_told_key(job, eviction), job=job.id)
+
+
+def _told_key(job: Job, eviction: Eviction) -> str:
+    return f"gives-way:{job.id}:{eviction.restart}:{eviction.to_job}:{eviction.signal}"
+
+
+def _call_off(job: Job, memory: QuotaJob, eviction: Eviction, draft: Draft) -> None:
+    """It stays. Who was told that it has to go is told that, too."""
+    _forget(job.id, memory, draft)
+    if _told_key(job, eviction) in draft.noted:
+        is_waited_for = _is_waited_for(eviction, draft)
+        why = "could not start on what it would leave" if is_waited_for else "does not wait any more"
+        text = f"job {job.id} does not have to give way any more: job {eviction.to_job} {why}"
+        draft.tell("quota.called_off", text, job=job.id)
 
 
 def _warn(job: Job, eviction: Eviction, draft: Draft) -> None:
@@ -265,7 +299,7 @@ def _warn(job: Job, eviction: Eviction, draft: Draft) -> None:
     if eviction.due is not None and eviction.due > draft.now:
         key = _signal_key(job.id, eviction)
         draft.wish(SignalJob(key=key, why=_why(eviction), job=job.id, signal=_signal(job, draft)))
-        draft.wake(eviction.due)
+        draft.wake(min(eviction.due, draft.now + SOON_S))  # scancel reaches a job again when it is back in the queue
     else:
         _end(job, eviction, draft)
 
@@ -294,13 +328,14 @@ def _signal(job: Job, draft: Draft) -> str:
     return (draft.want.resume.checkpoint_signal if job.id in draft.jobs else "") or _DEFAULT_SIGNAL
 
 
-def _change(id: JobId, memory: QuotaJob, eviction: Eviction | None, draft: Draft) -> None:
-    """The last eviction becomes this; None: it is called off."""
-    rest = memory.evictions[:-1]
-    if eviction is None:
-        draft.quota.jobs[id] = replace(memory, evictions=rest, count=memory.count - 1)
-    else:
-        draft.quota.jobs[id] = replace(memory, evictions=(*rest, eviction))
+def _change(id: JobId, memory: QuotaJob, eviction: Eviction, draft: Draft) -> None:
+    """The last eviction becomes this."""
+    draft.quota.jobs[id] = replace(memory, evictions=(*memory.evictions[:-1], eviction))
+
+
+def _forget(id: JobId, memory: QuotaJob, draft: Draft) -> None:
+    """The last eviction did not come to pass."""
+    draft.quota.jobs[id] = replace(memory, evictions=memory.evictions[:-1], count=memory.count - 1)
 
 
 def _is_old(memory: QuotaJob, now: float) -> bool:
@@ -315,8 +350,24 @@ def _why(eviction: Eviction) -> Why:
 def _text(each: Yielding, job: Job, draft: Draft) -> str:
     """After `job 7 `, for its owner: by whom, why, on what, with which shares, and what becomes of it."""
     team, to = each.unit.team, each.to
-    because = _because(each.cause, team, told(each.short))
+    because = _because(each.cause, team, _lacked(each))
     return f"gives way to job {to.id} of team {to.team}{because}{_shares(each)}; {_becomes(job, draft)}"
+
+
+def _lacked(each: Yielding) -> str:
+    """The one that waits for it lacked so much in all, or nodes with so much."""
+    place = each.place
+    if place is None:
+        return told(each.short)
+    if place.whole:
+        return "a node of its own" if place.count == 1 else f"{place.count} nodes of its own"
+    need = {name: amount for name, amount in (place.total or place.each).items() if kind_of(name).startswith(GPU)}
+    amounts = told(need or place.total or place.each)
+    if place.total:
+        return f"{amounts} on nodes that it may use"
+    nodes = "a node" if place.count == 1 else f"{place.count} nodes"
+    where = f" ({', '.join(sorted(place.required))})" if place.required else ""
+    return f"{nodes}{where} with {amounts} free" + (" on each" if place.count > 1 else "")
 
 
 def _may_requeue(job: Job, draft: Draft) -> bool:

@@ -8,7 +8,7 @@ only beyond its private part, so nobody borrows from anybody in particular.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from steward.model.quota import Resource
+from steward.model.quota import CPU, Resource, kind_of
 from steward.policy.quota.fill_in import Owned
 from steward.policy.quota.requests import Amounts
 
@@ -136,19 +136,37 @@ class Ledger:
         are broken, or jobs of no team have them, the idle part of teams that do not lend is still theirs. `apart`: it
         has other nodes than these."""
         short: dict[Resource, int] = {}
-        account = self.accounts[team]
         for name, amount in self.counted(team, amounts).items():
             has = self.available(team, name)
-            if name in self.free and not apart:
-                own = max(0, account.owned.private(name) - account.use.get(name, 0))
-                has = min(has, self.free[name] - self._kept_idle[name] + own)
+            if not apart:
+                has = min(has, self._on_nodes(team, name, has))
             if amount > has:
                 short[name] = amount - max(has, 0)
         return short
 
-    def has_nodes(self, amounts: Amounts) -> bool:
-        """Whether so much is free on nodes, whatever the quotas say."""
-        return all(amount <= self.free[name] for name, amount in amounts.items() if name in self.free)
+    def lacks_nodes(self, team: str, amounts: Amounts) -> dict[Resource, int]:
+        """The amounts that a request lacks in free nodes, whatever the quotas say: an owner needs no more than that.
+        CPUs are needed beside accelerators, whether the team counts them or not."""
+        short: dict[Resource, int] = {}
+        counted = self.counted(team, amounts)
+        for name, amount in amounts.items():
+            if name in counted:
+                free = self._on_nodes(team, name, amount)
+            elif kind_of(name) == CPU:
+                free = self.free.get(name, amount)
+            else:
+                continue
+            if amount > free:
+                short[name] = amount - max(free, 0)
+        return short
+
+    def _on_nodes(self, team: str, name: Resource, unbound: int) -> int:
+        """How much the nodes have free for the team; `unbound` where they do not bound the resource."""
+        if name not in self.free:
+            return unbound
+        account = self.accounts[team]
+        own = max(0, account.owned.private(name) - account.use.get(name, 0))
+        return self.free[name] - self._kept_idle[name] + own
 
     def fits(self, team: str, amounts: Amounts, *, apart: bool = False) -> bool:
         return not self.shortage(team, amounts, apart=apart)
@@ -188,6 +206,7 @@ class Ledger:
         """So many accelerators, or CPUs of machines without any."""
         return sum(amount for name, amount in amounts.items() if name in self._decides)
 
-    def borrows(self, team: str, names: Iterable[Resource]) -> bool:
-        """Some of these resources."""
-        return any(self.accounts[team].borrowed(name) for name in names)
+    def borrows(self, team: str, amounts: Amounts | None = None) -> bool:
+        """The team borrows something; of these amounts, where some are given."""
+        account = self.accounts[team]
+        return any(account.borrowed(name) for name in (account.use if amounts is None else self.counted(team, amounts)))

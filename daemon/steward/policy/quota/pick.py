@@ -1,16 +1,17 @@
 """Who gives way: from whom what was borrowed is taken back, and which of a team's own jobs make room for another.
 
 Jobs are taken one by one until there is room; then those that turn out not to be needed are put back. When it does not
-come to that, nobody is taken. Where we make the room ourselves it has to be on nodes of the one that waits: if those
-who are next leave none there, they are chosen node by node, with the least harm.
+come to that, nobody is taken. The room has to be on nodes of the one that waits: if those who are next leave none
+there, they are chosen node by node, with the least harm.
 """
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from steward.model.ids import JobId, NodeName
-from steward.model.quota import Resource
+from steward.model.quota import Reclaimed, Resource
 from steward.policy.quota.ledger import Ledger
 from steward.policy.quota.places import Places, Wish
 from steward.policy.quota.requests import Amounts, Unit
@@ -18,6 +19,7 @@ from steward.policy.quota.requests import Amounts, Unit
 _LOOKED_AT = 8
 """So many nodes are weighed anew before one is cleared: with each that is, the share of a team changes."""
 _Harm = tuple[int, tuple[float, float], int, bool, float, float]
+_On = dict[NodeName, list[Unit]]
 
 
 class Room:
@@ -27,20 +29,20 @@ class Room:
     def __init__(
         self, ledger: Ledger, running: Mapping[str, list[Unit]], places: Callable[[], Places] | None = None
     ) -> None:
-        """`places`: where we make room ourselves, what is free on each node; asked for once, when it is needed."""
+        """`places`: what is free on each node; asked for once, when it is needed. None: nobody knows of nodes."""
         self.ledger, self._running = ledger, running
         self._make_places = places
         self._places: Places | None = None
         self._hopeless: dict[Wish, bool] = {}
         self._on: dict[NodeName, list[Unit]] | None = None
-        self.ways: dict[tuple[str, Wish], tuple[dict[NodeName, list[Unit]], list[tuple[_Harm, NodeName]]]] = {}
-        """For requests of a team: the borrowers on each node, and the nodes that can be cleared, a heap; what changed
-        since is looked at when a node is taken from it."""
+        self.ways: dict[tuple[Reclaimed, str, Wish], tuple[_On, list[tuple[_Harm, NodeName]]]] = {}
+        """For requests of a team: those on each node who may be taken, and the nodes that can be cleared, a heap; what
+        changed since is looked at when a node is taken from it."""
         self._excess: dict[str, list[Unit]] = {}
         self._lowest = {team: min((u.weight for u in units), default=0) for team, units in running.items()}
         self.gone: set[JobId] = set()
 
-    def is_hopeless(self, places: Places, wish: Wish) -> bool:
+    def is_hopeless(self, wish: Wish) -> bool:
         """Not even all that anybody borrowed would make room for it: asked once for each request."""
         if wish not in self._hopeless:
             if self._on is None:
@@ -49,8 +51,7 @@ class Room:
                     for node in {node for job in unit.jobs for node in job.nodes}:
                         self._on.setdefault(node, []).append(unit)
             here = {node: [u for u in self._on.get(node, ()) if u.id not in self.gone] for node in wish.nodes}
-            can = sum(places.would_have(wish, node, units) for node, units in here.items())
-            self._hopeless[wish] = can < wish.count
+            self._hopeless[wish] = not self.places.could(wish, here)
         return self._hopeless[wish]
 
     def excess(self, team: str) -> list[Unit]:
@@ -83,9 +84,13 @@ class Room:
         return sorted((u for u in self._running.get(team, ()) if u.weight < weight), key=_goes_first)
 
     @property
-    def places(self) -> Places | None:
-        """None: Slurm makes the room, and looks at nodes by itself."""
-        if self._places is None and self._make_places is not None:
+    def knows_nodes(self) -> bool:
+        return self._make_places is not None
+
+    @property
+    def places(self) -> Places:
+        if self._places is None:
+            assert self._make_places is not None
             self._places = self._make_places()
         return self._places
 
@@ -107,52 +112,152 @@ def _goes_first(unit: Unit) -> tuple[int, bool, float, int, int]:
     return unit.weight, not unit.replica, -unit.since, unit.nodes, -unit.id
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """Of a waiting job of a team. `lacks` is what it lacks now, `candidates` are those who may be taken for that, who
+    goes first first. `wish`: the nodes that it needs; None: nobody knows."""
+
+    team: str
+    wanted: Amounts
+    wish: Wish | None
+    cause: Reclaimed
+    lacks: Callable[[], Mapping[Resource, int]]
+    candidates: Callable[[Iterable[Resource]], Iterable[Unit]]
+
+
 def take_back(room: Room, team: str, wanted: Amounts, wish: Wish | None = None) -> list[Unit] | None:
     """For a job that its team's quota covers: from the team with the highest share on what is lacking, again and
-    again. `wish`: the nodes that it needs."""
-    places = room.places
-    if wish is not None and places is not None and not places.has(wish) and room.is_hopeless(places, wish):
+    again. It needs free nodes, and no more: what others borrowed beyond these is no reason to end their jobs."""
+    if wish is not None and not room.places.has(wish) and room.is_hopeless(wish):
         return None
-    found = _make_room(room, team, wanted, lambda short: _borrowed(room, team, short))
-    if found is None or wish is None or places is None or places.has(wish):
+    return _taken(
+        room,
+        Demand(
+            team=team,
+            wanted=wanted,
+            wish=wish,
+            cause=Reclaimed.RECLAIM,
+            lacks=lambda: room.ledger.lacks_nodes(team, wanted),
+            candidates=lambda names: _borrowed(room, team, names),
+        ),
+    )
+
+
+def make_way(room: Room, team: str, wanted: Amounts, weight: int, wish: Wish | None = None) -> list[Unit] | None:
+    """Within the team, from jobs of a lower class; what it borrows does not grow."""
+    before = dict(room.ledger.accounts[team].use)
+    own = room.own_lower(team, weight)
+
+    def candidates(names: Iterable[Resource]) -> Iterator[Unit]:
+        return (unit for unit in own if _helps(room, unit, names))
+
+    found = _taken(room, _pushing(room, team, wanted, wish, Reclaimed.IN_TEAM, candidates))
+    if found is not None and _borrows_more(room, team, wanted, before):
+        put_all_back(room, found)
+        return None
+    return found
+
+
+def outrank(
+    room: Room, team: str, wanted: Amounts, weight: int, below: int, wish: Wish | None = None
+) -> list[Unit] | None:
+    """For a job that would borrow: from what other teams borrowed, jobs of lower classes than its own and `below`."""
+
+    def candidates(names: Iterable[Resource]) -> Iterator[Unit]:
+        return (unit for unit in _borrowed(room, team, names) if unit.weight < min(weight, below))
+
+    return _taken(room, _pushing(room, team, wanted, wish, Reclaimed.PRIORITY, candidates))
+
+
+def even_out(
+    room: Room, team: str, wanted: Amounts, started_before: float, wish: Wish | None = None
+) -> list[Unit] | None:
+    """For a job that would borrow: one job of a team that has borrowed more than its team will have."""
+    after = room.ledger.rank(team, wanted)
+
+    def candidates(names: Iterable[Resource]) -> Iterator[Unit]:
+        for unit in _borrowed(room, team, names):
+            if room.ledger.rank(unit.team) > after and unit.since <= started_before and not room.gone:
+                yield unit
+
+    found = _taken(room, _pushing(room, team, wanted, wish, Reclaimed.REBALANCE, candidates))
+    if found is not None and len(found) > 1:
+        put_all_back(room, found)
+        return None
+    return found
+
+
+def _pushing(
+    room: Room,
+    team: str,
+    wanted: Amounts,
+    wish: Wish | None,
+    cause: Reclaimed,
+    candidates: Callable[[Iterable[Resource]], Iterable[Unit]],
+) -> Demand:
+    """The demand of a job that needs room in the quotas, too."""
+    return Demand(
+        team=team,
+        wanted=wanted,
+        wish=wish,
+        cause=cause,
+        lacks=lambda: room.ledger.shortage(team, wanted),
+        candidates=candidates,
+    )
+
+
+def _taken(room: Room, demand: Demand) -> list[Unit] | None:
+    """The ones taken, out of the ledger; None: there is no room that way, and nobody is."""
+    found, wish = _make_room(room, demand), demand.wish
+    if found is None or wish is None or room.places.has(wish):
         return found
-    _put_all_back(room, found)
-    return _make_place(room, places, team, wanted, wish)
+    put_all_back(room, found)
+    return _make_place(room, demand, wish)
 
 
-def _make_place(room: Room, places: Places, team: str, wanted: Amounts, wish: Wish) -> list[Unit] | None:
+def _make_place(room: Room, demand: Demand, wish: Wish) -> list[Unit] | None:
     """Node by node, the one with the least harm first, until the job has its nodes; then the quotas' part. None: nobody
     who may be taken would let it start."""
-    taken = _clear_nodes(room, places, team, wanted, wish)
-    more = None
-    if places.has(wish):
-        more = _make_room(room, team, wanted, lambda short: _borrowed(room, team, short))
+    places = room.places
+    taken = _clear_in_all(room, demand, wish) if wish.total else _clear_nodes(room, demand, wish)
+    more = _make_room(room, demand) if places.has(wish) else None
     if more is None:
-        _put_all_back(room, taken)
+        put_all_back(room, taken)
         return None
     for unit in taken[::-1]:
         room.put_back(unit)
-        if not (room.ledger.fits(team, wanted) and places.has(wish)):
+        if demand.lacks() or not places.has(wish):
             room.take(unit)
     return [unit for unit in (*taken, *more) if unit.id in room.gone]
 
 
-def _clear_nodes(room: Room, places: Places, team: str, wanted: Amounts, wish: Wish) -> list[Unit]:
-    """Those taken for it, until the job has its nodes or no node can be cleared any more."""
-    counted = room.ledger.counted(team, wanted)
-    if (known := room.ways.get((team, wish))) is None:
-        on: dict[NodeName, list[Unit]] = {}
-        for unit in _borrowed(room, team, counted):
-            for node in {node for job in unit.jobs for node in job.nodes & wish.nodes}:
-                on.setdefault(node, []).append(unit)
-        found = ((_clear(room, places, counted, wish, node, on), node) for node in on)
-        known = room.ways[team, wish] = on, [(_harm(room, way, places.now), node) for way, node in found if way]
-        heapq.heapify(known[1])
-    on, ways = known
+def _clear_in_all(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
+    """For a job that asks for a total: those on its nodes, one by one, until it has that."""
     taken: list[Unit] = []
+    for unit in list(demand.candidates(demand.wanted)):
+        if room.places.has(wish):
+            break
+        if unit.id not in room.gone and any(job.nodes & wish.nodes for job in unit.jobs):
+            room.take(unit)
+            taken.append(unit)
+    return taken
+
+
+def _clear_nodes(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
+    """Those taken for it, until the job has its nodes or no node can be cleared any more. The nodes that it requires
+    come first."""
+    places, (on, ways) = room.places, _ways(room, demand, wish)
+    taken: list[Unit] = []
+    for node in sorted(wish.required):
+        if places.lacks(wish, node):
+            way = _clear(room, wish, node, on, demand.cause)
+            if not way:
+                return taken
+            _take_all(room, way)
+            taken += way
     while not places.has(wish):
         first = [heapq.heappop(ways)[1] for _ in range(min(len(ways), _LOOKED_AT))]
-        now = ((_clear(room, places, counted, wish, node, on), node) for node in first)
+        now = ((_clear(room, wish, node, on, demand.cause), node) for node in first)
         again = sorted((_harm(room, way, places.now), node, way) for way, node in now if way)
         if not again:
             if not ways:
@@ -160,21 +265,36 @@ def _clear_nodes(room: Room, places: Places, team: str, wanted: Amounts, wish: W
             continue
         for harm, node, _ in again[1:]:
             heapq.heappush(ways, (harm, node))
-        for unit in again[0][2]:
-            room.take(unit)
+        _take_all(room, again[0][2])
         taken += again[0][2]
     return taken
 
 
-def _clear(
-    room: Room, places: Places, counted: Amounts, wish: Wish, node: NodeName, on: Mapping[NodeName, list[Unit]]
-) -> list[Unit]:
-    """The borrowers who would have to leave this node for one part of the job; empty: it has room, or gets none. All
-    of them stay for now."""
-    taken: list[Unit] = []
-    for unit in on[node]:
-        lacking = places.lacks(wish, node) & counted.keys()
-        if unit.id not in room.gone and _gives(room, unit, lacking):
+def _ways(room: Room, demand: Demand, wish: Wish) -> tuple[_On, list[tuple[_Harm, NodeName]]]:
+    key = demand.cause, demand.team, wish
+    if (known := room.ways.get(key)) is None:
+        on: _On = {}
+        for unit in demand.candidates(demand.wanted):
+            for node in {node for job in unit.jobs for node in job.nodes & wish.nodes}:
+                on.setdefault(node, []).append(unit)
+        found = ((_clear(room, wish, node, on, demand.cause), node) for node in on)
+        known = room.ways[key] = on, [(_harm(room, way, room.places.now), node) for way, node in found if way]
+        heapq.heapify(known[1])
+    return known
+
+
+def _take_all(room: Room, units: Iterable[Unit]) -> None:
+    for unit in units:
+        room.take(unit)
+
+
+def _clear(room: Room, wish: Wish, node: NodeName, on: _On, cause: Reclaimed) -> list[Unit]:
+    """Those who would have to leave this node for one part of the job; empty: it has room, or gets none. All of them
+    stay for now."""
+    places, taken = room.places, list[Unit]()
+    for unit in on.get(node, ()):
+        is_theirs = cause is Reclaimed.IN_TEAM or room.ledger.borrows(unit.team, unit.options[0])
+        if is_theirs and _helps(room, unit, places.lacks(wish, node)):
             room.take(unit)
             taken.append(unit)
     is_clear = not places.lacks(wish, node)
@@ -183,14 +303,8 @@ def _clear(
         if is_clear and places.lacks(wish, node):
             room.take(unit)
     needed = [unit for unit in taken if unit.id in room.gone]
-    _put_all_back(room, needed)
+    put_all_back(room, needed)
     return needed
-
-
-def _gives(room: Room, unit: Unit, lacking: Iterable[Resource]) -> bool:
-    """It has something of what is lacking, and its team still borrows that."""
-    needs, account = room.ledger.counted(unit.team, unit.options[0]), room.ledger.accounts[unit.team]
-    return any(needs.get(name) and account.borrowed(name) for name in lacking)
 
 
 def _harm(room: Room, units: Sequence[Unit], now: float) -> _Harm:
@@ -208,80 +322,42 @@ def _harm(room: Room, units: Sequence[Unit], now: float) -> _Harm:
     )
 
 
-def _put_all_back(room: Room, taken: Iterable[Unit]) -> None:
+def put_all_back(room: Room, taken: Iterable[Unit]) -> None:
     for unit in taken:
         room.put_back(unit)
 
 
-def make_way(room: Room, team: str, wanted: Amounts, weight: int) -> list[Unit] | None:
-    """Within the team, from jobs of a lower class; what it borrows does not grow."""
-    before = dict(room.ledger.accounts[team].use)
-    own = room.own_lower(team, weight)
-    found = _make_room(room, team, wanted, lambda short: (u for u in own if _helps(room, u, short)))
-    if found is not None and _borrows_more(room, team, wanted, before):
-        for unit in found:
-            room.put_back(unit)
-        return None
-    return found
-
-
-def outrank(room: Room, team: str, wanted: Amounts, weight: int, below: int) -> list[Unit] | None:
-    """For a job that would borrow: from what other teams borrowed, jobs of lower classes than its own and `below`."""
-
-    def candidates(short: Mapping[Resource, int]) -> Iterator[Unit]:
-        return (unit for unit in _borrowed(room, team, short) if unit.weight < min(weight, below))
-
-    return _make_room(room, team, wanted, candidates)
-
-
-def even_out(room: Room, team: str, wanted: Amounts, started_before: float) -> list[Unit] | None:
-    """For a job that would borrow: one job of a team that has borrowed more than its team will have."""
-    after = room.ledger.rank(team, wanted)
-
-    def candidates(short: Mapping[Resource, int]) -> Iterator[Unit]:
-        for unit in _borrowed(room, team, short):
-            if room.ledger.rank(unit.team) > after and unit.since <= started_before and not room.gone:
-                yield unit
-
-    return _make_room(room, team, wanted, candidates)
-
-
-def _make_room(
-    room: Room, team: str, wanted: Amounts, candidates: Callable[[Mapping[Resource, int]], Iterable[Unit]]
-) -> list[Unit] | None:
-    """The ones taken, out of the ledger; None: there is no room that way, and nobody is."""
+def _make_room(room: Room, demand: Demand) -> list[Unit] | None:
+    """Those taken one by one until nothing is lacking, without those that turn out not to be needed. None: something
+    still is, and nobody is taken."""
     taken: list[Unit] = []
-    while short := room.ledger.shortage(team, wanted):
-        found = next((unit for unit in candidates(short) if unit.id not in room.gone), None)
+    while short := demand.lacks():
+        found = next((unit for unit in demand.candidates(short) if unit.id not in room.gone), None)
         if found is None:
-            for unit in taken:
-                room.put_back(unit)
+            put_all_back(room, taken)
             return None
         room.take(found)
         taken.append(found)
     for unit in taken[::-1]:
         room.put_back(unit)
-        if not room.ledger.fits(team, wanted):
+        if demand.lacks():
             room.take(unit)
     return [unit for unit in taken if unit.id in room.gone]
 
 
-def _borrowed(room: Room, team: str, short: Mapping[Resource, int]) -> Iterator[Unit]:
-    """Jobs that other teams run beyond their quotas on what is lacking."""
-    ledger = room.ledger
-    others = [other for other in ledger.accounts if other != team and ledger.borrows(other, short)]
+def _borrowed(room: Room, team: str, names: Iterable[Resource]) -> Iterator[Unit]:
+    """Jobs that other teams run beyond their quotas and that have something of what is lacking."""
+    ledger, short = room.ledger, list(names)
+    others = [other for other in ledger.accounts if other != team and ledger.borrows(other)]
     for other in sorted(others, key=lambda each: (ledger.rank(each), each), reverse=True):
-        account = ledger.accounts[other]
-        names = [name for name in short if account.borrowed(name)]
         for unit in room.excess(other):
-            needs = ledger.counted(other, unit.options[0])
-            if unit.id not in room.gone and any(needs.get(name) for name in names):
+            if _helps(room, unit, short) and ledger.borrows(other, unit.options[0]):
                 yield unit
 
 
-def _helps(room: Room, unit: Unit, short: Mapping[Resource, int]) -> bool:
-    needs = room.ledger.counted(unit.team, unit.options[0])
-    return unit.id not in room.gone and any(needs.get(name) for name in short)
+def _helps(room: Room, unit: Unit, names: Iterable[Resource]) -> bool:
+    """It has something of these, and nobody has taken it."""
+    return unit.id not in room.gone and any(unit.options[0].get(name) for name in names)
 
 
 def _borrows_more(room: Room, team: str, wanted: Amounts, before: Mapping[Resource, int]) -> bool:

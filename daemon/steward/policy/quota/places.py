@@ -1,27 +1,36 @@
-"""What is free on each node, for the one who makes room: so much in all starts no job whose nodes it is not on.
-
-Only where Steward itself makes room. Slurm, where it does that, looks at nodes by itself.
+"""What is free on each node: so much in all starts no job whose nodes it is not on. Only nodes that a job may use count
+for it: those of its partition, that it requires, does not exclude, and that have its features and types of GRES.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from heapq import nsmallest
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import nlargest, nsmallest
 
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
-from steward.model.quota import Resource, machine_type_of
+from steward.model.quota import CPU, MEM, Resource, machine_type_of, resource
 from steward.policy.draft import Draft
+from steward.policy.quota.constraint import eligible
 from steward.policy.quota.flavors import Flavors
 from steward.policy.quota.requests import Amounts, Requests, Unit, holds_nodes
+
+_UNTOLD_MB = 1
+"""Slurm's default for RealMemory: then a node's memory bounds nothing."""
+_UNBOUND = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wish:
-    """So many nodes of these, with so much on each of them."""
+    """At least `count` nodes of these, all `required` ones among them, with so much on each; and `total` on all of at
+    most `most` of them together. `whole`: nobody else may be on them."""
 
     count: int
     each: Amounts
     nodes: frozenset[NodeName]
+    required: frozenset[NodeName] = frozenset()
+    most: int = 0
+    total: Amounts = field(default_factory=dict)
+    whole: bool = False
 
 
 class Places:
@@ -31,8 +40,8 @@ class Places:
         """The jobs that give way already have nothing any more: `going`."""
         self.now = draft.now
         self._draft, self._flavors, self._requests = draft, flavors, requests
-        self._wishes: dict[tuple[int, int, str, frozenset[NodeName]], Wish | None] = {}
-        self._whole = {name: flavors.of_node(name) for name in sorted(flavors.usable)}
+        self._wishes: dict[tuple[object, ...], Wish | None] = {}
+        self._whole = {name: self._of_node(name) for name in sorted(flavors.usable)}
         self._free = {name: dict(has) for name, has in self._whole.items()}
         self._changed: list[NodeName] = []
         """Each node that something came to or left, in order."""
@@ -44,13 +53,19 @@ class Places:
                 self._hold(job.nodes, self._requests.used((job,)), 1)
         self._changed.clear()
 
+    def _of_node(self, name: NodeName) -> Mapping[Resource, int]:
+        has = self._flavors.of_node(name)
+        if self._draft.seen.nodes[name].memory_mb <= _UNTOLD_MB:
+            return {**has, resource(self._flavors.type_of[name], MEM): _UNBOUND}
+        return has
+
     def wish(self, unit: Unit, asked: Amounts, size: int = 0) -> Wish | None:
         """The nodes that a waiting unit needs for what it asks for. None: nodes do not tell whether it starts. So it is
-        with one that asks for a total, has parts, waits for nodes of a reservation, or finds no room on empty nodes."""
+        with one that has parts, or waits for nodes of a reservation."""
         job, count = unit.jobs[0], size or max(unit.jobs[0].node_count, 1)
-        if len(unit.jobs) > 1 or job.is_total or unit.apart:
+        if len(unit.jobs) > 1 or unit.apart:
             return None
-        key = id(asked), count, job.partition, job.excluded
+        key = id(asked), count, job.partition, job.excluded, job.required, job.features, job.exclusive, job.requested
         if key not in self._wishes:
             self._wishes[key] = self._wish(job, asked, count)
         return self._wishes[key]
@@ -60,14 +75,57 @@ class Places:
         if len(kinds) != 1:
             return None
         kind = next(iter(kinds))
+        count = max(count, len(job.required))
         within = self._draft.overview.nodes_of(job.partition) - job.excluded
+        usable = (n for n in within & self._whole.keys() if self._flavors.type_of[n] == kind)
         each = {name: -(-amount // count) for name, amount in asked.items()}
-        nodes = frozenset(n for n in within & self._whole.keys() if self._flavors.type_of[n] == kind)
-        wish = Wish(count=count, each=each, nodes=nodes)
-        return wish if sum(_holds(self._whole[n], each) for n in nodes) >= count else None
+        if job.is_total:
+            each = {name: 1 for name in asked if name == resource(kind, CPU)}
+        return Wish(
+            count=1 if job.is_total and job.most_nodes != count else count,
+            each=each,
+            nodes=frozenset(eligible(job, usable, self._draft.seen.nodes, 1 if job.is_total else count)),
+            required=job.required,
+            most=job.most_nodes,
+            total=asked if job.is_total else {},
+            whole=job.exclusive,
+        )
 
     def has(self, wish: Wish) -> bool:
-        return len(self._room_for(wish)) >= wish.count
+        return self._is_met(wish, self._room_for(wish), self._free)
+
+    def having_room(self, wish: Wish) -> frozenset[NodeName]:
+        """The nodes on which it has room now."""
+        return frozenset(self._room_for(wish))
+
+    def could(self, wish: Wish, without: Mapping[NodeName, Iterable[Unit]]) -> bool:
+        """Whether it had its nodes at most, if these units left theirs and all that they have were there."""
+        free = {}
+        for node in wish.nodes:
+            free[node] = has = dict(self._free[node])
+            for unit in without.get(node, ()):
+                for what, amount in unit.options[0].items():
+                    has[what] = has.get(what, 0) + amount
+        return self._is_met(wish, [node for node in wish.nodes if self._suits(wish, node, free[node])], free)
+
+    def _is_met(self, wish: Wish, nodes: Collection[NodeName], free: Mapping[NodeName, Mapping[Resource, int]]) -> bool:
+        if len(nodes) < wish.count or not wish.required.issubset(nodes):
+            return False
+        most = wish.most or len(nodes)
+        return all(
+            sum(nlargest(most, (free[node].get(name, 0) for node in nodes))) >= amount
+            for name, amount in wish.total.items()
+        )
+
+    def _suits(self, wish: Wish, node: NodeName, free: Mapping[Resource, int]) -> bool:
+        return all(free.get(name, 0) >= amount for name, amount in wish.each.items()) and (
+            not wish.whole or self._is_empty(node, free)
+        )
+
+    def _is_empty(self, node: NodeName, free: Mapping[Resource, int]) -> bool:
+        """Every job has a CPU."""
+        cpus = resource(self._flavors.type_of[node], CPU)
+        return free.get(cpus, 0) >= self._whole[node].get(cpus, 0)
 
     def _room_for(self, wish: Wish) -> Mapping[NodeName, int]:
         """The nodes on which it has room, and how much is free there. Only nodes that changed are looked at again."""
@@ -75,7 +133,7 @@ class Places:
         if wish not in self._rooms or at < len(self._changed):
             for name in wish.nodes if wish not in self._rooms else wish.nodes.intersection(self._changed[at:]):
                 free = self._free[name]
-                if _holds(free, wish.each):
+                if self._suits(wish, name, free):
                     found[name] = sum(free.get(what, 0) for what in wish.each)
                 else:
                     found.pop(name, None)
@@ -85,25 +143,33 @@ class Places:
     def lacks(self, wish: Wish, node: NodeName) -> frozenset[Resource]:
         """What is too little on this node for its part of the job."""
         free = self._free[node]
+        if wish.whole and not self._is_empty(node, free):
+            return frozenset(self._whole[node])
         return frozenset(name for name, amount in wish.each.items() if free.get(name, 0) < amount)
-
-    def would_have(self, wish: Wish, node: NodeName, without: Iterable[Unit]) -> bool:
-        """Whether the node had room for its part at most, if these left it and all that they have were there."""
-        free = dict(self._free[node])
-        for unit in without:
-            for what, amount in unit.options[0].items():
-                free[what] = free.get(what, 0) + amount
-        return _holds(free, wish.each)
 
     def take(self, wish: Wish) -> None:
         """It starts where Slurm would start it: on the fullest nodes that have room. Where it has none it waits."""
-        found = self._room_for(wish)
-        if len(found) < wish.count:
+        if not self.has(wish):
             return
-        for name in nsmallest(wish.count, found, key=lambda each: (found[each], each)):
+        found = self._room_for(wish)
+        order = [*wish.required, *nsmallest(len(found), found.keys() - wish.required, key=lambda n: (found[n], n))]
+        if wish.total:
+            self._take_in_all(wish, order)
+            return
+        for name in order[: wish.count]:
             self._changed.append(name)
-            for what, amount in wish.each.items():
+            for what, amount in (self._whole[name] if wish.whole else wish.each).items():
                 self._free[name][what] = self._free[name].get(what, 0) - amount
+
+    def _take_in_all(self, wish: Wish, order: Iterable[NodeName]) -> None:
+        left = dict(wish.total)
+        for name in order:
+            free = self._free[name]
+            for what in [what for what, amount in left.items() if amount]:
+                part = min(left[what], max(free.get(what, 0), 0))
+                free[what] = free.get(what, 0) - part
+                left[what] -= part
+            self._changed.append(name)
 
     def let_go(self, unit: Unit, times: int = 1) -> None:
         """A running unit leaves; negative `times`: it comes back."""
@@ -126,7 +192,3 @@ class Places:
             mine = {what: -(-n // len(names)) for what, n in amounts.items() if machine_type_of(what) == kind}
             for name in names:
                 yield name, mine
-
-
-def _holds(free: Mapping[Resource, int], wanted: Amounts) -> bool:
-    return all(free.get(name, 0) >= amount for name, amount in wanted.items())

@@ -1,9 +1,10 @@
 """A look at who owns, uses and wants what, and the rulings on it: the same for the plan, the tables and `explain`."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from steward.model.ids import JobId, Key
+from steward.model.fit import FitState, Question
+from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.port_error import was_refused
 from steward.model.quota import CPU, GPU, ComputeQuota, QuotaStatus, Reclaimed, Resource, SchedulerConfig, resource
@@ -17,10 +18,12 @@ from steward.policy.quota.ledger import Account, Ledger
 from steward.policy.quota.pick import Room
 from steward.policy.quota.places import Places
 from steward.policy.quota.present import Held, Present, present
-from steward.policy.quota.requests import Requests, Unit, is_ready
+from steward.policy.quota.requests import Amounts, Requests, Unit, add, is_ready
 
 REQUEUE_DELAY_S = 150.0
 """Slurm before 25.11 lets a requeued job wait for 121 s."""
+ASKED_S = 10.0
+"""So long an answer of Slurm's counts."""
 _GOING = (QuotaStatus.DELETING, QuotaStatus.DELETED)
 
 
@@ -39,10 +42,12 @@ class Turn:
     going: frozenset[JobId]
     rulings: Mapping[JobId, Ruling]
     yielding: tuple[Yielding, ...]
+    homeless: Mapping[Resource, int]
+    """The amounts that jobs of no team have."""
+    idle_sharing: bool
+    """What no team owns is lent."""
     teams: Mapping[str, str]
     """Account -> its team, for accounts below a team's."""
-    places: Callable[[Iterable[JobId]], Places]
-    """The nodes without these jobs: made when it is asked for."""
     words: dict[str, Mapping[str, list[Resource]]] = field(default_factory=dict)
     """Team -> what Slurm calls its resources, worked out once."""
 
@@ -50,16 +55,6 @@ class Turn:
     def leaving(self) -> frozenset[JobId]:
         """The units that have to give way, before this turn or in it."""
         return self.going.union(each.unit.id for each in self.yielding) if self.yielding else self.going
-
-    def is_hopeless(self, id: JobId) -> bool:
-        """Whether all that anybody borrowed, on nodes of this waiting job, would not let it start. False: or nobody
-        knows which nodes it needs."""
-        ruling = self.rulings.get(id)
-        if ruling is None or not ruling.may_run:
-            return False
-        places = self.places(())
-        wish = places.wish(ruling.unit, ruling.amounts, ruling.nodes)
-        return wish is not None and not places.has(wish) and Room(self.ledger, self.running).is_hopeless(places, wish)
 
 
 def in_force(draft: Draft) -> dict[str, ComputeQuota]:
@@ -82,11 +77,8 @@ def take_turn(draft: Draft) -> Turn | None:
     jobs = present(draft, requests, teams, lambda job, team: _is_ready(job, team, draft))
     going = _enter(jobs, ledger, draft)
 
-    def places(gone: Iterable[JobId]) -> Places:
-        return Places(draft, flavors, requests, gone)
-
     staying = _staying(jobs.running, going)
-    room = Room(ledger, staying, None if picture.can.preempts else lambda: places(going))
+    room = Room(ledger, staying, lambda: Places(draft, flavors, requests, going))
     room.gone.update(id for id in draft.quota.jobs if id in draft.seen.jobs and is_refused(draft.seen.jobs[id], draft))
     held = held_up(jobs.waiting, draft, picture) | foreseen(jobs.waiting, staying, draft, picture)
     decider = Decider(room, _rules(draft, quotas, held, fair_share=scheduler.fair_share))
@@ -102,9 +94,17 @@ def take_turn(draft: Draft) -> Turn | None:
         going=going,
         rulings=decider.rulings,
         yielding=tuple(decider.yielding),
+        homeless=_sum(each.other for each in jobs.homeless),
+        idle_sharing=scheduler.idle_sharing,
         teams=teams,
-        places=places,
     )
+
+
+def _sum(many: Iterable[Amounts]) -> dict[Resource, int]:
+    found: dict[Resource, int] = {}
+    for each in many:
+        add(found, each)
+    return found
 
 
 def requeue_key(job: Job) -> Key:
@@ -175,10 +175,9 @@ def _ledger(draft: Draft, quotas: Mapping[str, ComputeQuota], flavors: Flavors, 
         lambda: {team: owned(quota, types, count_filled=rules.count_filled) for team, quota in quotas.items()},
     )
     accounts = {team: Account(team=team, owned=worth[team], weight=quota.weight) for team, quota in quotas.items()}
-    kinds = flavors.named | set(flavors.type_of.values())
+    kinds = flavors.named | flavors.present
     decides = [resource(kind, GPU if flavors.has_gpus(kind) else CPU) for kind in sorted(kinds)]
-    present = set(flavors.type_of.values())
-    capacity = {name: amount for name, amount in flavors.capacity.items() if name.rpartition("/")[0] in present}
+    capacity = {name: amount for name, amount in flavors.capacity.items() if name.rpartition("/")[0] in flavors.present}
     return Ledger(accounts, capacity, decides=decides, idle_sharing=idle_sharing)
 
 
@@ -230,7 +229,16 @@ def _rules(draft: Draft, quotas: Mapping[str, ComputeQuota], held_up: frozenset[
         rebalance_before=_rebalance_before(draft),
         not_before=waits,
         held_up=held_up,
+        suits=lambda job, nodes: _suits(job, nodes, draft),
     )
+
+
+def _suits(job: Job, nodes: frozenset[NodeName] | None, draft: Draft) -> bool:
+    """Slurm is asked before anybody has to go; where it gives no answer our own reckoning counts."""
+    within = draft.overview.nodes_of(job.partition) if nodes is not None else frozenset[NodeName]()
+    question = Question(job=job.id, without=within - (nodes or frozenset()) - job.excluded)
+    fit = draft.ask(question, since=draft.now - ASKED_S)
+    return fit is None or fit.state is not FitState.NEVER
 
 
 def _rebalance_before(draft: Draft) -> float | None:

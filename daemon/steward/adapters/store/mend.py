@@ -1,0 +1,187 @@
+"""A damaged SQLite file is set aside under another name, and a new one begun with every row that can still be read."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+from steward.adapters.store.engine import open_engine, sqlite_url
+from steward.adapters.store.sections import TOGETHER
+from steward.adapters.store.tables import VERSION, metadata
+from steward.model.events import Event, Level
+from steward.ports import Permanent
+
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_AT_START = (*_DAMAGE, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT)
+"""Of a file that nobody uses yet, "unsupported file format" is damage as well."""
+_LOOK_S = 10.0
+"""A file whose pages cannot all be looked at in this time is used; a bad page is found when it is needed."""
+_KEPT_FILES = 5
+_BESIDE = ("-wal", "-shm")
+_GAPS, _LAST_ROW = 10_000, 1 << 62
+
+
+def is_damage(error: DBAPIError) -> bool:
+    """Whether SQLite says that the file itself is bad; a full disk or a locked file is none."""
+    return _code(error.orig) in _DAMAGE
+
+
+def _code(error: object) -> int | None:
+    """SQLite's primary result code."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def problem_of(file: Path) -> str:
+    """Return what is damaged in the file; empty where it is sound, absent, or cannot be opened now."""
+    try:
+        if file.stat().st_size == 0:
+            return "the file is empty"
+        with closing(sqlite3.connect(file, timeout=1.0)) as connection:
+            return _unsound(connection)
+    except OSError:
+        return ""
+    except sqlite3.Error as error:
+        return str(error) if _code(error) in _AT_START else ""
+
+
+def _unsound(connection: sqlite3.Connection) -> str:
+    until = time.monotonic() + _LOOK_S
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    gone = sorted(metadata.tables.keys() - there)
+    if VERSION.name in there and gone and connection.execute(f"SELECT 1 FROM {VERSION.name}").fetchone():
+        return f"table {gone[0]} is gone"
+    connection.set_progress_handler(lambda: time.monotonic() > until, 10_000)
+    found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    return "" if found == "ok" else " ".join(found.split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Salvage:
+    """What became of a damaged file: its new name, how many rows the new one has, and whether each of memory's rows
+    could be read."""
+
+    bad: Path
+    rows: int
+    is_whole: bool
+
+
+class Mender:
+    """Of one file. `tell` is given an event of each mending."""
+
+    def __init__(self, file: Path, tell: Callable[[Event], None], now: Callable[[], float] = time.time) -> None:
+        self._file, self._tell, self._now = file, tell, now
+
+    def look(self) -> None:
+        """Before the file is opened: mend it where it is damaged. Raises Permanent when that fails."""
+        if problem := problem_of(self._file):
+            self.mend(problem)
+
+    def mend(self, problem: str, *, is_remembered: bool = False) -> None:
+        """Set the file aside and begin a new one. `is_remembered`: the head has all of memory and writes it anew.
+        Raises Permanent when that fails: then the file is as it was."""
+        at = self._now()
+        try:
+            done = _set_aside(self._file, at)
+        except (OSError, sqlite3.Error) as error:
+            remedy = f"move {self._file}* away: stewardd begins a new one"
+            text = f"database {self._file} is damaged ({problem}) and cannot be set aside: {error}; {remedy}"
+            raise Permanent(text) from error
+        self._tell(
+            Event(at=at, kind="store.damaged", level=Level.ERROR, text=_told(self._file, problem, done, is_remembered))
+        )
+
+
+def _told(file: Path, problem: str, done: Salvage, is_remembered: bool) -> str:
+    kept = f"it is kept as {done.bad.name}, a new one was begun with {done.rows} of its rows"
+    begun = f"{file} was damaged ({problem}): {kept}"
+    if is_remembered or done.is_whole:
+        return f"{begun}; nothing that is decided on was lost, events and reports may be: check the disk"
+    lost = "a pause, the API's cluster with its groups, and quotas have to be set again; repairs may be counted anew"
+    return f"{begun}; {lost}: check the disk"
+
+
+def _set_aside(file: Path, at: float) -> Salvage:
+    bad = _free_name(file, at)
+    new = file.with_name(f"{file.name}.new")
+    _remove(new)
+    rows, is_whole = _salvage(file, new, at)
+    bad.hardlink_to(file)  # links first: whoever is killed here leaves the file as it was
+    log = Path(f"{file}-wal")
+    if log.exists() and log.stat().st_size:
+        Path(f"{bad}-wal").hardlink_to(log)
+    for end in _BESIDE:
+        Path(f"{file}{end}").unlink(missing_ok=True)
+    new.replace(file)
+    for old in sorted(file.parent.glob(f"{file.name}.bad-*[0-9]"))[:-_KEPT_FILES]:
+        _remove(old)
+    return Salvage(bad=bad, rows=rows, is_whole=is_whole)
+
+
+def _free_name(file: Path, at: float) -> Path:
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(at))
+    names = (file.with_name(f"{file.name}.bad-{stamp}{more}") for more in ("", *(f"-{n}" for n in range(2, 1000))))
+    return next(name for name in names if not name.exists())
+
+
+def _remove(file: Path) -> None:
+    for end in ("", *_BESIDE):
+        Path(f"{file}{end}").unlink(missing_ok=True)
+
+
+def _salvage(bad: Path, new: Path, at: float) -> tuple[int, bool]:
+    """Make the new file; return how many rows it has, and whether no row of memory can have been lost."""
+    open_engine(sqlite_url(new)).dispose()
+    with (
+        closing(sqlite3.connect(f"file:{bad}?mode=ro", uri=True)) as old,
+        closing(sqlite3.connect(new, isolation_level=None)) as made,
+    ):
+        old.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        made.execute("BEGIN")
+        gaps, rows = {}, 0
+        for name, table in metadata.tables.items():
+            gaps[name] = [0]
+            columns = [column.name for column in table.columns]
+            put = f"INSERT OR IGNORE INTO {name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+            for row in _rows(old, name, columns, gaps[name]):
+                rows += made.execute(put, row).rowcount
+        is_whole = not gaps["memory"][0]
+        if not is_whole:
+            _drop_halves(made)
+        _go_on_counting(made, at)
+        made.execute("COMMIT")
+        made.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return rows, is_whole
+
+
+def _rows(old: sqlite3.Connection, table: str, columns: list[str], gaps: list[int]) -> Iterator[tuple[object, ...]]:
+    """The table's rows by number; what cannot be read is stepped over, ever wider until a row can be."""
+    query = f"SELECT rowid, {', '.join(columns)} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
+    after, step = -1, 1
+    while gaps[0] < _GAPS and after < _LAST_ROW:
+        try:
+            for number, *row in old.execute(query, (after,)):
+                after, step = number, 1
+                yield tuple(row)
+            return
+        except sqlite3.Error:
+            gaps[0] += 1
+            after, step = after + step, step * 2
+
+
+def _drop_halves(made: sqlite3.Connection) -> None:
+    """Which rows were lost is not known: a cluster without some of its slots would end their machines."""
+    for sections in TOGETHER:
+        made.executemany("DELETE FROM memory WHERE section = ?", [(section,) for section in sorted(sections)])
+
+
+def _go_on_counting(made: sqlite3.Connection, at: float) -> None:
+    """Whoever follows the events by their numbers must see the next ones: they are higher than all that ever were."""
+    for name in ("events", "journal"):
+        last = made.execute(f"SELECT max(seq) FROM {name}").fetchone()[0] or 0
+        made.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
+        made.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, max(last, int(at))))

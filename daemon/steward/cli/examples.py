@@ -1,0 +1,82 @@
+"""Examples that `--help` shows, for each command. A test parses them all."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import click
+
+EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "approve": ("steward approve c17", "steward approve n[2-4]"),
+        "breaker list": ("steward breaker list",),
+        "breaker reset": ("steward breaker reset group:workers", "steward breaker reset check:gpu.xid --json"),
+        "cases": ("steward cases", "steward cases --all"),
+        "check arm": ("steward check arm site.scratch",),
+        "check deep": ("steward check deep n[1-8]", "steward check deep n3 --kind InstanceStress --wait"),
+        "check disarm": ("steward check disarm site.scratch",),
+        "check list": ("steward check list",),
+        "check show": ("steward check show d4",),
+        "check trials": ("steward check trials",),
+        "checks": ("steward checks --failing", "steward checks n17"),
+        "cluster apply": ("steward cluster apply cluster.json --dry-run", "steward cluster apply cluster.json -y"),
+        "cluster delete": ("steward cluster delete",),
+        "config check": ("steward config check", "steward config check --config new.toml --offline"),
+        "config doc": ("steward config doc",),
+        "config show": ("steward config show",),
+        "demo": ("steward demo", "steward demo --elastic"),
+        "doctor": ("steward doctor", "steward doctor --json"),
+        "elastic list": ("steward elastic list",),
+        "elastic pause": ("steward elastic pause 4711", "steward elastic pause 4711 --off"),
+        "elastic resize": ("steward elastic resize 4711 4",),
+        "elastic show": ("steward elastic show 4711",),
+        "events": ("steward events -n 20", "steward events -f --level warning", "steward events --job 4711"),
+        "explain": (
+            "steward explain n17",
+            "steward explain 4711",
+            "steward explain 4711_3",
+            "steward explain group gpu",
+        ),
+        "group delete": ("steward group delete workers",),
+        "group list": ("steward group list",),
+        "group scale": ("steward group scale workers 16 --min 8",),
+        "init": ("steward init --print", "steward init --act --login-hosts"),
+        "install": ("steward install --hosts n[1-40] --packages packages",),
+        "jobs": ("steward jobs", "steward jobs history 4711"),
+        "jobs history": ("steward jobs history 4711",),
+        "lemons": ("steward lemons", "steward lemons --all"),
+        "node delete": ("steward node delete n[3-4]",),
+        "node list": ("steward node list",),
+        "node reboot": ("steward node reboot n3",),
+        "node replace": ("steward node replace n3 -y",),
+        "nodes": ("steward nodes --wrong",),
+        "notify list": ("steward notify list",),
+        "notify test": ("steward notify test ops",),
+        "pause": ('steward pause "switch maintenance until 14:00"',),
+        "plan": ("steward plan --dry-run",),
+        "quota apply": ("steward quota apply quotas.toml --dry-run", "steward quota apply quotas.toml"),
+        "quota delete": ("steward quota delete vision",),
+        "quota doctor": ("steward quota doctor",),
+        "quota explain": ("steward quota explain 4711",),
+        "quota list": ("steward quota list",),
+        "quota setup": ("steward quota setup vision speech", "steward quota setup vision --apply"),
+        "quota show": ("steward quota show vision",),
+        "report": ("steward report --since 7d", "steward report 4711", "steward report --month 2026-11 --json"),
+        "resume-actions": ("steward resume-actions",),
+        "status": ("steward status",),
+        "testbed down": ("steward testbed down",),
+        "testbed inject": ("steward testbed inject kill-node n1",),
+        "testbed restore": ("steward testbed restore",),
+        "testbed status": ("steward testbed status",),
+        "testbed up": ('eval "$(steward testbed up --nodes 4)"',),
+        "top": ("steward top", "steward top --once"),
+        "uninstall": ("steward uninstall --hosts n[1-40] --here",),
+    }
+)
+
+
+def add_examples(command: click.Command, path: str) -> None:
+    """Append the examples of a command, and of the commands below it, to their help."""
+    if path in EXAMPLES:
+        command.epilog = "\n".join(("\b", "Examples:", *(f"  {line}" for line in EXAMPLES[path])))
+    for name, inner in command.commands.items() if isinstance(command, click.Group) else ():
+        add_examples(inner, f"{path} {name}")

@@ -1,0 +1,52 @@
+"""How far the training is, generation by generation: what a change of size cost. Pure."""
+
+from collections import deque
+
+_SAVES_KEPT = 5
+
+
+class Steps:
+    """The steps that the processes of a generation told of, and how long saves took."""
+
+    def __init__(self) -> None:
+        self._first: tuple[int, float] | None = None
+        self._last: tuple[int, float] | None = None
+        self._before: tuple[int, float] | None = None
+        self._saves = deque[float](maxlen=_SAVES_KEPT)
+        self.again: int | None = None
+        """The steps that are made again since the last generation was stopped; None: not known."""
+        self.again_s: float | None = None
+        """How long they had taken."""
+
+    @property
+    def slowest_s(self) -> float:
+        """From the wish to all saved, of the last ones; 0: none is known."""
+        return max(self._saves, default=0.0)
+
+    def saved(self, took_s: float) -> None:
+        self._saves.append(took_s)
+
+    def saw(self, step: int | None, now: float) -> None:
+        """A process made a step, or saved after it."""
+        if step is None:
+            return
+        if self._first is None:
+            self._first = (step, now)
+            self._compare(step)
+        if self._last is None or step > self._last[0]:
+            self._last = (step, now)
+
+    def stopped(self, *, saved: int | None) -> None:
+        """The processes of the generation are stopped; `saved`: the step after which all of them had saved."""
+        if self._first is not None and self._last is not None:
+            steps = self._last[0] - self._first[0]
+            self._before = (self._last[0], (self._last[1] - self._first[1]) / steps if steps else 0.0)
+        self._first = self._last = None
+        self.again, self.again_s = (None, None) if saved is None else (0, 0.0)
+
+    def _compare(self, first: int) -> None:
+        if self._before is not None:
+            reached, each_s = self._before
+            self.again = max(reached - max(first - 1, 0), 0)
+            self.again_s = self.again * each_s
+            self._before = None

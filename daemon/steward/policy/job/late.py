@@ -1,0 +1,58 @@
+"""Rulings that a fault overturns which is found after the run's end.
+
+A machine that shuts down in good order ends its jobs first, and is found lost later. A script's failure is answered at
+once, by what is known then; its run ends so. Until `resume.evidence_after_s` after the end, and as long as Slurm
+remembers the job, it may yet be requeued.
+"""
+
+from dataclasses import replace
+
+from steward.model.ids import JobId
+from steward.model.job import Job, JobState
+from steward.model.resume import Decision, JobMemory
+from steward.policy.draft import Draft
+from steward.policy.job.at_rest import restless
+from steward.policy.job.decide import decide
+from steward.policy.job.failure import Kind, told
+from steward.policy.job.leaving import end_of
+from steward.policy.job.remember import is_another
+from steward.policy.job.rulings import requeue_by
+from steward.policy.node.stops import stopped_nodes
+
+
+def overturn(draft: Draft) -> None:
+    """Requeue each job that is over, if evidence against its machines has turned up since."""
+    for id in _candidates(draft):
+        job, mem = draft.seen.jobs.get(id), draft.jobs[id]
+        if job is not None and _may_be_overturned(job, mem, draft):
+            _judge_again(job, mem, draft)
+
+
+def _candidates(draft: Draft) -> list[JobId]:
+    """Jobs that something was ruled on, and those that ended on nodes whose hosts were shut down lately."""
+    stopped = stopped_nodes(draft.now - draft.want.resume.evidence_after_s, draft)
+    hit = {id for id, mem in draft.jobs.items() if mem.nodes & stopped} if stopped else set()
+    return sorted(hit.union(restless(draft)))
+
+
+def _may_be_overturned(job: Job, mem: JobMemory, draft: Draft) -> bool:
+    """Whether its last run ended by itself a short while ago, and no ruling on that was for good."""
+    if mem.ended is None or not job.is_over or not job.is_batch or job.restarts != mem.restarts:
+        return False
+    ended = end_of(mem).over or mem.ended
+    if draft.now > ended + draft.want.resume.evidence_after_s or is_another(job, mem):
+        return False
+    last = mem.last_attempt if mem.last_attempt and mem.last_attempt.restart == mem.restarts else None
+    if job.state is JobState.COMPLETED:
+        return last is None or not last.is_requeue
+    return job.state is JobState.FAILED and last is not None and last.decision is Decision.STOP and last.open
+
+
+def _judge_again(job: Job, mem: JobMemory, draft: Draft) -> None:
+    ended = job.ended if job.ended is not None else (end_of(mem).over or draft.now)
+    ruling = decide(told(Kind.ENDED, job, mem, ended, draft))
+    if ruling.decision is Decision.STOP or ruling.unproven:
+        return
+    draft.jobs[job.id] = replace(mem, ended=None, end_text="")
+    draft.tell("job.overturned", f"job {job.id} was over ({mem.end_text}): {ruling.why}", job=job.id)
+    requeue_by(job, f"late:{mem.restarts}", ruling, draft)

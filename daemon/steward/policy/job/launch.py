@@ -1,0 +1,80 @@
+"""Launches that Slurm itself broke: whose node it was, and what is remembered of that node.
+
+Slurm puts such a job back into the queue and holds it (`launch failed requeued held`); of the run it shows no node any
+more. Where the node was drained for it (`Prolog error`) its reason tells; else a run that had one node.
+"""
+
+from types import MappingProxyType
+
+from steward.model.ids import NodeName
+from steward.model.job import Job
+from steward.model.mark import first_token
+from steward.model.resume import JobMemory
+from steward.policy.draft import Draft
+from steward.policy.job.evidence import Evidence
+from steward.policy.job.failure import LAUNCH_FAILED
+from steward.policy.job.leaving import clean_since
+from steward.policy.node.reasons import Response, slurms_own
+from steward.policy.traits import Trait
+
+WORD_S = 1.0
+TOLD_WITHIN_S = 3.0
+"""Slurm drains the node and puts its job back within a second or two; it tells both in whole seconds."""
+
+
+def broken_launch(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
+    """Return what speaks against the nodes on which Slurm could not start the job that it holds now; remember them."""
+    if not job.is_held_by_slurm:
+        return ()
+    told = _told_by_slurm(job, mem, draft)
+    if told or len(mem.nodes) != 1:
+        return told
+    (node,) = mem.nodes
+    _note_hurt(node, job, draft)
+    return (Evidence(node=node, text=f"{node}: Slurm could not start the job there", at=draft.now),)
+
+
+def is_word_awaited(job: Job, mem: JobMemory, draft: Draft) -> bool:
+    """Return whether Slurm's word on a node may still come: nodes and jobs are not read in the same moment."""
+    if not job.is_held_by_slurm or broken_launch(job, mem, draft):
+        return False
+    until = clean_since(job, draft) + WORD_S
+    draft.wake(until)
+    return draft.now < until
+
+
+def _told_by_slurm(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
+    """Return the nodes of the run, or that it may have had, which Slurm drained for a launch in that moment."""
+    at, found = job.submitted if job.submitted is not None else draft.now, list[Evidence]()
+    for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
+        row = slurms_own(node, draft.want.slurm_user)
+        is_its = node.name in mem.nodes if mem.nodes else bool(node.partitions & set(job.partitions))
+        if row is None or node.reason is None or row.response is not Response.LAUNCH or not is_its:
+            continue
+        if abs(node.reason.at - at) <= TOLD_WITHIN_S:
+            text = f"{node.name}: Slurm says {first_token(node.reason.text)!r}"
+            found.append(Evidence(node=node.name, text=text, at=node.reason.at))
+    return tuple(found)
+
+
+NO_OUTPUT = 53
+"""The wait status of a script whose output slurmstepd could not open (ESLURMD_IO_ERROR, 4021, in seven bits): it never
+began."""
+_NO_OUTPUT_TEXT = "its output could not be opened there, so its script never began"
+
+
+def no_output(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
+    """Return what speaks against the node on which a script never began, because its output could not be opened there:
+    a home or a working directory that this node alone lacks. The second time it is the job's own."""
+    host = job.batch_host
+    if job.reason != LAUNCH_FAILED or job.exit_status != NO_OUTPUT or host is None:
+        return ()
+    if any(_NO_OUTPUT_TEXT in fact for attempt in mem.attempts for fact in attempt.why.evidence):
+        return ()
+    _note_hurt(host, job, draft)
+    at = job.ended if job.ended is not None else draft.now
+    return (Evidence(node=host, text=f"{host}: {_NO_OUTPUT_TEXT}", at=at),)
+
+
+def _note_hurt(node: NodeName, job: Job, draft: Draft) -> None:
+    draft.nodes.note(node, hurt=MappingProxyType({**draft.nodes.of(node).hurt, job.id: draft.now}))

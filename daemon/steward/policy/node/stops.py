@@ -1,0 +1,60 @@
+"""Nodes whose host is shut down in good order, as their agents said before they went.
+
+Such a host ends its jobs first: by a signal, which a script may answer with any code, or with 0 after it saved.
+"""
+
+from steward.model.ids import NodeName
+from steward.policy.draft import Draft
+from steward.policy.groups.serving import is_between
+from steward.policy.traits import is_away_on_purpose
+
+BEFORE_S = 2.0
+"""Agent and jobs are told to end at once. The agent's word may take a second, and Slurm tells whole seconds."""
+AFTER_S = 1.0
+"""A host that somebody takes away when its jobs have ended may have waited for the last one's end."""
+
+
+def note_stops(draft: Draft) -> None:
+    """Keep for each node whose agent said so when its host is shut down, once each time.
+
+    Without the host's own word the agent may come back to a host that lives on: nothing is to stay of it then.
+    """
+    for name in draft.overview.unheard:
+        view, since = draft.seen.agents.get(name), _told(name, draft)
+        if since is not None and view is not None and not view.leaves and stops_from(name, draft) == since:
+            draft.nodes.note(name, stops_from=since)
+
+
+def stops_from(node: NodeName, draft: Draft) -> float | None:
+    """Since when (Unix s) a run that ended on the node may have been ended by a shutdown of its host; None: its agent
+    told of none."""
+    kept, told = draft.nodes.of(node).stops_from, _told(node, draft)
+    if kept is None or told is None:
+        return told if kept is None else kept
+    return told if kept < told - (BEFORE_S + AFTER_S) else kept
+
+
+def stopped_nodes(since: float, draft: Draft) -> frozenset[NodeName]:
+    """Nodes whose agents told of a shutdown since then (Unix s)."""
+    told = [name for name in draft.overview.unheard if _told(name, draft) is not None]
+    kept = [name for name, of in draft.nodes.items() if of.stops_from is not None and of.stops_from >= since]
+    return frozenset([*told, *kept])
+
+
+def _told(node: NodeName, draft: Draft) -> float | None:
+    view = draft.seen.agents.get(node)
+    if view is None or not view.host_ends or view.connected or view.lost_at is None:
+        return None
+    return view.lost_at + AFTER_S if _is_planned(node, view.lost_at, draft) else view.lost_at - BEFORE_S
+
+
+def _is_planned(name: NodeName, at: float, draft: Draft) -> bool:
+    """Somebody takes it away who waits for its jobs. A provider that takes a machine back waits for nothing."""
+    node = draft.seen.nodes[name]
+    record = draft.slots.get(name)
+    instance = draft.instance(record.instance) if record is not None else None
+    if instance is not None and instance.interrupted:
+        return False
+    case = draft.cases.in_work(name)
+    is_repaired = case is not None and case.opened < at and draft.cases.expects_no_agent(name)
+    return is_repaired or is_away_on_purpose(node) or is_between(node, draft)

@@ -1,0 +1,68 @@
+"""The sentence about what a node on its way waits for: the expected end of its step, and what is lacking for it."""
+
+from enum import Enum
+
+from steward.model.case import Case, Step
+from steward.model.ids import NodeName
+from steward.model.slot import SlotRecord, SlotStep
+from steward.model.text import until
+from steward.policy.draft import Draft
+from steward.policy.node.bring_up import was_checked
+from steward.policy.node.verdict import blocks_return
+
+_OF_SLOTS: dict[SlotStep, str] = {
+    SlotStep.WAITING: "its turn to be launched",
+    SlotStep.LAUNCH: "the provider to make its machine",
+    SlotStep.PROVISION: "its agent to connect",
+    SlotStep.SETUP: "its lifecycle scripts to end",
+    SlotStep.VERIFY: "its checks to pass and its slurmd to register",
+    SlotStep.RETURN: "Slurm to start jobs on it",
+    SlotStep.SERVING: "its jobs to be asked to leave",
+    SlotStep.DRAIN: "its jobs to end",
+    SlotStep.BACKUP: "the backup command to end",
+    SlotStep.END: "the provider to end its machine",
+}
+_OF_CASES: dict[Step, str] = {
+    Step.SUSPECT: "a second look, or the fault to go",
+    Step.DRAIN: "Slurm to show it out of service",
+    Step.RELEASE: "its jobs to end and its turn to come",
+    Step.MEND: "its agent to carry out the repair",
+    Step.LAUNCH: "the provider to reboot or replace its machine",
+    Step.PROVISION: "its agent to connect",
+    Step.VERIFY: "its checks to pass and its slurmd to register",
+    Step.RETURN: "Slurm to start jobs on it",
+}
+_CHECKED = (SlotStep.VERIFY, Step.VERIFY)
+_CONNECTED = (SlotStep.PROVISION, SlotStep.SETUP, Step.PROVISION, *_CHECKED)
+
+
+def of_slot(slot: SlotRecord, limit_s: float | None, draft: Draft) -> str:
+    """Return the line about a slot that is on its way."""
+    lacks = _lacks(slot.node, slot.step, slot.entered, draft)
+    return _line(_OF_SLOTS[slot.step], lacks, slot.entered, limit_s, draft.now)
+
+
+def of_case(case: Case, limit_s: float | None, draft: Draft) -> str:
+    """Return the line about an open repair."""
+    if case.step is Step.HELD:
+        return f"Waits for a person: `scontrol update nodename={case.node} state=resume`, or reason=Action:Replace."
+    lacks = _lacks(case.stand_in or case.node, case.step, case.entered, draft)
+    return _line(_OF_CASES[case.step], lacks, case.entered, limit_s, draft.now)
+
+
+def _line(awaited: str, lacks: str, entered: float, limit_s: float | None, now: float) -> str:
+    by = f", at the latest {until(entered + limit_s, now)}" if limit_s is not None else ""
+    return f"Waits for {awaited}{by}{f': {lacks}' if lacks else ''}."
+
+
+def _lacks(name: NodeName, step: Enum, entered: float, draft: Draft) -> str:
+    view, node = draft.seen.agents.get(name), draft.seen.nodes.get(name)
+    if step in _CONNECTED and (view is None or not view.connected):
+        return f"the agent of {name} is not connected"
+    if step not in _CHECKED or view is None:
+        return ""
+    if bad := next((finding for finding in view.findings if blocks_return(finding, draft)), None):
+        return f"check {bad.check} fails: {bad.text}"
+    if not was_checked(view, entered):
+        return "its checks have not answered yet"
+    return "" if node is not None and node.responding else f"slurmd of {name} has not registered"

@@ -1,0 +1,56 @@
+"""What tripped breakers withhold now. Their own text says why they tripped, which may be long over."""
+
+from collections.abc import Mapping
+
+from steward.model.case import Step
+from steward.model.ids import NodeName
+from steward.model.memory import Breaker
+from steward.model.node import Node
+from steward.model.node_names import fold
+from steward.model.text import until
+from steward.policy.draft import Draft
+from steward.policy.node.breaker import tripped
+from steward.policy.node.suspicion import fault_of, is_surely_gone, mark_word, why_withheld
+
+Withheld = Mapping[str, tuple[NodeName, ...]]
+"""Scope of each tripped breaker -> the nodes whose repair it keeps from being begun."""
+
+
+def withheld(draft: Draft) -> Withheld:
+    """Return what each tripped breaker withholds now."""
+    found: dict[str, tuple[NodeName, ...]] = dict.fromkeys(sorted(draft.breakers), ())
+    if not found:
+        return found
+    deep = {name for run in draft.deeps.values() for name in run.results}
+    told = {*draft.overview.unheard, *draft.overview.finding, *deep}
+    for name, node in sorted(draft.seen.nodes.items()):
+        if name in told or node.reason is not None:
+            breaker = _holder(node, draft)
+            found |= {breaker.scope: (*found[breaker.scope], name)} if breaker is not None else {}
+    return found
+
+
+def _holder(node: Node, draft: Draft) -> Breaker | None:
+    """The breaker for which alone the node's repair is not begun."""
+    fault, case = fault_of(node, draft), draft.cases.open_of(node.name)
+    if fault is None or is_surely_gone(node, fault, draft) or (case is not None and case.step is not Step.SUSPECT):
+        return None
+    breaker = tripped(node.name, mark_word(fault.check) if case is None else case.check, draft, case)
+    if breaker is None or (case is None and why_withheld(node, fault, draft) != breaker.text):
+        return None
+    return breaker
+
+
+def now_line(breaker: Breaker, nodes: tuple[NodeName, ...], now: float) -> str:
+    """Return what the breaker withholds now, and until when."""
+    if breaker.next_try is None:
+        return breaker.text
+    due = f"`steward breaker reset {breaker.scope}` ends that"
+    if breaker.trial is not None:
+        due = f"it closes when repair {breaker.trial} ends well; {due}"
+    elif breaker.next_try > now:
+        due = f"a first repair is let through {until(breaker.next_try, now)}; {due}"
+    else:
+        due = f"the next repair is let through as its trial; {due}"
+    held = f"withholds the repair of {fold(nodes)} now" if nodes else "withholds nothing now"
+    return f"{held}: {due}"

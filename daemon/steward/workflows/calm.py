@@ -1,0 +1,62 @@
+"""How many events of one kind there are about one job or node over time: what a user can bring about again and again
+must not push everybody's events out of sight, nor fill the store."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from steward.model.events import Event, Level
+
+AT_ONCE = 60
+EACH_S = 10.0
+MOST_SUBJECTS = 50_000
+
+_Subject = tuple[str, object, object]
+
+
+@dataclass(slots=True)
+class _Told:
+    """`paid`: until when what was told is paid for. `last`: the newest of those that were left out."""
+
+    paid: float
+    left: int = 0
+    last: Event | None = None
+
+
+class Calm:
+    """Let `AT_ONCE` events of a kind about one subject through, then one in `EACH_S`, with how many were left out.
+    Errors are always let through."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._told: dict[_Subject, _Told] = {}
+
+    def let(self, events: Iterable[Event]) -> list[Event]:
+        now = self._monotonic()
+        found = [event for event in events if self._is_let(event, now)]
+        found.extend(self._late(now))
+        if len(self._told) > MOST_SUBJECTS:
+            self._told = {key: one for key, one in self._told.items() if one.paid > now or one.left}
+        return found
+
+    def _is_let(self, event: Event, now: float) -> bool:
+        if event.level is Level.ERROR:
+            return True
+        told = self._told.setdefault((event.kind, event.job, event.node if event.job is None else None), _Told(now))
+        paid = max(told.paid, now)
+        if told.left or paid - now > (AT_ONCE - 1) * EACH_S:
+            told.left, told.last = told.left + 1, event
+            return False
+        told.paid = paid + EACH_S
+        return True
+
+    def _late(self, now: float) -> list[Event]:
+        """Of each kind that is due again the newest one that was left out, with their number."""
+        found = []
+        for told in self._told.values():
+            if told.last is None or max(told.paid, now) - now > (AT_ONCE - 1) * EACH_S:
+                continue
+            more = f" (and {told.left - 1:,} more like it)" if told.left > 1 else ""
+            found.append(replace(told.last, text=f"{told.last.text}{more}"))
+            told.paid, told.left, told.last = max(told.paid, now) + EACH_S, 0, None
+        return found

@@ -1,0 +1,166 @@
+"""A node on which jobs could not begin or end serves again only when a job of Steward's own began and ended there: the
+checks of its agent say nothing of the Prolog, of slurmd's spool or of another plug-in."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from steward.model.action import DrainNode, LaunchInstance, ReleaseNodes, ReserveNodes, ReturnNode, SubmitDeep
+from steward.model.case import Case, Step
+from steward.model.deep import DeepCause, DeepResult, DeepRun, DeepState, slurm_name
+from steward.model.health import Advice, Severity
+from steward.model.ids import JobId
+from steward.model.job import JobState
+from steward.model.node import Reason
+from steward.views.explain import explain_node
+from tests.builders.deep import reserved
+from tests.builders.picture import Picture, a_cluster, n
+from tests.unit.policy.test_slurm_faults import slurm_drains
+
+PROLOG = "Prolog error"
+BROKEN = (PROLOG, "Epilog error", "Prolog/Epilog failure", "batch job complete failure", "SlurmdSpoolDir is full")
+WELL: dict[str, Any] = {"flags": frozenset(), "reason": None}
+TRIAL = 900
+
+
+def the_case(picture: Picture) -> Case:
+    (case,) = picture.memory.cases.values()
+    return case
+
+
+def the_test(picture: Picture) -> DeepRun:
+    """The newest one."""
+    return max(picture.memory.deeps.values(), key=lambda run: run.asked)
+
+
+def kinds(picture: Picture) -> list[type]:
+    return [type(action) for action in picture.plan().actions]
+
+
+def checked(picture: Picture) -> Picture:
+    """Its checks passed."""
+    return picture.after(2.0).agent("n2", checked_at=picture.now + 2.0).see(reservations_at=picture.now)
+
+
+def to_be_tested(text: str = PROLOG, picture: Picture | None = None) -> Picture:
+    """Its checks have passed, and the test was asked for."""
+    taken_out = slurm_drains(picture or a_cluster(), text).then().then()
+    return checked(taken_out).then()
+
+
+def on_trial(picture: Picture, **job: Any) -> Picture:
+    """The node was given back inside the reservation, and the test's job is as said."""
+    held = reserved(picture, the_test(picture)).then().node("n2", **WELL).then()
+    return with_job(held, **job)
+
+
+def with_job(picture: Picture, **job: Any) -> Picture:
+    name = slurm_name(the_test(picture).token)
+    return picture.job(TRIAL, on=("n2",), **{"user_id": 64030, "name": name, "partition": name, **job})
+
+
+def over(picture: Picture) -> Picture:
+    return picture.then(2.0).then()
+
+
+ENDED_WELL: dict[str, Any] = {"state": JobState.COMPLETED}
+KILLED: dict[str, Any] = {"state": JobState.CANCELLED}
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_the_node_is_kept_for_a_job_of_our_own_before_it_is_given_back(text: str) -> None:
+    picture = to_be_tested(text)
+    run = the_test(picture)
+    assert (run.cause, run.kinds, run.nodes) == (DeepCause.LAUNCH, frozenset(), frozenset({n("n2")}))
+    assert (the_case(picture).step, run.state) == (Step.RETURN, DeepState.RESERVED)
+    assert ReserveNodes in kinds(picture.after(60.0))
+    assert ReturnNode not in kinds(picture)
+    held = reserved(picture, run)
+    assert {ReturnNode, SubmitDeep} <= set(kinds(held))
+    (job,) = [action for action in held.plan().actions if isinstance(action, SubmitDeep)]
+    assert job.argv == ("/bin/true",)
+
+
+def test_other_reasons_of_slurms_need_no_such_test() -> None:
+    taken_out = slurm_drains(a_cluster(), "Kill task failed (JobId=7 StepId=0)").then().then()
+    assert ReturnNode in kinds(checked(taken_out))
+
+
+def test_it_serves_when_that_job_began_and_ended_well() -> None:
+    running = on_trial(to_be_tested()).then()
+    assert (the_case(running).step, ReleaseNodes in kinds(running)) == (Step.RETURN, False)
+    well = over(with_job(running, **ENDED_WELL))
+    assert (the_test(well).results, the_case(well).step) == ({n("n2"): DeepResult.PASSED}, Step.CLOSED)
+    assert ReleaseNodes in kinds(well.after(60.0))
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        KILLED,
+        {"state": JobState.FAILED, "exit_status": 256},
+        {"state": JobState.PENDING, "reason": "launch failed requeued held", "restarts": 1},
+    ],
+)
+def test_when_that_job_could_not_begin_the_next_rung_is_due_and_nobody_elses_job_came_there(
+    job: dict[str, Any],
+) -> None:
+    failed = on_trial(to_be_tested()).then()
+    again = Reason(text=PROLOG, user="slurm", at=failed.now)
+    failed = with_job(failed.node("n2", flags=frozenset({"DRAIN"}), reason=again), **job)
+    assert ReturnNode not in kinds(failed), "Slurm has just taken it out again"
+    later = over(failed)
+    assert the_test(later).results == {n("n2"): DeepResult.FAILED}
+    assert the_case(later).rung is Advice.REBOOT
+    explained = explain_node(n("n2"), later.seen, later.want, later.memory, later.now)
+    assert any("launch test" in line and "Failed" in line for line in explained)
+
+
+def test_a_node_that_slurm_left_in_service_is_taken_out_before_the_reservation_ends() -> None:
+    failed = with_job(on_trial(to_be_tested()).then(), **KILLED).then(2.0)
+    assert DrainNode in kinds(failed)
+    assert ReleaseNodes not in kinds(failed)
+
+
+def test_a_test_that_cannot_be_made_leaves_the_node_where_slurm_put_it() -> None:
+    picture = to_be_tested()
+    for _ in range(100):
+        assert ReturnNode not in kinds(picture)
+        picture = picture.then(20.0).agent("n2", checked_at=picture.now + 20.0)
+        if the_case(picture).rung is not Advice.NONE:
+            return
+    raise AssertionError("it waits for ever")
+
+
+def test_a_new_machine_on_which_jobs_cannot_begin_either_is_left_to_a_person() -> None:
+    picture = to_be_tested()
+    case = replace(the_case(picture), rung=Advice.REPLACE, old=None)
+    picture = replace(picture, memory=replace(picture.memory, cases={case.id: case}, deeps={})).then()
+    failed = with_job(on_trial(picture).then(), **KILLED)
+    failed = failed.node("n2", flags=frozenset({"DRAIN"}), reason=Reason(text=PROLOG, user="slurm", at=failed.now))
+    later = over(failed)
+    assert the_case(later).step is Step.HELD
+    assert LaunchInstance not in kinds(later)
+
+
+def test_it_is_tested_where_deep_checks_are_switched_off_too() -> None:
+    picture = a_cluster()
+    picture = replace(picture, want=replace(picture.want, deep=picture.want.deep.model_copy(update={"enabled": False})))
+    assert the_test(to_be_tested(picture=picture)).state is DeepState.RESERVED
+
+
+def test_a_check_in_report_mode_that_looks_at_that_very_thing_has_a_say_in_the_return() -> None:
+    picture = a_cluster()
+    picture = replace(picture, want=replace(picture.want, modes={"slurm.spool": "report", "os.dstate": "report"}))
+    for text, check in (("SlurmdSpoolDir is full", "slurm.spool"), ("Kill task failed", "os.dstate")):
+        full = slurm_drains(picture.failing("n2", Severity.DEGRADED, check=check, event=False), text).then().then()
+        assert the_case(checked(full).then()).step is Step.VERIFY
+        assert the_case(checked(full).agent("n2", findings=()).then()).step is Step.RETURN
+    off = replace(picture, want=replace(picture.want, modes={"slurm.spool": "off"}))
+    full = slurm_drains(off.failing("n2", Severity.DEGRADED, check="slurm.spool", event=False), BROKEN[-1])
+    assert the_case(checked(full.then().then()).then()).step is Step.RETURN
+
+
+def test_the_job_of_the_test_is_nobodys_job_to_resume() -> None:
+    assert JobId(TRIAL) not in on_trial(to_be_tested()).then().memory.jobs
