@@ -1,6 +1,7 @@
 """What a resumed job is given: its sound nodes while the lost one is replaced, a hot spare."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 
@@ -58,6 +59,43 @@ def test_the_other_nodes_wait_for_the_replacement_and_the_job_goes_first(site: S
     assert site.job(other).state == "PENDING"
     site.wait("nothing is kept", lambda: "steward-keep" not in reservations(site))
     site.wait("its nice value is its own again", lambda: site.job(job).fields["Nice"] == "0")
+
+
+def test_idle_nodes_that_cannot_serve_the_job_do_not_end_what_is_kept_for_it(site: Story) -> None:
+    with nodes_with_feature(site, "big", ("n1", "n2")):
+        job = site.submit(
+            site.script("train.sh", f"srun bash {task_script(site)}\n"), "--auto-resume=1", "-N2", "-Cbig"
+        )
+        site.wait("two tasks run", lambda: len(ran_on(site, 0)) == 2)
+        other = site.submit(site.script("other.sh", "sleep 300\n"), "-N1", "--exclusive", "-Cbig", "--nice=-50")
+        site.hurt(FaultKind.REFUSE_LAUNCH)
+        site.hurt(FaultKind.KILL_NODE, "n2")
+        site.wait("Slurm's own test says why", lambda: "too few nodes with its features" in site.explain(f"{job}"))
+        assert f"steward-keep-{job}" in reservations(site)  # though n3 is idle
+        assert site.job(other).state == "PENDING"
+
+        site.hurt(FaultKind.ALLOW_LAUNCH)
+        site.wait("two tasks run again", lambda: len(ran_on(site, 1)) == 2, REPAIR_S)
+        assert site.job(other).state == "PENDING"
+        for each in (job, other):
+            site.bed.run(["scancel", f"{each}"])
+
+
+@contextmanager
+def nodes_with_feature(site: Story, feature: str, nodes: Sequence[str]) -> Iterator[None]:
+    def give(add: str) -> None:
+        for node in nodes:
+            shown = site.bed.run(["scontrol", "--oneliner", "show", "node", node]).text
+            had = shown.partition("AvailableFeatures=")[2].split()[0].removeprefix("(null)").split(",")
+            words = ",".join([*filter(None, [add]), *(word for word in had if word not in ("", feature))])
+            lists = (f"availablefeatures={words}", f"activefeatures={words}")
+            site.bed.run(["scontrol", "update", f"nodename={node}", *lists])
+
+    give(feature)
+    try:
+        yield
+    finally:
+        give("")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 PREFIX = "/opt/steward"
 LIB = "/usr/lib/steward"
@@ -13,6 +14,8 @@ NODE_NEEDS = ("botocore", "click", "pydantic", "requests", "rich")
 """Of Steward's own dependencies, those that agents, scripts and the command need; all others go with the head."""
 _MUNGE = "munge"
 _HOOKS = ("prolog", "epilog", "healthcheck")
+_READER = "reader/build/steward-slurm"
+"""Steward does without it where it was not built."""
 _SHIM_LINK = "tools/packages/scripts/shim-link"
 
 
@@ -92,7 +95,7 @@ def _shim(slurm: str) -> Package:
         scripts="shim",
         files={
             f"{LIB}/steward.so": "spank/build/steward.so",
-            f"{LIB}/steward-slurm": "reader/build/steward-slurm",
+            **({f"{LIB}/steward-slurm": _READER} if (Path(__file__).parents[2] / _READER).is_file() else {}),
             f"{LIB}/shim-link": "tools/packages/scripts/shim-link",
         },
     )

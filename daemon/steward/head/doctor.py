@@ -113,7 +113,7 @@ class Doctor:
             )
             lines.append(warn("jobs", f"{len(latest.seen.unread)} running jobs: {why}", remedy))
         if lost := leaks(latest.seen):
-            said = f"{fold(lost)} idle, but Slurm counts their GRES as used (two nodes of a job died at once)"
+            said = f"{fold(lost)} idle, but Slurm counts their GRES as used: no job that asks for them starts there"
             lines.append(bad("gres", said, CURE))
         return lines
 

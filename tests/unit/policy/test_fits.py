@@ -10,6 +10,7 @@ from steward.model.fit import MISSING, UNKNOWN, Fit, FitState, Question
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
+from steward.model.reservation import Reservation, hot_name
 from steward.policy.draft import Draft
 from steward.policy.job.keep import BLOCKED_S
 from steward.views.explain_fit import NOT_ASKED, lack_lines
@@ -115,6 +116,22 @@ def test_it_is_asked_again_ever_more_rarely_and_at_once_after_a_repair() -> None
     assert old.after(11).plan().questions != ()
     cases = {id: replace(case, returned=old.now + 1) for id, case in old.memory.cases.items()}
     assert replace(old, memory=replace(old.memory, cases=cases)).after(2).plan().questions != ()
+
+
+def test_a_hot_spare_that_is_like_its_nodes_is_let_out_in_the_plan_that_frees_them() -> None:
+    """Slurm's test sees the nodes of one reservation: with those that are kept it does not see the spare."""
+    picture = (
+        waiting().then(10).node("n4", base=NodeBase.IDLE).change_job(8, state=JobState.COMPLETED, nodes=frozenset())
+    )
+    hot = Reservation(name=hot_name("main"), nodes=names("n4"), starts=picture.now, ends=picture.now + 3600)
+    there = {**picture.seen.reservations, hot.name: hot}
+    shown = answered(picture.see(reservations=there, reservations_at=picture.now), says(NEVER))
+
+    actions = shown.plan().actions
+    assert [a.name for a in actions if isinstance(a, FreeNodes) and a.name == NAME] == [NAME]
+    assert "job.hot_spare" in [event.kind for event in shown.plan().events]
+    unlike = answered(shown.node("n4", gres="gpu:l4:1").see(fits={}), says(NEVER))
+    assert [a for a in unlike.plan().actions if isinstance(a, FreeNodes) and a.name == NAME] == []
 
 
 def explained(picture: Picture, fit: Fit, *, reason: str = "Resources") -> list[str]:

@@ -98,7 +98,11 @@ class CommandLineSlurm:
         """
         version = self.version()
         about = f"the commands of Slurm {version.text}, reading `{' '.join(version.read_nodes)}`"
-        return "; ".join([about, *self._commands.heavy()])
+        can_ask = self._asker is None or self._asker.can_ask
+        guesses = (
+            [] if can_ask else ["without steward-slurm (make shim): whether a job fits is guessed from idle nodes"]
+        )
+        return "; ".join([about, *guesses, *self._commands.heavy()])
 
     def version(self) -> Version:
         return self._commands.version()

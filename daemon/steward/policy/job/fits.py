@@ -24,12 +24,19 @@ def fit_of(job: Job, mem: JobMemory, draft: Draft, through: str = "") -> Fit | N
 
 def question_of(job: Job, mem: JobMemory, draft: Draft, through: str = "") -> Question:
     """Without the nodes that it will not have: those that the next nudge excludes, and those that go down now."""
-    is_kept = mem.kept is not None and (mem.kept.freed is None or mem.kept.freed >= draft.now)  # freed by this plan
     going = frozenset(each.node for each in draft.actions if isinstance(each, DownNode | DrainNode))
     without = (exclude_list(job, mem, draft) | going) - job.excluded
     return Question(
-        job=job.id, nodes=needs(job, mem), without=without, through=through or (keep_name(job.id) if is_kept else "")
+        job=job.id,
+        nodes=needs(job, mem),
+        without=without,
+        through=through or (keep_name(job.id) if is_kept(mem, draft) else ""),
     )
+
+
+def is_kept(mem: JobMemory, draft: Draft) -> bool:
+    """Whether its nodes are in their reservation until this plan is carried out: also where this plan frees them."""
+    return mem.kept is not None and (mem.kept.freed is None or mem.kept.freed >= draft.now)
 
 
 def asked(question: Question, since: float, draft: Draft) -> Fit | None:

@@ -14,7 +14,7 @@ from steward.model.reservation import HOT_PREFIX, keep_name
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.job.exclude import culprits, needs, own_reservation, users_own
-from steward.policy.job.fits import fit_of
+from steward.policy.job.fits import fit_of, is_kept
 from steward.policy.node.budget import awaits_yes
 
 
@@ -74,7 +74,7 @@ def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
 def _that_help(places: Places, job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     """The hot spares with which it would start now. Slurm's test sees the nodes of one reservation: where others are
     kept for the job, those count that are like a node of its lost run."""
-    if mem.kept is not None and mem.kept.freed is None:
+    if is_kept(mem, draft):
         known = draft.seen.nodes
         shapes = {_shape(known[name]) for name in mem.nodes if name in known}
         alike = sorted(name for name in places.hot if _shape(known[name]) in shapes)
