@@ -205,11 +205,6 @@ static bool drop_text(char **text)
 	return was;
 }
 
-static bool drop_licenses(job_desc_msg_t *wish)
-{
-	return drop_text(&wish->licenses);
-}
-
 static bool drop_features(job_desc_msg_t *wish)
 {
 	return drop_text(&wish->features);
@@ -247,9 +242,9 @@ static bool drop_memory(job_desc_msg_t *wish)
 }
 
 static const struct part parts[] = {
-	{"licenses", drop_licenses}, {"features", drop_features},
-	{"gres", drop_gres},	     {"nodelist", drop_nodes},
-	{"switches", drop_switches}, {"memory", drop_memory},
+	{"features", drop_features}, {"gres", drop_gres},
+	{"nodelist", drop_nodes},    {"switches", drop_switches},
+	{"memory", drop_memory},
 };
 
 // Without what it would start now.
@@ -266,6 +261,49 @@ static const char *missing(const job_desc_msg_t *wish, slurm_job_info_t *job,
 			return parts[i].name;
 	}
 	return NOTHING;
+}
+
+// Slurm's test does not look at them. Of `x:2,y` all are needed; of `x|y` one,
+// which is not looked into.
+static bool has_licenses(const slurm_job_info_t *job)
+{
+	license_info_msg_t *told = NULL;
+	bool runs = (job->job_state & JOB_STATE_BASE) == JOB_RUNNING,
+	     has_all = true;
+
+	if (!is_set(job->licenses) || strchr(job->licenses, '|') || runs)
+		return true;
+	if (slurm_load_licenses(0, &told, SHOW_ALL) || !told)
+		return true;
+	char *all = strdup(job->licenses), *rest = NULL;
+	for (char *word = strtok_r(all, ",;", &rest); word;
+	     word = strtok_r(NULL, ",;", &rest)) {
+		char *count = strchr(word, ':');
+		unsigned long wanted = count ? strtoul(count + 1, NULL, 10) : 1;
+		if (count)
+			*count = '\0';
+		for (uint32_t i = 0; i < told->num_lic; i++)
+			if (told->lic_array[i].name &&
+			    !strcmp(told->lic_array[i].name, word))
+				has_all &=
+					wanted <= told->lic_array[i].available;
+	}
+	free(all);
+	slurm_free_license_info_msg(told);
+	return has_all;
+}
+
+// Under topology/tree Slurm's test says of such a job that it never fits, and
+// Slurm starts it (22.05.8; sbatch
+// --test-only says so, too).
+static bool names_some_nodes(const job_desc_msg_t *wish)
+{
+	if (!is_set(wish->req_nodes))
+		return false;
+	__auto_type nodes = slurm_hostlist_create(wish->req_nodes);
+	int count = slurm_hostlist_count(nodes);
+	slurm_hostlist_destroy(nodes);
+	return count > 0 && (uint32_t) count < wish->min_nodes;
 }
 
 static void tell(FILE *out, struct answer found, const char *lacks)
@@ -305,8 +343,15 @@ static void answer_for(FILE *out, slurm_job_info_t *job,
 	wish.exc_nodes = *excluded ? excluded : NULL;
 
 	struct answer found = ask(wish, job, about);
+	if (found.state == NEVER && names_some_nodes(&wish))
+		found.state = UNKNOWN;
 	bool waits = found.state == LATER || found.state == NEVER;
-	tell(out, found, waits ? missing(&wish, job, about) : NOTHING);
+	if (found.state != UNKNOWN && !has_licenses(job)) {
+		found.state = found.state == NOW ? LATER : found.state;
+		tell(out, found, "licenses");
+	} else {
+		tell(out, found, waits ? missing(&wish, job, about) : NOTHING);
+	}
 	free(found.nodes);
 }
 

@@ -82,9 +82,9 @@ static enum step_result _dial(struct conversation *talk)
 	char line[WIRE_LINE_MAX];
 
 	talk->used = 0;
-	talk->fd =
-		dial_say(talk->config, line, wire_format_ask(talk->ask, line),
-			 dial_now_ms() + AGENT_SEND_MS);
+	talk->fd = dial_say(talk->config, line,
+			    wire_format_ask_of(talk->ask, line),
+			    dial_now_ms() + AGENT_SEND_MS);
 	if (talk->fd < 0)
 		return _be_alone(talk, "no agent there");
 	talk->due_ms = dial_now_ms() + AGENT_SILENCE_MS;

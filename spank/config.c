@@ -7,6 +7,7 @@
 
 #include <slurm/spank.h>
 
+#include "say.h"
 #include "socket_path.h"
 
 static bool _set_socket(struct config *config, const char *value)
@@ -36,6 +37,7 @@ static bool _set_hold(struct config *config, const char *value)
 
 void config_read(struct config *config, int ac, char **av)
 {
+	say_site(false);
 	*config = (struct config){.socket = CONFIG_SOCKET,
 				  .hold_s = CONFIG_HOLD_S};
 	for (int i = 0; i < ac; i++) {
@@ -44,9 +46,13 @@ void config_read(struct config *config, int ac, char **av)
 			continue;
 		if (!strncmp(av[i], "hold=", 5) && _set_hold(config, av[i] + 5))
 			continue;
+		if (!strcmp(av[i], "quiet=0") || !strcmp(av[i], "quiet=1")) {
+			say_site(av[i][6] == '1');
+			continue;
+		}
 		slurm_error("steward: plugstack.conf: %.128s is not understood "
-			    "and left out; use socket=/PATH (%%n: node name) "
-			    "and hold=SECONDS (0 to %d)",
+			    "and left out; use socket=/PATH (%%n: node name)"
+			    ", hold=SECONDS (0 to %d) and quiet=0|1",
 			    av[i], CONFIG_HOLD_MAX_S);
 	}
 }

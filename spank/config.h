@@ -2,7 +2,7 @@
  * What the site wrote after the plugin's path in plugstack.conf.
  *
  *   optional /usr/lib/steward/steward.so socket=/run/steward/agent.sock
- * hold=80
+ * hold=80 quiet=0
  */
 #ifndef STEWARD_CONFIG_H
 #define STEWARD_CONFIG_H

@@ -100,6 +100,7 @@ static const struct {
 	{"hang", _is_hang, "is not valid (0, 1, or seconds, 10 to 86400)"},
 	{"stacks", _is_signal, "is not valid (USR1, USR2, HUP, QUIT or URG)"},
 	{"checkpoint", _is_path, "is not valid (an absolute path)"},
+	{"quiet", _is_switch, "is not valid (0 or 1)"},
 };
 
 #define OPTION_COUNT (sizeof(options) / sizeof(options[0]))

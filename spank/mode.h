@@ -18,7 +18,7 @@
 #define RESUME_USAGE                                                      \
 	"use 0, 1 or any:N with N from 1 to 1000, then ,max=N ,stalls=N " \
 	",age=SECONDS ,backoff=0|1 ,codes=C:C ,timeout=0|1 ,requeue=0|1 " \
-	",hang=0|1|SECONDS ,stacks=SIGNAL ,checkpoint=PATH"
+	",hang=0|1|SECONDS ,stacks=SIGNAL ,checkpoint=PATH ,quiet=0|1"
 
 enum resume_kind {
 	RESUME_OFF,	 /* 0: this job is not ours */

@@ -22,6 +22,7 @@
 #include "options.h"
 #include "output.h"
 #include "report.h"
+#include "say.h"
 #include "submit.h"
 
 #define EXITS_MAX 8
@@ -159,7 +160,9 @@ static bool _was_swept_before(spank_t spank)
 /* In the script's own process: one line in the job's output. */
 static void _say(const char *before, const char *what)
 {
-	if (what && dprintf(STDERR_FILENO, "steward: %s%s\n", before, what) < 0)
+	if (!what || say_is_quiet())
+		return;
+	if (dprintf(STDERR_FILENO, "steward: %s%s\n", before, what) < 0)
 		slurm_info("steward: job %" PRIu32
 			   ": no line in its output: %m",
 			   step.job);
@@ -175,6 +178,7 @@ static bool _tell(spank_t spank, const struct config *config)
 	struct wire_answer answer;
 	bool is_noted = notice_opted(config, &step, &answer);
 
+	say_mode(&step.mode);
 	if (!is_noted)
 		slurm_info("steward: no agent at %s takes note of job %" PRIu32,
 			   config->socket, step.job);
@@ -306,7 +310,10 @@ void node_task_exit(spank_t spank, const struct config *config)
 		step.restart = script->restart;
 		step.mode = script->mode;
 	}
-	if (step.mode.kind == RESUME_OFF ||
+	/* Of a step that was taken out of its job's wish (`--auto-resume=0`)
+	 * the head hears that it failed, since it may be why the script does.
+	 */
+	if ((step.mode.kind == RESUME_OFF && (is_script || !has_mode)) ||
 	    spank_get_item(spank, S_TASK_EXIT_STATUS, &step.status) !=
 		    ESPANK_SUCCESS ||
 	    !step.status)

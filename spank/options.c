@@ -33,7 +33,7 @@ static struct spank_option auto_resume = {
 		"first minutes (age=) nor after a clear error of its own; then "
 		",max=N ,stalls=N ,age=SECONDS ,backoff=0|1 ,codes=C:C "
 		",timeout=0|1 ,requeue=0|1 ,hang=0|1|SECONDS ,stacks=SIGNAL "
-		",checkpoint=PATH",
+		",checkpoint=PATH ,quiet=0|1",
 	.has_arg = 1,
 	.cb = _on_option,
 };

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dial.h"
 #include "input.h"
 
 struct arrival {
@@ -32,6 +33,7 @@ static const int blocked_by_srun[] = {SIGINT,  SIGQUIT, SIGCONT, SIGTERM,
 static const int caught_by_srun[] = {SIGINT, SIGQUIT, SIGCONT, SIGTERM,
 				     SIGHUP, SIGUSR1, SIGUSR2};
 #define SRUN_THREAD_MS 200
+#define END_MS	       1000
 
 static int pipe_ends[2] = {-1, -1};
 static struct sigaction before[COUNT(caught)];
@@ -162,17 +164,29 @@ void relay_close(void)
 	pthread_sigmask(SIG_SETMASK, &all, NULL);
 }
 
-static bool _child_has_it(const struct relay *relay,
-			  const struct arrival *arrival)
+/* Slurm ends a job by CONT and TERM to every process of it. What it sends to
+ * our group alone ("scancel --full") is one signal. */
+static bool _is_slurms_end(struct relay *relay, const struct arrival *arrival)
+{
+	int64_t now_ms = dial_now_ms();
+
+	if (arrival->signo == SIGCONT)
+		relay->continued_ms = now_ms;
+	return arrival->signo == SIGTERM && relay->continued_ms &&
+	       now_ms - relay->continued_ms < END_MS;
+}
+
+static bool _child_has_it(struct relay *relay, const struct arrival *arrival)
 {
 	if (arrival->code == SI_KERNEL)
 		return !relay->own_group;
 	/* With "exec srun" we are the script: it may be for us alone. */
 	if (relay->parent_is_stepd || !_is_stepd(arrival->sender))
 		return false;
-	/* To our group alone ("scancel --full"), or to every process of the job
-	 * (linuxproc): TERM and CONT do no harm twice, a late stop would. */
-	return !relay->own_group || arrival->signo == SIGTSTP;
+	/* To our group alone, or to every process: a late stop does harm, and
+	 * srun tells of a CONT or TERM that comes twice. */
+	return _is_slurms_end(relay, arrival) || !relay->own_group ||
+	       arrival->signo == SIGTSTP || arrival->signo == SIGCONT;
 }
 
 /* Stop as if never caught; returns when continued. */

@@ -12,6 +12,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct relay {
@@ -20,6 +21,7 @@ struct relay {
 	bool parent_is_stepd; /* this srun is a task itself */
 	bool told_to_end;     /* somebody wants this srun to end */
 	bool child_changed;   /* the child may have ended */
+	int64_t continued_ms; /* when slurmstepd sent the last CONT; 0: never */
 	unsigned int input;   /* signals of the standard input, see input.h */
 	sigset_t mask;	      /* as srun had it, less what srun blocks */
 	sigset_t ignored;     /* dispositions that the child inherits */

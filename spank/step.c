@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent.h"
@@ -17,6 +18,7 @@
 #include "input.h"
 #include "nodes.h"
 #include "relay.h"
+#include "say.h"
 #include "submit.h"
 
 struct supervisor {
@@ -28,6 +30,7 @@ struct supervisor {
 	struct wire_answer answer;
 	char exclude[WIRE_LINE_MAX];
 	bool lost_node; /* srun itself took the attempt for a success */
+	char nodes[WIRE_LINE_MAX]; /* of the attempt; empty: not known */
 };
 
 #define LOST_NODE_STATUS (1 << 8)
@@ -87,10 +90,30 @@ static bool _has_lost_node(const struct report *report)
 	if (report->mode.kind == RESUME_OFF || !report->nodes[0] ||
 	    !nodes_lost(report->job, report->nodes, lost, sizeof(lost)))
 		return false;
-	slurm_error("steward: step %" PRIu32 ".%" PRIu32 " lost node %s: that "
-		    "its other tasks ended well is no success",
-		    report->job, report->step, lost);
+	say_error("step %" PRIu32 ".%" PRIu32 " lost node %s: that "
+		  "its other tasks ended well is no success",
+		  report->job, report->step, lost);
 	return true;
+}
+
+static time_t _now(void)
+{
+	struct timespec now = {0};
+
+	(void) clock_gettime(CLOCK_BOOTTIME, &now);
+	return now.tv_sec;
+}
+
+/* Where the attempt ran, and since when: a fault of another node, or of
+ * another time, is not what ended it. */
+static void _note_reach(struct supervisor *self, const struct report *report,
+			time_t began)
+{
+	if (snprintf(self->nodes, sizeof(self->nodes), "%s", report->nodes) >=
+	    (int) sizeof(self->nodes))
+		self->nodes[0] = '\0';
+	self->ask.nodes = self->nodes;
+	self->ask.age = (unsigned int) (_now() - began + 1);
 }
 
 /* One attempt from start to end; false when there was none. */
@@ -98,6 +121,7 @@ static bool _attempt(struct supervisor *self)
 {
 	struct attempt attempt;
 	struct report report;
+	time_t began = _now();
 	int status;
 	struct attempt_setup setup = {
 		.number = self->ask.attempt,
@@ -115,6 +139,8 @@ static bool _attempt(struct supervisor *self)
 	attempt_finish(&attempt, &report);
 	if (!report.executed)
 		return false;
+	say_mode(&report.mode);
+	_note_reach(self, &report, began);
 	self->lost_node = !status && _has_lost_node(&report);
 	self->ask.status = self->lost_node ? LOST_NODE_STATUS : status;
 	self->ask.mode = report.mode;
@@ -166,16 +192,16 @@ static bool _prepare_next(struct supervisor *self)
 		return false;
 	if (!input_can_replay(&self->input, self->relay.input) ||
 	    !input_rewind(&self->input)) {
-		slurm_error("steward: step not run again: what came through "
-			    "its standard input is gone; let it read a file "
-			    "or /dev/null");
+		say_error("step not run again: what came through "
+			  "its standard input is gone; let it read a file "
+			  "or /dev/null");
 		return false;
 	}
 	self->ask.attempt++;
 	exclude_add(self->exclude, self->answer.exclude);
-	slurm_info("steward: step failed, running it again (attempt %u)%s%s",
-		   self->ask.attempt, self->exclude[0] ? " without " : "",
-		   self->exclude);
+	say_info("step failed, running it again (attempt %u)%s%s",
+		 self->ask.attempt, self->exclude[0] ? " without " : "",
+		 self->exclude);
 	return true;
 }
 
@@ -200,21 +226,26 @@ static void _run(struct supervisor *self)
 	}
 	/* A step that has run once ends as it ended, whatever failed since. */
 	if (self->ask.attempt > 1) {
-		slurm_error("steward: no srun could be started for attempt %u; "
-			    "the step ends as it ended before",
-			    self->ask.attempt);
+		say_error("no srun could be started for attempt %u; "
+			  "the step ends as it ended before",
+			  self->ask.attempt);
 		input_leave(&self->input);
 		_leave(self->ask.status);
 	}
+}
+
+static bool _is_on(const char *variable)
+{
+	const char *mode = getenv(variable);
+
+	return mode && mode[0] != '0';
 }
 
 /* The mode that the job or the user's environment brings along; an option may
  * yet say otherwise. */
 static bool _may_be_opted_in(const struct command *command)
 {
-	const char *mode = getenv(SUBMIT_ENV_MODE);
-
-	return (mode && strcmp(mode, "0")) || getenv(SUBMIT_ENV_OPTION) ||
+	return _is_on(SUBMIT_ENV_MODE) || _is_on(SUBMIT_ENV_OPTION) ||
 	       command_mentions_option(command, 0);
 }
 
@@ -226,8 +257,8 @@ static void _supervise(struct supervisor *self)
 		input_leave(&self->input);
 		relay_end(&self->relay);
 	}
-	slurm_error("steward: no second srun could be started; the step runs "
-		    "without supervision");
+	say_error("no second srun could be started; the step runs "
+		  "without supervision");
 }
 
 void step_supervise(const struct config *config)

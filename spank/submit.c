@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "advice.h"
 #include "elastic.h"
 #include "facts.h"
 #include "options.h"
 #include "report.h"
 #include "requeue.h"
+#include "say.h"
 #include "warning.h"
 
 /* What Slurm names the option when it hands it to the node by environment. */
@@ -84,9 +86,9 @@ static void _keep_in_place(spank_t spank, struct resume_mode *mode)
 	    spank_job_control_setenv(spank, SPANK_VARIABLE, text, 1) !=
 		    ESPANK_SUCCESS)
 		slurm_error("steward: cannot hand on %s", text);
-	slurm_info("steward: --no-requeue: steps run again in place, the job "
-		   "is not requeued; --auto-resume=...,requeue=1 says "
-		   "otherwise");
+	say_info("--no-requeue: steps run again in place, the job "
+		 "is not requeued; --auto-resume=...,requeue=1 says "
+		 "otherwise");
 }
 
 /* A replica job ends with its run, and is made anew rather than resumed. */
@@ -153,10 +155,13 @@ int submit_allocator(spank_t spank, const struct config *config)
 		elastic_publish(spank, &spec);
 	}
 	if (is_given) {
+		say_mode(&mode);
 		if (mode.kind != RESUME_OFF)
 			warning_show(config);
 		if (mode.kind != RESUME_OFF && requeue_is_refused())
 			_keep_in_place(spank, &mode);
+		if (mode.kind != RESUME_OFF)
+			advice_show(config, &mode);
 		return _publish(spank, &mode);
 	}
 	_unset(SUBMIT_ENV_MODE);
@@ -185,6 +190,11 @@ int submit_srun(spank_t spank)
 			    spec.text);
 		_refuse();
 	}
+	say_mode(&mode);
+	if (!getenv("SLURM_JOB_ID") && mode.kind != RESUME_OFF)
+		say_info("--auto-resume: an srun that makes its own allocation "
+			 "ends with it and is not run again: use sbatch, or "
+			 "srun inside of salloc");
 	report_mode(&mode);
 	/* What an outer step has left is not about this one. */
 	if (mode.kind == RESUME_OFF)

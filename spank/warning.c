@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <slurm/spank.h>
+#include "say.h"
 
 #define FILE_NAME "warning"
 #define TEXT_ROOM 512
@@ -36,5 +36,5 @@ void warning_show(const struct config *config)
 	while (end < len && text[end] >= ' ' && text[end] <= '~')
 		end++;
 	if (end)
-		slurm_info("steward: %.*s", (int) end, text);
+		say_info("%.*s", (int) end, text);
 }

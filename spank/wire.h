@@ -14,6 +14,8 @@
 
 /* Longest line, its LF included. */
 #define WIRE_LINE_MAX 1024
+/* The oldest that a step is told to be. */
+#define WIRE_AGE_MAX 1000000
 
 enum wire_verb {
 	WIRE_MALFORMED, /* not a line of ours: do as if there were no agent */
@@ -84,6 +86,9 @@ struct wire_ask {
 	const char *elastic;  /* of a run's base, in its opted; NULL: no */
 	unsigned int attempt; /* 1 for the first */
 	uint32_t restart;     /* Slurm's count of requeues */
+	const char *nodes;    /* of the step, as Slurm lists them; NULL or
+				 empty: not known */
+	unsigned int age;     /* seconds since the attempt began */
 	int status;	      /* as from waitpid(2) */
 	bool replay;	  /* false: its input is gone, it cannot run again */
 	bool own;	  /* srun's own command line has the option */
@@ -106,6 +111,9 @@ const char *wire_fact(const struct wire_answer *answer, enum wire_fact fact);
 
 /* Write one line, LF included; its length, or 0 when it does not fit. */
 size_t wire_format_ask(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);
+
+/* The same with the step's nodes and age, where there is room for them. */
+size_t wire_format_ask_of(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);
 
 /* The same for "opted", which tells that a step of an opted-in job starts. */
 size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX]);

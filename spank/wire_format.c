@@ -62,6 +62,21 @@ size_t wire_format_ask(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 		ask->script_gone ? " script=gone" : ""));
 }
 
+size_t wire_format_ask_of(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
+{
+	size_t len = wire_format_ask(ask, line);
+	int more;
+
+	if (!len || !ask->nodes || !ask->nodes[0])
+		return len;
+	more = snprintf(line + len - 1, WIRE_LINE_MAX - len + 1,
+			" nodes=%s age=%u\n", ask->nodes,
+			ask->age < WIRE_AGE_MAX ? ask->age : WIRE_AGE_MAX);
+	if (_fitting((int) len - 1 + more))
+		return len - 1 + (size_t) more;
+	return wire_format_ask(ask, line);
+}
+
 size_t wire_format_opted(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 {
 	char number[24] = "", again[24] = "";

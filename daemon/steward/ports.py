@@ -153,6 +153,9 @@ class SlurmPort(Protocol):
         run on. No job is ever in the reservation: its end ends none. Done again with other nodes it has those; one that
         another reservation has makes it fail. Permanent for a name other than `steward-keep-...`, `steward-hot-...`."""
 
+    def gres_used(self) -> Mapping[NodeName, str]:
+        """The nodes of which Slurm counts some GRES as used, and which: `gpu:a100:4`. Raises Retryable as `nodes`."""
+
     def fits(self, question: Question) -> Fit:
         """Slurm's own test of when a job that waits or runs would start; nothing is changed. UNKNOWN where Slurm cannot
         be asked. Never raises. A job that runs counts as one more, beside itself."""

@@ -157,8 +157,8 @@ class Environment(ShimTest):
 
     def test_a_resumed_script_has_one_line_about_it_in_its_output_and_a_step_has_none(self) -> None:
         self.agent("stop").facts = " resumed=1%20of%205,%20after%20n2%20failed"
-        for step, lines in (("batch", 1), ("3", 0)):
-            _, output, _ = self.run_slurm("slurmstepd", step, "0", FAKE_JOB_MODE="1")
+        for step, mode, lines in (("batch", "1", 1), ("batch", "1,quiet=1", 0), ("3", "1", 0)):
+            _, output, _ = self.run_slurm("slurmstepd", step, "0", FAKE_JOB_MODE=mode)
             assert output.count("steward: resumed, 1 of 5, after n2 failed\n") == lines, output
 
     def test_a_run_that_is_not_the_first_waits_for_its_past_longer(self) -> None:

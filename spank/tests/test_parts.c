@@ -321,6 +321,7 @@ static void _test_questions(void)
 			       .restart = 2,
 			       .status = 768,
 			       .replay = true};
+	static char long_nodes[WIRE_LINE_MAX];
 	char line[WIRE_LINE_MAX];
 
 	_check(wire_format_opted(&ask, line) == strlen(line) &&
@@ -344,6 +345,19 @@ static void _test_questions(void)
 				     "restart=2 status=768 replay=no "
 				     "script=gone\n"),
 	       "ask for a step that never was");
+	ask.nodes = "n[1-3]";
+	ask.age = 12;
+	_check(wire_format_ask_of(&ask, line) == strlen(line) &&
+		       !strcmp(line, "steward/1 ask kind=step job=7 "
+				     "step=unknown uid=1000 mode=1 attempt=1 "
+				     "restart=2 status=768 replay=no "
+				     "script=gone nodes=n[1-3] age=12\n"),
+	       "ask with the step's nodes");
+	memset(long_nodes, 'n', sizeof(long_nodes) - 1);
+	ask.nodes = long_nodes;
+	_check(wire_format_ask_of(&ask, line) == strlen(line) &&
+		       !strstr(line, "nodes="),
+	       "an ask without room for them");
 }
 
 static void _test_notices(void)

@@ -16,7 +16,8 @@ class Submission(ShimTest):
 
     def submit(self, *argv: str, **env: str) -> str:
         """What sbatch hands on."""
-        status, output, _ = self.run_slurm("sbatch", *argv, **{"SLURM_JOB_ID": "", **env})
+        here = {"SLURM_JOB_ID": "", "SBATCH_OPEN_MODE": "append"}
+        status, output, _ = self.run_slurm("sbatch", *argv, **{**here, **env})
         assert status == 0, output
         return output.strip()
 
@@ -91,6 +92,56 @@ class Submission(ShimTest):
         assert self.submit("--auto-resume=0") == "mode=0 control=0 inherited=-"
         assert self.submit() == "mode=- control=- inherited=-"
 
+    def test_sbatch_tells_that_a_restart_empties_the_output_file(self) -> None:
+        script = self.folder / "train.sh"
+        script.write_text("#!/bin/bash\n#SBATCH --open-mode=append\n")
+        for argv, env, is_told in (
+            (["--auto-resume=1"], {}, True),
+            (["--auto-resume=0"], {}, False),
+            ([], {}, False),
+            (["--auto-resume=1", "--open-mode=truncate"], {}, False),
+            (["--auto-resume=1", "--op=a"], {}, False),
+            (["--auto-resume=1", str(script)], {}, False),
+            (["--auto-resume=1"], {"SBATCH_OPEN_MODE": "append"}, False),
+            (["--auto-resume=1,requeue=0"], {}, False),
+            (["--auto-resume=1", "--no-requeue"], {}, False),
+            (["--auto-resume=1,quiet=1"], {}, False),
+        ):
+            with self.subTest(argv=argv, **env):
+                _, output, _ = self.run_slurm("sbatch", *argv, **{"SLURM_JOB_ID": "", **env})
+                assert ("add --open-mode=append to keep" in output) == is_told, output
+
+    def test_salloc_and_srun_tell_where_the_option_has_no_effect(self) -> None:
+        no_agent = "no agent runs on this host"
+        _, output, _ = self.run_slurm("salloc", "--auto-resume=1", SLURM_JOB_ID="")
+        assert no_agent in output, output
+        self.agent("stop")
+        _, output, _ = self.run_slurm("salloc", "--auto-resume=1", SLURM_JOB_ID="")
+        assert no_agent not in output, output
+        for argv, job, is_told in (
+            (["--auto-resume=1"], "", True),
+            (["--auto-resume=0"], "", False),
+            ([], "", False),
+            (["--auto-resume=1"], "12", False),
+            (["--auto-resume=1,quiet=1"], "", False),
+        ):
+            with self.subTest(argv=argv, job=job):
+                _, output, _ = self.run_slurm("srun", *argv, SLURM_JOB_ID=job)
+                assert ("makes its own allocation" in output) == is_told, output
+
+    def test_a_job_and_a_site_can_switch_the_lines_off_and_the_job_counts_more(self) -> None:
+        (self.folder / "warning").write_text("resuming is off on this cluster\n")
+        for site, own, lines in (
+            ("", "", 1),
+            ("", ",quiet=1", 0),
+            (" quiet=1", "", 0),
+            (" quiet=1", ",quiet=0", 1),
+            (" quiet=0", "", 1),
+        ):
+            with self.subTest(site=site, own=own):
+                told = self.submit(f"--auto-resume=1{own}", FAKE_PLUGSTACK=f"socket={self.socket}{site}")
+                assert len(told.splitlines()) == 1 + lines, told
+
     def test_a_warning_that_cannot_be_read_costs_a_submission_nothing(self) -> None:
         file = self.folder / "warning"
         for make in (file.mkdir, lambda: os.mkfifo(file), lambda: file.symlink_to("/dev/zero"), file.touch):
@@ -118,7 +169,8 @@ class Elastic(ShimTest):
 
     def submitted(self, *argv: str, **env: str) -> str:
         """What sbatch hands on."""
-        status, output, _ = self.run_slurm("sbatch", *argv, **{"SLURM_JOB_ID": "", **env})
+        here = {"SLURM_JOB_ID": "", "SBATCH_OPEN_MODE": "append"}
+        status, output, _ = self.run_slurm("sbatch", *argv, **{**here, **env})
         assert status == 0, output
         return output.strip()
 

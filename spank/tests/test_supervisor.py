@@ -162,6 +162,16 @@ class Endings(ShimTest):
         assert len({state["overlap"] for state in states[1:]}) == 1, "shared with a dead step once, shared ever after"
         assert "(attempt 4) without n3,n5,n4" in output
 
+    def test_a_job_or_its_site_can_have_no_line_of_ours_on_stderr(self) -> None:
+        self.agent("retry=n3;retry=n3")
+        for argv, env in (
+            (["--auto-resume=1,quiet=1"], {}),
+            ([ON], {"FAKE_PLUGSTACK": f"socket={self.socket} hold=10 quiet=1"}),
+        ):
+            status, output, _ = self.run_slurm("srun", *argv, "print", "fail=1:7", **env)
+            assert status == 0
+            assert [line.split()[0] for line in output.splitlines()] == ["attempt=1", "attempt=2"], output
+
     def test_a_later_attempt_appends_to_the_steps_output_files(self) -> None:
         self.agent("retry")
         for said, then in ({}, ["-", "a"]), ({"SLURM_OPEN_MODE": "t"}, ["t", "t"]):
@@ -195,6 +205,12 @@ class NoSecondSrun(ShimTest):
         status, output, _ = self.run_slurm("srun", ON, "print", "exit=9", FAKE_FORBID="1")
         assert (status, output.count("attempt=0 mode=1 ")) == (9, 1), output
         assert "runs without supervision" in output
+
+    def test_of_a_job_that_opts_out_none_is_tried(self) -> None:
+        off = {"SLURM_SPANK__SLURM_SPANK_OPTION_steward_auto_resume": "0", "STEWARD_AUTO_RESUME": "0"}
+        _, output, _ = self.run_slurm("srun", "print", FAKE_FORBID="1", **off)
+        assert "attempt=0 mode=0 " in output
+        assert "supervision" not in output
 
     def test_later_the_step_ends_as_it_ended_before(self) -> None:
         self.agent("retry")
@@ -354,7 +370,7 @@ class Signals(ShimTest):
 
     def test_what_slurmstepd_sends_to_the_scripts_group_reaches_the_step_once(self) -> None:
         stepd = self.folder / "slurmstepd"
-        stepd.write_text('#!/bin/bash\nfor signo; do kill -$signo -- -$GROUP; sleep 0.2; done\n')
+        stepd.write_text("#!/bin/bash\nfor signo; do kill -$signo -- -$GROUP; sleep 0.2; done\n")
         stepd.chmod(0o755)
         process = self.start(["srun", ON, "signals"])
         assert process.stdout
@@ -363,6 +379,18 @@ class Signals(ShimTest):
         output, _ = process.communicate(timeout=DEADLINE_S)
         sent = (signal.SIGUSR2, signal.SIGINT, signal.SIGTERM)
         assert sorted(output.splitlines()) == sorted(f"got {int(signo)}" for signo in sent)
+
+    def test_what_slurmstepd_sends_to_every_process_to_end_a_job_reaches_the_step_once(self) -> None:
+        stepd = self.folder / "slurmstepd"
+        ends = ("kill -CONT $SRUN $CHILD", "sleep 0.1", "kill -TERM $SRUN", "sleep 0.3", "kill -TERM $CHILD")
+        stepd.write_text("#!/bin/bash -e\n" + "\n".join(ends) + "\n")
+        stepd.chmod(0o755)
+        process = self.start(["srun", ON, "signals"])
+        assert process.stdout
+        child = ready(process.stdout)
+        subprocess.run([stepd], env={"SRUN": str(process.pid), "CHILD": str(child)}, check=True)
+        output, _ = process.communicate(timeout=DEADLINE_S)
+        assert output.splitlines() == [f"got {int(signo)}" for signo in (signal.SIGCONT, signal.SIGTERM)]
 
     def test_an_interrupt_while_the_agent_thinks_ends_it_with_the_true_status(self) -> None:
         agent = self.agent("wait,wait,wait,wait,retry")

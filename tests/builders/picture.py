@@ -155,7 +155,7 @@ class Picture:
             "step": "0",
             "uid": USER,
             "mode": ON,
-            "attempt": 0,
+            "attempt": 1,
             "restart": 0,
             "status": 256,
             "at": self.now,

@@ -159,6 +159,9 @@ class SlurmOfWorld:
         action = KeepNodes(key=KEY, why=WHY, name=name, nodes=frozenset(nodes), seconds=seconds)
         self._write(lambda: [self.world.apply(action)])
 
+    def gres_used(self) -> Mapping[NodeName, str]:
+        return self._read(dict)
+
     def fits(self, question: Question) -> Fit:
         """Nobody built what could ask."""
         return UNKNOWN

@@ -90,7 +90,8 @@ def test_versions_conflicts_and_what_is_missing_are_classes_of_the_client(head: 
     boto.delete_compute_quota(ComputeQuotaId=id)
     assert boto.describe_compute_quota(ComputeQuotaId=id)["Status"] == "Deleting"
     with pytest.raises(boto.exceptions.ConflictException, match="is being deleted"):
-        boto.create_compute_quota(**a_quota(head, "vision"))
+        boto.update_compute_quota(ComputeQuotaId=id, TargetVersion=2, Description="late")
+    boto.create_compute_quota(**a_quota(head, "vision"))
 
 
 def test_the_cluster_has_one_scheduler_config_with_its_versions(head: LiveHead, boto: Any) -> None:

@@ -104,3 +104,7 @@ def test_a_controller_that_is_away_costs_a_moment(slurm_world: SlurmWorld) -> No
     if isinstance(slurm_world, RealWorld):
         return  # it is not asked again for a while
     assert asked(slurm_world, held).starts
+
+
+def test_of_an_idle_cluster_no_gres_is_in_use(slurm_world: SlurmWorld) -> None:
+    assert slurm_world.port.gres_used() == {}

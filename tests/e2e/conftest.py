@@ -38,6 +38,7 @@ ONLY_LOCAL = (
     "test_elastic_torch",
     "test_fixed",
     "test_hostile_user",
+    "test_launch.py",
     "test_local_bed",
     "test_page.py",
     "test_power",

@@ -33,7 +33,7 @@ class Run:
     lingering: frozenset[NodeName] = frozenset()
     """Nodes that try to reach the run's dead batch host until then."""
     started: float = 0.0
-    attempt: int = 0
+    attempt: int = 1
     step_runs: bool = False
     step_started: float = 0.0
     step_s: float | None = None
@@ -120,7 +120,7 @@ class SimSlurm:
     def _back_to_queue(self, job: Job, now: float) -> None:
         run = self.runs[job.id]
         run.begin, run.completing_until = now + REQUEUE_DELAY_S, now + COMPLETING_S
-        run.step_runs, run.attempt = False, 0
+        run.step_runs, run.attempt = False, 1
         self.jobs[job.id] = replace(
             job,
             state=JobState.PENDING,
@@ -289,7 +289,7 @@ class SimSlurm:
                 continue
             usable = [name for name in usable if name not in mine]
             run.started = run.step_started = now
-            run.step_runs, run.attempt, run.lingering, run.still_since = True, 0, frozenset(), None
+            run.step_runs, run.attempt, run.lingering, run.still_since = True, 1, frozenset(), None
             self.jobs[id] = replace(
                 job, state=JobState.RUNNING, nodes=frozenset(mine), batch_host=mine[0], started=now, reason=""
             )

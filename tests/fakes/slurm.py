@@ -180,6 +180,10 @@ class FakeSlurm(FakeCluster):
         self._answer()
         self.reserved.keep(name, nodes, seconds, self.now)
 
+    def gres_used(self) -> Mapping[NodeName, str]:
+        self._answer()
+        return dict(self.leaked)
+
     def fits(self, question: Question) -> Fit:
         found = self.job_table.get(question.job)
         if self.refuse is not None or found is None:

@@ -36,6 +36,8 @@ class FakeCluster:
     divided: FakePartitions = field(default_factory=FakePartitions)
     reserved: FakeReservations = field(default_factory=FakeReservations)
     signals: list[tuple[JobId, str]] = field(default_factory=list)
+    leaked: dict[NodeName, str] = field(default_factory=dict)
+    """GRES that slurmctld counts as used, by node."""
     longest: int | None = None
     """MaxTime of every partition, in minutes."""
 

@@ -19,6 +19,17 @@ _OURS = 0o600
 """The mode of our files: they tell of every user's jobs, and lie in folders that all can enter."""
 
 
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """An OSError in here says which file or folder it is about: one of a write (a full disk) does not by itself."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+
+
 def write_whole(
     path: Path, text: str, *, mode: int = _OURS, sync: bool = False, owner: tuple[int, int] | None = None
 ) -> None:
@@ -27,7 +38,7 @@ def write_whole(
     calls. Raises OSError."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with open(new, "w", encoding="utf-8", opener=_made) as file:
+        with named(path), open(new, "w", encoding="utf-8", opener=_made) as file:
             file.write(text)
             if owner is not None:
                 os.fchown(file.fileno(), *owner)

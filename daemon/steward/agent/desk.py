@@ -186,7 +186,13 @@ class Desk:
 
     async def _note(self, line: OptedLine, *, sure: bool) -> bytes:
         opted = OptedIn(
-            job=line.job, uid=line.uid, mode=line.mode, restart=line.restart, at=self._clock.now(), elastic=line.elastic
+            job=line.job,
+            uid=line.uid,
+            mode=line.mode,
+            restart=line.restart,
+            at=self._clock.now(),
+            elastic=line.elastic,
+            has_steps=line.step is not None,
         )
         if self._opted.add(opted, sure=sure):
             self._news.add(opted, sure=sure)
@@ -253,6 +259,8 @@ class Desk:
             status=line.status,
             at=self._clock.now(),
             signs=signs,
+            nodes=line.nodes,
+            age=line.age,
             replay=line.replay,
             own=line.own,
             script_gone=line.script_gone,

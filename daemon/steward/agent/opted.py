@@ -53,7 +53,8 @@ class _Word:
 
     def says(self, opted: OptedIn) -> bool:
         same_sizes = opted.elastic in ("", self.opted.elastic)  # only the script of a run's base tells them
-        return same_sizes and (self.opted.mode, self.opted.restart) == (opted.mode, opted.restart)
+        is_news = opted.has_steps and not self.opted.has_steps
+        return same_sizes and not is_news and (self.opted.mode, self.opted.restart) == (opted.mode, opted.restart)
 
 
 class OptedBook:
@@ -106,7 +107,8 @@ class OptedBook:
                 self.settle({opted.job: opted.uid})
             return False
         of_run = known if known is not None and known.opted.restart == opted.restart else _Word(opted=opted)
-        opted = replace(opted, elastic=opted.elastic or of_run.opted.elastic)
+        before = of_run.opted
+        opted = replace(opted, elastic=opted.elastic or before.elastic, has_steps=opted.has_steps or before.has_steps)
         words = {**self._words, key: _Word(opted=opted, sure=known is not None and known.sure, out=of_run.out)}
         self._keep(_settled(words, {opted.job: opted.uid} if sure else {}))
         return True

@@ -95,7 +95,7 @@ def _site(seen: Observed, memory: Memory) -> Iterator[GaugeMetricFamily]:
     yield GaugeMetricFamily("steward_open_cases", "Repairs that are not closed.", value=cases)
     agents = sum(view.connected for view in seen.agents.values())
     yield GaugeMetricFamily("steward_agents_connected", "Agents that are connected now.", value=agents)
-    yield GaugeMetricFamily("steward_paused", "1 while a person has paused all actions.", value=memory.paused)
+    yield GaugeMetricFamily("steward_paused", "1 while all actions are paused.", value=memory.paused)
 
 
 def _checks(seen: Observed) -> Iterator[GaugeMetricFamily]:

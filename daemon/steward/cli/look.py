@@ -14,7 +14,7 @@ from steward.cli.show import ago, line, listed, span, styled, table, when
 from steward.client import Client, HeadError, NotThere
 from steward.model.events import LEVELS, EventFilter
 from steward.model.node_names import fold
-from steward.model.text import REPORT_ONLY
+from steward.model.text import PAUSED, REPORT_ONLY
 
 _AGAIN_S = 1.0
 _FINE = "fine"
@@ -80,7 +80,7 @@ def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     if found["slurm"] != "fresh":
         lines.append((f"slurm     cannot be read now ({found['slurm']} picture): nothing is decided on it", "bold red"))
     if found["paused"]:
-        lines.append(("paused    by a person: `steward resume-actions` when done", "yellow"))
+        lines.append((f"paused    {PAUSED}", "yellow"))
     if not found["acts"]:
         lines.append((f"mode      {REPORT_ONLY}", "yellow"))
     if not found["resumes"]:

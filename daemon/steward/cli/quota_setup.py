@@ -63,6 +63,8 @@ def doctor(context: Context, teams: tuple[str, ...], try_it: bool) -> None:
     """Check whether quotas can work with this Slurm. Exit status 1 when something is bad."""
     site, port, nodes = _look(_teams(context, teams))
     found = lines(site)
+    if not teams:
+        found += [warn("quota", text, "steward quota list") for text in context.client().quotas()["warnings"]]
     if try_it and all(each.health is not Health.BAD for each in found):
         found += _trial(site, port, nodes)
     if context.as_json:

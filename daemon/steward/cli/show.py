@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steward.cli.context import Context, print_json
+from steward.model.text import harmless
 
 _PIPED_WIDTH = 100_000
 _WORD = 24
@@ -111,11 +112,6 @@ def change_lines(changes: Sequence[str]) -> None:
     """What a file would change: lines that begin with `+`, `-` or `~`."""
     for text in changes or ("No change.",):
         line(text, _OF_CHANGES.get(text[:1], ""))
-
-
-def harmless(text: str) -> str:
-    """Without control characters: a job's name or a node's reason must not steer the terminal, nor forge a line."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
 
 
 def _cell(value: object) -> Text:

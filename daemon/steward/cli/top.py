@@ -13,10 +13,10 @@ from rich.text import Text
 
 from steward.cli.context import Context, with_context
 from steward.cli.look import trouble_lines
-from steward.cli.show import ago, console, grid, harmless, print_lines, styled, when
+from steward.cli.show import ago, console, grid, print_lines, styled, when
 from steward.client import Client, HeadError, Unreachable
 from steward.model.node_names import fold
-from steward.model.text import some
+from steward.model.text import harmless, some
 
 _ROWS = 12
 _FINE = "fine"

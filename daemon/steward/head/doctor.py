@@ -10,9 +10,11 @@ from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
 from steward.model.events import Event
 from steward.model.ids import NodeName
+from steward.model.node_names import fold
 from steward.model.observed import AgentDetail, AgentView, Freshness
 from steward.model.repair_policy import RepairPolicy
-from steward.model.text import REPORT_ONLY
+from steward.model.text import PAUSED, REPORT_ONLY
+from steward.policy.leaks import CURE, leaks
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
 from steward.workflows.doctor import (
     Line,
@@ -103,12 +105,15 @@ class Doctor:
             return [bad("picture", f"the picture of Slurm is {latest.seen.slurm.value}", "is slurmctld up?")]
         lines = [ok("picture", f"{age:.1f} s old, taken in {latest.phases.observe_s * 1e3:.0f} ms")]
         if latest.memory.paused:
-            lines.append(warn("actions", "paused by a person", "`steward resume-actions` when done"))
+            lines.append(warn("actions", *PAUSED.split(": ", 1)))
         if why := next(iter(latest.seen.unread.values()), ""):
             remedy = (
                 "let stewardd, as SlurmUser, read StateSaveLocation; until then only agents tell which jobs opted in"
             )
             lines.append(warn("jobs", f"{len(latest.seen.unread)} running jobs: {why}", remedy))
+        if lost := leaks(latest.seen):
+            said = f"{fold(lost)} idle, but Slurm counts their GRES as used (two nodes of a job died at once)"
+            lines.append(bad("gres", said, CURE))
         return lines
 
     def _settings(self) -> list[Line]:

@@ -231,8 +231,9 @@ def _hold(descriptor: int, directory: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise Permanent(f"head.state_dir {directory}: {error}") from error
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    with contextlib.suppress(OSError):  # of a full disk the store tells; the lock is held without the number
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
 # How Python runs the head, whose memory is pictures of thousands of nodes that are made anew all the time.

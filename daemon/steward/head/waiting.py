@@ -124,10 +124,12 @@ class Opted:
             taken_back = [self._take_back(node, word) for node in opted.told_by]
             known = self._words.get(word)
             if known is not None:
-                told_by = known.told_by | opted.told_by
-                if told_by == known.told_by or len(told_by) > MAX_TOLD_BY:
+                told_by, has_steps = known.told_by | opted.told_by, known.has_steps or opted.has_steps
+                if len(told_by) > MAX_TOLD_BY:
+                    told_by = known.told_by
+                if (told_by, has_steps) == (known.told_by, known.has_steps):
                     return any(taken_back)
-                opted = replace(known, told_by=told_by)
+                opted = replace(known, told_by=told_by, has_steps=has_steps)
             self._put(word, opted)
             for node in opted.told_by:
                 self._make_room(node)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
-from steward.model.bounds import Count, First, Given, Job, Newer, Sparse, Step, Uid, WaitStatus
+from steward.model.bounds import Count, First, Folded, Given, Job, Newer, Sparse, Step, Uid, WaitStatus
 from steward.model.elastic_spec import ElasticText
 from steward.model.ids import AskId, NodeName
 from steward.model.job_report import LogSign
@@ -37,6 +37,10 @@ class Ask:
     at: float
     signs: Annotated[tuple[LogSign, ...], First(MAX_SIGNS)] = ()
     """Known lines near the end of the job's output, in the order of the file."""
+    nodes: Annotated[Folded, Sparse()] = ""
+    """Where the step ran, as Slurm lists nodes; empty: not known."""
+    age: Annotated[Count | None, Sparse()] = None
+    """How many seconds the step had run; None: not known."""
     replay: bool = True
     """False: the step's input is gone, it cannot run again."""
     own: Annotated[bool, Sparse()] = False
@@ -66,5 +70,7 @@ class OptedIn:
     at: float
     elastic: Annotated[ElasticText, Sparse()] = ""
     """The value of `--elastic=` of a run's base, on its batch host; empty for any other job."""
+    has_steps: Annotated[bool, Sparse()] = False
+    """A step with the option ran there; False: only the script did, as far as is known."""
     told_by: Annotated[frozenset[NodeName], Given()] = frozenset()
     ran_on: Annotated[frozenset[NodeName], Given()] = frozenset()

@@ -105,6 +105,11 @@ class Case:
         return f"{self.id}-{self.launches}"
 
     @property
+    def is_of_reason(self) -> bool:
+        """Return whether Slurm itself took the node out, and checks alone are to tell whether it may serve again."""
+        return bool(self.command) and self.trigger is Trigger.DEGRADED and self.rung is Advice.NONE
+
+    @property
     def launch_token(self) -> str:
         """The token of the launch test after the present rung: each rung has its own."""
         return f"{self.token}-{self.rung.value}"

@@ -231,6 +231,10 @@ class QuotaPolicy(Section):
     strict: Words = Field(
         default=(), description="Teams whose jobs start strictly in order: a job that waits holds up those behind it."
     )
+    limit_others: bool = Field(
+        default=True,
+        description="Where a team has a quota: accounts without one may use only what no team owns. false: no limit.",
+    )
     edits_at_once: int = Field(
         default=8, ge=1, le=100, description="At most this many changes to Slurm's accounting in one cycle."
     )

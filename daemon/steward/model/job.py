@@ -7,7 +7,14 @@ from enum import Enum
 
 from steward.model.ids import JobId, NodeName
 
-SLURMS_HOLDS = frozenset({"JobHoldMaxRequeue", "launch failed requeued held", "launch_failed_requeued_held"})
+SLURMS_HOLDS = frozenset(
+    {
+        "JobHoldMaxRequeue",
+        "JobHoldMaxNodeFailRequeue",  # 26.11, from its notes
+        "launch failed requeued held",
+        "launch_failed_requeued_held",
+    }
+)
 """Reasons of holds that slurmctld sets by itself after failures."""
 PEOPLES_HOLDS = frozenset(
     {

@@ -24,7 +24,8 @@ class Incident:
 
     `easing` is since when fewer nodes than the limit are away. Of silent agents: `waits` are those of `nodes` that
     nobody knows anything of, `gone` those that did not come back by themselves: somebody said that they are gone, or
-    took them away. `back` is when one that was waited for was last heard again.
+    took them away. `back` is when one that was waited for was last heard again. Of nodes that Slurm itself took out:
+    `tried` is when one of them was last looked into in vain.
     """
 
     kind: str
@@ -36,6 +37,7 @@ class Incident:
     waits: frozenset[NodeName] = frozenset()
     gone: frozenset[NodeName] = frozenset()
     back: float | None = None
+    tried: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,4 +209,5 @@ class Memory:
     """Elastic runs by their base's job id: open ones and those of late."""
     client_tokens: Mapping[str, ClientToken] = field(default_factory=_none)
     paused: bool = False
+    """By a person, or by the head itself where another head works on its Slurm and it hears no agent."""
     next_case: int = 1

@@ -170,6 +170,10 @@ class Observed:
     accounting: Accounting | None = None
     """Accounts, limits and QOS; None: nobody looked, as memory has no quota."""
 
+    gres_used: Mapping[NodeName, str] = field(default_factory=_empty)
+    """Nodes of which Slurm counted some GRES as used in both of the last two looks, and which."""
+    gres_at: float = 0.0
+    """When the older of these looks was asked for (Unix s; 0: never)."""
     fits: Mapping[Question, Fit] = field(default_factory=_empty)
     """What Slurm answered to the questions of plans, this turn or lately."""
 

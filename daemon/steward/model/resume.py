@@ -102,10 +102,12 @@ class Bystander:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenOut:
-    """A node that Slurm took out of a running job, and when that was seen (Unix s)."""
+    """A node that left a running job, and when that was seen (Unix s)."""
 
     node: NodeName
     at: float
+    fault: str = ""
+    """What was wrong with it then; empty: nothing that is known, the job's user gave it up."""
 
 
 class Decision(Enum):
@@ -152,6 +154,12 @@ class Attempt:
     """A fault that is found later may overturn it."""
     failed_at: float | None = None
     """When the step or the script failed that was asked about; None: nobody asked."""
+    step: str = ""
+    """The step that was asked about; empty: not a step, or nobody asked."""
+    nodes: frozenset[NodeName] = frozenset()
+    """Where that step ran; empty: not known."""
+    counted: bool = True
+    """Whether a resume counts for it; False: one was counted for the same fault."""
     suspended_s: float = 0.0
     """For how long its run had been suspended before that."""
     requeued: float | None = None

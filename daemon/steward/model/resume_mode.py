@@ -10,7 +10,7 @@ from steward.model.bounds import MaxLen, Parsed
 MAX_TEXT = 400
 USAGE = (
     "use 0, 1 or any:N with N from 1 to 1000, then ,max=N ,stalls=N ,age=SECONDS ,backoff=0|1 ,codes=C:C ,timeout=0|1 "
-    ",requeue=0|1 ,hang=0|1|SECONDS ,stacks=SIGNAL ,checkpoint=PATH"
+    ",requeue=0|1 ,hang=0|1|SECONDS ,stacks=SIGNAL ,checkpoint=PATH ,quiet=0|1"
 )
 
 _MODE = re.compile(r"^(?:(?P<evidence>[01])|any:(?P<any>[1-9][0-9]{0,3}))\Z")
@@ -47,6 +47,8 @@ class ResumeMode:
     """The signal at which its tasks write their stacks; empty: none may be sent."""
     checkpoint: str = ""
     """Where its checkpoints are; the newest file in there tells of progress."""
+    quiet: bool | None = None
+    """Whether Steward's lines on stderr are left out (the shim's concern)."""
 
     @staticmethod
     def parse(text: str) -> "ResumeMode":
@@ -87,6 +89,7 @@ RANGES: Mapping[str, str] = {
     "hang": "hang=0, hang=1 or hang=SECONDS from 10 to 86400",
     "stacks": "stacks=USR1, USR2, HUP, QUIT or URG",
     "checkpoint": "checkpoint=/PATH of letters, digits and ._/+@%:=-",
+    "quiet": "quiet=0 or quiet=1",
 }
 """The values that each option takes."""
 
@@ -152,4 +155,5 @@ _READ: Mapping[str, Callable[[str], dict[str, Any] | None]] = {
     "hang": _hang,
     "stacks": _stacks,
     "checkpoint": _checkpoint,
+    "quiet": _number("quiet", 0, 1, bool),
 }

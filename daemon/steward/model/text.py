@@ -12,6 +12,12 @@ def printable(text: str, limit: int) -> str:
     return kept if len(kept) <= limit else kept[: max(0, limit - 3)] + "..."
 
 
+def harmless(text: str) -> str:
+    """`text` without control and bidi characters: a job's name or a node's reason must not steer the terminal or page
+    that shows it, nor forge a line."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
+
+
 def shown(value: object) -> str:
     """Any value from outside, for one line of a message."""
     try:
@@ -22,6 +28,8 @@ def shown(value: object) -> str:
 
 # Words that all explanations share.
 
+PAUSED = "actions are paused: `steward events --kind head.` says why, `steward resume-actions` ends the pause"
+"""The sentence for a head that was paused by a person, or that paused itself beside another head."""
 REPORT_ONLY = 'report only, no node is touched: set repair.mode = "ask" or "act" when the reports look right'
 """The sentence for sites where repairs are only reported: `steward status`, the log at start and the doctor say so."""
 

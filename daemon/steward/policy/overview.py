@@ -14,6 +14,7 @@ from steward.model.node import Node
 from steward.model.observed import Observed
 from steward.model.reservation import Reservation
 from steward.policy.groundwork import Groundwork
+from steward.policy.leaks import leaks
 from steward.policy.traits import OfDeepCheck, Trait, Within
 
 K = TypeVar("K")
@@ -69,7 +70,13 @@ class Overview:
     def idle(self) -> frozenset[NodeName]:
         """Nodes on which Slurm would start a job now."""
         nodes = self._ground.nodes
-        return self._ground.once("idle", (nodes.stamp(Trait.IDLE),), lambda: frozenset(nodes.having(Trait.IDLE)))
+        idle = self._ground.once("idle", (nodes.stamp(Trait.IDLE),), lambda: frozenset(nodes.having(Trait.IDLE)))
+        return idle.difference(self.leaks) if self.leaks else idle
+
+    @cached_property
+    def leaks(self) -> Mapping[NodeName, str]:
+        """Idle nodes whose GRES Slurm counts as used: nothing of which we know starts there."""
+        return leaks(self._seen)
 
     @cached_property
     def waiting(self) -> Sequence[Job]:
@@ -151,7 +158,7 @@ class Overview:
     def free_among(self, nodes: frozenset[NodeName]) -> frozenset[NodeName]:
         """The nodes among these that are in service and on which nothing runs."""
         if nodes not in self._free_among:
-            self._free_among[nodes] = nodes & self._ground.nodes.having(Trait.FREE)
+            self._free_among[nodes] = (nodes & self._ground.nodes.having(Trait.FREE)).difference(self.leaks)
         return self._free_among[nodes]
 
     def idle_of(self, partitions: str) -> frozenset[NodeName]:

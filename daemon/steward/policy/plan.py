@@ -33,6 +33,7 @@ from steward.policy.node.bring_up import follow_bring_ups
 from steward.policy.node.canary import follow_trials
 from steward.policy.node.correlate import find_incidents
 from steward.policy.node.features import keep_features
+from steward.policy.node.leaks import note_leaks
 from steward.policy.node.lemons import note_exclusions
 from steward.policy.node.lookout import note_absences, note_foreign, note_leaves, probe_silent, remember_agents
 from steward.policy.node.silence import follow_silence
@@ -74,6 +75,7 @@ STEPS = (
     keep_spares,
     note_look,
     note_foreign,
+    note_leaks,
     tell_reasons,
     note_exclusions,
     note_suspensions,

@@ -21,9 +21,11 @@ from steward.policy.groups.serving import is_between
 from steward.policy.job.exclude import culprits
 from steward.policy.job.failure import stalls
 from steward.policy.job.hang import hang_line
+from steward.policy.job.leaving import slow_nodes
 from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slurm, not_before, who_holds
 from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
+from steward.policy.leaks import CURE, leak_text
 from steward.policy.node.budget import must_wait
 from steward.policy.node.correlate import AGENTS
 from steward.policy.node.gone import open_silence
@@ -116,6 +118,8 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
     state = "+".join([node.base.value, *sorted(node.flags)])
     reason = f", {node.reason}" if node.reason else ""
     lines = [f"{name}: Slurm says {state}{reason}."]
+    if gres := draft.overview.leaks.get(name):
+        lines.append(f"{leak_text(name, gres)}; {CURE}.")
     if name in draft.want.spares:
         lines.append(_spare(name, node, draft))
     if _is_unused(node, draft):
@@ -237,10 +241,12 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
         lines.append(f"The job is kept off {fold(bad)} (ExcNodeList) until it is repaired.")
     if mem.ended is not None:
         return [*lines, f"The job is over: {mem.end_text}."]
-    lines += [*place_lines(mem, draft.now), *silence_lines(job, draft)]
+    lines += [*place_lines(mem, draft.now), *silence_lines(job, draft), *_lame_steps(job, mem, draft)]
     if job is not None and mem.pending_from is not None:
         lines.append(f"The job waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(job, mem, draft)}.")
         lines += lack_lines(job, draft)
+    if job is not None and (slow := slow_nodes(job, draft)):
+        lines.append(f"{slow[:1].upper()}{slow[1:]}.")
     waiting = [ask for ask in draft.seen.asks if ask.job == mem.id]
     return [*lines, *(f"A failed {a.kind.value} on {a.node} waits for a decision." for a in waiting)]
 
@@ -331,6 +337,25 @@ def _attempt(attempt: Attempt, now: float, *, private: bool) -> Iterator[str]:
         yield "  what it printed is shown to its user and to admins: run `steward explain` as one of them"
     if attempt.running is not None:
         yield f"  it ran again {attempt.running - attempt.at:.1f} s later"
+
+
+_GOES_ON_S = 10.0
+"""A step whose task ended badly so long ago, without a word of its own end, seems to go on."""
+
+
+def _lame_steps(job: Job | None, mem: JobMemory, draft: Draft) -> Iterator[str]:
+    """Name the first task of this run that ended badly in a step that seems to go on: srun ends it only if asked to."""
+    if job is None or not job.is_active or any(ask.job == mem.id for ask in draft.seen.asks):
+        return
+    answered = max((a.at for a in mem.attempts if a.restart == mem.restarts), default=float("-inf"))
+    views = (draft.seen.agents[node] for node in job.nodes if node in draft.seen.agents)
+    told = (exit for view in views for exit in view.exits if exit.job == mem.id and exit.restart == mem.restarts)
+    lame = [exit for exit in told if answered < exit.at < draft.now - _GOES_ON_S]
+    if first := min(lame, key=lambda exit: (exit.at, exit.task), default=None):
+        signal, code = first.status & 0x7F, first.status >> 8 & 0xFF
+        how = f"by signal {signal}" if signal else f"with exit code {code}"
+        text = f"Task {first.task} of step {first.step} on {first.node} ended {how} {ago(first.at, draft.now)}"
+        yield f"{text}, and no end of its step was told: `srun --kill-on-bad-exit` ends a step at its first bad task."
 
 
 def silence_lines(job: Job | None, draft: Draft) -> list[str]:

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from steward.model.job import Job
-from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource
-from steward.model.text import ago, until
+from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource, machine_type_of
+from steward.model.text import ago, printable, until
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Ruling, Standing, Yielding
 from steward.policy.quota.flavors import parse_tres
-from steward.policy.quota.requests import Unit, holds_nodes
+from steward.policy.quota.others import limited_above
+from steward.policy.quota.requests import Unit, class_of, holds_nodes
 from steward.policy.quota.turn import Turn, in_force, take_turn
 from steward.policy.quota.words import told
 
@@ -20,6 +21,10 @@ _CAUSES = {
     Reclaimed.REBALANCE: "its team had borrowed more than its fair share",
 }
 _NAMED = 3
+_NO_NODES = "no node that it may use would have room for it, whoever gave way: it waits for nodes"
+_UNOWNED = (
+    "what no team owns is lent with IdleResourceSharing (ClusterSchedulerConfig) only, and DontLend lends nothing"
+)
 _LIMITS = ("QOSGrp", "AssocGrp")
 """Slurm's reasons of jobs that a limit holds up."""
 
@@ -44,19 +49,32 @@ def has_quota(job: Job | None, draft: Draft) -> bool:
 def lines_of(job: Job, turn: Turn, draft: Draft) -> list[str]:
     """The same with the turn that many jobs are explained by."""
     if turn.teams.get(job.account) is None:
-        return [_without_quota(job)]
+        return [_without_quota(job, draft)]
     id = job.het_job_id or job.id
     memory = draft.quota.jobs.get(id)
     now = _running(job, turn, draft) if holds_nodes(job) else _waiting(job, turn, draft)
-    return [*now, *(_past(memory, draft) if memory else [])]
+    return [*now, *_unknown_class(job, draft), *(_past(memory, draft) if memory else [])]
 
 
-def _without_quota(job: Job) -> str:
-    """No limit of ours holds such a job, so that it may have what a team owns."""
+def _unknown_class(job: Job, draft: Draft) -> list[str]:
+    """A priority class that the site does not have counts as none."""
+    name, known = class_of(job), draft.quota.scheduler.classes if draft.quota.scheduler is not None else ()
+    if not name or name in {each.name for each in known}:
+        return []
+    names = ", ".join(each.name for each in known) or "none"
+    return [f"Its priority class {printable(name, 40)} is none of this site's ({names}): it counts as the lowest."]
+
+
+def _without_quota(job: Job, draft: Draft) -> str:
+    """Of an account that is no team's."""
     name = job.account or "none"
-    text = f"Account {name} has no quota: Steward does not limit the job, and nobody can make it give way"
+    text = f"Account {name} has no quota: nobody can make the job give way"
     if not job.account:
         return f"{text}. For a team's share name its account: sbatch -A TEAM."
+    top = limited_above(job.account, draft)
+    if top:
+        whose = "" if top == job.account else f" (with all accounts below {top})"
+        return f"{text}, and it may use only what no team owns{whose}. For a team's share: sbatch -A TEAM."
     return (
         f"{text}; it may use what teams own. For a team's share: sbatch -A TEAM. An admin limits the account "
         f"with a quota, or with: sacctmgr modify account where name={name} set grptres=gres/gpu=N."
@@ -123,17 +141,21 @@ def _never(unit: Unit, turn: Turn) -> str:
     over = [turn.ledger.over_limit(unit.team, amounts) for amounts in unit.options]
     if not unit.options or not all(over):
         return "Quota: the job never fits: it asks for a kind of machine or accelerator that the cluster does not have."
+    absent = sorted({machine_type_of(n) for n in turn.ledger.accounts[unit.team].owned.nominal} - turn.flavors.present)
+    where = f" Its quota is of {', '.join(absent)}, of which the cluster has no node." if absent else ""
     amounts, beyond = min(zip(unit.options, over, strict=True), key=lambda pair: len(pair[1]))
     most = {name: amounts[name] - more for name, more in beyond.items()}
     asked = {name: amounts[name] for name in beyond}
     return (
         f"Quota of team {unit.team}: the job never fits: it asks for {told(asked)}, and the team may have {told(most)} "
-        "at most (its quota and its borrow limit). Ask for no more than that."
+        f"at most (its quota and its borrow limit). Ask for no more than that.{where}"
     )
 
 
 def _waits(ruling: Ruling, turn: Turn) -> str:
     unit, short = ruling.unit, ruling.short
+    if ruling.hopeless:
+        return f"Quota of team {unit.team}: the job may borrow, but {_NO_NODES}."
     if not short:
         return f"Quota of team {unit.team}: the job waits until other jobs of its team leave room."
     limited = [name for name in short if _own_limit(unit, name, turn)]
@@ -142,7 +164,17 @@ def _waits(ruling: Ruling, turn: Turn) -> str:
     else:
         holders = _holders(short, unit.team, turn)
         why = f"they are in use: {holders}" if holders else "no node that takes jobs has them free"
+        idle = {name: amount for name in short if (amount := _idle(unit, name, turn)) > 0}
+        if idle.keys() == short.keys():
+            why = f"{told(idle)} are idle, but nobody lends them: {_UNOWNED}"
     return f"Quota of team {unit.team}: the job waits, short of {told(short)}; {why}."
+
+
+def _idle(unit: Unit, name: Resource, turn: Turn) -> int:
+    """So much is free on nodes, enough for the job, and not to be had."""
+    free = turn.ledger.free.get(name, 0)
+    asked = min((amounts.get(name, 0) for amounts in unit.options), default=0)
+    return free if free >= asked else 0
 
 
 def _own_limit(unit: Unit, name: Resource, turn: Turn) -> bool:
@@ -187,6 +219,8 @@ def _admitted(job: Job, ruling: Ruling, turn: Turn, draft: Draft) -> str:
     borrows = ruling.standing is Standing.BORROWED
     team = f"Quota of team {unit.team}: the job may run with what others lend"
     how = team if borrows else f"The quota of team {unit.team} covers the job"
+    if ruling.hopeless and job.reason in ("Resources", "Priority"):
+        return f"{how}, but {_NO_NODES} (Slurm: {job.reason}). Other jobs of the team may start before it."
     if victims := _victims(unit, turn, draft):
         return f"{how}; it waits for {victims}."
     reason = f" (Slurm: {job.reason})" if job.reason else ""

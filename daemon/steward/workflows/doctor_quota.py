@@ -54,9 +54,25 @@ def lines(site: Site) -> list[Line]:
         _reachable, _enforce, _tracked, _priority, _preempt, _marks, _lists, _requeue, _types, _order_of_victims,
     )  # fmt: skip
     found = [*first, *(judge(site) for judge in judges)]
+    if site.teams:
+        found.append(_without_quota(site))
     for team in sorted(site.teams):
         found += _team(site, team)
     return found
+
+
+def _without_quota(site: Site) -> Line:
+    """Accounts of no team, and whether they are held to what no team owns."""
+    picture = site.picture
+    above = {name for team in site.teams for name in picture.line_of(team)} | {"root"}
+    names = [n for n in picture.accounts if n not in above and not set(site.teams) & set(picture.line_of(n))]
+    free = [n for n in names if not any(has and has.limits for has in map(picture.of_account, picture.line_of(n)))]
+    if not free:
+        return ok(_TOPIC, "accounts without a quota may use what no team owns, and nobody makes their jobs give way")
+    text = (
+        f"accounts without a quota and without a limit: {', '.join(sorted(free))[:200]}: they may take what teams own"
+    )
+    return warn(_TOPIC, text, "steward.toml: [quota] limit_others = true; or give them a quota")
 
 
 def missing(site: Site) -> list[Line]:

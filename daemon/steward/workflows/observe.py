@@ -78,6 +78,7 @@ class Observer:
         self._places = jobs_by_node()
         self._alive: Callable[[], None] = lambda: None
         self._fits = Answers(slurm, clock)
+        self._gres = GresLook(slurm.gres_used, workers=pool, clock=clock)
         self._shown: tuple[object, object] = (None, None)
         """The nodes and jobs of the last picture."""
 
@@ -114,6 +115,7 @@ class Observer:
         self._list_instances(busy)
         self._read_partitions(memory)
         self._read_reservations(memory)
+        self._gres.look()
         about = attention(memory, self._known(asks, opted), self._clock.now())
         asked = max((ask.at for ask in asks), default=0.0)
         slurm = self._records.look(about, asked=asked, anew=self._began_anew(), busy=busy, alive=alive)
@@ -140,6 +142,8 @@ class Observer:
             opted_in=opted,
             failures=failures,
             fits=self._fits.known(),
+            gres_used=self._gres.used,
+            gres_at=self._gres.at,
         )
         seen = self._with_records(seen, slurm)
         submitted, unread = self._submitted.look(seen.jobs) if self._submitted else ((), MappingProxyType({}))
@@ -273,6 +277,30 @@ class Observer:
 # Slurm's accounting beside the cycle: looked at every few seconds and after each change, where quotas are only.
 
 _EVERY_S = 5.0
+_GRES_EVERY_S = 30.0
+
+
+class GresLook:
+    """The GRES that Slurm counts as used, looked at beside the cycle: `used` is what two looks in a row have shown, and
+    `at` when the first of them was asked for (Unix s)."""
+
+    def __init__(self, read: Callable[[], Mapping[NodeName, str]], *, workers: Workers, clock: Clock) -> None:
+        self._clock = clock
+        self._look: Look[Mapping[NodeName, str]] = Look("the GRES in use", read, workers, clock, lambda: None)
+        self._seen: Seen[Mapping[NodeName, str]] | None = None
+        self.used: Mapping[NodeName, str] = MappingProxyType({})
+        self.at = 0.0
+
+    def look(self) -> None:
+        """Take what the last look brought, and begin another one when it is time."""
+        now, before, last = self._clock.now(), self._seen, self._look.last
+        if last is not None and last is not before:
+            self._seen = last
+            both = {name: gres for name, gres in last.value.items() if before is not None and name in before.value}
+            self.used = self.used if both == self.used else MappingProxyType(both)
+            self.at = before.began if before is not None else 0.0
+        if self._look.running_since is None and not self._look.tried(now - _GRES_EVERY_S):
+            self._look.start()
 
 
 class Accounts:

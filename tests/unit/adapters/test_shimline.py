@@ -105,6 +105,14 @@ def test_what_an_attempt_or_a_step_without_input_adds_is_read() -> None:
     assert (opted.step, opted.attempt, ask.replay, ask.own, ask.script_gone) == (3, 2, False, True, True)
 
 
+def test_where_a_failed_step_ran_and_for_how_long_is_read() -> None:
+    ask = parse_request(ASK[:-1] + b" nodes=n[1-3,7],m-01 age=12\n")
+    assert isinstance(ask, AskLine)
+    assert (ask.nodes, ask.age) == ("n[1-3,7],m-01", 12)
+    with pytest.raises(BadLine):
+        parse_request(ASK[:-1] + b" nodes=n1;rm\n")
+
+
 def test_a_failed_task_is_read() -> None:
     line = b"steward/1 exit job=7 step=3 restart=1 task=12 status=9\n"
     assert parse_request(line) == ExitLine(job=JobId(7), step="3", restart=1, task=12, status=9)

@@ -1,11 +1,14 @@
 """A file is replaced whole or stays as it was, and nothing else is left beside it."""
 
+import io
 import os
+import time
 from pathlib import Path
 
 import pytest
 
-from steward.adapters.files import write_json, write_whole
+from steward.adapters.fetch.folder import Budget, store
+from steward.adapters.files import named, write_json, write_whole
 
 
 def test_the_new_text_takes_the_place_of_the_old_with_its_mode(tmp_path: Path) -> None:
@@ -38,3 +41,13 @@ def test_what_cannot_be_written_leaves_the_old_one_and_nothing_beside_it(tmp_pat
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         write_whole(tmp_path / "none" / "state", "new")
+
+
+def test_a_full_disk_is_told_with_the_file_that_it_was_about() -> None:
+    """An error of a write names none by itself."""
+    full = Path("/dev/full")
+    with pytest.raises(OSError, match=r"^\[Errno 28\] .*'/dev/full'$"), named(full), full.open("w") as file:
+        file.write("x")
+    budget = Budget(deadline=time.monotonic() + 60.0)
+    with pytest.raises(OSError, match=r"^\[Errno 28\] .*'/dev/full'$"):
+        store(Path("/dev"), "full", io.BytesIO(b"x"), budget)

@@ -47,6 +47,15 @@ def test_what_a_script_said_of_sizes_stays_whatever_its_steps_say(path: Path) ->
     assert book.all()[0].elastic == ""
 
 
+def test_the_first_step_of_a_run_is_news_and_stays_known(path: Path) -> None:
+    book, step = OptedBook(path), replace(opted(7), has_steps=True)
+    assert [book.add(one) for one in (opted(7), step, step, opted(7))] == [True, True, False, False]
+    book.close()
+    assert OptedBook(path).all() == (step,)
+    book.add(replace(opted(7), restart=1))
+    assert not book.all()[0].has_steps
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"job":"x"}]', '[{"job":-1,"uid":0}]'])
 def test_a_spoiled_file_is_an_empty_book(path: Path, content: str) -> None:
     path.write_text(content)

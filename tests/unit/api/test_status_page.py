@@ -16,7 +16,9 @@ from tests.builders.want import but
 from tests.fakes.api_bench import ApiBench, an_api
 from tests.fakes.until import FACT_S
 
-HOSTILE = "<script>alert(1)</script>\"'&"
+STEERING = "\x1b[31m\u202e\u2066\u200b\x07\x9b"
+"""Control and bidi characters: what they stand before is shown as something else."""
+HOSTILE = f"<script>alert(1)</script>\"'&{STEERING}"
 PAGES = ("/", "/page/main", "/node/n1", "/job/7", "/page/page.css", "/page/page.js", "/page/icon.svg")
 
 
@@ -89,6 +91,7 @@ def test_hostile_names_are_text(api: ApiBench) -> None:
         html = page(api, path)
         assert "<script>alert" not in html
         assert "alert(1)" in html
+        assert not [char for char in html if not char.isprintable() and char != "\n"]
 
 
 @pytest.mark.parametrize("path", PAGES)

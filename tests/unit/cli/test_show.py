@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from steward.cli import show
+from steward.model.text import harmless
 
 NASTY = "x\x1b[31mred\x1b]0;title\x07\x9b2J\r\u202e"
 
@@ -31,8 +32,8 @@ def test_a_line_keeps_its_breaks_and_nothing_else_that_moves_the_cursor(capsys: 
 
 @given(st.text())
 def test_what_is_harmless_is_printable_and_as_long(text: str) -> None:
-    assert show.harmless(text).isprintable()
-    assert len(show.harmless(text)) == len(text)
+    assert harmless(text).isprintable()
+    assert len(harmless(text)) == len(text)
 
 
 ROWS = (["n1", "the agent is gone and a second witness agrees", 3], ["gpu-node-17", "", None])

@@ -118,6 +118,15 @@ def test_a_node_that_says_something_else_leaves_the_word_to_the_others_who_told_
     assert opted.all() == (replace(OWN, restart=1, told_by=frozenset({NodeName("n1"), NodeName("n2")})),)
 
 
+def test_that_a_step_runs_is_known_from_whichever_node_tells_it() -> None:
+    opted = Opted()
+    opted.add(told("n1"))
+    assert opted.add(told("n2", has_steps=True))
+    assert not opted.add(told("n2", has_steps=True))
+    assert not opted.add(told("n2"))
+    assert [one.has_steps for one in opted.all()] == [True]
+
+
 def test_of_a_node_that_says_too_much_the_user_with_the_most_words_is_cut() -> None:
     opted = Opted()
     opted.add(told("n9"))

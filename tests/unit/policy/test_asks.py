@@ -147,12 +147,12 @@ def test_a_degraded_node_is_drained_and_the_step_retried_on_the_others() -> None
 
 def test_a_retry_that_fails_at_once_becomes_a_requeue() -> None:
     picture = excised(asked().lost("n2")).then(2)
-    flop = picture.see(asks=()).ask(STEP, attempt=1, id=7, node="n3")
+    flop = picture.see(asks=()).ask(STEP, attempt=2, id=7, node="n3")
     assert [type(a) for a in flop.plan().actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
 
 
 def test_an_old_fault_does_not_excuse_a_much_later_failure() -> None:
-    picture = excised(asked().lost("n2")).then(2).see(asks=()).wait(120).ask(STEP, attempt=1, node="n3")
+    picture = excised(asked().lost("n2")).then(2).see(asks=()).wait(120).ask(STEP, attempt=2, node="n3")
     assert answers(picture.then(0.1).checked("n1", "n3")) == [(Answer.STOP, frozenset())]
 
 
@@ -263,7 +263,7 @@ def test_a_paused_head_tells_a_failure_without_evidence_to_stop() -> None:
 
 
 def test_an_interactive_allocation_cannot_be_requeued() -> None:
-    picture = a_cluster().job(is_batch=False).opted_in().then().ask(STEP, attempt=0, node="n2").lost("n2")
+    picture = a_cluster().job(is_batch=False).opted_in().then().ask(STEP, attempt=1, node="n2").lost("n2")
     gone = picture.then().marked("n2").then(3.1)
     assert answers(gone) == [(Answer.STOP, frozenset())]
 

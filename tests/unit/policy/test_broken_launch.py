@@ -28,7 +28,7 @@ def known(picture: Picture, id: int, mode: ResumeMode = ON) -> Picture:
 def held(picture: Picture, id: int = 7, restarts: int = 1) -> Picture:
     """Slurm could not start the job, and holds it."""
     fields = {**HELD, "submitted": picture.now, "node_count": 2, "restarts": restarts}
-    return known(picture.job(id, **fields), id).then(1.1)
+    return known(picture.job(id, **fields), id).then(1.1).then(1.1)
 
 
 def ran(picture: Picture, id: int, on: str) -> Picture:
@@ -106,7 +106,7 @@ def test_each_launch_that_fails_costs_a_resume_though_nobody_saw_it_run() -> Non
     picture = held(a_cluster())
     for restarts in range(2, 12):
         assert picture.memory.jobs[JobId(7)].resumes <= 5
-        picture = picture.change_job(restarts=restarts, submitted=picture.now).then(1.1)
+        picture = picture.change_job(restarts=restarts, submitted=picture.now).then(1.1).then(1.1)
     mem = picture.memory.jobs[JobId(7)]
     assert mem.resumes == 5
     assert mem.attempts[-1].why.rule == "resume.budget"
@@ -146,3 +146,11 @@ def test_a_script_whose_output_could_not_be_opened_goes_on_elsewhere_once() -> N
 def test_a_script_that_a_signal_ended_did_begin() -> None:
     ended = ran(a_cluster(), 7, "n2").change_job(ended=T0, **{**NO_OUTPUT, "exit_status": 15}).then(1.1)
     assert [a for a in ended.plan().actions if isinstance(a, RequeueJob)] == []
+
+
+def test_slurms_word_on_the_node_that_comes_a_moment_later_than_the_job_counts() -> None:
+    job = {**HELD, "submitted": T0, "node_count": 2, "restarts": 1}
+    seen = known(a_cluster().job(7, **job), 7).then(0.5)
+    assert seen.memory.jobs[JobId(7)].attempts == ()
+    told = slurm_drains(seen.after(-0.5), "Prolog error").after(0.5).then(1.1)
+    assert told.memory.jobs[JobId(7)].attempts[0].culprits == names("n2")

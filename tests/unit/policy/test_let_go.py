@@ -4,9 +4,11 @@ import pytest
 
 from steward.model.action import LetGo
 from steward.model.health import Severity
+from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.model.observed import Freshness
+from steward.views.explain import explain_job
 from tests.builders.picture import T0, Picture, a_cluster, names
 
 COMPLETING = frozenset({"COMPLETING"})
@@ -105,3 +107,37 @@ def test_the_next_run_of_the_job_is_counted_anew() -> None:
 @pytest.mark.parametrize("freshness", [Freshness.OLD, Freshness.ABSENT])
 def test_nothing_is_ended_on_an_old_picture(freshness: Freshness) -> None:
     assert orders(lost_batch_host().after(0.5).see(slurm=freshness)) == []
+
+
+def slow(picture: Picture) -> list[str]:
+    return [event.text for event in picture.plan().events if event.kind == "job.cleans_up"]
+
+
+def requeued_and_cleaning() -> Picture:
+    """Slurm requeued the job; n2 is not done with its last run."""
+    return cleans_up(a_cluster().job().opted_in().then(), "n2").then()
+
+
+def test_a_node_that_slurm_waits_for_is_named_once_with_the_cause_and_later_with_the_way_out() -> None:
+    picture = requeued_and_cleaning()
+    assert slow(picture.after(9.0)) == []
+    later = picture.after(11.0)
+    (said,) = slow(later)
+    assert "waits for n2 to clean up (n2: its Prolog or Epilog runs, or a process of the job does not end)" in said
+    assert slow(later.then(5.0)) == [], "once"
+    (warned,) = slow(later.then(5.0).after(300.0))
+    assert "scontrol update nodename=n2 state=down" in warned
+    explained = explain_job(JobId(7), later.seen, later.want, later.then().memory, later.now)
+    assert any("waits for n2 to clean up" in line for line in explained)
+
+
+def test_a_process_that_cannot_be_killed_is_named_as_the_cause() -> None:
+    stuck = {"check": "os.dstate", "text": "python3 (700) in state D for 400 s", "event": False}
+    picture = requeued_and_cleaning().failing("n2", Severity.INFO, **stuck)
+    (said,) = slow(picture.after(11.0))
+    assert "n2: a process that cannot be killed: python3 (700)" in said
+
+
+def test_a_run_that_cleaned_up_in_time_is_not_mentioned() -> None:
+    picture = requeued_and_cleaning().then(5.0).node("n2", flags=frozenset()).change_job(flags=frozenset())
+    assert slow(picture.after(30.0)) == []

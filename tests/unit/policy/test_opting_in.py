@@ -8,9 +8,11 @@ from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.resume_mode import ResumeMode
 from steward.views.explain import explain_job
+from tests.builders.failures import an_exit
 from tests.builders.picture import ON, Picture, a_cluster, names
 
 J = JobId(7)
+THREE = ("n1", "n2", "n3")
 
 
 def answers(picture: Picture) -> list[Answer]:
@@ -84,3 +86,20 @@ def test_a_step_of_a_job_that_is_not_requeued_runs_again_in_its_place() -> None:
 
 def test_requeue_is_not_switched_on_for_a_job_that_did_not_opt_in() -> None:
     assert a_cluster().job(requeue=False).plan().actions == ()
+
+
+def test_a_task_that_ended_badly_while_its_step_goes_on_is_named_with_the_cure() -> None:
+    """srun lets the others wait for it for ever."""
+    picture = a_cluster().job().opted_in().then()
+    lame = picture.agent("n1", exits=(an_exit(3 << 8, at=picture.now),)).then(60.0)
+    line = "Task 0 of step 0 on n1 ended with exit code 3 60 s ago, and no end of its step was told"
+    assert line in explained(lame)
+    assert "--kill-on-bad-exit" in explained(lame)
+    untrue = (
+        picture.then(60.0),
+        lame.ask(AskKind.STEP),
+        lame.ask(AskKind.STEP).then(0.1).checked(*THREE).then(8.0).see(asks=()),
+        lame.change_job(state=JobState.COMPLETED, ended=lame.now),
+        lame.change_job(restarts=1, started=lame.now).then(),
+    )
+    assert not any("no end of its step" in explained(each) for each in untrue)

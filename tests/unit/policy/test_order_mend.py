@@ -165,7 +165,8 @@ def test_a_node_that_waits_for_a_person_has_its_case_closed_by_the_command() -> 
 
 def out_by(reason: Reason, picture: ApiPicture) -> ApiPicture:
     """Somebody took the node out of service, and what was in service a moment ago is known."""
-    return then(then(picture).node(NODE, flags=frozenset({"DRAIN"}), reason=reason))
+    out = then(then(picture).node(NODE, flags=frozenset({"DRAIN"}), reason=reason), 10.1)
+    return then(out)  # others with the same reason could have followed
 
 
 KILLED = Reason(text="Kill task failed (JobId=7 StepId=0)", user="slurm", at=T0)

@@ -26,9 +26,9 @@ def test_a_site_without_quotas_says_nothing_of_them() -> None:
     assert said(runs(teams(), 1, "a", 4), 1) == ""
 
 
-def test_an_account_without_a_quota_is_held_by_nothing_and_its_user_reads_what_to_do() -> None:
+def test_of_an_account_without_quota_and_limit_its_user_reads_what_to_do() -> None:
     text = said(waits(site(), 1, "other", 1), 1)
-    assert "Account other has no quota: Steward does not limit the job" in text
+    assert "Account other has no quota: nobody can make the job give way" in text
     assert "it may use what teams own" in text
     assert "sbatch -A TEAM" in text
     assert "sacctmgr modify account where name=other set grptres=gres/gpu=N" in text

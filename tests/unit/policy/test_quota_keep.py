@@ -223,7 +223,8 @@ def test_a_deleted_quota_is_closed_before_its_qos_go() -> None:
     assert picture.seen.accounting is not None
     team = picture.seen.accounting.of_account("a")
     assert team is not None
-    assert (team.qos, dict(team.limits), team.default_qos) == (frozenset({"normal"}), {}, "")
+    unowned = {"gres/gpu": 4, "gres/gpu:l4": 4}  # it is an account without a quota now
+    assert (team.qos, dict(team.limits), team.default_qos) == (frozenset({"normal"}), unowned, "")
     assert picture.seen.jobs[JobId(2)].qos == "normal"
     assert "stw-a-g" in picture.seen.accounting.qos
     picture = settled(picture.change_job(1, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now))

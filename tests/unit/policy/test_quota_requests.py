@@ -70,7 +70,7 @@ def test_accelerators_that_no_quota_names_are_no_way_around_a_teams_own() -> Non
     assert (ruling.standing, ruling.unit.options[0][POOL]) == (Standing.NEVER, 2)
     assert picture.seen.accounting is not None
     limits = picture.seen.accounting.qos["stw-a-g"].limits
-    assert (limits["gres/gpu"], limits["gres/gpu:l4"]) == (8, 0)
+    assert (limits["gres/gpu"], limits["gres/gpu:l4"]) == (0, 0)
 
 
 def test_a_job_without_accelerators_may_run_on_nodes_of_no_machine_type() -> None:

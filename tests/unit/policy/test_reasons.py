@@ -1,5 +1,8 @@
 """Each reason that Slurm itself writes is known, and only under the login of who writes it."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from steward.model.node import Reason
@@ -87,3 +90,17 @@ def test_what_slurm_appended_does_not_hide_its_first_reason() -> None:
 )
 def test_what_is_not_in_the_table_is_somebody_elses(text: str) -> None:
     assert row_of(Reason(text=text, user="slurm"), "slurm") is None
+
+
+HEALTH = Path(__file__).parents[3] / "docs" / "health.md"
+TOLD_IN_WORDS = ("gres_lower", "gres_changed", "gres_low", "gres_type", "gres_type_changed", "gres_sockets")
+TOLD_AS_KIND = ("features", "dynamic", "node_features")
+
+
+@pytest.mark.parametrize(("number", "text", "kind", "response"), REASONS)
+def test_the_table_in_the_docs_names_each_reason(number: int, text: str, kind: Kind, response: Response) -> None:
+    row = next(row for row in ROWS if row.number == number)
+    if row.name in (*TOLD_IN_WORDS, *TOLD_AS_KIND):
+        return
+    named = re.findall(r"`([^`]+)`", HEALTH.read_text().partition("| Slurm's reason |")[2].partition("\n\n")[0])
+    assert any(text.startswith(one) for one in named), text

@@ -58,6 +58,18 @@ def test_nudges_come_every_second_at_first_and_then_more_slowly() -> None:
     assert 4.0 <= max(gaps) <= 5.1
 
 
+def test_a_job_that_slurm_has_looked_at_is_nudged_again_only_when_something_changed() -> None:
+    """An update of the job costs its age in the queue, and Slurm sees by itself when nodes become free."""
+    first = by_slurm()
+    assert len(nudges(first)) == 1
+    looked = first.then(1.1).change_job(reason="Resources", excluded=names("n2"))
+    for _ in range(20):
+        looked = looked.then(1.1)
+        assert nudges(looked) == []
+    assert len(nudges(looked.change_job(excluded=frozenset()))) == 1, "somebody replaced its exclude list"
+    assert len(nudges(looked.change_job(reason="BeginTime"))) == 1
+
+
 def test_later_only_a_job_that_slurm_would_not_look_at_is_nudged() -> None:
     waits = by_slurm().change_job(reason="Resources", excluded=names("n2")).wait(200)
     assert nudges(waits.after(40)) == []
@@ -313,7 +325,7 @@ def test_a_job_that_needs_every_node_of_its_reservation_is_not_made_impossible()
 def test_excludes_that_slurm_cannot_meet_are_taken_back_and_stay_so() -> None:
     picture = by_slurm().then(1).change_job(excluded=names("n2"), reason="BadConstraints").after(1)
     assert [nudge.exclude for nudge in nudges(picture)] == [frozenset()]
-    later = picture.then(1).change_job(excluded=frozenset(), reason="Resources").after(5)
+    later = picture.then(1).change_job(excluded=frozenset(), reason="BeginTime").after(5)
     assert [nudge.exclude for nudge in nudges(later)] == [frozenset()]
 
 
@@ -453,7 +465,7 @@ def test_a_job_of_whose_lost_run_nothing_is_known_is_hurried_on_too() -> None:
 
 
 def test_a_job_that_slurm_holds_since_its_launch_failed_is_released_and_counted() -> None:
-    picture = never_seen_running(a_cluster(), reason="launch_failed_requeued_held").then(1.1)
+    picture = never_seen_running(a_cluster(), reason="launch_failed_requeued_held").then(1.1).then(1.1)
     (nudge,) = nudges(picture)
     assert nudge.release
     assert picture.memory.jobs[J].resumes == 1

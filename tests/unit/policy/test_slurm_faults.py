@@ -94,8 +94,9 @@ def test_a_person_who_takes_the_node_over_meanwhile_ends_the_case() -> None:
 
 
 def test_a_node_without_its_agent_is_left_as_slurm_left_it() -> None:
-    picture = slurm_drains(a_cluster(), KILL).agent_lost("n2")
-    assert picture.wait(100.0).memory.cases == {}
+    picture = slurm_drains(a_cluster(), KILL).agent_lost("n2").wait(100.0)
+    assert {case.step for case in cases(picture)} <= {Step.SUSPECT}, "nobody else says that it is dead"
+    assert not {DrainNode, DownNode, RebootInstance, LaunchInstance, ReturnNode} & set(kinds(picture))
 
 
 def test_a_count_too_low_is_hardware_only_where_the_same_machine_served_with_all_of_it() -> None:
@@ -130,7 +131,7 @@ def test_slurmd_is_restarted_for_a_duplicate_job_id() -> None:
 def test_a_prolog_that_fails_on_more_than_three_nodes_is_one_incident_and_none_is_touched() -> None:
     picture = slurm_drains(a_cluster(100), "Prolog error", "n1", "n2", "n3", "n4")
     assert list(picture.plan().memory.incidents) == ["check:slurm.prolog_error"]
-    later = picture.wait(100.0)
+    later = picture.wait(50.0)
     assert (later.memory.cases, later.plan().actions) == ({}, ())
     few = slurm_drains(a_cluster(100), "Prolog error", "n1", "n2", "n3").then()
     assert (len(few.memory.cases), few.memory.incidents) == (3, {})
@@ -173,3 +174,35 @@ def test_an_explanation_says_that_slurm_took_it_out_and_what_is_done() -> None:
     told = slurm_drains(a_cluster(), "Bad core count")
     lines = explain_node(n("n2"), told.seen, told.want, told.memory, told.now)
     assert any("Steward leaves it alone" in line for line in lines)
+
+
+def test_a_node_that_slurm_took_out_and_that_died_since_is_repaired_like_any_other() -> None:
+    picture = slurm_drains(a_cluster().then(), KILL).lost("n2").then()
+    assert cases(picture)[-1].rung is Advice.REPLACE
+    a_persons = a_cluster().drained("n2", "mine, Bob").lost("n2").then()
+    assert [case for case in cases(a_persons) if case.is_open] == []
+
+
+def test_a_reboot_that_timed_out_is_done_by_the_provider_though_no_agent_can_be_there() -> None:
+    reason = Reason(text="reboot timed out", user="slurm", at=a_cluster().now)
+    picture = a_cluster().node("n2", base=NodeBase.DOWN, reason=reason)
+    without = picture.see(agents={name: view for name, view in picture.seen.agents.items() if name != n("n2")})
+    assert cases(without.then())[0].rung is Advice.REBOOT
+    assert RebootInstance in kinds(without.then().after(60.0))
+
+
+def test_the_event_says_that_the_agent_is_awaited_and_not_that_a_person_must_look() -> None:
+    picture = slurm_drains(a_cluster().then(), KILL)
+    away = picture.see(agents={name: view for name, view in picture.seen.agents.items() if name != n("n2")})
+    (said,) = events(away, "node.slurm_reason")
+    assert said.endswith("the node's agent is awaited")
+    (then,) = events(picture, "node.slurm_reason")
+    assert then.endswith("else the next rung")
+
+
+def test_a_node_that_a_person_gave_back_with_its_fault_is_not_about_to_be_repaired() -> None:
+    picture = a_cluster().failing("n2", event=True).then().marked("n2").then(5.0)
+    back = picture.node("n2", base=NodeBase.IDLE, flags=frozenset(), reason=None).wait(60.0)
+    lines = explain_node(n("n2"), back.seen, back.want, back.memory, back.now)
+    assert any("a person gave the node back" in line for line in lines), lines
+    assert not any("about to be opened" in line for line in lines)

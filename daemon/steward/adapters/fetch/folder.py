@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from steward.adapters.files import named
 from steward.ports import Permanent
 
 MAX_BYTES = 512 << 20
@@ -66,7 +67,7 @@ def store(folder: Path, name: str, source: IO[bytes], budget: Budget, *, mode: i
     target = inside(folder, name)
     budget.take_file()
     target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("wb") as file:
+    with named(target), target.open("wb") as file:
         while chunk := source.read(_CHUNK):
             budget.take(len(chunk))
             file.write(chunk)

@@ -38,7 +38,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from steward.adapters.process import Failed, show
-from steward.adapters.slurm import partitions, reservations, rules, words
+from steward.adapters.slurm import partitions, reservations, rules, text_nodes, words
 from steward.adapters.slurm.commands import MAX_BYTES, Commands
 from steward.adapters.slurm.fits import FitAsker
 from steward.adapters.slurm.include import IncludeFile
@@ -293,6 +293,10 @@ class CommandLineSlurm:
             self._commands.write("create", *reservations.keep_words(name, wanted, seconds, _own_user()))
         else:
             self._commands.write("update", *reservations.change_words(name, wanted, seconds))
+
+    def gres_used(self) -> Mapping[NodeName, str]:
+        told = self._commands.read("sinfo", "--all", "--noheader", "--Format=GresUsed:|,NodeList:|")
+        return text_nodes.gres_used(told)
 
     def fits(self, question: Question) -> Fit:
         return self._asker.ask(question) if self._asker else UNKNOWN

@@ -10,6 +10,7 @@ from functools import lru_cache
 from sys import intern
 
 from steward.adapters.slurm.records import extra, node_state, out_of_service
+from steward.adapters.slurm.words import expand
 from steward.model.deep import DEEP_PREFIX
 from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase, Reason
@@ -121,3 +122,19 @@ def _partitions(text: str) -> frozenset[str]:
 
 def _time(text: str) -> float | None:
     return float(text) if text.isdigit() and text != "0" else None
+
+
+_BETWEEN = re.compile(r",(?![^()]*\))")
+_USED = re.compile(r"([A-Za-z0-9_.:-]+?)(?::\(null\))?:([1-9][0-9]*)(?:\([^()]*\))?")
+
+
+def gres_used(told: str) -> dict[NodeName, str]:
+    """Of `sinfo --Format=GresUsed:|,NodeList:|`; nodes of which nothing is used are left out."""
+    found: dict[NodeName, str] = {}
+    for line in told.splitlines():
+        used, _, rest = line.partition("|")
+        kinds = [match for word in _BETWEEN.split(used) if (match := _USED.fullmatch(word.strip()))]
+        if kinds:
+            text = ",".join(f"{kind[1]}:{kind[2]}" for kind in kinds)
+            found |= dict.fromkeys(expand(rest.partition("|")[0].strip()), text)
+    return found

@@ -11,7 +11,7 @@ from steward.adapters.wire.deep_messages import DeepLine, parse_deep_line
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.verdict_line import VerdictLine
 from steward.model.ask import Answer, AskKind
-from steward.model.bounds import Count, Given, Job, Sparse, Step, StepNumber, Task, Uid, WaitStatus
+from steward.model.bounds import Count, Folded, Given, Job, Sparse, Step, StepNumber, Task, Uid, WaitStatus
 from steward.model.elastic_spec import ElasticText
 from steward.model.ids import NodeName
 from steward.model.resume_mode import Mode
@@ -84,6 +84,8 @@ class AskLine:
     attempt: Count
     restart: Count
     status: WaitStatus
+    nodes: Annotated[Folded, Sparse()] = ""
+    age: Annotated[Count | None, Sparse()] = None
     replay: Annotated[bool, Given()] = True
     own: Annotated[bool, Given()] = False
     script_gone: Annotated[bool, Given()] = False

@@ -19,7 +19,7 @@ from steward.api.shapes import event_shape
 from steward.api.source import Source
 from steward.api.turns import News, Turns
 from steward.api.views import plan_view
-from steward.model.text import printable
+from steward.model.text import harmless, printable
 from steward.ports import Retryable
 from steward.workflows.snapshot import Snapshot
 
@@ -55,6 +55,11 @@ def page_routes(source: Source, news: News, turns: Turns) -> list[Route]:
     ]
 
 
+def _harmless(value: Any) -> Any:
+    """The one door of every value to the page; what is markup was made here."""
+    return harmless(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
 class _Pages:
     def __init__(self, source: Source, news: News) -> None:
         self._source, self._news, self._watchers = source, news, 0
@@ -67,6 +72,7 @@ class _Pages:
         templates = jinja2.Environment(
             loader=jinja2.PackageLoader("steward.api.page"),
             autoescape=True,
+            finalize=_harmless,
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,

@@ -16,7 +16,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.ledger import Phase, Sums
 from steward.model.node_names import fold
 from steward.model.resume import JobMemory
-from steward.model.text import REPORT_ONLY
+from steward.model.text import PAUSED, REPORT_ONLY
 from steward.ports import PortError
 from steward.views.node_verdict import NodeVerdict, Word
 from steward.views.report import timeline
@@ -84,7 +84,7 @@ def _alerts(status: Json, stands: str) -> list[Json]:
     if status["slurm"] != "fresh":
         found.append({"level": "error", "text": "Slurm cannot be read now: nothing is decided on what is shown here."})
     if status["paused"]:
-        found.append({"level": "warning", "text": "Paused by a person: `steward resume-actions` ends the pause."})
+        found.append({"level": "warning", "text": PAUSED})
     if not status["acts"]:
         found.append({"level": "warning", "text": REPORT_ONLY})
     if not status["resumes"]:

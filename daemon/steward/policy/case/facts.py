@@ -14,7 +14,7 @@ from steward.policy.groups.setup import failure
 from steward.policy.node.breaker import admit
 from steward.policy.node.bring_up import has_passed, is_in_service, may_take_jobs, was_checked
 from steward.policy.node.budget import awaits_yes, must_wait
-from steward.policy.node.correlate import AGENTS, covers, in_incident
+from steward.policy.node.correlate import AGENTS, CHECK, covers, in_incident
 from steward.policy.node.forgotten import has_forgotten, marked_since, note_gone
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import is_light, is_used_up, often_lost, quarantine
@@ -66,6 +66,9 @@ def _incident(scene: Scene) -> bool:
             return is_withheld(scene.node.name, scene.draft)
         case Trigger.ADMIN:
             return False
+    if scene.case.step is not Step.SUSPECT:
+        kind = f"{CHECK}{scene.case.check}"
+        return scene.case.is_of_reason and covers(kind, scene.draft) and _no_help(scene)
     fault = fault_of(scene.node, scene.draft)
     return fault is not None and is_in_incident(scene.node, fault, scene.draft)
 

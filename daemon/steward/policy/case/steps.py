@@ -26,8 +26,18 @@ from steward.policy.draft import Draft
 from steward.policy.groups.setup import ask_setup
 from steward.policy.node.bring_up import LAUNCH_AGAIN_S, ask_checks, may_be_half_made
 from steward.policy.node.budget import ask_for_yes, awaits_yes, must_wait
+from steward.policy.node.correlate import CHECK, note_scouted
 from steward.policy.node.forgotten import note_mark
-from steward.policy.node.ladder import first_rung, higher, is_light, next_rung, note_remedy, quarantine, was_repaired
+from steward.policy.node.ladder import (
+    first_rung,
+    forget_remedy,
+    higher,
+    is_light,
+    next_rung,
+    note_remedy,
+    quarantine,
+    was_repaired,
+)
 from steward.policy.node.verdict import ask_mend, command
 
 _CARRIED_OUT = (Fact.LAUNCHED, Fact.ESCALATE, Fact.DUD, Fact.SPENT)
@@ -100,7 +110,16 @@ def _without_stand_in(case: Case, scene: Scene) -> Case:
     return replace(case, stand_in=None)
 
 
+def _not_its_own(case: Case, scene: Scene) -> Case:
+    """Looking into the node helped as little as with the others: that counts against no hardware."""
+    if case.step is Step.CLOSED and case.marked is not None:
+        note_scouted(f"{CHECK}{case.check}", scene.draft)
+        forget_remedy(case, scene.draft)
+    return case
+
+
 _ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
+    Fact.INCIDENT: _not_its_own,
     Fact.WORSE: _worse,
     Fact.OUT: lambda case, scene: replace(case, marked=scene.draft.now),
     Fact.WORN_OUT: _quarantined,

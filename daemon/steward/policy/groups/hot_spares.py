@@ -99,7 +99,7 @@ def _more(group: str, count: int, there: frozenset[NodeName], draft: Draft) -> f
     members = [name for name, slot in draft.slots.repairable.items() if slot.group == group]
     nodes = draft.seen.nodes
     free = [name for name in members if name in nodes and is_idle(nodes[name]) and _is_sound(name, draft)]
-    free = sorted(set(free) - reserved - there - _lent(draft))
+    free = sorted(set(free) - reserved - there - _lent(draft) - draft.overview.leaks.keys())
     parts = {part for name in members if name in nodes for part in nodes[name].partitions}
     waits = any(parts & set(job.partition.split(",")) for job in draft.overview.waiting)
     if waits and not draft.want.resume.hot_spares_while_waiting:

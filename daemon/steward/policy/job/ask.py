@@ -16,6 +16,7 @@ from steward.policy.draft import Draft
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.evidence import held_by, may_still_turn_up
 from steward.policy.job.failure import Failure, Kind, asked
+from steward.policy.job.reach import nodes_of
 from steward.policy.job.remember import may_ask
 from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, standing_promise
 
@@ -227,5 +228,8 @@ def _tell(ask: Ask, answer: Answer, why: Why, draft: Draft, exclude: frozenset[N
 
 
 def _remember(ask: Ask, ruling: Ruling, draft: Draft) -> None:
-    what = f"step {ask.step}" if ask.kind is AskKind.STEP else "the script"
-    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node, failed_at=draft.asks[ask.id].at, what=what)
+    mem, failed_at = draft.jobs.get(ask.job), draft.asks[ask.id].at
+    step = ask.step if ask.kind is AskKind.STEP else ""
+    what = f"step {step}" if step else "the script"
+    nodes = nodes_of(ask, mem) if mem is not None and step else frozenset[NodeName]()
+    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node, failed_at=failed_at, what=what, step=step, nodes=nodes)

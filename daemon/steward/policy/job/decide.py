@@ -31,7 +31,8 @@ TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM, RECLAIMED})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
     """`final`: nothing is looked at again for this run. `open`: it holds while no fault of a node is found;
-    fresh checks may overturn it. `unproven`: it is a resume without evidence. `lines`: what the job itself printed, for
+    fresh checks may overturn it. `unproven`: it is a resume without evidence, `is_counted`: one
+    whose fault was counted before. `lines`: what the job itself printed, for
     its user and admins alone; `why`, which all may read, has the names of their signs."""
 
     decision: Decision
@@ -40,6 +41,7 @@ class Ruling:
     final: bool = False
     open: bool = False
     unproven: bool = False
+    is_counted: bool = False
     lines: tuple[str, ...] = ()
 
 
@@ -164,7 +166,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="resume.budget",
-        when=lambda f: f.resumes >= f.options.max_resumes,
+        when=lambda f: f.resumes - f.is_counted >= f.options.max_resumes,
         decision=STOP,
         text="it has had all its resumes",
         final=True,
@@ -261,6 +263,7 @@ def decide(failure: Failure) -> Ruling:
         final=rule.final or (rule.open and failure.kind is Kind.BATCH),
         open=rule.open or (resumes and (bare or _blames_nobody(failure))),
         unproven=resumes and bare,
+        is_counted=resumes and failure.is_counted,
         lines=tuple(sign.line for sign in _first_signs(failure)),
     )
 

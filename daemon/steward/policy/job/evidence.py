@@ -1,12 +1,13 @@
 """The evidence of a hardware fault when a job fails. Without evidence the failure is the job's own."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from steward.model.case import Case, Step, Trigger
 from steward.model.health import Scope, Severity
-from steward.model.ids import NodeName
+from steward.model.ids import Key, NodeName
 from steward.model.job import Job, other_parts
-from steward.model.resume import JobMemory
+from steward.model.resume import JobMemory, TakenOut
 from steward.policy.draft import Draft
 from steward.policy.job.exclude import told_again_until
 from steward.policy.node.stops import AFTER_S, BEFORE_S, stops_from
@@ -31,33 +32,50 @@ class Evidence:
     """The node's host was being shut down, which ends its jobs, also with 0."""
 
 
-def evidence(held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
-    """Everything that speaks against the nodes of this run around `failed_at`; `held` are those it had to the end."""
-    earliest = _earliest(mem, failed_at, draft)
-    found = [item for node in sorted(held | mem.nodes) for item in _against(node, held, mem, failed_at, draft)]
-    still = [replace(item, at=max(item.at, earliest)) if item.lasts and item.node in held else item for item in found]
-    return tuple(item for item in still if earliest <= item.at <= failed_at + draft.want.resume.evidence_after_s)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What failed, as far as a fault may explain it: the nodes that it had to its end (`held`), those that left the job
+    before (`left`), and when it began (Unix s; None: not known)."""
+
+    held: frozenset[NodeName]
+    left: tuple[TakenOut, ...] = ()
+    began: float | None = None
+
+    def within(self, used: Collection[NodeName], began: float | None = None) -> "Reach":
+        """The part of it that used only these nodes, and did not begin before `began`."""
+        left = tuple(one for one in self.left if one.node in used)
+        times = [at for at in (self.began, began) if at is not None]
+        return Reach(held=self.held.intersection(used), left=left, began=max(times, default=None))
 
 
-def _earliest(mem: JobMemory, failed_at: float, draft: Draft) -> float:
+def evidence(reach: Reach, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
+    """Everything that explains a failure at `failed_at` of what had this reach. A node that left the job has no later
+    say: it counts for what was wrong with it then."""
+    earliest = _earliest(reach, failed_at, draft)
+    found = [item for node in sorted(reach.held) for item in _against(node, reach, mem, failed_at, draft)]
+    still = [replace(item, at=max(item.at, earliest)) if item.lasts else item for item in found]
+    left = [_taken_out(one) for one in reach.left if one.fault]
+    return tuple(
+        item for item in [*still, *left] if earliest <= item.at <= failed_at + draft.want.resume.evidence_after_s
+    )
+
+
+def _earliest(reach: Reach, failed_at: float, draft: Draft) -> float:
     """The earliest time of evidence that counts for a failure. Where the run seems to begin after its failure, the
     clock was set back."""
     earliest = failed_at - draft.want.resume.evidence_before_s
-    if mem.started is None or mem.started > failed_at:
+    if reach.began is None or reach.began > failed_at:
         return earliest
-    return max(earliest, mem.started - START_SLACK_S)
+    return max(earliest, reach.began - START_SLACK_S)
 
 
-def _against(
-    node: NodeName, held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft
-) -> list[Evidence]:
-    in_slurm = _in_slurm(node, failed_at, draft) if node in held else _taken_out(node, mem)
-    late = _killed_late(node, mem, failed_at, draft) if node in held else []
-    lost = _lost(node, failed_at, draft) or _was_lost(node, mem, draft)
-    cases, findings = _cases(node, mem, draft), _findings(node, draft)
+def _against(node: NodeName, reach: Reach, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:
+    in_slurm = _in_slurm(node, failed_at, draft)
+    lost = _lost(node, failed_at, draft) or _was_lost(node, reach, draft)
+    cases, findings = _cases(node, reach, draft), _findings(node, draft)
     if _went_later(node, failed_at, draft):
         lost, in_slurm, cases = [], [], [case for case in cases if case.trigger is not Trigger.LOST]
-    stop = _stopped(node, mem, failed_at, draft) if node in held else []
+    stop, late = _stopped(node, reach, failed_at, draft), _killed_late(node, mem, failed_at, draft)
     return [*stop, *lost, *map(_in_case, cases), *findings, *in_slurm, *late]
 
 
@@ -67,10 +85,10 @@ def _went_later(node: NodeName, failed_at: float, draft: Draft) -> bool:
     return since is not None and failed_at < since
 
 
-def _stopped(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:
+def _stopped(node: NodeName, reach: Reach, failed_at: float, draft: Draft) -> list[Evidence]:
     """The host was being shut down when the run ended."""
     since = stops_from(node, draft)
-    if since is None or failed_at < since or (mem.started is not None and since + BEFORE_S + AFTER_S < mem.started):
+    if since is None or failed_at < since or (reach.began is not None and since + BEFORE_S + AFTER_S < reach.began):
         return []
     text = f"{node}: its host was being shut down, as its agent said"
     return [Evidence(node=node, text=text, at=since, is_stop=True)]
@@ -92,19 +110,19 @@ def note_lost(node: NodeName, since: float, draft: Draft) -> None:
         draft.nodes.note(node, lost_at=draft.now)
 
 
-def _was_lost(node: NodeName, mem: JobMemory, draft: Draft) -> list[Evidence]:
+def _was_lost(node: NodeName, reach: Reach, draft: Draft) -> list[Evidence]:
     """The node was away during this run and is back, as after an incident of many: the run's end may be due to that."""
     at = draft.nodes.of(node).lost_at
-    if at is None or (mem.started is not None and at < mem.started):
+    if at is None or (reach.began is not None and at < reach.began):
         return []
     text = f"{node}: was lost for a while: its agent was gone, and a second witness agreed"
     return [Evidence(node=node, text=text, at=at, blames=False)]
 
 
-def _cases(node: NodeName, mem: JobMemory, draft: Draft) -> list[Case]:
-    """The node's cases that may bear on this run."""
+def _cases(node: NodeName, reach: Reach, draft: Draft) -> list[Case]:
+    """The node's cases that may bear on this."""
     known = sorted(draft.cases.of(node), key=lambda c: (c.opened, c.id))
-    return [case for case in known if case.step is not Step.SUSPECT and not _is_history(case, mem)]
+    return [case for case in known if case.step is not Step.SUSPECT and not _is_history(case, reach)]
 
 
 def _in_case(case: Case) -> Evidence:
@@ -112,13 +130,13 @@ def _in_case(case: Case) -> Evidence:
     return Evidence(node=case.node, text=f"{case.node}: case {case.id}, {case.why.text}", at=at, lasts=case.is_open)
 
 
-def _is_history(case: Case, mem: JobMemory) -> bool:
-    """The node was repaired and back before this run began: one that began after the mark got the node when it was
+def _is_history(case: Case, reach: Reach) -> bool:
+    """The node was repaired and back before this began: what began after the mark got the node when it was
     back, also where we saw that a moment later (and Slurm tells the begin in whole seconds)."""
-    if case.closed is None or mem.started is None:
+    if case.closed is None or reach.began is None:
         return False
     is_back = case.returned is not None and case.stand_in is None
-    return case.closed <= mem.started or (is_back and case.marked is not None and case.marked <= mem.started)
+    return case.closed <= reach.began or (is_back and case.marked is not None and case.marked <= reach.began)
 
 
 def _findings(node: NodeName, draft: Draft) -> list[Evidence]:
@@ -144,10 +162,24 @@ def _in_slurm(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
     return []
 
 
-def _taken_out(node: NodeName, mem: JobMemory) -> list[Evidence]:
+def _taken_out(one: TakenOut) -> Evidence:
     """A node that the run has no more: with `--no-kill` Slurm takes those out that go DOWN, whoever said so."""
-    text = f"{node}: Slurm took it out of the running job"
-    return [Evidence(node=node, text=text, at=one.at) for one in mem.taken_out if one.node == node]
+    text = f"{one.node}: Slurm took it out of the running job: {one.fault}"
+    return Evidence(node=one.node, text=text, at=one.at)
+
+
+def fault_of(one: TakenOut, draft: Draft) -> str:
+    """What was wrong with a node that has just left a job; empty: nothing that is known.
+
+    Slurm takes a node out when it goes DOWN. One that was given up before, and that we take down since, was not.
+    """
+    known, case = draft.seen.nodes.get(one.node), draft.cases.in_work(one.node)
+    if case is not None and known is not None and known.mark is not None:
+        asked_at = draft.asked_at(Key(f"down:{case.id}"))
+        return f"case {case.id}, {case.why.text}" if asked_at is not None and asked_at < one.at else ""
+    if known is None:
+        return "Slurm does not know it any more"
+    return "Slurm has it DOWN" if known.is_down else ""
 
 
 def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft) -> list[Evidence]:

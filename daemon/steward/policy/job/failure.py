@@ -11,9 +11,10 @@ from steward.model.job import SLURMS_HOLDS, Job, JobState
 from steward.model.job_report import GRES_LOST, Lean, LogSign, TaskExit
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.policy.draft import Draft
-from steward.policy.job.evidence import Evidence, evidence
+from steward.policy.job.evidence import Evidence, Reach, evidence
 from steward.policy.job.exclude import bad_company, is_short_without, users
 from steward.policy.job.options import Options, options
+from steward.policy.job.reach import CAUSE_S, nodes_of, of_run, of_script, of_step
 
 BY_MACHINE = frozenset({JobState.NODE_FAIL, JobState.BOOT_FAIL})
 """Ends that are evidence by themselves."""
@@ -22,8 +23,6 @@ MACHINE_REASONS = frozenset({"NodeDown", LAUNCH_FAILED, "SystemFailure", "BurstB
 """Slurm's reasons that are."""
 NO_LAUNCH = 1
 """The wait status that Slurm gives a job that it could not launch."""
-EXITS_S = 60.0
-"""Tasks that ended badly so long before a batch script did may be why it ended."""
 KILLS = frozenset({signal.SIGTERM, signal.SIGKILL})
 """The signals that scancel sends."""
 OUT_OF_MEMORY = 125
@@ -68,6 +67,8 @@ class Failure:
     signs: tuple[LogSign, ...] = ()
     age_s: float | None = None
     resumes: int = 0
+    is_counted: bool = False
+    """A resume was counted for the same fault already: a retry that brought nothing."""
     unproven: int = 0
     stalls: int = 0
     is_batch: bool = True
@@ -143,7 +144,14 @@ def ended_by(status: int) -> int:
 def asked(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) -> Failure:
     """The failure that a waiting shim asks about."""
     kind = Kind.STEP if ask.kind is AskKind.STEP else Kind.BATCH
-    found = _not_used_up(_against(job.nodes, mem, failed_at, draft), mem, ask.attempt, failed_at, draft)
+    exits = _exits(ask, mem, failed_at, draft)
+    if kind is Kind.STEP:
+        is_flop = ask.attempt > 1 and _is_flop(mem, failed_at, draft)
+        reach = of_step(ask, job, mem, failed_at, last_retry(mem) if is_flop else None)
+        found = _not_used_up(_against(reach, mem, failed_at, draft), ask, mem, failed_at, draft)
+    else:
+        reach = of_script(job, mem, failed_at, exits, draft)
+        found = _unanswered(_against(reach, mem, failed_at, draft), mem)
     if text := _broken_by_slurm(ask, mem):
         found = (*found, Evidence(node=ask.node, text=f"{ask.node}: {text}", at=failed_at, blames=False))
     bad = blamed(found)
@@ -155,7 +163,7 @@ def asked(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) ->
         found,
         draft,
         status=ask.status,
-        exits=_exits(ask, mem, failed_at, draft),
+        exits=exits,
         signs=ask.signs,
         may_retry=kind is Kind.STEP and may_retry(ask, job, mem, bad, failed_at, draft),
         ask=ask,
@@ -177,7 +185,11 @@ def told(
 ) -> Failure:
     """The failure that Slurm's picture (or a job that hangs) tells of; nobody waits for an answer. `known` is evidence
     as well."""
-    found = (*known, *_against(job.nodes if kind is Kind.HANG else mem.nodes, mem, failed_at, draft))
+    ended_by_script = kind is Kind.ENDED and job.state is JobState.FAILED and was_asked(mem)
+    reach = of_script(job, mem, failed_at, (), draft) if ended_by_script else of_run(job, mem)
+    found = (*known, *_against(reach, mem, failed_at, draft))
+    if ended_by_script or not _is_flop(mem, failed_at, draft):
+        found = _unanswered(found, mem)
     status = job.exit_status if kind is Kind.ENDED else 0
     return _failure(kind, job, mem, failed_at, found, draft, status=status)
 
@@ -213,6 +225,7 @@ def _failure(
         signs=signs,
         age_s=None if since is None or since > failed_at else failed_at - since,
         resumes=mem.resumes,
+        is_counted=bool(found) and _is_same_fault(kind, blamed(found), mem, failed_at, draft),
         unproven=mem.unproven,
         stalls=stalls(mem),
         is_batch=job.is_batch,
@@ -225,11 +238,10 @@ def _failure(
     )
 
 
-def _against(held: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
-    held |= mem.parts
+def _against(reach: Reach, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
     company = bad_company(mem.uid, failed_at, draft)
-    others = (_beside(node, company[node]) for node in sorted((held | mem.nodes) & company.keys()))
-    return (*evidence(held, mem, failed_at, draft), *others)
+    others = (_beside(node, company[node]) for node in sorted(reach.held & company.keys()))
+    return (*evidence(reach, mem, failed_at, draft), *others)
 
 
 def _beside(node: NodeName, jobs: Sequence[Job]) -> Evidence:
@@ -239,13 +251,49 @@ def _beside(node: NodeName, jobs: Sequence[Job]) -> Evidence:
 
 
 def _not_used_up(
-    found: tuple[Evidence, ...], mem: JobMemory, attempt: int, failed_at: float, draft: Draft
+    found: tuple[Evidence, ...], ask: Ask, mem: JobMemory, failed_at: float, draft: Draft
 ) -> tuple[Evidence, ...]:
-    """Evidence that no retry was given for yet; a retry that failed at once did not do it justice."""
+    """Evidence that no retry of this step was given for yet; a retry that failed at once did not do it justice. Another
+    step that ran beside it was hit by the same fault, where its nodes are known."""
     retried = last_retry(mem)
-    if retried is None or failed_at <= retried.at + draft.want.resume.retry_proof_s:
+    is_first = ask.attempt <= 1 and bool(nodes_of(ask, mem))
+    if retried is None or is_first or _is_flop(mem, failed_at, draft):
         return found
     return tuple(item for item in found if item.at > retried.at)
+
+
+def _unanswered(found: tuple[Evidence, ...], mem: JobMemory) -> tuple[Evidence, ...]:
+    """Evidence that no retry of this run was given for: the step that it hit went on. What a node that left has to say
+    is seen only when it has left."""
+    retried = [a for a in mem.attempts if a.decision is Decision.RETRY and a.restart == mem.restarts]
+    left = {one.node for one in mem.taken_out}
+    gone = {node for a in retried for node in a.culprits if node in left}
+    last = max((a.at for a in retried), default=0.0)
+    return tuple(item for item in found if item.node not in gone and (item.at > last or not _answers(retried, item)))
+
+
+def _answers(retried: Sequence[Attempt], item: Evidence) -> bool:
+    return any(item.node in a.culprits or not item.blames for a in retried)
+
+
+def _is_flop(mem: JobMemory, failed_at: float, draft: Draft) -> bool:
+    """Whether this failure follows so soon after a retry that the retry brought nothing."""
+    retried = last_retry(mem)
+    return retried is not None and failed_at <= retried.at + draft.want.resume.retry_proof_s
+
+
+def _is_same_fault(kind: Kind, culprits: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft) -> bool:
+    """Whether a resume was counted for this already: a retry that had no time to prove itself, or one of another step
+    that was hit by the same fault. One fault costs one resume."""
+    counted = [a for a in mem.attempts if a.restart == mem.restarts and a.counted and a.decision is Decision.RETRY]
+    if not counted or failed_at > counted[-1].at + draft.want.resume.retry_proof_s:
+        return False
+    return kind is not Kind.STEP or culprits <= counted[-1].culprits
+
+
+def was_asked(mem: JobMemory) -> bool:
+    """Whether the script of the present run asked when it failed, and was told to stop."""
+    return any(a.restart == mem.restarts and a.final and a.open and not a.step for a in mem.attempts)
 
 
 def last_retry(mem: JobMemory) -> Attempt | None:
@@ -256,8 +304,7 @@ def last_retry(mem: JobMemory) -> Attempt | None:
 
 def may_retry(ask: Ask, job: Job, mem: JobMemory, bad: frozenset[NodeName], failed_at: float, draft: Draft) -> bool:
     """Enough nodes may be left (the step's own need is unknown: srun finds out), and the last retry was no flop."""
-    retried = last_retry(mem)
-    flop = ask.attempt > 1 and retried is not None and failed_at <= retried.at + draft.want.resume.retry_proof_s
+    flop = ask.attempt > 1 and _is_flop(mem, failed_at, draft)
     in_place = job.batch_host not in bad and ask.node not in bad
     still_in = any(n in draft.seen.nodes and draft.seen.nodes[n].is_schedulable for n in bad & job.nodes)
     return ask.replay and not flop and in_place and bool(job.nodes - bad) and not (still_in or bad & mem.parts)
@@ -266,7 +313,7 @@ def may_retry(ask: Ask, job: Job, mem: JobMemory, bad: frozenset[NodeName], fail
 def _exits(ask: Ask, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[TaskExit, ...]:
     """Tasks of what failed: those of the step, or of any step that ended shortly before the script."""
     retried = last_retry(mem)
-    since = max(failed_at - EXITS_S, retried.at if retried else 0.0)
+    since = max(failed_at - CAUSE_S, retried.at if retried else 0.0)
     views = (draft.seen.agents[node] for node in mem.nodes | mem.parts if node in draft.seen.agents)
     told = {exit for view in views for exit in view.exits if exit.job == ask.job}
     mine = [e for e in told if e.restart == mem.restarts and (ask.kind is AskKind.BATCH or e.step == ask.step)]

@@ -13,9 +13,11 @@ from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.job.evidence import Evidence
 from steward.policy.job.failure import LAUNCH_FAILED
+from steward.policy.job.leaving import clean_since
 from steward.policy.node.reasons import Response, slurms_own
 from steward.policy.traits import Trait
 
+WORD_S = 1.0
 TOLD_WITHIN_S = 3.0
 """Slurm drains the node and puts its job back within a second or two; it tells both in whole seconds."""
 
@@ -30,6 +32,15 @@ def broken_launch(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...
     (node,) = mem.nodes
     _note_hurt(node, job, draft)
     return (Evidence(node=node, text=f"{node}: Slurm could not start the job there", at=draft.now),)
+
+
+def is_word_awaited(job: Job, mem: JobMemory, draft: Draft) -> bool:
+    """Return whether Slurm's word on a node may still come: nodes and jobs are not read in the same moment."""
+    if not job.is_held_by_slurm or broken_launch(job, mem, draft):
+        return False
+    until = clean_since(job, draft) + WORD_S
+    draft.wake(until)
+    return draft.now < until
 
 
 def _told_by_slurm(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:

@@ -13,8 +13,10 @@ from typing import Any, Literal
 
 from steward.model.action import LetGo
 from steward.model.case import Case
+from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
+from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.resume import Bystander, JobMemory, Leaving
 from steward.model.why import Why
@@ -121,6 +123,7 @@ def let_go(draft: Draft) -> None:
         job = draft.seen.jobs.get(id)
         if job is not None and job.is_completing:
             _let_go(job, draft.jobs[id], draft)
+            _tell_slow(job, draft)
 
 
 def _let_go(job: Job, mem: JobMemory, draft: Draft) -> None:
@@ -142,6 +145,51 @@ def _let_go(job: Job, mem: JobMemory, draft: Draft) -> None:
     if draft.wish(LetGo(key=key, why=why, job=job.id, nodes=nodes, restart=mem.restarts, before=over), AGAIN_S):
         text = f"job {job.id}: the rest of its lost run is ended on {fold(nodes)}"
         draft.tell("job.let_go", f"{text}: {why}", once=f"letgo:{job.id}:{mem.restarts}", job=job.id)
+
+
+SLOW_S, STUCK_S = 10.0, 300.0
+"""An Epilog or a process that ends takes seconds. Slurm itself drains a node for a step that it cannot kill after
+UnkillableStepTimeout (60 s by default), and waits for an Epilog without a limit."""
+
+
+def _tell_slow(job: Job, draft: Draft) -> None:
+    """Say once that Slurm waits for nodes of a run that is over; after minutes, what a person can do."""
+    since = cleans_up_since(job, draft)
+    for at, level in ((SLOW_S, Level.INFO), (STUCK_S, Level.WARNING)):
+        if draft.now < since + at:
+            draft.wake(since + at)
+        elif text := slow_nodes(job, draft):
+            once = f"slow:{job.id}:{draft.jobs[job.id].restarts}:{level.value}"
+            draft.tell("job.cleans_up", f"job {job.id}: {text}", once=once, level=level, job=job.id)
+
+
+def slow_nodes(job: Job, draft: Draft) -> str:
+    """Return which nodes Slurm waits for before the job's last run is over for it, and why; empty where it does not."""
+    mem, since = draft.jobs[job.id], end_of(draft.jobs[job.id]).since
+    if not job.is_completing or since is None or draft.now < since + SLOW_S:
+        return ""
+    known = (draft.seen.nodes.get(name) for name in sorted(mem.nodes | job.nodes))
+    slow = [node for node in known if node is not None and "COMPLETING" in node.flags]
+    if not slow:
+        return ""
+    whose = "; ".join(_why_slow(node, draft) for node in slow[:_NAMED])
+    text = f"for {draft.now - since:.0f} s Slurm waits for {fold({node.name for node in slow})} to clean up ({whose})"
+    if draft.now < since + STUCK_S:
+        return f"{text}; the job can start again after that"
+    return f"{text}; `scontrol update nodename={slow[0].name} state=down reason=stuck` ends the waiting"
+
+
+_NAMED = 3
+
+
+def _why_slow(node: Node, draft: Draft) -> str:
+    view = draft.seen.agents.get(node.name)
+    stuck = next((f for f in (view.findings if view else ()) if f.is_bad and f.check == "os.dstate"), None)
+    if stuck is not None:
+        return f"{node.name}: a process that cannot be killed: {stuck.text}"
+    if not node.responding:
+        return f"{node.name}: it does not respond"
+    return f"{node.name}: its Prolog or Epilog runs, or a process of the job does not end"
 
 
 def _lost(mem: JobMemory, over: float, draft: Draft) -> list[Case]:

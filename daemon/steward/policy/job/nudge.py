@@ -168,22 +168,25 @@ def _put_off(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
 
 
 def _is_due(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
-    """Whether to nudge now: quickly at first; later only where it can help, because it costs the job its age."""
+    """Whether to nudge now: once, and again where something changed that Slurm does not see by itself. A nudge
+    too many costs the job its age in the queue."""
     rules = draft.want.resume
     freed = mem.kept.freed if mem.kept is not None and mem.kept.freed is not None else 0.0
     began = max(mem.pending_from if mem.pending_from is not None else draft.now, not_before(mem, draft), freed)
-    if draft.now < began + rules.nudge_for_s:
+    quick = draft.now < began + rules.nudge_for_s
+    if (mem.nudges or not quick) and freed <= mem.last_nudge and not _may_help(job, mem, exclude, draft):
+        return False
+    if quick:
         pause = min(rules.nudge_max_s, rules.nudge_first_s * GROWTH ** min(max(mem.nudges - 1, 0), 30))
         due = max(mem.last_nudge + pause, _next_second(mem.last_nudge))
-    elif _may_help(job, mem, exclude, draft):
-        due = mem.last_nudge + rules.nudge_slow_s
     else:
-        return False
+        due = mem.last_nudge + rules.nudge_slow_s
     draft.wake(due)
     return draft.now >= due
 
 
 def _may_help(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
+    """Whether Slurm has not looked at the job since it became eligible, or may use another node than it knows of."""
     returned = any(c.returned is not None and c.returned > mem.last_nudge for c in draft.cases.values())
     stuck = job.is_held_by_slurm or job.reason in ("BeginTime", "None", "")
     return returned or stuck or exclude != job.excluded

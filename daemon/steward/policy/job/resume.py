@@ -13,11 +13,11 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless, suspended_s
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
-from steward.policy.job.evidence import Evidence, nodes_of_parts
+from steward.policy.job.evidence import Evidence, fault_of, nodes_of_parts
 from steward.policy.job.failure import BY_MACHINE, Kind, told
 from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
 from steward.policy.job.late import overturn
-from steward.policy.job.launch import broken_launch, no_output
+from steward.policy.job.launch import broken_launch, is_word_awaited, no_output
 from steward.policy.job.leaving import cleans_up_since, done_since, forgive_blind_time, note_look, over_since
 from steward.policy.job.nudge import nudge, slurms_requeue
 from steward.policy.job.options import options
@@ -25,6 +25,8 @@ from steward.policy.job.progress import note_saved
 from steward.policy.job.remember import is_another
 from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, requeue_key, standing_promise
 
+LEFT_S = 3.0
+"""A node that leaves a running job, and has no fault for so long, was given up by the job's user."""
 COMPLETING_SOON_S, COMPLETING_SHORT_S = 0.1, 2.0
 """A run that cleans up fast is looked at often: its job may start in the very next pass of Slurm's scheduler, or only
 `batch_sched_delay` later."""
@@ -119,9 +121,15 @@ def _note_run(job: Job, draft: Draft) -> None:
 
 
 def _taken_out(lost: frozenset[NodeName], known: tuple[TakenOut, ...], draft: Draft) -> tuple[TakenOut, ...]:
-    """The nodes that the run lost and goes on without, each with the time when that was seen first."""
+    """The nodes that the run goes on without, each with the time when that was seen first, and what was wrong with it:
+    nodes and jobs are not read at once, so that a fault may show a little later."""
     new = lost - {one.node for one in known}
-    return (*known, *(TakenOut(node=node, at=draft.now) for node in sorted(new)))
+    left = (*known, *(TakenOut(node=node, at=draft.now) for node in sorted(new)))
+    return tuple(replace(one, fault=fault_of(one, draft)) if _is_unexplained(one, draft) else one for one in left)
+
+
+def _is_unexplained(one: TakenOut, draft: Draft) -> bool:
+    return not one.fault and draft.now <= one.at + LEFT_S
 
 
 def _is_as_remembered(job: Job, mem: JobMemory) -> bool:
@@ -159,6 +167,8 @@ def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
 def _follow_pending(job: Job, draft: Draft) -> None:
     mem = draft.jobs[job.id]
     if mem.pending_from is None and (mem.nodes or job.restarts > mem.restarts):
+        if is_word_awaited(job, mem, draft):
+            return
         _note_requeue(job, mem, draft)
     if draft.jobs[job.id].pending_from is not None and not waits_for_parts(job, draft):
         nudge(job, draft)

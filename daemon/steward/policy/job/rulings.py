@@ -25,12 +25,14 @@ def keep_ruling(
     node: NodeName | None = None,
     failed_at: float | None = None,
     what: str = "",
+    step: str = "",
+    nodes: frozenset[NodeName] = frozenset(),
     slurm_did: bool = False,
 ) -> None:
     """Tell of a ruling and remember it, once for each `decided_for`; all but STOP count against the job's budget, and
     but that it gave way to another job.
 
-    `what` failed (`Attempt.what`). `slurm_did`: the job is back in the queue already.
+    `what` failed, `step` and `nodes` are as in `Attempt`. `slurm_did`: the job is back in the queue already.
     """
     mem = draft.jobs.get(id)
     is_left = slurm_did and ruling.decision is Decision.STOP
@@ -39,6 +41,7 @@ def keep_ruling(
     draft.tell("job.decided", text, once=f"decided:{id}:{decided_for}", node=node, job=id)
     if mem is None or any(a.decided_for == decided_for for a in mem.attempts):
         return
+    resumed = ruling.decision is not Decision.STOP and ruling.why.rule != RECLAIMED and not ruling.is_counted
     attempt = Attempt(
         decided_for=decided_for,
         decision=ruling.decision,
@@ -50,12 +53,14 @@ def keep_ruling(
         final=ruling.final,
         open=ruling.open,
         failed_at=failed_at,
+        step=step,
+        nodes=nodes,
+        counted=resumed,
         suspended_s=_suspended_before(mem, failed_at if failed_at is not None else draft.now),
         requeued=draft.now if slurm_did else None,
         saved=mem.saved,
         lines=ruling.lines,
     )
-    resumed = ruling.decision is not Decision.STOP and ruling.why.rule != RECLAIMED
     draft.jobs[id] = replace(
         mem,
         attempts=_with(mem.attempts, attempt),

@@ -47,10 +47,10 @@ def limit(scope: str, draft: Draft) -> int:
 
 def taken_out(scope: str, draft: Draft) -> int:
     """The cases that count against the limit: our own decisions (not an admin's command, not a machine that is surely
-    gone) since the breaker was last reset."""
+    gone, not a node that Slurm took out and that is only looked into) since the breaker was last reset."""
     since = max(draft.breakers_reset, draft.breaker_resets.get(scope, 0.0))
     cases = (c for c in draft.cases.values() if c.step is not Step.SUSPECT)
-    ours = [c for c in cases if c.trigger is not Trigger.ADMIN and not c.gone]
+    ours = [c for c in cases if c.trigger is not Trigger.ADMIN and not c.gone and not c.is_of_reason]
     if scope.startswith("check:"):
         since = max(since, draft.now - draft.want.repair.check_breaker_window_s)
         return len({c.node for c in ours if c.opened > since and f"check:{c.check}" == scope})
@@ -76,6 +76,8 @@ def tripped(node: NodeName, check: str, draft: Draft, case: Case | None = None) 
 def admit(case: Case, draft: Draft) -> Breaker | None:
     """The breaker that holds a case; None where the case may go on. It is then the one repair that its half-open
     breakers let through."""
+    if case.is_of_reason:
+        return None  # it is looked into so that it may be given back: that takes nothing out
     breaker = _holding(case.node, case.check, case, draft)
     if breaker is None:
         for scope in guards(case.node, case.check, draft):

@@ -14,7 +14,7 @@ from steward.model.health import Advice
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
 from steward.policy.node.breaker import members, scopes
-from steward.policy.node.correlate import CHECK, in_incident
+from steward.policy.node.correlate import CHECK, in_incident, is_scout
 from steward.policy.node.ladder import cool_until, is_light
 
 _DOES = {
@@ -68,7 +68,8 @@ def must_wait(case: Case, draft: Draft) -> str:
 def _for_incident(case: Case, draft: Draft) -> str:
     """A node that was taken out before others told of the same fault: it may not be this node's."""
     kind = f"{CHECK}{case.check}"
-    if case.trigger is Trigger.ADMIN or not in_incident(case.node, kind, draft):
+    is_scout_case = case.is_of_reason and is_scout(case.node, kind, draft)
+    if case.trigger is Trigger.ADMIN or is_scout_case or not in_incident(case.node, kind, draft):
         return ""
     return f"waits for the end of the incident {kind}: many nodes have this fault at once"
 

@@ -11,7 +11,7 @@ from steward.model.memory import Incident
 from steward.model.node_names import fold
 from steward.policy.deep.outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
-from steward.policy.node.slurm_faults import out_by_reason
+from steward.policy.node.slurm_faults import is_light_response, out_by_reason
 from steward.policy.node.verdict import is_awaited, may_act_on, mode_of
 
 CHECK, SHARED = "check:", "shared:"
@@ -50,7 +50,8 @@ def _of_slurm(found: Found, least: dict[str, int], draft: Draft) -> None:
     """Many nodes that Slurm took out of service for one reason; a prolog that fails is soon a bug of the script."""
     for node, row in out_by_reason(draft):
         found[kind := f"{CHECK}{row.check}"][node.name] = node.reason.at if node.reason else draft.now
-        least[kind] = min(row.shared_from or limit(draft), limit(draft))
+        all_nodes = max(2, len(draft.seen.nodes))
+        least[kind] = min(row.shared_from or limit(draft), limit(draft), all_nodes)
 
 
 def _of_deeps(found: Found, draft: Draft) -> None:
@@ -74,6 +75,48 @@ def covers(kind: str, draft: Draft) -> bool:
     """Whether an incident of this kind goes on: no new node is touched for its cause meanwhile."""
     incident = draft.incidents.get(kind)
     return incident is not None and incident.over is None
+
+
+SCOUT_EVERY_S = 60.0
+
+
+def is_scout(node: NodeName, kind: str, draft: Draft) -> bool:
+    """Return whether this node alone is looked into while the incident goes on. Slurm's reason stays on all nodes until
+    they are given back: without a scout the incident and its reasons would keep each other alive."""
+    incident = draft.incidents.get(kind)
+    if incident is None or incident.over is not None:
+        return False
+    tried = [c for c in draft.cases.values() if c.is_open and f"{CHECK}{c.check}" == kind and c.is_of_reason]
+    if tried:
+        return min(tried, key=lambda case: (case.opened, case.id)).node == node
+    due = (incident.tried if incident.tried is not None else incident.since) + SCOUT_EVERY_S
+    draft.wake(due)
+    return draft.now >= due and node == _next_scout(kind, incident, draft)
+
+
+def _next_scout(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
+    """Return the node that was looked into least often since the incident began."""
+    out = ((node.name, row) for node, row in out_by_reason(draft) if f"{CHECK}{row.check}" == kind)
+    names = [name for name, row in out if is_light_response(row) and name in incident.nodes]
+    return min(names, key=lambda name: (_looks(name, incident, draft), len(name), name), default=None)
+
+
+def _looks(node: NodeName, incident: Incident, draft: Draft) -> int:
+    return sum(case.opened >= incident.since for case in draft.cases.of(node))
+
+
+def note_scouted(kind: str, draft: Draft) -> None:
+    """Note that the scout could not be given back: the cause is still there."""
+    incident = draft.incidents.get(kind)
+    if incident is not None and incident.over is None:
+        draft.incidents[kind] = replace(incident, tried=draft.now)
+
+
+def _given_back(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
+    """Return a node of the incident that serves again after Slurm had taken it out: the cause is gone."""
+    cases = (case for node in sorted(incident.nodes) for case in draft.cases.of(node))
+    its = (c for c in cases if f"{CHECK}{c.check}" == kind and c.is_of_reason)
+    return next((c.node for c in its if c.returned is not None and c.returned >= incident.since), None)
 
 
 def limit(draft: Draft) -> int:
@@ -112,6 +155,11 @@ def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | 
     if incident is None or incident.over is not None:
         if crowded(found, draft.want.repair.correlated_window_s, many):
             _begin(kind, found, draft)
+        return
+    if (back := _given_back(kind, incident, draft)) is not None:
+        text = f"{kind}: over, {back} serves again; the others are given back in their turn"
+        draft.tell("incident.over", text)
+        draft.incidents[kind] = replace(incident, nodes=incident.nodes | set(found), over=draft.now)
         return
     nodes, left = incident.nodes | set(found), found.keys() | _unheard(incident, draft)
     if len(left) >= many:

@@ -25,7 +25,7 @@ from steward.policy.traits import FAILED, HEALTH, PASSED, SKIPPED, Says, Shows
 
 FIGHT = 3
 """So many times in a row must another of our words stand where we wrote one: then another head writes, too."""
-PEACE_S = 600.0
+PEACE_S = 120.0
 """For so long it is left to the other head then."""
 _SOON_S = 6 * 10.0
 _NAMES = 200

@@ -123,6 +123,16 @@ def note_remedy(case: Case, draft: Draft) -> None:
     draft.remedies[key] = (*kept, made)[-_KEPT_OF_ONE:]
 
 
+def forget_remedy(case: Case, draft: Draft) -> None:
+    """Forget what this case did to its hardware."""
+    key = case.hardware or case.node
+    left = tuple(remedy for remedy in draft.remedies.get(key, ()) if remedy.case != case.id)
+    if left:
+        draft.remedies[key] = left
+    else:
+        draft.remedies.drop([key])
+
+
 def _machine(case: Case, draft: Draft) -> InstanceId | None:
     machine = case.old.instance if case.old is not None else case.old_instance
     return None if machine is None or is_shared(machine, case.node, draft) else machine

@@ -46,16 +46,22 @@ def remember_served(draft: Draft) -> None:
 def acting_row(node: Node, draft: Draft) -> Row | None:
     """The reason for which Slurm itself took the node out, where we may do something about it: without its agent nobody
     can tell whether it is sound, and without a slot nobody can reboot it."""
+    row = _row_in_force(node, draft)
+    return row if row is not None and _can_act(row.response, node.name, draft) else None
+
+
+def _row_in_force(node: Node, draft: Draft) -> Row | None:
+    """Return the row of a reason of Slurm's own that something is done about, now or when its agent is there."""
     row = slurms_own(node, draft.want.slurm_user)
     if row is None or row.response not in ACTING or mode_of(row.check, draft) != "drain":
         return None
-    return row if _can_act(row.response, node.name, draft) else None
+    return row
 
 
 def _can_act(response: Response, node: NodeName, draft: Draft) -> bool:
     view, has_slot = draft.seen.agents.get(node), node in draft.slots.repairable
     if view is None or not view.connected or view.incarnation is None:
-        return response is Response.REVIVE and has_slot
+        return response in (Response.REVIVE, Response.REBOOT) and has_slot
     match response:
         case Response.REBOOT:
             return has_slot
@@ -67,7 +73,7 @@ def _can_act(response: Response, node: NodeName, draft: Draft) -> bool:
 
 def is_hands_off(node: Node, draft: Draft) -> bool:
     """Taken out of service by somebody who is neither us nor Slurm for a reason that we know what to do about."""
-    return node.is_foreign and acting_row(node, draft) is None
+    return node.is_foreign and _row_in_force(node, draft) is None
 
 
 def reason_fault(node: Node, draft: Draft) -> Fault | None:
@@ -137,9 +143,14 @@ def _rung(row: Row, node: Node, draft: Draft) -> Advice:
     return Advice.NONE if view is not None and view.connected else Advice.REPLACE
 
 
+def is_light_response(row: Row) -> bool:
+    """Return whether its nodes are looked into, and nothing is done to them."""
+    return _RUNGS.get(row.response) is Advice.NONE
+
+
 def with_reason(fault: Fault, node: Node, draft: Draft) -> Fault:
     """Any repair of a node that Slurm took out of service leaves Slurm's reason in place."""
-    if fault.command or not node.is_foreign or node.reason is None or acting_row(node, draft) is None:
+    if fault.command or not node.is_foreign or node.reason is None or _row_in_force(node, draft) is None:
         return fault
     return replace(fault, command=first_token(node.reason.text))
 
@@ -171,8 +182,18 @@ def tell_reasons(draft: Draft) -> None:
             continue
         if row.response in (Response.LEAVE, Response.WATCH) or is_between(node, draft):
             continue
-        text = first_token(node.reason.text)
-        what = row.response if acting_row(node, draft) is not None else Response.TELL
-        said = f"{node.name}: Slurm says {text!r} ({row.kind.value}): {what.value}"
-        once = f"slurm:{node.name}:{row.name}:{node.reason.at:.0f}"
+        text, what = first_token(node.reason.text), _done_about(row, node, draft)
+        said = f"{node.name}: Slurm says {text!r} ({row.kind.value}): {what}"
+        once = f"slurm:{node.name}:{row.name}:{node.reason.at:.0f}:{what}"
         draft.tell("node.slurm_reason", said, once=once, level=Level.WARNING, node=node.name)
+
+
+def _done_about(row: Row, node: Node, draft: Draft) -> str:
+    """Return what is done about a reason of Slurm's own, in words."""
+    if acting_row(node, draft) is not None:
+        return row.response.value
+    view = draft.seen.agents.get(node.name)
+    is_there = view is not None and view.connected
+    if _row_in_force(node, draft) is None or is_there or node.name not in draft.agents:
+        return Response.TELL.value
+    return f"{row.response.value}; the node's agent is awaited"

@@ -18,7 +18,7 @@ from steward.policy.deep.outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between, is_current
 from steward.policy.node.breaker import admit, holding, tripped
-from steward.policy.node.correlate import in_incident
+from steward.policy.node.correlate import in_incident, is_scout
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import first_rung, identity, on_probation
 from steward.policy.node.silence import is_withheld
@@ -64,7 +64,8 @@ def is_in_incident(node: Node, fault: Fault, draft: Draft) -> bool:
     """Told of once for all its nodes."""
     if fault.trigger is Trigger.LOST:
         return is_withheld(node.name, draft)
-    return in_incident(node.name, f"check:{fault.check}", draft)
+    kind = f"check:{fault.check}"
+    return in_incident(node.name, kind, draft) and not (fault.is_of_reason and is_scout(node.name, kind, draft))
 
 
 def is_surely_gone(node: Node, fault: Fault, draft: Draft) -> bool:
@@ -155,6 +156,8 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return "actions are paused"
     if fault.trigger is Trigger.ADMIN:
         return _why_undoable(node.name, fault, draft)
+    if _overruled(node, fault, draft):
+        return "a person gave the node back, or took it over, although it has this fault: that stands"
     if alone := why_left_alone(node.name, draft):
         return alone
     if is_hands_off(node, draft):
@@ -163,7 +166,7 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
         return _common_cause(fault)
     if needed := _is_needed(node.name, fault, draft):
         return needed
-    if is_surely_gone(node, fault, draft):
+    if is_surely_gone(node, fault, draft) or fault.is_of_reason:
         return ""
     held_by = tripped if _is_unsure(fault) else holding
     breaker = held_by(node.name, mark_word(fault.check), draft)
@@ -274,6 +277,8 @@ class Settling:
     def _is_state(self, node: NodeName, fault: Fault) -> bool:
         """Whether a check of the node's agent says so, and may say otherwise with its next look."""
         view = self._draft.seen.agents.get(node)
+        if fault.is_of_reason:
+            return True  # Slurm has it out, so that nothing presses: others may follow within seconds
         if view is None or fault.trigger is not Trigger.DEGRADED or fault.is_event or fault.command:
             return False
         return any(one.check == fault.check for one in view.findings)

@@ -72,6 +72,11 @@ class Fault:
     is_event: bool = False
     """An event stays true of its incarnation; only a newer one says more."""
 
+    @property
+    def is_of_reason(self) -> bool:
+        """Return whether Slurm itself took the node out, and checks alone are to tell whether it may serve again."""
+        return bool(self.command) and self.trigger is Trigger.DEGRADED and self.rung is Advice.NONE
+
 
 _FINE = Verdict(standing=Standing.FINE, why=Why(rule="node.fine", text="the agent is connected"))
 _UNKNOWN = Verdict(standing=Standing.UNKNOWN, why=Why(rule="node.unknown", text="no agent is expected here now"))

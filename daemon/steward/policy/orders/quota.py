@@ -49,6 +49,9 @@ def make(name: str, wish: QuotaWish, desk: Desk, *, tags: Any = MappingProxyType
     """A new one, with defaults for what is not said."""
     team = wish.team or ""
     _check_name(name, team, desk)
+    for other in list(desk.quotas.values()):
+        if other.status is QuotaStatus.DELETING and other.team == team:
+            del desk.quotas[other.id]  # its QOS are there still: the new one takes them over, and the deletion back
     made = ComputeQuota(
         id=new_id("quota", name, desk.now),
         name=name,
@@ -132,11 +135,12 @@ def _check_name(name: str, team: str, desk: Desk) -> None:
     if why := why_no_team(team):
         raise invalid(f"TeamName {printable(team, 40)!r} cannot be used: {why}.")
     for other in desk.quotas.values():
-        going = " and is being deleted: wait until it is gone" if other.status is QuotaStatus.DELETING else ""
+        if other.status is QuotaStatus.DELETING and other.team == team:
+            continue
         if other.name == name:
-            raise conflict(f"Quota {name} exists already (id {other.id}){going}.")
+            raise conflict(f"Quota {name} exists already (id {other.id}, of team {other.team}).")
         if other.team == team:
-            raise conflict(f"Team {team} has quota {other.name} already (id {other.id}){going}.")
+            raise conflict(f"Team {team} has quota {other.name} already (id {other.id}).")
     if len(desk.quotas) >= MOST_QUOTAS:
         raise limit(f"{len(desk.quotas)} compute quotas; a cluster has at most {MOST_QUOTAS}.")
 

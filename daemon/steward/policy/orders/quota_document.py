@@ -38,14 +38,14 @@ def fingerprint(quotas: Mapping[str, ComputeQuota], present: SchedulerConfig | N
 
 def _quota(name: str, wish: QuotaWish, present: ComputeQuota | None, desk: Desk) -> None:
     """A document says everything: what it leaves out is the default."""
-    if present is None:
-        quota.make(name, wish, desk)
+    if present is None or (present.status is QuotaStatus.DELETING and wish.team in (None, present.team)):
+        quota.make(name, replace(wish, team=wish.team or (present.team if present is not None else None)), desk)
         return
     if wish.team not in (None, present.team):
         raise invalid(f"Quota {name} is of team {present.team}: give the quota of {wish.team} another name.")
     whole = _filled(wish, ComputeQuota(id="", name=name, team=present.team, shares=()))
     same = all(getattr(present, one.name) == getattr(whole, one.name) for one in fields(QuotaWish))
-    if not same or present.status is QuotaStatus.DELETING:
+    if not same:
         quota.change(present, whole, desk)
 
 

@@ -7,6 +7,7 @@ from steward.model.accounting import ACCOUNT_MARK, QOS_PREFIX, Accounting, Assoc
 from steward.model.action import DropQos, DropTeam, MoveJob, SetTeam
 from steward.model.events import Level
 from steward.model.ids import Key
+from steward.model.job import Job
 from steward.model.port_error import is_refusal, said
 from steward.model.quota import ComputeQuota, QuotaStatus
 from steward.model.why import Why
@@ -18,12 +19,14 @@ from steward.policy.quota.marks import release_all
 RETRY_S = 5.0
 LEAVING_S = 120.0
 """So long an empty account of ours may take to go; then it stays, and that is told."""
+_NAMED = 3
 _COMMON_QOS = "normal"
 """Slurm makes it with every database."""
 
 
-def close_ended(draft: Draft, picture: Accounting) -> None:
-    """Every quota that is being deleted, or that somebody disabled."""
+def close_ended(draft: Draft, picture: Accounting, *, others_left: bool = False) -> None:
+    """Every quota that is being deleted, or that somebody disabled. `others_left`: accounts without a quota still have
+    limits of ours that have to go with the last quota."""
     teams = {quota.team for quota in draft.quota.quotas.values() if not _is_ending(quota)}
     for quota in [quota for quota in draft.quota.quotas.values() if _is_ending(quota)]:
         names = {name for name in (guaranteed_qos(quota.team), borrowed_qos(quota.team)) if name in picture.qos}
@@ -34,6 +37,8 @@ def close_ended(draft: Draft, picture: Accounting) -> None:
         if names and picture.reachable and draft.want.quota.enabled:
             _close(quota, frozenset(names), picture, draft)
         if not names and quota.status is QuotaStatus.DELETING:
+            if others_left and len(draft.quota.quotas) == 1:
+                continue
             if quota.team not in teams and _drops_account(quota, picture, draft):
                 continue
             del draft.quota.quotas[quota.id]
@@ -95,15 +100,19 @@ def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draf
     listed = users_naming(picture, quota.team, names - (has.qos if has is not None else frozenset()))
     errors = (draft.seen.failures.get(_drop_key(name), "") for name in sorted(names))
     refused = next((said(error) for error in errors if is_refusal(error)), "")
-    _tell_who_keeps_it(quota, listed, fixed, refused, draft)
-    kept = names if listed else frozenset(fixed.values())
     in_it = [job for job in draft.seen.jobs.values() if not job.is_over and names & set(job.qos.split(","))]
+    _tell_who_keeps_it(quota, listed, fixed, refused, in_it, draft)
+    kept = names if listed else frozenset(fixed.values())
     for job in in_it:
         if job.is_pending and not job.is_completing:
-            key = Key(f"quota:move:{job.id}:{job.restarts}:ends")
-            draft.wish(MoveJob(key=key, why=why, job=job.id, qos=(target,)), RETRY_S)
+            draft.wish(MoveJob(key=ends_key(job), why=why, job=job.id, qos=(target,)), RETRY_S)
     for name in sorted(names - kept - {name for job in in_it for name in job.qos.split(",")}):
         draft.wish(DropQos(key=_drop_key(name), why=why, qos=name), RETRY_S)
+
+
+def ends_key(job: Job) -> Key:
+    """Of its move out of the QOS of a team whose quota ends."""
+    return Key(f"quota:move:{job.id}:{job.restarts}:ends")
 
 
 def _drop_key(qos: str) -> Key:
@@ -121,10 +130,15 @@ def _qos_afterwards(default: str, has: Association | None, picture: Accounting) 
 
 
 def _tell_who_keeps_it(
-    quota: ComputeQuota, listed: Sequence[str], fixed: Mapping[str, str], refused: str, draft: Draft
+    quota: ComputeQuota,
+    listed: Sequence[str],
+    fixed: Mapping[str, str],
+    refused: str,
+    in_it: Sequence[Job],
+    draft: Draft,
 ) -> None:
     """Settings that are not ours to change name its QOS: those of its users, or, as Slurm said when it `refused`, those
-    of another account or cluster."""
+    of another account or cluster. Or jobs run in it: that is no trouble, and only said."""
     texts = []
     if listed:
         texts.append(f"lists of QOS of users' own still name those of the team: {remedy_for(listed, quota.team, '-=')}")
@@ -133,10 +147,13 @@ def _tell_who_keeps_it(
             f"sacctmgr modify user where name={','.join(sorted(fixed))[:200]} account={quota.team} set defaultqos=-1"
         )
         texts.append(f"users have one of its QOS as their own default: {remedy}")
-    text = "; ".join(texts) or refused
+    trouble = "; ".join(texts) or refused
+    runs = [str(job.id) for job in sorted(in_it, key=lambda job: job.id) if not job.is_pending]
+    more = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
+    text = trouble or (f"it waits for job {', '.join(runs[:_NAMED])}{more}, which still run in its QOS" if runs else "")
     if quota.failure != text:
         draft.quota.quotas[quota.id] = replace(quota, failure=text)
-        if text:
+        if text and text == trouble:
             draft.tell("quota.trouble", f"quota {quota.name} cannot go: {text}", level=Level.WARNING)
 
 

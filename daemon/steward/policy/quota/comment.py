@@ -60,6 +60,8 @@ def _waits(ruling: Ruling, turn: Turn) -> str:
     match ruling.standing:
         case Standing.NEVER:
             return f"{_WORD}never fits{_most(ruling, turn)}"
+        case Standing.WAITS if ruling.hopeless:
+            return f"{_WORD}team {unit.team} waits for nodes"
         case Standing.WAITS:
             names = ", ".join(sorted(ruling.short))
             return f"{_WORD}team {unit.team} waits for {names}" if names else f"{_WORD}team {unit.team} waits"

@@ -113,7 +113,7 @@ def _of_team(want: WantedTeam, has: Association, picture: Accounting, draft: Dra
     missing = want.qos - has.qos
     drop = frozenset(name for name in has.qos if name.startswith(QOS_PREFIX) and name not in want.qos)
     drop -= set(users_with_default(picture, want.account, drop).values())
-    is_default = not ours.differs("default_qos", has.default_qos, want.default_qos) or is_apart
+    is_default = is_apart or not want.default_qos or not ours.differs("default_qos", has.default_qos, want.default_qos)
     if not (lower or higher or missing or drop) and is_default:
         return
     words = [_told([*lower, *higher], has.limits)]

@@ -65,6 +65,8 @@ class Flavors:
         self._known: dict[tuple[frozenset[str], str], str] = {}
         self._of_partitions: dict[str, tuple[str, ...]] = {}
         self.type_of = {name: found for name, node in draft.seen.nodes.items() if (found := self._type(name, node))}
+        self.present = frozenset(self.type_of.values())
+        """The machine types that the cluster has nodes of."""
         apart = _set_apart(draft)
         self.usable = frozenset(n for n in self.type_of if n not in apart and takes_jobs(draft.seen.nodes[n]))
         self.capacity, self.words, self.largest = self._counted()

@@ -203,7 +203,8 @@ def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, d
     if job is not None and job.state is JobState.COMPLETED and job.restarts == eviction.restart:
         text = f"{text.rpartition('; ')[0]}; it ended well by itself, and is not run again"
     _change(id, memory, replace(eviction, over=draft.now, text=text), draft)
-    draft.tell("quota.gave_way", f"job {id} {text}", once=f"gave-way:{id}:{eviction.restart}", job=id)
+    told = f"job {id} {text.replace('gives way', 'gave way', 1)}"
+    draft.tell("quota.gave_way", told, once=f"gave-way:{id}:{eviction.restart}", job=id)
 
 
 def _ended_otherwise(job: Job | None, eviction: Eviction) -> bool:

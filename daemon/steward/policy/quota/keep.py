@@ -16,12 +16,13 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.nudge import credential_safe_at
 from steward.policy.quota import give_way
-from steward.policy.quota.closing import close_ended
+from steward.policy.quota.closing import close_ended, ends_key
 from steward.policy.quota.comment import quota_words
 from steward.policy.quota.decide import Ruling, Standing
 from steward.policy.quota.edits import Edits, edits
 from steward.policy.quota.limits import remedy_for, teams_still_in_b, users_apart, wanted_qos, wanted_teams
 from steward.policy.quota.marks import RETRY_S, SOON_S, TOUCHED_AT_ONCE, keep_marks
+from steward.policy.quota.others import release_others, wanted_others
 from steward.policy.quota.requests import Unit
 from steward.policy.quota.turn import Turn, in_force, is_delayed, take_turn
 
@@ -48,15 +49,18 @@ def keep_quotas(draft: Draft) -> None:
         return
     if draft.want.quota.enabled:
         give_way.follow(draft)
-    close_ended(draft, picture)
     turn = take_turn(draft)
+    others = list(wanted_others(turn, picture, draft)) if turn is not None else []
+    is_left = draft.want.quota.enabled and release_others(frozenset(o.account for o in others), picture, draft)
+    close_ended(draft, picture, others_left=is_left)
     if turn is None:
         return
     draft.quota_said = quota_words(turn, draft)
     changes = Edits()
     if draft.want.quota.enabled:
         still = teams_still_in_b(turn, draft, picture)
-        changes = edits(wanted_qos(turn, still, draft, picture), wanted_teams(turn, still, picture), picture, draft)
+        teams = [*wanted_teams(turn, still, picture), *others]
+        changes = edits(wanted_qos(turn, still, draft, picture), teams, picture, draft)
         _write(changes, turn, picture, draft)
     _settle(turn, picture, changes, draft)
 
@@ -99,7 +103,7 @@ def _place(ruling: Ruling, picture: Accounting, draft: Draft) -> int:
     unit, touched = ruling.unit, 0
     if not (ruling.may_run or unit.replica):
         return 0
-    if unit.qos and not any(name.startswith(QOS_PREFIX) for name in unit.qos):
+    if unit.qos and not any(name.startswith(QOS_PREFIX) for name in unit.qos) and not _was_moved(unit, draft):
         return 0
     wanted = _qos(ruling, picture)
     for job in unit.jobs:
@@ -114,6 +118,11 @@ def _place(ruling: Ruling, picture: Accounting, draft: Draft) -> int:
         action = SetNodeCount(key=key, why=why, job=unit.id, least=ruling.nodes, most=ruling.nodes)
         touched += draft.wish(action, RETRY_S)
     return touched
+
+
+def _was_moved(unit: Unit, draft: Draft) -> bool:
+    """We took it out of its team's QOS when the quota was deleted, which is there again."""
+    return any(draft.asked_at(ends_key(job)) is not None for job in unit.jobs)
 
 
 def _hurry(job: Job, draft: Draft) -> int:

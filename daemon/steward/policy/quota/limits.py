@@ -41,6 +41,8 @@ class WantedQos:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedTeam:
+    """`default_qos` is empty for an account without a quota: only its limits are ours."""
+
     account: str
     qos: frozenset[str]
     caps: Caps
@@ -175,24 +177,26 @@ def caps_of(turn: Turn, team: str, picture: Accounting, amounts: Mapping[Resourc
 
 
 def _words(turn: Turn, team: str) -> Mapping[str, list[Resource]]:
-    """TRES -> the resources that it counts."""
+    """TRES -> the resources that it counts. A limit that Slurm counts over all machine types has no part for one that
+    the cluster lacks: it would be used on others."""
     owned = turn.ledger.accounts[team].owned
     names = sorted(turn.ledger.limits(team))
+    here = turn.flavors.present
     found: dict[str, list[Resource]] = {}
     for name in names:
         kind, machine = kind_of(name), machine_type_of(name)
         if not kind.startswith(GPU):
             continue
-        found.setdefault("gres/gpu", []).append(name)
+        found.setdefault("gres/gpu", []).extend([name] if machine in here else [])
         words = turn.flavors.gpu_words(machine)
         if kind != GPU:
             profile = profile_of(kind.removeprefix(f"{GPU}:"))
             words = turn.flavors.mig_words(machine, profile) if profile else frozenset()
         for word in sorted(words):
             found.setdefault(f"gres/gpu:{word}", []).append(name)
-    own_types = {machine_type_of(name) for name in owned.nominal}
+    own_types = {machine_type_of(name) for name in owned.nominal} & here
     for kind in (CPU, MEM):
-        counted = [name for name in names if kind_of(name) == kind]
+        counted = [name for name in names if kind_of(name) == kind and machine_type_of(name) in here]
         if own_types and own_types <= {machine_type_of(name) for name in counted}:
             found[kind] = counted
     return found

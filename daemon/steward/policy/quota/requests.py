@@ -16,7 +16,7 @@ from steward.policy.draft import Draft
 from steward.policy.quota.flavors import Flavors, parse_tres
 
 CLASS_WORD = "priority-class="
-_CLASS = re.compile(r"(?:^|[\s,;])priority-class=([a-z0-9][-a-z0-9]{0,39})(?=$|[\s,;])")
+_CLASS = re.compile(r"(?:^|[\s,;])priority-class=([^\s,;]+)")
 _READY = frozenset({"", "None", "Resources", "Priority"})
 """Slurm's reasons of jobs that would run if nodes allowed it."""
 _LIMITED = re.compile(r"(?:QOS|Assoc)Grp(?:GRES|Cpu|CPU|Mem)(?:ory)?(?:Limit)?")
@@ -146,8 +146,7 @@ class Requests:
 
     def weight(self, job: Job) -> int:
         """The weight of the job's priority class; -1: none that the cluster knows."""
-        match = _CLASS.search(job.comment) if CLASS_WORD in job.comment else None
-        return self._weights.get(match[1], -1) if match else -1
+        return self._weights.get(class_of(job), -1)
 
     def used(self, jobs: Iterable[Job]) -> Amounts:
         """The resources that running jobs have, by the machine types of their nodes. Equal ones are the same object."""
@@ -213,6 +212,12 @@ class Requests:
         if any(name not in self.flavors.capacity for name in mig):
             return False
         return bool(mig) or (self.flavors.has_gpus(kind) and set(whole) <= (self.flavors.gpu_words(kind) or {*whole}))
+
+
+def class_of(job: Job) -> str:
+    """The priority class that its user named; empty: none."""
+    match = _CLASS.search(job.comment) if CLASS_WORD in job.comment else None
+    return match[1] if match else ""
 
 
 def _are_same(known: Sequence[Job], found: Sequence[Job]) -> bool:

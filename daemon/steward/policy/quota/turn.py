@@ -1,6 +1,6 @@
 """A look at who owns, uses and wants what, and the rulings on it: the same for the plan, the tables and `explain`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from steward.model.fit import FitState, Question
@@ -18,7 +18,7 @@ from steward.policy.quota.ledger import Account, Ledger
 from steward.policy.quota.pick import Room
 from steward.policy.quota.places import Places
 from steward.policy.quota.present import Held, Present, present
-from steward.policy.quota.requests import Requests, Unit, is_ready
+from steward.policy.quota.requests import Amounts, Requests, Unit, add, is_ready
 
 REQUEUE_DELAY_S = 150.0
 """Slurm before 25.11 lets a requeued job wait for 121 s."""
@@ -42,6 +42,10 @@ class Turn:
     going: frozenset[JobId]
     rulings: Mapping[JobId, Ruling]
     yielding: tuple[Yielding, ...]
+    homeless: Mapping[Resource, int]
+    """The amounts that jobs of no team have."""
+    idle_sharing: bool
+    """What no team owns is lent."""
     teams: Mapping[str, str]
     """Account -> its team, for accounts below a team's."""
     words: dict[str, Mapping[str, list[Resource]]] = field(default_factory=dict)
@@ -90,8 +94,17 @@ def take_turn(draft: Draft) -> Turn | None:
         going=going,
         rulings=decider.rulings,
         yielding=tuple(decider.yielding),
+        homeless=_sum(each.other for each in jobs.homeless),
+        idle_sharing=scheduler.idle_sharing,
         teams=teams,
     )
+
+
+def _sum(many: Iterable[Amounts]) -> dict[Resource, int]:
+    found: dict[Resource, int] = {}
+    for each in many:
+        add(found, each)
+    return found
 
 
 def requeue_key(job: Job) -> Key:
@@ -162,10 +175,9 @@ def _ledger(draft: Draft, quotas: Mapping[str, ComputeQuota], flavors: Flavors, 
         lambda: {team: owned(quota, types, count_filled=rules.count_filled) for team, quota in quotas.items()},
     )
     accounts = {team: Account(team=team, owned=worth[team], weight=quota.weight) for team, quota in quotas.items()}
-    kinds = flavors.named | set(flavors.type_of.values())
+    kinds = flavors.named | flavors.present
     decides = [resource(kind, GPU if flavors.has_gpus(kind) else CPU) for kind in sorted(kinds)]
-    present = set(flavors.type_of.values())
-    capacity = {name: amount for name, amount in flavors.capacity.items() if name.rpartition("/")[0] in present}
+    capacity = {name: amount for name, amount in flavors.capacity.items() if name.rpartition("/")[0] in flavors.present}
     return Ledger(accounts, capacity, decides=decides, idle_sharing=idle_sharing)
 
 

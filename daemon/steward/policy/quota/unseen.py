@@ -70,4 +70,9 @@ def _remember(job: Job, team: str, to: Job, owner: str, draft: Draft) -> None:
         at=at, restart=job.restarts - 1, cause=Reclaimed.RECLAIM, to_team=owner, to_job=to.id, text=text, over=at
     )
     draft.quota.add_eviction(job.id, team, over)
-    draft.tell("quota.gave_way", f"job {job.id} {text}", once=f"gave-way:{job.id}:{over.restart}", job=job.id)
+    draft.tell(
+        "quota.gave_way",
+        f"job {job.id} {text.replace('gives way', 'gave way', 1)}",
+        once=f"gave-way:{job.id}:{over.restart}",
+        job=job.id,
+    )

@@ -7,6 +7,7 @@ from steward.model.machine_types import BUILT_IN
 from steward.model.node_names import fold
 from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, machine_type_of, resource
 from steward.policy.draft import Draft
+from steward.policy.quota.decide import Standing
 from steward.policy.quota.fill_in import Owned, owned
 from steward.policy.quota.requests import add
 from steward.policy.quota.turn import Turn, take_turn
@@ -71,7 +72,27 @@ def quota_view(draft: Draft) -> QuotaView:
     lent = _lent(turn, use) if turn else {}
     teams = tuple(_team(quota, worth[quota.team], turn, use, lent) for quota in quotas)
     resources = tuple(_resources(turn, worth)) if turn else ()
-    return QuotaView(teams=teams, resources=resources, warnings=(*_warnings(resources, draft), *_untyped(turn)))
+    warnings = (
+        *_warnings(resources, draft, turn.flavors.present if turn else None),
+        *_unowned(resources, turn),
+        *_untyped(turn),
+    )
+    return QuotaView(teams=teams, resources=resources, warnings=warnings)
+
+
+def _unowned(resources: tuple[ResourceView, ...], turn: Turn | None) -> Iterator[str]:
+    """Idle ones that no team may borrow, while jobs wait for such."""
+    if turn is None or turn.idle_sharing:
+        return
+    waits = (ruling for ruling in turn.rulings.values() if ruling.standing is Standing.WAITS)
+    wanted = {name for ruling in waits for name in ruling.short}
+    for row in resources:
+        idle = min(row.free, row.capacity - row.owned - turn.homeless.get(row.resource, 0))
+        if row.resource in wanted and idle > 0:
+            yield (
+                f"{told({row.resource: idle})} idle that no team owns, while jobs wait for such: IdleResourceSharing "
+                "of the ClusterSchedulerConfig lends them"
+            )
 
 
 def _use(turn: Turn) -> dict[str, dict[Resource, int]]:
@@ -194,12 +215,16 @@ def _is_stranded(name: Resource, free: Mapping[Resource, int]) -> bool:
     return name == resource(kind, GPU) and any(other in free and not free[other] for other in others)
 
 
-def _warnings(resources: tuple[ResourceView, ...], draft: Draft) -> list[str]:
+def _warnings(resources: tuple[ResourceView, ...], draft: Draft, is_here: frozenset[str] | None) -> list[str]:
     found = []
     for row in resources:
         beyond = row.owned - row.capacity
         if beyond > 0 and _decides(row.resource, draft):
             have, own = told({row.resource: row.capacity}), told({row.resource: row.owned})
+            if is_here is not None and machine_type_of(row.resource) not in is_here:
+                kind = machine_type_of(row.resource)
+                found.append(f"quotas own {own}, and the cluster has no {kind}: their jobs wait until it has one")
+                continue
             found.append(f"the quotas are {own} in all, but the cluster has {have} now: some jobs will wait")
         if row.stranded:
             found.append(f"{told({row.resource: row.stranded})} free, but no CPU or no memory beside them: stranded")

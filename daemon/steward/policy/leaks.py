@@ -1,0 +1,35 @@
+"""Idle nodes whose GRES Slurm counts as used, though no job is there.
+
+A fault of Slurm (22.05.8, 10 of 10): two nodes of a job with GRES die at once, its next run is given nodes, and when
+that ends slurmctld cannot take the GRES back ("dealloc of node ... bad node_offset 0 count is 0"). No order of drain,
+down and requeue avoids it (tried: requeue before DOWN, drain first, one node after the other, numnodes or gres set
+anew, hold and release), nor does anything but a restart of slurmctld end it (tried: resume, undrain, down and resume,
+gres=, reconfigure).
+"""
+
+from collections.abc import Mapping
+
+from steward.model.ids import NodeName
+from steward.model.observed import Observed
+from steward.policy.traits import is_idle
+
+CURE = "restart slurmctld: running jobs go on"
+_LATE_S = 5.0
+"""Slurm takes the GRES of a job back when its nodes have cleaned up."""
+
+
+def leaks(seen: Observed) -> Mapping[NodeName, str]:
+    """The nodes, and what of them Slurm counts as used."""
+    found = {name: gres for name, gres in seen.gres_used.items() if name in seen.nodes and is_idle(seen.nodes[name])}
+    if not found:
+        return found
+    since = seen.gres_at - _LATE_S
+    begun = (job for job in seen.jobs.values() if not job.is_pending)
+    there = (job for job in begun if not job.is_over or (job.ended or 0.0) > since)
+    busy = frozenset().union(*(job.nodes for job in there))
+    return {name: gres for name, gres in found.items() if name not in busy}
+
+
+def leak_text(name: NodeName, gres: str) -> str:
+    what = "no job that asks for them starts there, nor an exclusive one"
+    return f"{name}: idle, but Slurm still counts {gres} as used: {what}"

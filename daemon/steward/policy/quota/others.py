@@ -1,0 +1,111 @@
+"""Accounts without a quota: they may use what no team owns, by a limit on each. Nobody makes their jobs give way: what
+they took of a team's would be gone for as long as they like.
+
+Each may have what it has, and what no team owns and no such account has. A limit that somebody set by hand stays.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from steward.model.accounting import ACCOUNT_MARK, QOS_PREFIX, Accounting
+from steward.model.action import SetTeam
+from steward.model.quota import CPU, GPU, Resource, kind_of, machine_type_of, resource
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.quota.edits import edit_key
+from steward.policy.quota.flavors import gpus_of, parse_tres
+from steward.policy.quota.limits import WantedTeam
+from steward.policy.quota.requests import add, holds_nodes
+from steward.policy.quota.turn import Turn
+
+RETRY_S = 5.0
+_ROOT = "root"
+_GRES = "gres/gpu"
+
+
+def wanted_others(turn: Turn, picture: Accounting, draft: Draft) -> Iterator[WantedTeam]:
+    """Their limits. An account that has nothing running may have all that no team owns, so that limits change only for
+    the few that run something."""
+    if not draft.want.quota.limit_others:
+        return
+    tops = _tops(turn, picture)
+    used: dict[str, dict[str, int]] = {}
+    for job in draft.seen.jobs.values():
+        if job.account in tops and holds_nodes(job):
+            mine = used.setdefault(tops[job.account], {})
+            for tres, amount in parse_tres(job.allocated or job.requested).items():
+                mine[tres] = mine.get(tres, 0) + amount
+    unowned = {tres: n for tres, n in _unowned(turn, draft).items() if tres == CPU or tres in picture.tracked}
+    left = {tres: max(0, n - sum(each.get(tres, 0) for each in used.values())) for tres, n in unowned.items()}
+    for account in sorted(set(tops.values())):
+        has = used.get(account)
+        caps = {tres: has.get(tres, 0) + left[tres] for tres in unowned} if has is not None else unowned
+        yield WantedTeam(account=account, qos=frozenset(), caps=caps, default_qos="")
+
+
+def _tops(turn: Turn, picture: Accounting) -> Mapping[str, str]:
+    """Account of no team -> the one highest above it (or itself) that no team is below."""
+    above = {name for team in turn.quotas for name in picture.line_of(team)} | {_ROOT}
+    found = {}
+    for account, record in picture.accounts.items():
+        has = picture.of_account(account)
+        if account in above or account in turn.teams or has is None or record.organization == ACCOUNT_MARK:
+            continue
+        if not any(name.startswith(QOS_PREFIX) for name in has.qos):  # one whose quota just ends
+            found[account] = [name for name in picture.line_of(account) if name not in above][-1]
+    return found
+
+
+def _unowned(turn: Turn, draft: Draft) -> dict[str, int]:
+    """TRES -> how much no team owns. CPUs only where no machine type has accelerators: Slurm counts them over all."""
+    flavors, total = turn.flavors, dict[str, int]()
+    has_gpus = any(flavors.has_gpus(kind) for kind in flavors.present) or bool(flavors.without_type())
+    owned: dict[Resource, int] = {}
+    for account in turn.ledger.accounts.values():
+        add(owned, account.owned.nominal)
+    for name, amount in flavors.capacity.items():
+        kind, free = kind_of(name), max(0, amount - owned.get(name, 0))
+        if kind.startswith(GPU):
+            total[_GRES] = total.get(_GRES, 0) + free
+            for word in flavors.gpu_words(machine_type_of(name)) if kind == GPU else ():
+                total[f"{_GRES}:{word}"] = total.get(f"{_GRES}:{word}", 0) + free
+        elif kind == CPU and not has_gpus and resource(machine_type_of(name), CPU) == name:
+            total[CPU] = total.get(CPU, 0) + free
+    for node in flavors.without_type():
+        for each in gpus_of(draft.seen.nodes[node].gres):
+            for word in (_GRES, f"{_GRES}:{each.type}"):
+                total[word] = total.get(word, 0) + each.amount
+    return total if has_gpus else {CPU: total[CPU]} if CPU in total else {}
+
+
+def is_limited(account: str, draft: Draft) -> bool:
+    """Some limit on it is ours."""
+    begin = f"account {account}/cap:"
+    return any(key.startswith(begin) and wrote.foreign is None for key, wrote in draft.quota.writes.items())
+
+
+def limited_above(account: str, draft: Draft) -> str:
+    """The account, or the one above it, that we limit; empty: none."""
+    picture = draft.seen.accounting
+    line = picture.line_of(account) if picture is not None else ()
+    return next((name for name in line if is_limited(name, draft)), "")
+
+
+def release_others(limited: frozenset[str], picture: Accounting, draft: Draft) -> bool:
+    """Take our limits off accounts without a quota that are to have none any more. True: some are left."""
+    teams = {quota.team for quota in draft.quota.quotas.values()} | limited
+    found: dict[str, list[str]] = {}
+    for key, wrote in list(draft.quota.writes.items()):
+        owner, _, tres = key.partition("/cap:")
+        account = owner.removeprefix("account ")
+        if not tres or account == owner or account in teams:
+            continue
+        has = picture.of_account(account)
+        if has is None or tres not in has.limits or wrote.foreign is not None:
+            del draft.quota.writes[key]
+        else:
+            found.setdefault(account, []).append(tres)
+    for account, names in found.items() if picture.reachable else ():
+        why = Why(rule="quota.others", text=f"account {account} without a quota has no limit any more")
+        caps = tuple((tres, None) for tres in sorted(names))
+        draft.wish(SetTeam(key=edit_key(f"account {account}", "free"), why=why, account=account, caps=caps), RETRY_S)
+    return bool(found)

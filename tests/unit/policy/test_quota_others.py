@@ -1,0 +1,124 @@
+"""Accounts without a quota may use what no team owns; a quota that goes and comes again; types that are not there."""
+
+from dataclasses import replace
+
+from steward.model.accounting import Account, Association
+from steward.model.action import MoveJob, SetTeam
+from steward.model.ids import JobId
+from steward.model.quota import QuotaStatus, Share
+from steward.policy.draft import Draft
+from steward.policy.quota.view import quota_view
+from steward.views.explain_quota import quota_lines
+from tests.builders.picture import Picture
+from tests.builders.quota import P5, WEAK, a_picture, a_quota
+from tests.builders.quota_site import a_site, done, own, runs, settled, waits
+from tests.builders.want import but
+
+
+def with_account(picture: Picture, name: str, parent: str = "root", gpus: int | None = None) -> Picture:
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    limits = {} if gpus is None else {"gres/gpu": gpus}
+    accounts = {**accounting.accounts, name: Account(name=name)}
+    more = Association(account=name, parent=parent, limits=limits, qos=frozenset({"normal"}))
+    return picture.see(accounting=replace(accounting, accounts=accounts, associations=(*accounting.associations, more)))
+
+
+def limit(picture: Picture, account: str) -> int | None:
+    assert picture.seen.accounting is not None
+    has = picture.seen.accounting.of_account(account)
+    assert has is not None
+    return has.limits.get("gres/gpu")
+
+
+def explained(picture: Picture, id: int) -> str:
+    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    return "\n".join(quota_lines(picture.seen.jobs.get(JobId(id)), draft))
+
+
+def test_accounts_without_a_quota_may_use_what_no_team_owns() -> None:
+    """Of eight GPUs a team owns five. Both accounts together may have three."""
+    site = settled(with_account(with_account(a_site(WEAK, own("a", 5)), "x"), "y"))
+    assert (limit(site, "x"), limit(site, "y")) == (3, 3)
+    site = settled(runs(site, 1, "x", 2, on="n2", qos="normal"))
+    assert (limit(site, "x"), limit(site, "y")) == (3, 3)
+    site = settled(runs(site, 2, "y", 1, on="n2", qos="normal"))
+    assert (limit(site, "x"), limit(site, "y")) == (2, 1)
+    assert "may use only what no team owns" in explained(site, 1)
+
+
+def test_accounts_below_have_the_limit_of_the_one_above_and_accounts_above_a_team_none() -> None:
+    site = with_account(with_account(with_account(a_site(WEAK, own("a", 5)), "x"), "below", "x"), "dept")
+    accounting = site.seen.accounting
+    assert accounting is not None
+    under = tuple(replace(a, parent="dept") if a.account == "a" else a for a in accounting.associations)
+    site = settled(site.see(accounting=replace(accounting, associations=under)))
+    assert (limit(site, "x"), limit(site, "below"), limit(site, "dept")) == (3, None, None)
+
+
+def test_what_a_person_set_stays_and_a_site_that_wants_none_gets_none() -> None:
+    site = a_site(WEAK, own("a", 5))
+    by_hand = with_account(site, "x", gpus=7)
+    assert limit(settled(by_hand), "x") == 7
+    none = replace(site, want=replace(site.want, quota=but(site.want.quota, limit_others=False)))
+    assert limit(settled(with_account(none, "x")), "x") is None
+    assert "may use what teams own" in explained(runs(with_account(none, "x"), 1, "x", 1, qos="normal"), 1)
+
+
+def test_the_limits_go_with_the_last_quota_or_the_setting() -> None:
+    site = settled(with_account(a_site(WEAK, own("a", 5)), "x"))
+    off = replace(site, want=replace(site.want, quota=but(site.want.quota, limit_others=False)))
+    assert limit(settled(off), "x") is None
+    gone = settled(ending(site))
+    assert (limit(gone, "x"), gone.memory.quotas) == (None, {})
+
+
+def ending(picture: Picture) -> Picture:
+    quotas = {"q-a": replace(picture.memory.quotas["q-a"], status=QuotaStatus.DELETING)}
+    return replace(picture, memory=replace(picture.memory, quotas={**picture.memory.quotas, **quotas}))
+
+
+def test_a_team_whose_quota_goes_is_not_free_of_limits_while_others_have_theirs() -> None:
+    site = settled(ending(a_site(WEAK, own("a", 4), own("b", 4), machines=3)))
+    assert limit(site, "a") == 8
+
+
+def test_a_quota_that_cannot_go_says_for_which_job_it_waits() -> None:
+    site = settled(ending(settled(runs(a_site(WEAK), 1, "a", 2))))
+    assert site.memory.quotas["q-a"].failure == "it waits for job 1, which still run in its QOS"
+
+
+def test_jobs_that_were_moved_when_a_quota_went_come_back_with_it() -> None:
+    site = waits(settled(runs(a_site(WEAK), 1, "a", 2)), 2, "a", 1, reason="Priority")
+    site, _ = done(ending(site))
+    site, actions = done(site)
+    assert [(each.job, each.qos) for each in actions if isinstance(each, MoveJob)] == [(2, ("normal",))]
+    again = {**site.memory.quotas, "q-a": replace(own("a", 4), id="q-new")}
+    site, actions = done(replace(site, memory=replace(site.memory, quotas=again)))
+    assert any(isinstance(each, SetTeam) for each in actions)
+    assert [(each.job, each.qos) for each in actions if isinstance(each, MoveJob)] == [(2, ("stw-a-g",))]
+
+
+def test_a_quota_of_a_machine_type_that_is_not_there_gives_nothing_of_another() -> None:
+    planned = a_quota("a", Share(machine_type=P5.name, count=2))
+    site = settled(a_picture(planned, own("b", 4), can=WEAK))
+    accounting = site.seen.accounting
+    assert accounting is not None
+    assert accounting.qos["stw-a-g"].limits["gres/gpu"] == 0
+    assert limit(site, "a") == 0
+    text = explained(waits(site, 1, "a", 1), 1)
+    assert "Its quota is of ml.p5.48xlarge, of which the cluster has no node." in text
+    warnings = quota_view(Draft(site.seen, site.want, site.memory, site.now)).warnings
+    assert any("the cluster has no ml.p5.48xlarge: their jobs wait until it has one" in each for each in warnings)
+
+
+def test_idle_ones_that_nobody_owns_are_not_called_in_use() -> None:
+    site = waits(settled(runs(a_site(WEAK, own("a", 4)), 1, "a", 4)), 2, "a", 2)
+    assert "2 GPUs of ml.g6.12xlarge; 4 GPUs of ml.g6.12xlarge are idle, but nobody lends them" in explained(site, 2)
+    warnings = quota_view(Draft(site.seen, site.want, site.memory, site.now)).warnings
+    assert any("4 GPUs of ml.g6.12xlarge idle that no team owns" in each for each in warnings)
+
+
+def test_a_priority_class_that_is_none_is_told() -> None:
+    site = waits(a_site(WEAK), 1, "a", 1, comment="priority-class=Urgent")
+    assert "Its priority class Urgent is none of this site's (none): it counts as the lowest." in explained(site, 1)

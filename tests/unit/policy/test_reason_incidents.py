@@ -1,0 +1,121 @@
+"""Many nodes that Slurm takes out for one reason are one incident: one of them after the other is looked into, nothing
+is done to their machines, and when one serves again the others are given back."""
+
+from typing import Any
+
+import pytest
+
+from steward.model.action import LaunchInstance, RebootInstance, ReturnNode
+from steward.model.case import Case, Step
+from steward.model.deep import DeepRun, slurm_name
+from steward.model.health import Advice
+from steward.model.job import JobState
+from steward.policy.node.correlate import SCOUT_EVERY_S
+from tests.builders.deep import reserved
+from tests.builders.picture import Picture, a_cluster, n
+from tests.unit.policy.test_slurm_faults import slurm_drains
+
+EPILOG = "Epilog error"
+ALL = tuple(f"n{i}" for i in range(1, 7))
+KIND = "check:slurm.epilog_error"
+HARM = (RebootInstance, LaunchInstance)
+
+
+def struck(*given: str, text: str = EPILOG) -> Picture:
+    return slurm_drains(a_cluster(), text, *(given or ALL))
+
+
+def open_cases(picture: Picture) -> list[Case]:
+    return [case for case in picture.memory.cases.values() if case.is_open]
+
+
+def a_turn(picture: Picture, broken: bool) -> Picture:
+    """The agents answer, Slurm keeps and gives back what it is asked to, and each launch test ends as said."""
+    for action in picture.plan().actions:
+        assert not isinstance(action, HARM), action
+    back = [a.node for a in picture.plan().actions if isinstance(a, ReturnNode)]
+    after = picture.then(2.0).see(reservations_at=picture.now)
+    for name in ALL:
+        after = after.agent(name, checked_at=after.now)
+    for name in back:
+        after = after.node(name, flags=frozenset(), reason=None)
+    for run in after.memory.deeps.values():
+        after = the_test_goes_on(after, run, broken) if run.is_open and run.has_nodes else after
+    return after
+
+
+def the_test_goes_on(picture: Picture, run: DeepRun, broken: bool) -> Picture:
+    name, (node,) = slurm_name(run.token), run.nodes
+    picture = reserved(picture, run)
+    if picture.seen.nodes[node].is_drain:
+        return picture
+    fields: dict[str, Any] = {"state": JobState.COMPLETED, "partition": name, "name": name, "user_id": 64030}
+    ended = picture.job(900 + int(run.id[1:]), on=(node,), ended=picture.now, **fields)
+    return slurm_drains(ended, EPILOG, node) if broken else ended
+
+
+def go_on(picture: Picture, seconds: float, *, broken: bool) -> Picture:
+    end = picture.now + seconds
+    while picture.now < end:
+        picture = a_turn(picture, broken)
+    return picture
+
+
+def is_out(picture: Picture) -> list[str]:
+    return [name for name, node in picture.seen.nodes.items() if node.is_drain]
+
+
+def test_it_is_one_incident_and_no_repair() -> None:
+    picture = struck().then(1.0)
+    assert list(picture.memory.incidents) == [KIND]
+    assert open_cases(picture) == []
+    assert sum(e.kind == "incident.opened" for e in struck().plan().events) == 1
+
+
+def test_a_cluster_of_two_nodes_that_both_have_it_is_one_incident_too() -> None:
+    picture = slurm_drains(a_cluster(2), EPILOG, "n1", "n2").then(1.0)
+    assert list(picture.memory.incidents) == [KIND]
+
+
+def test_nodes_that_follow_within_seconds_belong_to_it() -> None:
+    picture = slurm_drains(a_cluster(settle_degraded_s=10.0), EPILOG, "n1").then(4.0)
+    later = slurm_drains(picture, EPILOG, "n2", "n3").then(4.0)
+    assert (open_cases(later), list(later.memory.incidents)) == ([], [KIND])
+    alone = slurm_drains(a_cluster(settle_degraded_s=10.0), EPILOG, "n1").then(10.1).then()
+    assert [case.node for case in open_cases(alone)] == ["n1"]
+
+
+def test_while_the_script_is_broken_one_node_at_a_time_is_looked_into_and_no_machine_is_touched() -> None:
+    picture = struck()
+    scouts = set[str]()
+    for _ in range(600):
+        picture = a_turn(picture, broken=True)
+        assert len(open_cases(picture)) <= 1
+        scouts |= {case.node for case in open_cases(picture)}
+        assert all(case.rung is Advice.NONE for case in open_cases(picture))
+    assert len(scouts) > 2, "not the same one each time"
+    assert picture.memory.incidents[KIND].over is None
+    assert len(is_out(picture)) == 6
+    assert picture.memory.remedies.get("i-n1", ()) == (), "that it did not help counts against no hardware"
+
+
+def test_when_the_script_is_mended_all_nodes_are_given_back() -> None:
+    picture = go_on(struck(), 200.0, broken=True)
+    mended = go_on(picture, SCOUT_EVERY_S + 120.0, broken=False)
+    assert is_out(mended) == []
+    assert mended.memory.incidents[KIND].over is not None
+    assert open_cases(mended) == []
+
+
+@pytest.mark.parametrize("text", ["Kill task failed", "Node unexpectedly rebooted", "SlurmdSpoolDir is full"])
+def test_an_incident_and_its_reasons_do_not_keep_each_other_alive(text: str) -> None:
+    mended = go_on(struck(text=text), SCOUT_EVERY_S + 120.0, broken=False)
+    assert is_out(mended) == []
+
+
+def test_a_case_from_before_the_incident_goes_on_as_its_scout_and_no_higher() -> None:
+    early = slurm_drains(a_cluster(), EPILOG, "n1").then(1.0)
+    assert [case.node for case in open_cases(early)] == ["n1"]
+    picture = slurm_drains(early, EPILOG, "n2", "n3", "n4").then(1.0)
+    later = go_on(picture, 100.0, broken=True)
+    assert all(case.step is Step.CLOSED for case in later.memory.cases.values() if case.node == n("n1"))
