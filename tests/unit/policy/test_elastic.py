@@ -86,23 +86,34 @@ def test_a_change_that_an_outage_kept_from_its_coordinator_is_ordered_again_when
     world = ElasticWorld(deaf=True)
     while not world.ordered:
         world.step()
-    world.picture = world.picture.node("n1", responding=False)
+    world.picture = world.picture.agent_lost("n1").node("n1", responding=False)
     world.go(10)
     assert world.run.phase is Phase.FAULTED
-    world.picture, world.deaf = world.picture.node("n1", responding=True), False
+    world.picture, world.deaf = world.picture.heard("n1").node("n1", responding=True), False
     world.go(15)
     assert world.size == 5
     assert [order.generation for order in world.ordered] == [2, 3]
 
 
+def test_a_member_whose_slurmd_has_a_full_port_is_not_lost_while_its_agent_is_heard() -> None:
+    """Any user can fill it, from any host."""
+    world = ElasticWorld()
+    world.go(120)
+    size, changes = world.size, len(world.run.events)
+    world.picture = world.picture.node("n1", responding=False)
+    world.go(10)
+    assert world.run.phase is not Phase.FAULTED
+    assert (world.size, len(world.run.events)) == (size, changes)
+
+
 def test_a_run_that_only_seemed_to_lose_a_member_goes_on_as_it_was_and_grows_without_a_pause() -> None:
     world = ElasticWorld()
     world.step()
-    world.picture = world.picture.node("n1", responding=False)
+    world.picture = world.picture.agent_lost("n1").node("n1", responding=False)
     world.go(3)
     assert world.run.phase is Phase.FAULTED
     assert not world.ordered
-    world.picture = world.picture.node("n1", responding=True)
+    world.picture = world.picture.heard("n1").node("n1", responding=True)
     world.go(6)
     assert world.size == 5, "sooner than a pause after a change of its size ends"
     assert [change.cause for change in world.run.events] == [Cause.START, Cause.GROW]

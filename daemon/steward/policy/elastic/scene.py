@@ -87,8 +87,10 @@ class Scene:
         return self.word.members if self.word is not None else self.run.members
 
     def is_lost(self, name: NodeName) -> bool:
-        node = self.draft.seen.nodes.get(name)
-        if node is None or node.is_down or not node.responding:
+        """Return whether nobody can use the node. That it does not respond to Slurm says nothing while its agent is
+        heard: any user can fill its slurmd's port."""
+        node, view = self.draft.seen.nodes.get(name), self.draft.seen.agents.get(name)
+        if node is None or node.is_down or not (node.responding or (view is not None and view.is_heard)):
             return True
         return standing(node, self.draft).standing in _GONE
 
