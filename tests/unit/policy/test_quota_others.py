@@ -81,6 +81,8 @@ def ending(picture: Picture) -> Picture:
 def test_a_team_whose_quota_goes_is_not_free_of_limits_while_others_have_theirs() -> None:
     site = settled(ending(a_site(WEAK, own("a", 4), own("b", 4), machines=3)))
     assert limit(site, "a") == 8
+    assert not any(wrote.foreign for wrote in site.memory.quota_writes.values())
+    assert limit(settled(runs(site, 1, "a", 2, on="n1", qos="normal")), "a") == 8
 
 
 def test_a_quota_that_cannot_go_says_for_which_job_it_waits() -> None:
