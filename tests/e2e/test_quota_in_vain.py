@@ -47,3 +47,21 @@ def test_nothing_is_taken_back_for_jobs_that_limits_of_the_sites_hold_up(quotas:
         quotas.wait("Steward has seen it", lambda: time.time() > began + SEEN_S)
         assert [quotas.job(job).state for job in lent] == ["RUNNING", "RUNNING"]
         assert quotas.events("quota.gives_way", since=began) == []
+
+
+def test_a_job_that_fits_nowhere_ends_nobodys_job_and_holds_up_nobody_of_its_team(quotas: QuotaStory) -> None:
+    """Guest's own job has n1, which the owner's first job names; what guest borrowed is on n2."""
+    quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
+    own = quotas.sleeps("guest", 4, "--nodelist=n1")
+    quotas.wait_state(own, "RUNNING", SOON_S)
+    lent = [quotas.sleeps("guest", 1) for _ in range(4)]
+    for job in lent:
+        quotas.wait_state(job, "RUNNING", SOON_S)
+    began = time.time()
+    first = quotas.sleeps("owner", 2, "--nodelist=n1")
+    quotas.wait_says(first, "no node that it may use would have room for it")
+    assert quotas.events("quota.gives_way", since=began) == []
+    second = quotas.sleeps("owner", 3)
+    quotas.wait_state(second, "RUNNING", SOON_S)
+    assert [quotas.job(job).state for job in lent].count("RUNNING") == 1
+    assert quotas.job(own).state == "RUNNING"

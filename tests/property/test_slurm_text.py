@@ -38,6 +38,20 @@ def texts(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
+def shapes(draw: st.DrawFn) -> dict[str, Any]:
+    """What it asks for besides amounts."""
+    return {
+        "required_nodes": draw(st.sampled_from(["", "n7", "n[1-3,9]"])),
+        "features": draw(st.sampled_from(["", "a&b", "[x|y]"])),
+        "shared": draw(st.sampled_from([None, "none", "user"])),
+        "tasks": draw(st.integers(1, 12)),
+        "tasks_per_node": draw(st.sampled_from([0, 2])),
+        "tres_per_job": draw(st.sampled_from(["", "gres:gpu:4"])),
+        "tres_per_node": draw(st.sampled_from(["", "gres:gpu:4"])),
+    }
+
+
+@st.composite
 def jobs(draw: st.DrawFn) -> dict[str, Any]:
     """A job as v0.0.38 tells of it."""
     state, nodes = draw(STATES), draw(st.integers(1, 9))
@@ -46,6 +60,7 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
     started = 0 if state == "PENDING" else draw(TIMES)
     return {
         **draw(texts()),
+        **draw(shapes()),
         "job_id": draw(st.integers(1, 2**30)),
         "job_state": state,
         "user_id": draw(st.integers(0, 2**31)),

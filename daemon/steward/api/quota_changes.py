@@ -74,7 +74,7 @@ def _words(config: SchedulerConfig) -> dict[str, str]:
 def _quota(old: ComputeQuota | None, new: ComputeQuota | None, want: Desired) -> Iterator[str]:
     if new is None or (old is not None and new.status is QuotaStatus.DELETING is not old.status):
         yield f"- quota {(new or old).name} of team {(new or old).team}"  # type: ignore[union-attr]
-    elif old is None:
+    elif old is None or (old.status is QuotaStatus.DELETING is not new.status):
         yield f"+ quota {new.name} of team {new.team}"
         yield from (f"    {text}" for text in _facts(new, want).values())
     else:

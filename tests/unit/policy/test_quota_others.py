@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from steward.model.accounting import Account, Association
 from steward.model.action import MoveJob, SetTeam
-from steward.model.ids import JobId
+from steward.model.ids import JobId, NodeName
+from steward.model.node import NodeBase
 from steward.model.quota import QuotaStatus, Share
 from steward.policy.draft import Draft
 from steward.policy.quota.view import quota_view
@@ -81,6 +82,8 @@ def ending(picture: Picture) -> Picture:
 def test_a_team_whose_quota_goes_is_not_free_of_limits_while_others_have_theirs() -> None:
     site = settled(ending(a_site(WEAK, own("a", 4), own("b", 4), machines=3)))
     assert limit(site, "a") == 8
+    assert not any(wrote.foreign for wrote in site.memory.quota_writes.values())
+    assert limit(settled(runs(site, 1, "a", 2, on="n1", qos="normal")), "a") == 8
 
 
 def test_a_quota_that_cannot_go_says_for_which_job_it_waits() -> None:
@@ -110,6 +113,16 @@ def test_a_quota_of_a_machine_type_that_is_not_there_gives_nothing_of_another() 
     assert "Its quota is of ml.p5.48xlarge, of which the cluster has no node." in text
     warnings = quota_view(Draft(site.seen, site.want, site.memory, site.now)).warnings
     assert any("the cluster has no ml.p5.48xlarge: their jobs wait until it has one" in each for each in warnings)
+
+
+def test_a_planned_machine_that_is_down_opens_no_other() -> None:
+    site = a_picture(a_quota("a", Share(machine_type=P5.name, count=2)), own("b", 4), machines=3, can=WEAK)
+    nodes = dict(site.seen.nodes)
+    planned = replace(nodes[NodeName("n3")], gres=P5.gres, features=frozenset({P5.name}), base=NodeBase.DOWN)
+    site = settled(site.see(nodes={**nodes, planned.name: planned}))
+    assert limit(site, "a") == 0
+    up = replace(planned, base=NodeBase.IDLE)
+    assert limit(settled(site.see(nodes={**nodes, planned.name: up})), "a") == 24, "and half of that again"
 
 
 def test_idle_ones_that_nobody_owns_are_not_called_in_use() -> None:

@@ -175,5 +175,11 @@ def _before(key: str, draft: Draft) -> str:
 
 
 def _forget(team: str, draft: Draft) -> None:
+    """What was written for it. While other quotas are left, its account's limits go on as those of one without a quota
+    (`others`)."""
+    begin = f"account {team}/cap:"
+    kept = {key: wrote for key, wrote in draft.quota.writes.items() if key.startswith(begin) and draft.quota.quotas}
     for owner in (guaranteed_qos(team), borrowed_qos(team), f"account {team}"):
         forget(owner, draft)
+    for key, wrote in kept.items():
+        draft.quota.writes[key] = wrote

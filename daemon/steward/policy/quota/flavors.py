@@ -69,6 +69,8 @@ class Flavors:
         """The machine types that the cluster has nodes of."""
         apart = _set_apart(draft)
         self.usable = frozenset(n for n in self.type_of if n not in apart and takes_jobs(draft.seen.nodes[n]))
+        self.in_service = frozenset(self.type_of[name] for name in self.usable)
+        """Those of them that have a node that takes jobs."""
         self.capacity, self.words, self.largest = self._counted()
 
     def is_like(self, other: "Flavors") -> bool:

@@ -166,37 +166,42 @@ def remedy_for(users: Iterable[str], team: str, sign: str = "+=") -> str:
 
 def caps_of(turn: Turn, team: str, picture: Accounting, amounts: Mapping[Resource, int]) -> dict[str, int]:
     """In Slurm's words. Slurm has no limit of CPUs or memory by machine type: where a team counts them on each of its
-    types, the sum is the limit."""
+    types, the sum is the limit. Of a machine type without a node that takes jobs only what the team still has there
+    counts in a sum: the rest would be used on others."""
     found: dict[str, int] = {}
+    held = turn.held.get(team) or Held()
     if team not in turn.words:
         turn.words[team] = _words(turn, team)
     for tres, names in turn.words[team].items():
         if tres in _BUILT_IN or tres in picture.tracked:
-            found[tres] = sum(amounts[name] for name in names)
+            found[tres] = sum(
+                amounts[name] if machine_type_of(name) in turn.flavors.in_service or ":" in tres
+                else sum(part.get(name, 0) for part in held.parts)
+                for name in names
+            )  # fmt: skip
     return found
 
 
 def _words(turn: Turn, team: str) -> Mapping[str, list[Resource]]:
-    """TRES -> the resources that it counts. A limit that Slurm counts over all machine types has no part for one that
-    the cluster lacks: it would be used on others."""
+    """TRES -> the resources that it counts."""
     owned = turn.ledger.accounts[team].owned
     names = sorted(turn.ledger.limits(team))
-    here = turn.flavors.present
     found: dict[str, list[Resource]] = {}
     for name in names:
         kind, machine = kind_of(name), machine_type_of(name)
         if not kind.startswith(GPU):
             continue
-        found.setdefault("gres/gpu", []).extend([name] if machine in here else [])
+        found.setdefault("gres/gpu", []).append(name)
         words = turn.flavors.gpu_words(machine)
         if kind != GPU:
             profile = profile_of(kind.removeprefix(f"{GPU}:"))
             words = turn.flavors.mig_words(machine, profile) if profile else frozenset()
         for word in sorted(words):
             found.setdefault(f"gres/gpu:{word}", []).append(name)
+    here = turn.flavors.in_service
     own_types = {machine_type_of(name) for name in owned.nominal} & here
     for kind in (CPU, MEM):
-        counted = [name for name in names if kind_of(name) == kind and machine_type_of(name) in here]
+        counted = [name for name in names if kind_of(name) == kind]
         if own_types and own_types <= {machine_type_of(name) for name in counted}:
             found[kind] = counted
     return found
