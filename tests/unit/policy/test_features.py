@@ -124,3 +124,9 @@ def test_nothing_is_written_where_no_node_may_be_touched(why: str) -> None:
     else:
         picture = picture.repair(mode=RepairMode.REPORT)
     assert words(picture) == {}
+
+
+def test_a_node_that_was_taken_out_because_it_is_gone_has_failed_and_a_silent_one_keeps_its_word() -> None:
+    assert words(all_shown().agent_lost("n2")) == {}
+    picture = all_shown().lost("n2").then().marked("n2").then(1.0)
+    assert words(picture.after(11.0)) == {"Failed": {"n2"}}
