@@ -292,6 +292,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk) -> Source:
         moved=hub.strangers,
         capacity=_place(base.settings),
         rules=base.want.repair,
+        want=base.want,
     )
     return Source(
         cluster=base.settings.cluster.name,
