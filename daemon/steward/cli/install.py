@@ -15,6 +15,7 @@ import click
 
 from steward.adapters.process import run
 from steward.adapters.settings_path import settings_path
+from steward.cli.config import read_settings
 from steward.cli.context import Context, with_context
 from steward.cli.show import line
 from steward.client import Client, HeadError
@@ -78,7 +79,7 @@ def install(
     if not settings.exists():
         raise click.ClickException(f"{settings} is not there: `steward init` writes it")
     files = sorted(path.name for path in folder.iterdir())
-    shell, kind = _shell(ssh, sudo=sudo), Role(role)
+    shell, kind, head = _shell(ssh, sudo=sudo), Role(role), read_settings(None).agent.head
 
     @cache
     def archive(names: tuple[str, ...]) -> bytes:
@@ -86,7 +87,7 @@ def install(
 
     def work(host: str) -> None:
         facts = Facts.of(shell(host, ASK, b"", _ASK_S))
-        shell(host, install_script(kind), archive(chosen(files, facts, kind)), _WORK_S)
+        shell(host, install_script(kind, head), archive(chosen(files, facts, kind)), _WORK_S)
 
     _end(_each(hosts, work, "installed", at_once), "installed")
     if kind is Role.NODE:

@@ -153,7 +153,7 @@ class Run:
             self.step = step
         self.steps.saw(step, now)
         self.consumed = self.consumed if consumed is None else consumed
-        if self.state == "forming":
+        if self.state == "forming" and self.is_steerable:  # each of the nodes that may be stopped says so by itself
             self.state = "running"
             self.deadlines.pop("start", None)
             self.up_s = now - self.rest_at if self.rest_at else None

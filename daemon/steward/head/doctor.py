@@ -8,13 +8,17 @@ from steward.adapters.owners import settings_problem
 from steward.adapters.slurm.choose import Choice
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
+from steward.model.desired import Desired
 from steward.model.events import Event
 from steward.model.ids import NodeName
 from steward.model.node_names import fold
 from steward.model.observed import AgentDetail, AgentView, Freshness
 from steward.model.repair_policy import RepairPolicy
 from steward.model.text import PAUSED, REPORT_ONLY
+from steward.policy.draft import Draft
+from steward.policy.groups.serving import is_between
 from steward.policy.leaks import CURE, leaks
+from steward.policy.traits import is_away_on_purpose
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
 from steward.workflows.doctor import (
     Line,
@@ -65,6 +69,7 @@ class Doctor:
     """Nodes whose agents speak from where neither Slurm nor the provider knows them to be."""
     capacity: CapacityPlace
     rules: RepairPolicy
+    want: Desired
 
     def examine(self) -> list[Line]:
         """Examine everything: a line or more for each topic."""
@@ -150,7 +155,11 @@ class Doctor:
         latest = self.latest()
         nodes = latest.seen.nodes if latest else {}
         is_new = self._is_new()
-        found = judge_agents(nodes.keys(), self.views(), self.details(), self.version, is_new=is_new)
+        expected = frozenset[NodeName]()
+        if latest is not None:
+            expected = with_machine(Draft(latest.seen, self.want, latest.memory, latest.at))
+        heard = {name for name, view in self.views().items() if view.connected and name in nodes}
+        found = judge_agents(expected | heard, self.views(), self.details(), self.version, is_new=is_new)
         return [*found, *judge_addresses(self.moved())]
 
     def _slurm_conf(self) -> list[Line]:
@@ -170,6 +179,15 @@ class Doctor:
         if self.capacity.lent:
             lines += judge_lent(self.capacity.lent, self.slurm.partitions())
         return lines + (judge_dynamic(self.config.config()) if self.capacity.dynamic else [])
+
+
+def with_machine(draft: Draft) -> frozenset[NodeName]:
+    """Return Slurm's nodes whose agents are expected: not those of a group of the API that does not use them now, nor
+    those that are powered down or away for another good reason."""
+    nodes = draft.seen.nodes
+    away = {name for name, node in nodes.items() if is_away_on_purpose(node)}
+    unused = {name for name, node in nodes.items() if name not in draft.slots and is_between(node, draft)}
+    return frozenset(nodes.keys() - away - unused)
 
 
 def _safely(topic: str, remedy: str, look: Callable[[], list[Line]]) -> list[Line]:

@@ -297,6 +297,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -
         moved=hub.strangers,
         capacity=_place(base.settings),
         rules=base.want.repair,
+        want=base.want,
     )
     return Source(
         cluster=base.settings.cluster.name,

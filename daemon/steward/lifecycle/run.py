@@ -211,6 +211,9 @@ class Script:
         self._output.follow()
 
 
+_FIRST_BYTES = 4096
+
+
 def _me() -> Process:
     seen = look(os.getpid())
     assert seen is not None
@@ -218,10 +221,16 @@ def _me() -> Process:
 
 
 def _argv(path: Path) -> list[str]:
-    """A script that does not name its interpreter is bash's. Objects in a bucket have no mode: it is given here."""
+    """A script that does not name its interpreter is bash's. Objects in a bucket have no mode: it is given here. Raises
+    Permanent for one with Windows' line ends: Linux calls its interpreter a file that is not there."""
     path.chmod(0o755)
     with path.open("rb") as file:
-        return [str(path)] if file.read(2) in (b"#!", b"\x7fE") else [_SHELL, str(path)]
+        begin = file.read(_FIRST_BYTES)
+    if not begin.startswith(b"\x7fELF") and b"\r\n" in begin:
+        raise Permanent(
+            f"{path.name} has Windows line ends (CRLF): save it with Unix line ends (dos2unix) at its source"
+        )
+    return [str(path)] if begin[:2] in (b"#!", b"\x7fE") else [_SHELL, str(path)]
 
 
 # The environment of a script, and where its node stands in the cluster.

@@ -211,12 +211,25 @@ def run_lines(run: ElasticRun, site: ElasticPolicy, now: float) -> list[str]:
     """A run's sizes over time, why it grew or did not, and what it waits for."""
     rules = rules_of(run.spec, run.base, site)
     sizes = ", ".join(map(str, rules.spec.sizes)) if rules is not None else "none"
-    has = f"has {len(run.members)} nodes (sizes: {sizes})" if run.is_open else "is over"
+    has = f"{_has(run)} (sizes: {sizes})" if run.is_open else "is over"
     lines = [f"Elastic run {run.id} {has}; {run.changes} changes of size so far."]
     if run.is_open:
         lines.append(_waits_for(run, site, now))
     lines += [f"{ago(change.at, now)}: {change.why}{_took(change.at, change.done)}." for change in run.events[-_LAST:]]
     return lines
+
+
+def _has(run: ElasticRun) -> str:
+    """Its number of nodes: those that train, and not those that are still to begin."""
+    match run.phase:
+        case Phase.WAITING:
+            return f"forms with the {run.base} nodes of its base"
+        case Phase.REFORMING:
+            return f"forms with {len(run.members)} nodes"
+        case Phase.DRAINING if run.to:
+            return f"has {len(run.members)} nodes and goes to {len(run.to)}"
+        case _:
+            return f"has {len(run.members)} nodes"
 
 
 def _waits_for(run: ElasticRun, site: ElasticPolicy, now: float) -> str:

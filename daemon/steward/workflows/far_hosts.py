@@ -1,11 +1,13 @@
 """Installing on many hosts: what each one gets, what is run there, and that the first odd host ends it."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from enum import Enum
 
+from steward.model.setting_types import split_host_port
 from steward.model.text import printable
 
 _DEB = re.compile(r"(?P<name>steward-[^_/]+)_(?P<version>[^_/]+)_[^_/]+\.deb")
@@ -48,6 +50,13 @@ else
     rpm -U --replacepkgs "$d"/*.rpm
 fi >"$d/said" 2>&1 || { grep -v '^[WN]:' "$d/said" | tail -n 3 >&2; exit 1; }
 """
+_REACH = """timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' {host} {port} 2>/dev/null || {{
+    echo "installed, but TCP {host}:{port} (agent.head) is not reached from there within 5 s:" \
+        "open it on the controller to the nodes, and look whether stewardd runs" >&2
+    exit 1
+}}
+"""
+"""The agent tries again for ever; whoever installs it is told at the first host."""
 _AGENT = """if [ -n "$changed" ]; then systemctl restart steward-agent; fi
 for i in 1 2 3 4 5 6 7 8 9 10; do
     if systemctl is-active --quiet steward-agent; then exit 0; fi
@@ -121,10 +130,12 @@ def _one(name: str, found: dict[str, list[str]], facts: Facts) -> str:
     raise Odd(f"the folder has no {name} as {facts.kind}: make packages makes it")
 
 
-def install_script(role: Role) -> str:
+def install_script(role: Role, head: str) -> str:
     """Return the script that installs; it reads a tar archive: the packages, the settings, and an empty file `is-deb`
-    where they are deb files."""
-    return _INSTALL + (_AGENT if role is Role.NODE else "")
+    where they are deb files. `head`: where agents find it (HOST:PORT)."""
+    host, port = split_host_port(head)
+    reach = _REACH.format(host=shlex.quote(host), port=port)
+    return _INSTALL + (reach + _AGENT if role is Role.NODE else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,9 @@ from steward.adapters.node.setup_dir import SetupDir
 from steward.adapters.proc import look
 from steward.adapters.wire.order_messages import MAX_LOG
 from steward.lifecycle.output import MAX_NODE_LOG, scripts_log
+from steward.lifecycle.run import _argv
 from steward.model.setup import SetupState
+from steward.ports import Permanent
 from tests.fakes.setups import NodeDisk
 from tests.fakes.until import LIMITS_S, until
 
@@ -208,3 +210,13 @@ def test_a_runner_that_is_told_to_stop_ends_its_script_and_says_so(disk: NodeDis
     assert report is not None
     assert report.why == "the runner was told to stop"
     assert look(script.process.pid) is None
+
+
+def test_a_script_with_windows_line_ends_is_called_that(tmp_path: Path) -> None:
+    """Linux says that a file is not there, and means the interpreter with the return behind its name."""
+    path = tmp_path / "on_create.sh"
+    path.write_bytes(b"#!/bin/bash\r\necho hi\r\n")
+    with pytest.raises(Permanent, match=r"on_create\.sh has Windows line ends \(CRLF\)"):
+        _argv(path)
+    path.write_bytes(b"#!/bin/bash\necho hi\n")
+    assert _argv(path) == [str(path)]

@@ -9,6 +9,7 @@ from steward.model.elastic import Activity, Cause, Phase
 from steward.model.job import JobState
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode
+from steward.views.explain_group import run_lines
 from tests.builders.picture import USER, a_cluster, n
 from tests.fakes.elastic_world import QUICK, RUN, ElasticWorld
 
@@ -513,3 +514,18 @@ def test_saves_that_take_longer_than_the_grace_are_told_once_and_replicas_have_a
         world.go(40)
     assert len([event for event in world.events if event.kind == "elastic.slow_save"]) == 1
     assert world.submitted[-1].grace_s == 60
+
+
+def test_a_run_says_the_nodes_that_train_and_not_those_that_are_still_to_begin() -> None:
+    world = ElasticWorld(saves_s=5.0, forms_s=5.0)
+    said = dict[str, str]()
+    for _ in range(40):
+        world.step()
+        line = run_lines(world.run, QUICK, world.now)[0]
+        said[world.run.phase.value] = line.split(" (sizes")[0]
+    assert said["draining"] == "Elastic run 7 has 2 nodes and goes to 5"
+    assert said["reforming"] == "Elastic run 7 forms with 5 nodes"
+    assert said["running"] == "Elastic run 7 has 5 nodes"
+    assert run_lines(replace(world.run, phase=Phase.WAITING, members=frozenset()), QUICK, world.now)[0].startswith(
+        "Elastic run 7 forms with the 2 nodes of its base (sizes"
+    )

@@ -177,3 +177,9 @@ def test_slurm_that_forgets_features_or_refuses_them_and_a_check_that_flaps_are_
         flaps = flaps.then(5.0)
     for picture in (forgets, refused, flaps):
         assert "head.second" not in picture.memory.noted
+
+
+def test_a_node_that_was_taken_out_because_it_is_gone_has_failed_and_a_silent_one_keeps_its_word() -> None:
+    assert words(all_shown().agent_lost("n2")) == {}
+    picture = all_shown().lost("n2").then().marked("n2").then(1.0)
+    assert words(picture.after(11.0)) == {"Failed": {"n2"}}

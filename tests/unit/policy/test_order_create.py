@@ -59,6 +59,13 @@ def test_without_slurm_config_every_group_is_compute_and_no_controller_is_needed
     assert {group.role for group in groups.values()} == {Role.COMPUTE}
 
 
+def test_a_group_that_is_called_the_controllers_never_becomes_workers_silently() -> None:
+    """The classic form without scripts: no file says that group's role either."""
+    _, text = refused(a_creation(a_wish("controller-machine"), a_wish("worker-group-1")), nothing())
+    assert "No instance group has SlurmConfig: controller-machine would become workers" in text
+    assert carried(a_creation(a_wish("worker-group-1")), nothing()).memory.groups
+
+
 def test_the_classic_form_is_refused_since_its_roles_stand_in_a_file_of_the_scripts() -> None:
     """Its controller group would be launched as workers."""
     scripts = Lifecycle(source="s3://bucket/base-config", on_create="on_create.sh")

@@ -227,3 +227,9 @@ def test_a_cluster_can_be_deleted_whatever_it_is_doing(status: ClusterStatus) ->
 
 def test_a_cluster_is_deleted_once() -> None:
     assert refused(GONE, after(GONE, an_api_cluster()))[0] is RefusalKind.CONFLICT
+
+
+def test_what_became_of_the_last_try_is_not_told_beside_the_next_one() -> None:
+    picture = an_api_cluster(3).change_group("workers", message="rollback: its minimum was not there in time")
+    assert after(an_update(workers(3)), picture).memory.groups["workers"].message
+    assert after(an_update(workers(5)), picture).memory.groups["workers"].message == ""

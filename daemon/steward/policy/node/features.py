@@ -34,7 +34,8 @@ EVERY_S = 10.0
 
 
 def keep_features(draft: Draft) -> None:
-    """Write the feature of each node that does not show it. A node whose agent is away keeps its own."""
+    """Write the feature of each node that does not show it. A node whose agent is away keeps its own, unless it was
+    taken out for that."""
     if not draft.want.health.features or not draft.may_touch_nodes or _is_left_to_another(draft):
         return
     last = _last_deep_results(draft)
@@ -90,6 +91,7 @@ def _doubtful(last: Mapping[NodeName, DeepResult], draft: Draft) -> list[Node]:
     nodes, agents = draft.ground.nodes, draft.ground.agents
     failed = (name for name, result in last.items() if result is DeepResult.FAILED)
     names = set(failed).union(draft.overview.finding, missable(draft), _not_skipped(draft))
+    names.update(draft.cases.nodes_in_repair)
     for says in agents.kinds(Says):
         names |= agents.having(says) - nodes.having(Shows(says.word))
     return [draft.seen.nodes[name] for name in names if name in draft.seen.nodes]
@@ -118,7 +120,8 @@ def _word(node: Node, last: dict[NodeName, DeepResult], draft: Draft) -> str:
     if view is None:
         return "" if node.name in draft.agents or not _is_settled(draft) else SKIPPED
     if not view.connected:
-        return ""
+        case = draft.cases.open_of(node.name)
+        return FAILED if case is not None and case.marked is not None else ""
     if worst(view, draft) is not None or last.get(node.name) is DeepResult.FAILED:
         return FAILED
     return PASSED if view.passed or view.findings else SKIPPED

@@ -77,15 +77,25 @@ def check_roles(groups: Sequence[Group], cluster: str, *, has_slurm_config: bool
             )
 
 
+_CONTROLLER = "controller"
+
+
 def check_classic(wishes: Sequence[GroupWish]) -> None:
     """HyperPod's classic form names the controller's group only in the scripts' provisioning_parameters.json, which no
-    head sees: it would launch that group as workers. Without scripts there is no such file: all groups are workers."""
-    has_scripts = any(wish.lifecycle is not None and wish.lifecycle.has_scripts for wish in wishes)
-    if has_scripts and not has_slurm_config(wishes):
+    head sees: it would launch that group as workers. Without scripts there is no such file: all groups are workers,
+    but for one whose name says that it is not meant to be."""
+    if has_slurm_config(wishes):
+        return
+    if any(wish.lifecycle is not None and wish.lifecycle.has_scripts for wish in wishes):
         raise invalid(
             "No instance group has SlurmConfig, and the roles in provisioning_parameters.json are not read here: every "
             "group, the controller's too, would become workers. Give each group SlurmConfig with NodeType Controller, "
             "Login or Compute (and PartitionNames for Compute)."
+        )
+    if named := next((wish.name for wish in wishes if _CONTROLLER in wish.name.lower()), ""):
+        raise invalid(
+            f"No instance group has SlurmConfig: {named} would become workers. Give each group SlurmConfig with "
+            "NodeType Controller, Login or Compute (and PartitionNames for Compute), or that group another name."
         )
 
 

@@ -61,7 +61,10 @@ def _wish(wish: GroupWish, desk: Desk, cluster: Cluster) -> Goal:
 
 
 def with_clock(group: Group, goal: Goal, desk: Desk) -> Group:
-    """A changed minimum starts the MinCount clock anew; while a raised one is not there, the group is Updating."""
+    """A changed minimum starts the MinCount clock anew; while a raised one is not there, the group is Updating. With
+    another goal what became of the last one is told no more."""
+    if goal != group.goal:
+        group = replace(group, message="")
     if goal.minimum == group.goal.minimum:
         return group
     if group.status is GroupStatus.CREATING:
