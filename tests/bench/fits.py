@@ -47,7 +47,11 @@ class World:
     def __init__(self, folder: Path, chance: random.Random) -> None:
         self.folder, self.chance = folder, chance
         self.steward = (str(Path(sys.executable).with_name("steward")),)
-        self._up()
+        try:
+            self._up()
+        except BaseException:
+            self.down()
+            raise
         self.port = choose(SlurmAdapter.COMMANDS, conf=self.conf).slurm
         self.kept: JobId | None = None
 
