@@ -92,8 +92,21 @@ class Stepds:
 
         Slurm never does that to one. A slurmstepd blocks the signal, so that it stays pending.
         """
-        ours = [seen.process.pid for seen in proc.every() if self._title(seen) and self._is_of_ours(seen.process.pid)]
+        jobs = self._jobs_of_node()
+        found = [(seen.process.pid, title) for seen in proc.every() if (title := self._title(seen))]
+        here = [pid for pid, title in found if jobs is None or int(title[1]) in jobs]
+        ours = [pid for pid in here if self._is_of_ours(pid)]
         return bool(ours) and all(_is_pending(pid, signal.SIGTERM) for pid in ours)
+
+    def _jobs_of_node(self) -> frozenset[int] | None:
+        """The jobs with a slurmstepd's socket (`n1_12.0`) in the node's spool, since several slurmds may share this
+        machine; None: not known."""
+        try:
+            names = os.listdir(spool_dir(str(self._conf), self._node)) if self._node else None
+        except OSError:
+            return None
+        socket_of = re.compile(rf"{re.escape(self._node)}_([0-9]{{1,10}})\.")
+        return None if names is None else frozenset(int(m[1]) for name in names if (m := socket_of.match(name)))
 
     def set_aside(self, job: JobId, step: int, uid: int, until: float) -> tuple[Path, ...]:
         """Rename what a killed slurmstepd of this step left of PMIx; which files and folders it was.
