@@ -9,8 +9,9 @@ from steward.policy.draft import Draft
 from steward.policy.job.exclude import exclude_list, needs
 
 _SHARE = 0.1
-_OFTEN_S, _SELDOM_S = 1.0, 10.0
-"""An answer counts for a tenth of the time that the job has waited, within these bounds."""
+_OFTEN_S, _SELDOM_S = 1.0, 60.0
+"""An answer counts for a tenth of the time that the job has waited, within these bounds: each question takes a job
+number of Slurm."""
 _LIMITS = ("Assoc", "QOS", "Partition", "Dependency", "BurstBuffer", "Invalid")
 _LIMITED = frozenset({"JobArrayTaskLimit", "Licenses", "AccountNotAllowed", "AccountingPolicy", "MaxMemPerLimit"})
 
