@@ -112,8 +112,8 @@ def test_it_is_asked_again_ever_more_rarely_and_at_once_after_a_repair() -> None
     assert picture.plan().questions == picture.after(0.5).plan().questions == ()
     assert picture.after(1.5).plan().questions != ()
     old = answered(waiting().after(600), says(NEVER))
-    assert old.after(9).plan().questions == ()
-    assert old.after(11).plan().questions != ()
+    assert old.after(55).plan().questions == ()
+    assert old.after(65).plan().questions != ()
     cases = {id: replace(case, returned=old.now + 1) for id, case in old.memory.cases.items()}
     assert replace(old, memory=replace(old.memory, cases=cases)).after(2).plan().questions != ()
 
