@@ -147,7 +147,7 @@ def test_a_degraded_node_is_drained_and_the_step_retried_on_the_others() -> None
 
 def test_a_retry_that_fails_at_once_becomes_a_requeue() -> None:
     picture = excised(asked().lost("n2")).then(2)
-    flop = picture.see(asks=()).ask(STEP, attempt=1, id=7, node="n3")
+    flop = picture.see(asks=()).ask(STEP, attempt=2, id=7, node="n3")
     assert [type(a) for a in flop.plan().actions if isinstance(a, RequeueJob | AnswerAsk)] == [RequeueJob]
 
 
