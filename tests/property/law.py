@@ -152,6 +152,7 @@ class Law:
             if c.is_open and not c.is_stood_in and c.step is not Step.SUSPECT and c.trigger.value != "admin"
         ]
         out = [case for case in out if case.opened > decided.memory.breakers_reset and not case.gone]
+        out = [case for case in out if not case.command]  # Slurm itself took it out, not we
         limit = max(rules.breaker_min, int(rules.breaker_fraction * len(self.want.slots)))
         assert len(out) <= limit, f"P4: {len(out)} nodes out of service"
         begun = [at for times in decided.memory.history.values() for at in times]
