@@ -170,8 +170,12 @@ PMIX = ("tmp/spmix_appdir_{uid}_4242.0", "spool/pmix.4242.0", "spool/stepd.slurm
 def test_all_slurmstepds_that_were_sent_a_signal_which_slurm_never_sends_them_show_a_shutdown(
     node: Node, told: tuple[int, ...], are_told: bool
 ) -> None:
-    """A slurmstepd blocks it, so it stays pending."""
-    assert not node.stepds.are_told_to_end()
+    """A slurmstepd blocks it, so it stays pending. Those of other nodes on this machine say nothing."""
+    stepds = Stepds(node.conf, node="n1", owner=os.getuid())
+    node.conf.write_text(f"SlurmdSpoolDir={node.folder}\n")
+    for name in (f"n1_{JOB}.4294967291", f"n1_{OTHER}.0"):
+        (node.folder / name).touch()
+    assert not stepds.are_told_to_end()
     blocked = [signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})]
     try:
         steps = [node.start(f"slurmstepd: [{JOB}.batch]"), node.start(f"slurmstepd: [{OTHER}.0]")]
@@ -179,7 +183,7 @@ def test_all_slurmstepds_that_were_sent_a_signal_which_slurm_never_sends_them_sh
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked[0])
     for number in told:
         steps[number].terminate()
-    assert node.stepds.are_told_to_end() is are_told
+    assert stepds.are_told_to_end() is are_told
 
 
 """What a killed slurmstepd leaves of PMIx."""

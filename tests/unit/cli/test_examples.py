@@ -4,6 +4,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import click
@@ -41,7 +42,7 @@ def test_an_example_is_a_command_with_options_and_arguments_that_exist(line: str
         inner = found.get_command(context, words.pop(0))
         assert inner is not None, line
         found = inner
-    with CliRunner().isolated_filesystem(tmp_path):
+    with chdir(tmp_path):
         for name in FILES:
             Path(name).write_text("{}")
         Path("packages").mkdir()

@@ -15,7 +15,7 @@ from steward.model.node_names import fold
 from steward.policy.draft import Draft
 from steward.policy.node.breaker import members, scopes
 from steward.policy.node.correlate import CHECK, in_incident, is_scout
-from steward.policy.node.ladder import cool_until, is_light
+from steward.policy.node.ladder import cool_until, is_light, was_repaired
 
 _DOES = {
     Advice.RESTART_SERVICE: "restart a service on it",
@@ -95,12 +95,19 @@ def _for_turn_of_all(case: Case, draft: Draft) -> str:
 def _for_the_hour(case: Case, draft: Draft) -> str:
     if is_light(case):
         return ""
-    begun = sorted(at for times in draft.history.values() for at in times if at > draft.now - HOUR_S)
+    done = [at for times in draft.history.values() for at in times if at > draft.now - HOUR_S]
+    begun = sorted([*done, *_launches_under_way(draft)])
     most = draft.want.repair.replacements_per_hour
     if len(begun) < most:
         return ""
     draft.wake(begun[-most] + HOUR_S)
     return f"waits: {len(begun)} repairs began within the hour (limit {most})"
+
+
+def _launches_under_way(draft: Draft) -> list[float]:
+    """Return when launches and reboots began that the history does not have yet: it has what took place."""
+    cases = (draft.cases[id] for id in draft.cases.replacing)
+    return [case.entered for case in cases if case.step is Step.LAUNCH and not was_repaired(case, draft)]
 
 
 def _for_provider(case: Case, draft: Draft) -> str:

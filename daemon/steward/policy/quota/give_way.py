@@ -148,7 +148,7 @@ def _grace_is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, tu
 def _is_wanted(id: JobId, eviction: Eviction, turn: Turn, draft: Draft) -> bool:
     """The job that it makes room for waits, and by this turn may run; or, where an owner takes something back, another
     owner who may counts on the room. One that waits may be held, be of another team, or be covered no longer (what is
-    left of an array)."""
+    left of an array). A demand looks hopeless to a turn that does not know this job, as its quota is gone."""
     if not _is_waited_for(eviction, draft):
         return False
     if eviction.cause is not Reclaimed.RECLAIM:
@@ -158,9 +158,8 @@ def _is_wanted(id: JobId, eviction: Eviction, turn: Turn, draft: Draft) -> bool:
     return any(
         ruling.standing is Standing.OWN
         and ruling.may_run
-        and not ruling.hopeless
         and ruling.unit.team != team
-        and (known is None or known.options[0].keys() & ruling.amounts)
+        and (known is None or (not ruling.hopeless and bool(known.options[0].keys() & ruling.amounts)))
         for ruling in turn.rulings.values()
     )
 
