@@ -176,7 +176,7 @@ def test_a_head_that_was_cut_off_until_slurm_gave_all_nodes_up_replaces_none_of_
     head.world.provider_hangs_until = head.world.now + SLURMD_TIMEOUT_S + SOON_S
     head.run(SLURMD_TIMEOUT_S + SOON_S, COARSE_S)
     assert harsh(head) == []
-    assert "this host" in open_incidents(head)[0]
+    assert "the head reaches no node" in open_incidents(head)[0]
     for node in first(size, head):
         head.world.machines.unmute(node)
         head.run(0.3)
