@@ -49,9 +49,9 @@ class DeepWorld(World):
     """So many jobs of deep checks end as soon as they run, as when slurmctld forgets their partition."""
 
     @staticmethod
-    def deep_of(count: int) -> "DeepWorld":
+    def deep_of(count: int, spares: int = 0) -> "DeepWorld":
         world = DeepWorld()
-        made = World.of(count)
+        made = World.of(count, spares)
         world.machines, world.now = made.machines, made.now
         world.slurm.nodes = made.slurm.nodes
         return world
@@ -89,7 +89,8 @@ class DeepWorld(World):
         return DeepReport(run=job.partition.removeprefix(DEEP_PREFIX), node=node, measures=measures, is_done=is_done)
 
     def apply(self, action: Action) -> str:
-        if isinstance(action, ReserveNodes | SubmitDeep | ReleaseNodes) and self.now < self.slurm_hangs_until:
+        is_deaf = self.now < max(self.slurm_hangs_until, self.slurm_writes_fail_until)
+        if isinstance(action, ReserveNodes | SubmitDeep | ReleaseNodes) and is_deaf:
             return "slurmctld does not answer"
         match action:
             case ReserveNodes():

@@ -15,6 +15,7 @@ from steward.model.repair_policy import LadderPolicy
 from steward.model.resume_mode import ResumeMode
 from steward.model.resume_policy import ResumePolicy
 from tests.builders.want import a_want, acts, but
+from tests.fakes.deep_world import DeepWorld
 from tests.fakes.head import Head
 from tests.fakes.world import World
 from tests.fakes.world_cluster import ON
@@ -248,14 +249,14 @@ def a_head(
     sweep_s: float | None = None,
 ) -> Head:
     """A head over a healthy cluster with two opted-in jobs, watched by the law."""
-    world = World.of(NODES)
+    world = DeepWorld.deep_of(NODES)
     slots = {node: Slot(node=node, group="main") for node in world.slurm.nodes}
     return _started(world, a_want(repair=QUICK, resume=resume, slots=slots, modes=modes), works_s, sweep_s)
 
 
 def a_site_head(spares: int = 2, works_s: float = 30.0) -> Head:
     """The same over fixed machines with spares."""
-    world = World.of(NODES, spares)
+    world = DeepWorld.deep_of(NODES, spares)
     names = frozenset(name for name in world.slurm.nodes if name.startswith("s"))
     slots = {node: Slot(node=node, group=SPARES if node in names else "main", fixed=True) for node in world.slurm.nodes}
     return _started(world, a_want(repair=QUICK, resume=FEW, slots=slots, spares=names), works_s)

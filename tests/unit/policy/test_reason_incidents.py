@@ -1,6 +1,7 @@
 """Many nodes that Slurm takes out for one reason are one incident: one of them after the other is looked into, nothing
 is done to their machines, and when one serves again the others are given back."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -119,3 +120,28 @@ def test_a_case_from_before_the_incident_goes_on_as_its_scout_and_no_higher() ->
     picture = slurm_drains(early, EPILOG, "n2", "n3", "n4").then(1.0)
     later = go_on(picture, 100.0, broken=True)
     assert all(case.step is Step.CLOSED for case in later.memory.cases.values() if case.node == n("n1"))
+
+
+def test_a_node_that_waits_for_a_person_keeps_no_other_from_its_turn() -> None:
+    picture = struck()
+    while not open_cases(picture):
+        picture = a_turn(picture, broken=True)
+    (first,) = open_cases(picture)
+    held = replace(first, step=Step.HELD, entered=picture.now)
+    picture = replace(picture, memory=replace(picture.memory, cases={**picture.memory.cases, first.id: held}))
+    assert is_out(go_on(picture, 2 * SCOUT_EVERY_S + 120.0, broken=False)) == [first.node]
+
+
+def test_a_test_that_cannot_be_made_while_it_goes_on_is_made_on_the_next_node_and_holds_none_for_a_person() -> None:
+    picture = struck()
+    scouts = set[str]()
+    for _ in range(600):
+        for action in picture.plan().actions:
+            assert not isinstance(action, (*HARM, ReturnNode)), action
+        picture = picture.then(2.0).see(reservations_at=picture.now)
+        for name in ALL:
+            picture = picture.agent(name, checked_at=picture.now)
+        assert [case for case in open_cases(picture) if case.step is Step.HELD] == []
+        scouts |= {case.node for case in open_cases(picture)}
+    assert len(scouts) > 2
+    assert is_out(go_on(picture, SCOUT_EVERY_S + 400.0, broken=False)) == []

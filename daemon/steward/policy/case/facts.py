@@ -68,7 +68,7 @@ def _incident(scene: Scene) -> bool:
             return False
     if scene.case.step is not Step.SUSPECT:
         kind = f"{CHECK}{scene.case.check}"
-        return scene.case.is_of_reason and covers(kind, scene.draft) and _no_help(scene)
+        return scene.case.is_of_reason and covers(kind, scene.draft) and (_no_help(scene) or _unproved(scene))
     fault = fault_of(scene.node, scene.draft)
     return fault is not None and is_in_incident(scene.node, fault, scene.draft)
 
@@ -239,6 +239,11 @@ def _is_unfit(scene: Scene) -> bool:
     return scene.case.step is Step.RETURN and scene.start is Start.FAILED and scene.node.is_drain
 
 
+def _unproved(scene: Scene) -> bool:
+    """Its launch test could not be made, and it is out of service: that says nothing against the machine."""
+    return scene.case.step is Step.RETURN and scene.launch is Start.UNCLEAR and scene.node.is_drain
+
+
 def _refused(scene: Scene) -> bool:
     return scene.case.rung is Advice.REPLACE and scene.case.refusals >= scene.draft.want.repair.max_launches
 
@@ -357,6 +362,7 @@ QUESTIONS: dict[Fact, Callable[[Scene], bool]] = {
     Fact.SPENT: lambda scene: _no_good(scene) and not _tries_left(scene),
     Fact.SOUND: _sound,
     Fact.STOOD_IN: lambda scene: scene.case.stand_in is not None and _back(scene),
+    Fact.UNPROVED: _unproved,
     Fact.BACK: lambda scene: scene.case.stand_in is None and _back(scene),
     Fact.LATE: _late,
 }

@@ -284,7 +284,7 @@ def _give_back(scene: Scene) -> None:
     if case.stand_in:
         _send_to_serve(case.stand_in, scene)
         return
-    if scene.start in (Start.WAITS, Start.FAILED):
+    if scene.start in (Start.WAITS, Start.FAILED, Start.UNCLEAR):
         _prove(scene)
         return
     if scene.node.reason is not None and scene.launch is Start.HELD and scene.node.reason.at > case.entered:
@@ -310,9 +310,10 @@ def _prove(scene: Scene) -> None:
         else:
             ask_start(case.node, case.token, draft)
     elif not scene.node.is_drain:
-        is_launch = scene.launch is Start.FAILED
+        is_launch = scene.launch in (Start.FAILED, Start.UNCLEAR)
         token, what = (case.launch_token, "launch test") if is_launch else (case.token, "deep check")
-        text = f"{case.node} failed its {what}"
+        verb = "had no answer from" if scene.start is Start.UNCLEAR else "failed"
+        text = f"{case.node} {verb} its {what}"
         why = Why(rule="case.unfit", text=text, evidence=(why_failed(token, draft), str(case.why)))
         key = Key(f"unfit:{token}")
         draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), draft.want.repair.retry_s)

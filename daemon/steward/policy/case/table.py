@@ -37,6 +37,7 @@ class Fact(Enum):
     SPENT = "the new or rebooted machine failed, and no try is left"
     SOUND = "all checks passed after the repair and slurmd is registered"
     STOOD_IN = "a spare serves in its place, and the node itself is left to a person"
+    UNPROVED = "no job of ours could be started on it to see whether jobs can: a person must look"
     BACK = "Slurm starts jobs on the node again"
     LATE = "the step's deadline passed"
 
@@ -96,6 +97,7 @@ _ROWS: dict[tuple[Step, Fact], Step] = {
     (Step.RETURN, Fact.TAKEN): Step.CLOSED,
     (Step.RETURN, Fact.STOOD_IN): Step.HELD,
     (Step.RETURN, Fact.BACK): Step.CLOSED,
+    (Step.RETURN, Fact.UNPROVED): Step.HELD,
     (Step.RETURN, Fact.NO_HELP): Step.RELEASE,
     (Step.RETURN, Fact.DUD): Step.LAUNCH,
     (Step.RETURN, Fact.SPENT): Step.HELD,

@@ -25,6 +25,7 @@ class Start(Enum):
     HELD = "Slurm keeps the node for it: it is to be given back inside the reservation"
     PASSED = "it passed, or could not tell"
     FAILED = "it failed"
+    UNCLEAR = "it could not be made, so that nobody knows"
 
 
 def start_of(node: NodeName, waiter: str, draft: Draft) -> Start:
@@ -38,13 +39,13 @@ def launch_of(node: NodeName, waiter: str, draft: Draft) -> Start:
     runs = draft.deeps.of(waiter)
     stands = _stands(node, runs, draft)
     has_passed = any(run.results.get(node) is DeepResult.PASSED for run in runs)
-    return Start.FAILED if stands is Start.PASSED and not has_passed else stands
+    return Start.UNCLEAR if stands is Start.PASSED and not has_passed else stands
 
 
 def is_unproved(node: NodeName, run: DeepRun, draft: Draft) -> bool:
     """Return whether a node that the run was made for has not passed (yet)."""
     of = launch_of if run.cause is DeepCause.LAUNCH else start_of
-    return of(node, run.waiter, draft) in (Start.WAITS, Start.FAILED)
+    return of(node, run.waiter, draft) in (Start.WAITS, Start.FAILED, Start.UNCLEAR)
 
 
 def _stands(node: NodeName, runs: Collection[DeepRun], draft: Draft) -> Start:

@@ -86,7 +86,8 @@ def is_scout(node: NodeName, kind: str, draft: Draft) -> bool:
     incident = draft.incidents.get(kind)
     if incident is None or incident.over is not None:
         return False
-    tried = [c for c in draft.cases.values() if c.is_open and f"{CHECK}{c.check}" == kind and c.is_of_reason]
+    of_kind = [c for c in draft.cases.values() if f"{CHECK}{c.check}" == kind and c.is_of_reason]
+    tried = [c for c in of_kind if c.is_open and not c.waits_for_person]
     if tried:
         return min(tried, key=lambda case: (case.opened, case.id)).node == node
     due = (incident.tried if incident.tried is not None else incident.since) + SCOUT_EVERY_S
@@ -98,6 +99,7 @@ def _next_scout(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
     """Return the node that was looked into least often since the incident began."""
     out = ((node.name, row) for node, row in out_by_reason(draft) if f"{CHECK}{row.check}" == kind)
     names = [name for name, row in out if is_light_response(row) and name in incident.nodes]
+    names = [name for name in names if draft.cases.open_of(name) is None]
     return min(names, key=lambda name: (_looks(name, incident, draft), len(name), name), default=None)
 
 
