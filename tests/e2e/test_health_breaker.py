@@ -39,7 +39,7 @@ def test_a_breaker_spares_the_third_node_until_a_person_resets_it_and_users_can_
     assert story.instance(SPARED) == instance
 
     story.hurt(FaultKind.ALLOW_LAUNCH)
-    story.bed.run(["steward", "breaker", "reset"])
+    story.bed.run(["steward", "breaker", "reset", "--yes"])
     for node in (*OUT, SPARED):
         story.wait_case(node, "closed", 90.0, since=began)
     assert breakers(story) == []

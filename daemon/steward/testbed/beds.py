@@ -112,7 +112,7 @@ def _reset_breakers(bed: Bed) -> list[str]:
     """A fault of many nodes may leave one tripped: the next one's would only be reported. Those that were."""
     tripped = [str(one["scope"]) for one in ask_head(bed, "/v1/breakers")]
     if tripped:
-        bed.run(["steward", "breaker", "reset"], check=False)
+        bed.run(["steward", "breaker", "reset", "--yes"], check=False)
     return tripped
 
 
