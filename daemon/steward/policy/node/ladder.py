@@ -129,7 +129,7 @@ def forget_remedy(case: Case, draft: Draft) -> None:
     left = tuple(remedy for remedy in draft.remedies.get(key, ()) if remedy.case != case.id)
     if left:
         draft.remedies[key] = left
-    else:
+    elif key in draft.remedies:
         draft.remedies.drop([key])
 
 
