@@ -48,6 +48,9 @@ def test_so_does_one_that_is_verified_after_a_repair(step: Step, expected: list[
     cases = {id: replace(case, step=step, entered=repaired.now) for id, case in repaired.memory.cases.items()}
     verified = replace(repaired, memory=replace(repaired.memory, cases=cases)).after(60.0)
     assert touched(verified.lost("n1", "n2", "n3")) == expected
+    after = verified.lost("n1", "n2", "n3").then()
+    assert after.memory.cases.keys() >= cases.keys(), "its repair goes on: it bears our mark"
+    assert all(after.memory.cases[id].is_open for id in cases)
 
 
 @pytest.mark.parametrize("step", [Step.DRAIN, Step.RELEASE])

@@ -47,6 +47,16 @@ def test_a_resume_is_said_with_who_was_to_blame_when_and_what_it_took() -> None:
     assert text == "steward: resumed 2x (n3 xid79 23:13Z, back in 41 s), 3 min lost"
 
 
+def test_a_retry_and_the_requeue_after_it_for_one_fault_are_one_resume_as_explain_says() -> None:
+    retried = replace(LOST, ended=AT + 3601.0, ending=Ending.RETRIED, decision=Decision.RETRY)
+    text = job_comment((retried, replace(LOST, attempt=2, started=AT + 3601.5), AGAIN), 1)
+    assert text.startswith("steward: resumed 1x (n3 xid79 ")
+
+
+def test_a_run_that_quotas_took_back_costs_no_resume_and_none_is_said() -> None:
+    assert job_comment((LOST, AGAIN), 0).startswith("steward: put back (n3 xid79 ")
+
+
 def test_a_stop_is_said_with_its_reason() -> None:
     stop = replace(AGAIN, decision=Decision.STOP, why=Why(rule="x", text="no checkpoint progress"))
     assert job_comment((stop,), 0) == "steward: stopped, no checkpoint progress"

@@ -61,14 +61,14 @@ def _cleared(scene: Scene) -> bool:
 
 
 def _incident(scene: Scene) -> bool:
+    if scene.case.step is not Step.SUSPECT:
+        kind = f"{CHECK}{scene.case.check}"
+        return scene.case.is_of_reason and covers(kind, scene.draft) and (_no_help(scene) or _unproved(scene))
     match scene.case.trigger:
         case Trigger.LOST:
             return is_withheld(scene.node.name, scene.draft)
         case Trigger.ADMIN:
             return False
-    if scene.case.step is not Step.SUSPECT:
-        kind = f"{CHECK}{scene.case.check}"
-        return scene.case.is_of_reason and covers(kind, scene.draft) and (_no_help(scene) or _unproved(scene))
     fault = fault_of(scene.node, scene.draft)
     return fault is not None and is_in_incident(scene.node, fault, scene.draft)
 

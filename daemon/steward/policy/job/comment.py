@@ -80,11 +80,14 @@ def _can_be_told(job: Job) -> bool:
 
 
 def job_comment(runs: Sequence[Run], resumes: int, quota: str = "") -> str:
-    """Empty: nothing was done for it yet. `runs` are of one job, in order; `quota` is what quotas say of it."""
+    """Empty: nothing was done for it yet. `runs` are of one job, in order; `resumes` is how many its budget was charged
+    for, as `explain` says it: a retry and the requeue after it for one fault are one, what quotas took back is none.
+    `quota` is what quotas say of it."""
     words = []
     resumed = [run for run in runs if run.ending in (Ending.RETRIED, Ending.REQUEUED) and run.decision is not None]
     if resumed:
-        words.append(f"resumed {max(resumes, len(resumed))}x ({_of(resumed[-1], runs)}){_lost(runs)}")
+        times = f"resumed {resumes}x" if resumes else "put back"
+        words.append(f"{times} ({_of(resumed[-1], runs)}){_lost(runs)}")
     last = runs[-1] if runs else None
     stop = last.why.text if last and last.why and last.decision is Decision.STOP else ""
     if stop:
