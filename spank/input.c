@@ -72,8 +72,13 @@ bool input_rewind(const struct input *input)
 	       lseek(STDIN_FILENO, input->start, SEEK_SET) == input->start;
 }
 
+void input_ignore(void)
+{
+	(void) _set_async(false);
+}
+
 void input_leave(const struct input *input)
 {
 	if (input->is_stream)
-		(void) _set_async(false);
+		input_ignore();
 }

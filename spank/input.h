@@ -31,6 +31,9 @@ bool input_can_replay(const struct input *input, unsigned int events);
 /* Where it stood at the start; false when that cannot be had. */
 bool input_rewind(const struct input *input);
 
+/* Be told of no more input: it is known that some came. */
+void input_ignore(void);
+
 /* No more signals. */
 void input_leave(const struct input *input);
 

@@ -36,6 +36,7 @@ static const int caught_by_srun[] = {SIGINT, SIGQUIT, SIGCONT, SIGTERM,
 #define END_MS	       1000
 
 static int pipe_ends[2] = {-1, -1};
+static bool stands_in[STDERR_FILENO + 1];
 static struct sigaction before[COUNT(caught)];
 static struct sigaction pipe_before;
 static sigset_t mask_before;
@@ -128,12 +129,35 @@ static void _catch_all(struct relay *relay)
 		sigaddset(&relay->ignored, SIGPIPE);
 }
 
+/* Where srun began without standard input or output, none of our own
+ * descriptors must have that number. What it runs has them closed as before. */
+static void _fill_standard_numbers(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) < 0)
+			stands_in[fd] =
+				open("/dev/null", O_RDWR | O_CLOEXEC) == fd;
+	}
+}
+
+static void _free_standard_numbers(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (stands_in[fd])
+			close(fd);
+		stands_in[fd] = false;
+	}
+}
+
 bool relay_begin(struct relay *relay)
 {
 	*relay = (struct relay){.fd = -1};
 	sigemptyset(&relay->ignored);
-	if (pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK))
+	_fill_standard_numbers();
+	if (pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK)) {
+		_free_standard_numbers();
 		return false;
+	}
 	relay->fd = pipe_ends[0];
 	relay->own_group = !_has_terminal();
 	relay->parent_is_stepd = _is_stepd(getppid());
@@ -209,7 +233,8 @@ static void _forward_one(struct relay *relay, const struct arrival *arrival,
 		relay->child_changed = true;
 		return;
 	case INPUT_SIGNAL:
-		relay->input++;
+		if (++relay->input > 1)
+			input_ignore(); /* A busy stream costs no more. */
 		return;
 	case SIGIO:
 		relay->input = UINT_MAX / 2;
@@ -246,5 +271,6 @@ void relay_end(struct relay *relay)
 	pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
 	close(pipe_ends[0]);
 	close(pipe_ends[1]);
+	_free_standard_numbers();
 	relay->fd = -1;
 }

@@ -103,3 +103,24 @@ def test_a_task_that_ended_badly_while_its_step_goes_on_is_named_with_the_cure()
         lame.change_job(restarts=1, started=lame.now).then(),
     )
     assert not any("no end of its step" in explained(each) for each in untrue)
+
+
+@pytest.mark.parametrize(
+    ("ago", "status", "rule"),
+    [
+        (30.0, 1 << 8, "resume.no_evidence"),
+        (30.0, 93 << 8, "resume.final_code"),
+        (1.0, 1 << 8, "resume.final_code"),
+    ],
+    ids=["the script handled it", "the script passed it on", "the script ended at once"],
+)
+def test_a_steps_exit_code_is_the_scripts_only_where_the_script_ended_because_of_it(
+    ago: float, status: int, rule: str
+) -> None:
+    mode = ResumeMode.parse("1,codes=93")
+    picture = a_cluster().job().opted_in(mode=mode).then(60.0)
+    bad = picture.agent("n1", exits=(an_exit(93 << 8, at=picture.now - ago),))
+    asked = bad.ask(AskKind.BATCH, status=status).then(0.1).checked("n1", "n2", "n3").then(1.0)
+    (attempt,) = asked.memory.jobs[JobId(7)].attempts
+    assert attempt.why.rule == rule
+    assert any("exit code 93" in fact for fact in attempt.why.evidence) == (rule == "resume.final_code")

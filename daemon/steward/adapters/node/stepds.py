@@ -95,8 +95,9 @@ class Stepds:
         jobs = self._jobs_of_node()
         found = [(seen.process.pid, title) for seen in proc.every() if (title := self._title(seen))]
         here = [pid for pid, title in found if jobs is None or int(title[1]) in jobs]
-        ours = [pid for pid in here if self._is_of_ours(pid)]
-        return bool(ours) and all(_is_pending(pid, signal.SIGTERM) for pid in ours)
+        told = [_is_pending(pid, signal.SIGTERM) for pid in here if self._is_of_ours(pid)]
+        left = [each for each in told if each is not None]  # some end while we look
+        return bool(left) and all(left)
 
     def _jobs_of_node(self) -> frozenset[int] | None:
         """The jobs with a slurmstepd's socket (`n1_12.0`) in the node's spool, since several slurmds may share this
@@ -189,9 +190,13 @@ def is_in_job(cgroups: bytes, job: JobId) -> bool:
     return re.search(rb"/job_%d(?:/|$)" % job, cgroups, re.MULTILINE) is not None
 
 
-def _is_pending(pid: int, signo: signal.Signals) -> bool:
-    found = re.search(rb"^ShdPnd:\s*([0-9a-f]+)", _read(pid, "status"), re.MULTILINE)
-    return found is not None and bool(int(found[1], 16) >> signo - 1 & 1)
+def _is_pending(pid: int, signo: signal.Signals) -> bool | None:
+    """Return whether the process was sent the signal and has not taken it; None where it has ended."""
+    status = _read(pid, "status")
+    found = re.search(rb"^ShdPnd:\s*([0-9a-f]+)", status, re.MULTILINE)
+    if found is None or re.search(rb"^State:\s*[ZX]", status, re.MULTILINE):
+        return None
+    return bool(int(found[1], 16) >> signo - 1 & 1)
 
 
 def _read(pid: int, name: str) -> bytes:

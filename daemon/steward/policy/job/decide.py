@@ -303,7 +303,12 @@ def _status(f: Failure) -> str:
     if not status:
         return ""
     # Above 128 srun tells of a signal; a script or a task has chosen such a code.
-    number = ended_by(status) if f.kind is Kind.STEP and not exits else status & 0x7F
+    told = _how_ended(ended_by(status) if f.kind is Kind.STEP and not exits else status & 0x7F, status)
+    own = _how_ended(f.status & 0x7F, f.status)
+    return f"{own}, after a task: {told}" if f.kind is Kind.BATCH and f.status and own != told else told
+
+
+def _how_ended(number: int, status: int) -> str:
     return f"ended by signal {number}" if number else f"exit code {status >> 8 & 0xFF}"
 
 

@@ -48,6 +48,10 @@ class Kind(Enum):
     """The job runs and does nothing any more."""
 
 
+AT_ONCE_S = 2.0
+"""A script that ends so soon after a task ended because of it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """`status` is the raw wait status of what failed, `exits` of its tasks that ended badly, where they are known.
@@ -152,6 +156,7 @@ def asked(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) ->
     else:
         reach = of_script(job, mem, failed_at, exits, draft)
         found = _unanswered(_against(reach, mem, failed_at, draft), mem)
+        exits = _passed_on(exits, ask.status, failed_at)
     if text := _broken_by_slurm(ask, mem):
         found = (*found, Evidence(node=ask.node, text=f"{ask.node}: {text}", at=failed_at, blames=False))
     bad = blamed(found)
@@ -318,6 +323,18 @@ def _exits(ask: Ask, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Ta
     told = {exit for view in views for exit in view.exits if exit.job == ask.job}
     mine = [e for e in told if e.restart == mem.restarts and (ask.kind is AskKind.BATCH or e.step == ask.step)]
     return tuple(sorted((e for e in mine if e.at >= since), key=lambda e: (e.at, e.step, e.node, e.task)))
+
+
+def _passed_on(exits: tuple[TaskExit, ...], status: int, failed_at: float) -> tuple[TaskExit, ...]:
+    """Return those that explain how the script ended: it ended at once, or with the same code. Any other step's end was
+    handled by the script, which went on."""
+    own = _as_code(status)
+    return tuple(exit for exit in exits if exit.at >= failed_at - AT_ONCE_S or _as_code(exit.status) == own)
+
+
+def _as_code(status: int) -> int:
+    """Return the exit code of a raw wait status, of a signal as srun and shells tell it."""
+    return 128 + number if (number := status & 0x7F) else status >> 8 & 0xFF
 
 
 def stalls(mem: JobMemory) -> int:
