@@ -23,7 +23,7 @@ from steward.policy.groups.serving import is_between
 from steward.policy.node.budget import must_wait, why_awaits
 from steward.policy.node.ladder import often_lost, quarantine
 from steward.policy.node.slurm_faults import is_hands_off
-from steward.policy.node.suspicion import doubt, fault_of, rebooted_again, why_withheld
+from steward.policy.node.suspicion import SCOUTED, doubt, fault_of, rebooted_again, why_withheld
 from steward.policy.node.verdict import Fault, Standing, blocks_return, may_act_on, mode_of, standing
 from steward.policy.traits import PLANNED_ABSENCE
 
@@ -214,7 +214,7 @@ def _of_fault(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict |
     evidence = "; ".join(fault.why.evidence) or fault.why.text
     withheld = why_withheld(node, fault, draft)
     coming = withheld_line(withheld) if withheld else "a case is about to be opened"
-    word = _fault_word(fault, node, draft, is_withheld=bool(withheld))
+    word = _fault_word(fault, node, draft, is_withheld=withheld not in ("", SCOUTED))
     return NodeVerdict(word=word, evidence=evidence, since=fault.at, next=coming)
 
 
@@ -339,6 +339,8 @@ def give_back(node: NodeName) -> str:
 
 def withheld_line(why: str) -> str:
     """Why nothing is done; the report-only mode is the one that new sites meet."""
+    if why == SCOUTED:
+        return why
     return f"nothing: {'reported only (repair.mode)' if why.startswith('repairs are set to report') else why}"
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.ask import AskKind
-from steward.model.case import Remedy
+from steward.model.case import Remedy, Step
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
 from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import CaseId, JobId
@@ -18,6 +18,7 @@ from steward.policy.controls import pause
 from steward.views.explain import explain_job, explain_node, job_warning
 from tests.builders.picture import Picture, a_cluster, n, names
 from tests.builders.want import but
+from tests.unit.policy.test_slurm_faults import slurm_drains
 
 
 def of_node(picture: Picture, name: str) -> str:
@@ -45,6 +46,28 @@ def test_a_node_that_waits_for_its_turn_says_for_whom() -> None:
 
 def test_an_admins_drain_is_called_somebody_elses() -> None:
     assert "Taken out of service by somebody else" in of_node(a_cluster().drained("n2", "fan"), "n2")
+
+
+@pytest.mark.parametrize("reason", ["Kill task failed (JobId=7 StepId=0)", "Action:Reboot"])
+def test_a_node_under_repair_is_never_called_somebody_elses(reason: str) -> None:
+    """Slurm's own reason, or an admin's command, stays on it until the repair is over."""
+    picture = slurm_drains(a_cluster(), reason, "n2")
+    for step in Step:
+        repaired = picture.then(1.0).then(1.0)
+        (case,) = repaired.memory.cases.values()
+        at_step = replace(case, step=step, rung=Advice.REBOOT if step is not Step.SUSPECT else case.rung)
+        later = replace(repaired, memory=replace(repaired.memory, cases={case.id: at_step}))
+        silent = later.agent("n2", connected=False, lost_at=later.now)
+        for seen in (later, silent):
+            assert "somebody else" not in of_node(seen, "n2"), (step, seen is silent)
+
+
+def test_a_reason_of_slurms_own_is_not_called_somebody_elses_while_the_agent_is_away() -> None:
+    known = a_cluster().then(1.0)
+    silent = slurm_drains(known, "Kill task failed (JobId=7 StepId=0)", "n2").agent("n2", connected=False)
+    text = of_node(silent, "n2")
+    assert "somebody else" not in text
+    assert "the node's agent is awaited" in text
 
 
 @pytest.mark.parametrize("kind", ["paused", "report"])

@@ -12,9 +12,12 @@ from steward.model.deep import DeepRun, slurm_name
 from steward.model.health import Advice
 from steward.model.job import JobState
 from steward.model.node import NodeBase
+from steward.policy.draft import Draft
 from steward.policy.node.correlate import SCOUT_EVERY_S
+from steward.views.explain import explain_node
+from steward.views.node_verdict import Word, node_verdict
 from tests.builders.deep import reserved
-from tests.builders.picture import Picture, a_cluster, n
+from tests.builders.picture import T0, Picture, a_cluster, n
 from tests.unit.policy.test_slurm_faults import slurm_drains
 
 EPILOG = "Epilog error"
@@ -165,3 +168,13 @@ def test_a_node_that_nothing_helped_keeps_no_other_out_when_the_script_is_mended
 def test_a_node_where_a_job_runs_on_keeps_no_other_from_its_turn() -> None:
     picture = struck().node("n1", base=NodeBase.MIXED)
     assert is_out(go_on(picture, 2 * SCOUT_EVERY_S + 120.0, broken=False)) == ["n1"]
+
+
+def test_what_is_said_of_one_of_many_is_what_is_done() -> None:
+    picture = struck().then(1.0)
+    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    said, lines = node_verdict(n("n2"), draft), explain_node(n("n2"), picture.seen, picture.want, picture.memory, T0)
+    words = "one of them is looked into each minute; when one serves again, all are given back"
+    assert (said.word, said.next) == (Word.DEGRADED, f"many nodes have it at once: {words}")
+    assert any(words in line for line in lines)
+    assert not any("Nothing is done" in line or "a job of Steward's own" in line for line in lines)
