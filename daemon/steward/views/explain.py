@@ -28,6 +28,7 @@ from steward.policy.leaks import CURE, leak_text
 from steward.policy.node.budget import must_wait
 from steward.policy.node.correlate import AGENTS
 from steward.policy.node.gone import open_silence
+from steward.policy.node.orphan import is_orphan, way_out
 from steward.policy.node.reasons import Row, slurms_own
 from steward.policy.node.slurm_faults import acting_row, done_about, is_hands_off, reason_fault
 from steward.policy.node.suspicion import SCOUTED, fault_of, why_withheld
@@ -44,7 +45,7 @@ from steward.views.explain_health import (
     verdict_lines,
 )
 from steward.views.explain_quota import quota_lines
-from steward.views.node_verdict import give_back, why_kept_out
+from steward.views.node_verdict import AWAITED, give_back, why_kept_out
 
 _LEFT = "The node left its group of the API and has no machine: a group that takes it makes one."
 _UNUSED = "Its group of the API does not use it: nothing is done about it until one takes it."
@@ -136,11 +137,8 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
 def _why_out(node: Node, draft: Draft) -> list[str]:
     """Who took it out of service, and what is done about it."""
     case = draft.cases.open_of(node.name)
-    if node.mark is not None and node.mark != SPARE:
-        back = (
-            "" if case and case.step is Step.HELD else "; it is given back when all its checks passed after the repair"
-        )
-        return [f"Out of service by our own mark{back}."]
+    if node.mark is not None and not (node.mark == SPARE and node.name in draft.want.spares):
+        return _drained_by_us(node, case, draft)
     row = acting_row(node, draft)
     if row is None and node.is_foreign and (case is not None or not is_hands_off(node, draft)):
         row = slurms_own(node, draft.want.slurm_user)
@@ -152,6 +150,17 @@ def _why_out(node: Node, draft: Draft) -> list[str]:
     if node.is_foreign and case is None:
         return ["Taken out of service by somebody else: Steward leaves it alone."]
     return []
+
+
+def _drained_by_us(node: Node, case: Case | None, draft: Draft) -> list[str]:
+    if not (node.is_drain or node.is_down):
+        return []
+    drained = f"Steward drained it (reason {node.mark})."
+    if is_orphan(node, draft):
+        way = way_out(node, draft) or AWAITED
+        return [f"{drained} No repair is open, and nothing gives it back by itself. For a person: {way}."]
+    is_coming = case is not None and case.step is not Step.HELD
+    return [f"{drained} It returns to service after a successful repair." if is_coming else drained]
 
 
 def _done_about(row: Row, node: Node, case: Case | None, draft: Draft) -> str:
@@ -213,6 +222,8 @@ def _case(case: Case, draft: Draft) -> list[str]:
 
 def _no_case(node: Node | None, draft: Draft) -> list[str]:
     fault = fault_of(node, draft) if node else None
+    if node is not None and fault is None and is_orphan(node, draft):
+        return []  # told where its mark is
     if node is None or fault is None:
         return ["No faults found; no repair open."]
     withheld = why_withheld(node, fault, draft)

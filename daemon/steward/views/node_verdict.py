@@ -22,6 +22,7 @@ from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
 from steward.policy.node.budget import must_wait, why_awaits
 from steward.policy.node.ladder import often_lost, quarantine
+from steward.policy.node.orphan import REBOOTS, is_orphan, way_out
 from steward.policy.node.slurm_faults import is_hands_off
 from steward.policy.node.suspicion import SCOUTED, doubt, fault_of, rebooted_again, why_withheld
 from steward.policy.node.verdict import Fault, Standing, blocks_return, may_act_on, mode_of, standing
@@ -224,6 +225,20 @@ def _fault_word(fault: Fault, node: Node, draft: Draft, *, is_withheld: bool) ->
     return Word.REPORT_ONLY if is_withheld else Word.DEGRADED
 
 
+AWAITED = "wait for its agent: the head has just begun to listen"
+
+
+def _of_orphan(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
+    if node is None or not is_orphan(node, draft):
+        return None
+    return NodeVerdict(
+        word=Word.HELD,
+        evidence="out of service by our own mark, and no repair is open",
+        since=node.reason.at if node.reason else None,
+        next=f"nothing by itself; for a person: {way_out(node, draft) or AWAITED}",
+    )
+
+
 def _of_standing(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
     said = standing(node, draft) if node is not None else None
     if node is None or said is None or said.standing is Standing.FINE:
@@ -270,12 +285,13 @@ def _fine(name: NodeName, draft: Draft) -> NodeVerdict:
     node, view = draft.seen.nodes.get(name), draft.seen.agents.get(name)
     if node is not None and node.mark == SPARE:
         return NodeVerdict(word=Word.FINE, evidence="a spare", next="serves when a broken static node needs it")
-    if node is not None and node.mark is not None:
+    if node is not None and node.mark is not None and (node.is_drain or node.is_down):
+        reboots = "Slurm gives it back after its reboot"
         return NodeVerdict(
             word=Word.IN_REPAIR,
             evidence="out of service by our own mark",
             since=node.reason.at if node.reason else None,
-            next="given back when its checks pass",
+            next=reboots if REBOOTS & node.flags else "given back again: Slurm's controller forgot that it was",
         )
     if node is not None and node.is_down and node.is_powered:
         return _down(node)
@@ -309,6 +325,7 @@ _PROVED: tuple[_Look, ...] = (
     _of_deep,
     _of_foreign,
     _of_fault,
+    _of_orphan,
     _of_standing,
 )
 """The first that has something to say is the node's verdict; doubts come after them."""
