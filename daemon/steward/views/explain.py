@@ -157,8 +157,9 @@ def _drained_by_us(node: Node, case: Case | None, draft: Draft) -> list[str]:
         return []
     drained = f"Steward drained it (reason {node.mark})."
     if is_orphan(node, draft):
-        way = way_out(node, draft) or AWAITED
-        return [f"{drained} No repair is open, and nothing gives it back by itself. For a person: {way}."]
+        way = way_out(node, draft)
+        todo = f"For a person: {way}" if way else f"{AWAITED[:1].upper()}{AWAITED[1:]}"
+        return [f"{drained} No repair is open, and nothing gives it back by itself. {todo}."]
     is_coming = case is not None and case.step is not Step.HELD
     return [f"{drained} It returns to service after a successful repair." if is_coming else drained]
 

@@ -225,17 +225,18 @@ def _fault_word(fault: Fault, node: Node, draft: Draft, *, is_withheld: bool) ->
     return Word.REPORT_ONLY if is_withheld else Word.DEGRADED
 
 
-AWAITED = "wait for its agent: the head has just begun to listen"
+AWAITED = "its agent is awaited: the head has just begun to listen"
 
 
 def _of_orphan(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
     if node is None or not is_orphan(node, draft):
         return None
+    way = way_out(node, draft)
     return NodeVerdict(
         word=Word.HELD,
         evidence="out of service by our own mark, and no repair is open",
         since=node.reason.at if node.reason else None,
-        next=f"nothing by itself; for a person: {way_out(node, draft) or AWAITED}",
+        next=f"nothing by itself; for a person: {way}" if way else AWAITED,
     )
 
 
