@@ -28,9 +28,11 @@ from steward.policy.leaks import CURE, leak_text
 from steward.policy.node.budget import must_wait
 from steward.policy.node.correlate import AGENTS
 from steward.policy.node.gone import open_silence
-from steward.policy.node.slurm_faults import acting_row
-from steward.policy.node.suspicion import fault_of, why_withheld
-from steward.policy.node.verdict import standing
+from steward.policy.node.orphan import is_orphan, way_out
+from steward.policy.node.reasons import Row, slurms_own
+from steward.policy.node.slurm_faults import acting_row, done_about, is_hands_off, reason_fault
+from steward.policy.node.suspicion import SCOUTED, fault_of, why_withheld
+from steward.policy.node.verdict import command, standing
 from steward.views.awaited import of_case
 from steward.views.explain_fit import lack_lines
 from steward.views.explain_group import closed_partitions, elastic_lines, slot_lines
@@ -43,7 +45,7 @@ from steward.views.explain_health import (
     verdict_lines,
 )
 from steward.views.explain_quota import quota_lines
-from steward.views.node_verdict import give_back, why_kept_out
+from steward.views.node_verdict import AWAITED, give_back, why_kept_out
 
 _LEFT = "The node left its group of the API and has no machine: a group that takes it makes one."
 _UNUSED = "Its group of the API does not use it: nothing is done about it until one takes it."
@@ -126,19 +128,48 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
         lines.append(_spare(name, node, draft))
     if _is_unused(node, draft):
         return [*lines, _UNUSED if node.mark is None else _LEFT]
-    if node.mark is not None and node.mark != SPARE:
-        case = draft.cases.open_of(name)
-        back = (
-            "" if case and case.step is Step.HELD else "; it is given back when all its checks passed after the repair"
-        )
-        lines.append(f"Out of service by our own mark{back}.")
-    elif (row := acting_row(node, draft)) is not None:
-        lines.append(f"Taken out of service by Slurm itself ({row.kind.value}): {row.response.value}.")
-    elif node.is_foreign:
-        lines.append("Taken out of service by somebody else: Steward leaves it alone.")
+    lines += _why_out(node, draft)
     if name not in draft.slots.repairable and name not in draft.slots:
         lines.append("No provider can replace it: Steward only takes it out of service and then needs a person.")
     return lines
+
+
+def _why_out(node: Node, draft: Draft) -> list[str]:
+    """Who took it out of service, and what is done about it."""
+    case = draft.cases.open_of(node.name)
+    if node.mark is not None and not (node.mark == SPARE and node.name in draft.want.spares):
+        return _drained_by_us(node, case, draft)
+    row = acting_row(node, draft)
+    if row is None and node.is_foreign and (case is not None or not is_hands_off(node, draft)):
+        row = slurms_own(node, draft.want.slurm_user)
+    if row is not None:
+        done = _done_about(row, node, case, draft)
+        return [f"Taken out of service by Slurm itself ({row.kind.value}){f': {done}' if done else ''}."]
+    if (order := command(node)) is not None:
+        return [f"Taken out of service by an admin, who asked for {order.text}."]
+    if node.is_foreign and case is None:
+        return ["Taken out of service by somebody else: Steward leaves it alone."]
+    return []
+
+
+def _drained_by_us(node: Node, case: Case | None, draft: Draft) -> list[str]:
+    if not (node.is_drain or node.is_down):
+        return []
+    drained = f"Steward drained it (reason {node.mark})."
+    if is_orphan(node, draft):
+        way = way_out(node, draft)
+        todo = f"For a person: {way}" if way else f"{AWAITED[:1].upper()}{AWAITED[1:]}"
+        return [f"{drained} No repair is open, and nothing gives it back by itself. {todo}."]
+    is_coming = case is not None and case.step is not Step.HELD
+    return [f"{drained} It returns to service after a successful repair." if is_coming else drained]
+
+
+def _done_about(row: Row, node: Node, case: Case | None, draft: Draft) -> str:
+    """Empty where what is said of its repair, or of why there is none, tells it."""
+    if case is not None:
+        return row.response.value if case.is_of_reason and not case.waits_for_person else ""
+    fault = reason_fault(node, draft)
+    return "" if fault is not None and why_withheld(node, fault, draft) else done_about(row, node, draft)
 
 
 def _is_unused(node: Node | None, draft: Draft) -> bool:
@@ -192,6 +223,8 @@ def _case(case: Case, draft: Draft) -> list[str]:
 
 def _no_case(node: Node | None, draft: Draft) -> list[str]:
     fault = fault_of(node, draft) if node else None
+    if node is not None and fault is None and is_orphan(node, draft):
+        return []  # told where its mark is
     if node is None or fault is None:
         return ["No faults found; no repair open."]
     withheld = why_withheld(node, fault, draft)
@@ -199,6 +232,8 @@ def _no_case(node: Node | None, draft: Draft) -> list[str]:
     incident = draft.incidents.get(AGENTS)
     if incident is not None and incident.over is None and node.name in incident.nodes:
         lines.append(f"Part of an incident of the cluster: {incident.text}.")
+    if withheld == SCOUTED:
+        return [*lines, f"{SCOUTED[:1].upper()}{SCOUTED[1:]}."]
     return [*lines, f"Nothing is done about it: {withheld}." if withheld else "A case is about to be opened."]
 
 

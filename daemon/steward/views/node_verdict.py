@@ -22,8 +22,9 @@ from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
 from steward.policy.node.budget import must_wait, why_awaits
 from steward.policy.node.ladder import often_lost, quarantine
+from steward.policy.node.orphan import REBOOTS, is_orphan, way_out
 from steward.policy.node.slurm_faults import is_hands_off
-from steward.policy.node.suspicion import doubt, fault_of, rebooted_again, why_withheld
+from steward.policy.node.suspicion import SCOUTED, doubt, fault_of, rebooted_again, why_withheld
 from steward.policy.node.verdict import Fault, Standing, blocks_return, may_act_on, mode_of, standing
 from steward.policy.traits import PLANNED_ABSENCE
 
@@ -214,7 +215,7 @@ def _of_fault(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict |
     evidence = "; ".join(fault.why.evidence) or fault.why.text
     withheld = why_withheld(node, fault, draft)
     coming = withheld_line(withheld) if withheld else "a case is about to be opened"
-    word = _fault_word(fault, node, draft, is_withheld=bool(withheld))
+    word = _fault_word(fault, node, draft, is_withheld=withheld not in ("", SCOUTED))
     return NodeVerdict(word=word, evidence=evidence, since=fault.at, next=coming)
 
 
@@ -222,6 +223,21 @@ def _fault_word(fault: Fault, node: Node, draft: Draft, *, is_withheld: bool) ->
     if fault.trigger is Trigger.LOST:
         return Word.LOST if standing(node, draft).standing is Standing.LOST else Word.SUSPECT
     return Word.REPORT_ONLY if is_withheld else Word.DEGRADED
+
+
+AWAITED = "its agent is awaited: the head has just begun to listen"
+
+
+def _of_orphan(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
+    if node is None or not is_orphan(node, draft):
+        return None
+    way = way_out(node, draft)
+    return NodeVerdict(
+        word=Word.HELD,
+        evidence="out of service by our own mark, and no repair is open",
+        since=node.reason.at if node.reason else None,
+        next=f"nothing by itself; for a person: {way}" if way else AWAITED,
+    )
 
 
 def _of_standing(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
@@ -270,12 +286,13 @@ def _fine(name: NodeName, draft: Draft) -> NodeVerdict:
     node, view = draft.seen.nodes.get(name), draft.seen.agents.get(name)
     if node is not None and node.mark == SPARE:
         return NodeVerdict(word=Word.FINE, evidence="a spare", next="serves when a broken static node needs it")
-    if node is not None and node.mark is not None:
+    if node is not None and node.mark is not None and (node.is_drain or node.is_down):
+        reboots = "Slurm gives it back after its reboot"
         return NodeVerdict(
             word=Word.IN_REPAIR,
             evidence="out of service by our own mark",
             since=node.reason.at if node.reason else None,
-            next="given back when its checks pass",
+            next=reboots if REBOOTS & node.flags else "given back again: Slurm's controller forgot that it was",
         )
     if node is not None and node.is_down and node.is_powered:
         return _down(node)
@@ -309,6 +326,7 @@ _PROVED: tuple[_Look, ...] = (
     _of_deep,
     _of_foreign,
     _of_fault,
+    _of_orphan,
     _of_standing,
 )
 """The first that has something to say is the node's verdict; doubts come after them."""
@@ -339,6 +357,8 @@ def give_back(node: NodeName) -> str:
 
 def withheld_line(why: str) -> str:
     """Why nothing is done; the report-only mode is the one that new sites meet."""
+    if why == SCOUTED:
+        return why
     return f"nothing: {'reported only (repair.mode)' if why.startswith('repairs are set to report') else why}"
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from steward.model.ask import AskKind
-from steward.model.case import Remedy
+from steward.model.case import Remedy, Step
 from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepState
 from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import CaseId, JobId
@@ -15,9 +15,12 @@ from steward.model.resume_mode import ResumeMode
 from steward.model.resume_policy import ResumeDefault
 from steward.model.setting_types import RepairMode
 from steward.policy.controls import pause
+from steward.policy.draft import Draft
 from steward.views.explain import explain_job, explain_node, job_warning
+from steward.views.node_verdict import node_verdict
 from tests.builders.picture import Picture, a_cluster, n, names
 from tests.builders.want import but
+from tests.unit.policy.test_slurm_faults import slurm_drains
 
 
 def of_node(picture: Picture, name: str) -> str:
@@ -45,6 +48,82 @@ def test_a_node_that_waits_for_its_turn_says_for_whom() -> None:
 
 def test_an_admins_drain_is_called_somebody_elses() -> None:
     assert "Taken out of service by somebody else" in of_node(a_cluster().drained("n2", "fan"), "n2")
+
+
+REPLACE = """`scontrol update nodename=n2 state=fail reason="Action:Replace"`"""
+RESUME = "`scontrol update nodename=n2 state=resume`"
+
+
+def orphaned(*, provider: bool = True) -> Picture:
+    """The store was lost, and with it the repair whose mark the node bears."""
+    return a_cluster(provider=provider).down("n2", "steward:agent:replace:c9-65f")
+
+
+def of_orphan(picture: Picture) -> list[str]:
+    """The event, the explanation and the next step."""
+    events = [event.text for event in picture.plan().events if event.kind == "node.orphan"]
+    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    return [*events, of_node(picture, "n2"), node_verdict(n("n2"), draft).next]
+
+
+@pytest.mark.parametrize("silent", ["agent", "slurmd", "agent, no provider", ""])
+def test_our_mark_without_a_repair_is_told_with_the_way_out_that_the_machine_needs(silent: str) -> None:
+    picture = orphaned(provider=silent != "agent, no provider")
+    if silent.startswith("agent"):
+        agents = {name: view for name, view in picture.seen.agents.items() if name != "n2"}
+        picture = picture.see(agents=agents)
+    picture = picture.node("n2", responding=silent != "slurmd")
+    said = of_orphan(picture)
+    assert len(said) == 3, said
+    for text in said:
+        assert (REPLACE in text) is (silent in ("agent", "slurmd"))
+        assert (RESUME in text) is (silent not in ("agent", "slurmd"))
+        assert ("repair it, then" in text) is (silent == "agent, no provider")
+        assert "given back when" not in text
+        assert "returns to service" not in text
+    assert "No faults found" not in said[1]
+
+
+def test_nobody_is_told_to_replace_a_machine_whose_agent_may_still_come_after_the_heads_start() -> None:
+    picture = orphaned().see(agents_since=a_cluster().now - 1.0)
+    gone = picture.see(agents={name: view for name, view in picture.seen.agents.items() if name != "n2"})
+    assert len(said := of_orphan(gone)) == 2
+    assert not any("scontrol" in text for text in said)
+    assert gone.plan().wake_at is not None
+    assert all(REPLACE in text for text in of_orphan(gone.then(60.0)))
+    assert [RESUME in text for text in of_orphan(picture.then(1.0))] == [True, True]
+    assert [RESUME in text for text in of_orphan(picture)] == [True, True, True]
+
+
+def test_a_return_to_service_is_promised_only_while_a_repair_goes_on() -> None:
+    picture = a_cluster().lost("n2").then().marked("n2").then(1)
+    assert "Steward drained it (reason steward:" in of_node(picture, "n2")
+    assert "It returns to service after a successful repair." in of_node(picture, "n2")
+    (case,) = picture.memory.cases.values()
+    held = replace(picture, memory=replace(picture.memory, cases={case.id: replace(case, step=Step.HELD)}))
+    assert "returns to service" not in of_node(held, "n2")
+
+
+@pytest.mark.parametrize("reason", ["Kill task failed (JobId=7 StepId=0)", "Action:Reboot"])
+def test_a_node_under_repair_is_never_called_somebody_elses(reason: str) -> None:
+    """Slurm's own reason, or an admin's command, stays on it until the repair is over."""
+    picture = slurm_drains(a_cluster(), reason, "n2")
+    for step in Step:
+        repaired = picture.then(1.0).then(1.0)
+        (case,) = repaired.memory.cases.values()
+        at_step = replace(case, step=step, rung=Advice.REBOOT if step is not Step.SUSPECT else case.rung)
+        later = replace(repaired, memory=replace(repaired.memory, cases={case.id: at_step}))
+        silent = later.agent("n2", connected=False, lost_at=later.now)
+        for seen in (later, silent):
+            assert "somebody else" not in of_node(seen, "n2"), (step, seen is silent)
+
+
+def test_a_reason_of_slurms_own_is_not_called_somebody_elses_while_the_agent_is_away() -> None:
+    known = a_cluster().then(1.0)
+    silent = slurm_drains(known, "Kill task failed (JobId=7 StepId=0)", "n2").agent("n2", connected=False)
+    text = of_node(silent, "n2")
+    assert "somebody else" not in text
+    assert "the node's agent is awaited" in text
 
 
 @pytest.mark.parametrize("kind", ["paused", "report"])

@@ -11,9 +11,13 @@ from steward.model.case import Case, Step
 from steward.model.deep import DeepRun, slurm_name
 from steward.model.health import Advice
 from steward.model.job import JobState
+from steward.model.node import NodeBase
+from steward.policy.draft import Draft
 from steward.policy.node.correlate import SCOUT_EVERY_S
+from steward.views.explain import explain_node
+from steward.views.node_verdict import Word, node_verdict
 from tests.builders.deep import reserved
-from tests.builders.picture import Picture, a_cluster, n
+from tests.builders.picture import T0, Picture, a_cluster, n
 from tests.unit.policy.test_slurm_faults import slurm_drains
 
 EPILOG = "Epilog error"
@@ -145,3 +149,32 @@ def test_a_test_that_cannot_be_made_while_it_goes_on_is_made_on_the_next_node_an
         scouts |= {case.node for case in open_cases(picture)}
     assert len(scouts) > 2
     assert is_out(go_on(picture, SCOUT_EVERY_S + 400.0, broken=False)) == []
+
+
+def test_a_node_that_nothing_helped_keeps_no_other_out_when_the_script_is_mended() -> None:
+    """It failed alone until a person was asked for; then all others, until somebody mended the script."""
+    picture = slurm_drains(a_cluster(provider=False), EPILOG, "n1")
+    for _ in range(600):
+        picture = a_turn(picture, broken=True)
+        if any(case.step is Step.HELD for case in open_cases(picture)):
+            break
+    assert [case.step for case in open_cases(picture)] == [Step.HELD]
+    everywhere = go_on(slurm_drains(picture, EPILOG, *ALL[1:]), 300.0, broken=True)
+    assert everywhere.memory.incidents[KIND].over is None
+    mended = go_on(everywhere, SCOUT_EVERY_S + 120.0, broken=False)
+    assert is_out(mended) == ["n1"]
+
+
+def test_a_node_where_a_job_runs_on_keeps_no_other_from_its_turn() -> None:
+    picture = struck().node("n1", base=NodeBase.MIXED)
+    assert is_out(go_on(picture, 2 * SCOUT_EVERY_S + 120.0, broken=False)) == ["n1"]
+
+
+def test_what_is_said_of_one_of_many_is_what_is_done() -> None:
+    picture = struck().then(1.0)
+    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    said, lines = node_verdict(n("n2"), draft), explain_node(n("n2"), picture.seen, picture.want, picture.memory, T0)
+    words = "one of them is looked into each minute; when one serves again, all are given back"
+    assert (said.word, said.next) == (Word.DEGRADED, f"many nodes have it at once: {words}")
+    assert any(words in line for line in lines)
+    assert not any("Nothing is done" in line or "a job of Steward's own" in line for line in lines)

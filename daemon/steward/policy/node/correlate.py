@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
+from steward.model.case import Case, Step
 from steward.model.events import Level
 from steward.model.health import Scope
 from steward.model.ids import NodeName
@@ -87,7 +88,7 @@ def is_scout(node: NodeName, kind: str, draft: Draft) -> bool:
     if incident is None or incident.over is not None:
         return False
     of_kind = [c for c in draft.cases.values() if f"{CHECK}{c.check}" == kind and c.is_of_reason]
-    tried = [c for c in of_kind if c.is_open and not c.waits_for_person]
+    tried = [c for c in of_kind if c.is_open and not c.waits_for_person and not _waits_for_jobs(c, draft)]
     if tried:
         return min(tried, key=lambda case: (case.opened, case.id)).node == node
     due = (incident.tried if incident.tried is not None else incident.since) + SCOUT_EVERY_S
@@ -99,8 +100,17 @@ def _next_scout(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
     """Return the node that was looked into least often since the incident began."""
     out = ((node.name, row) for node, row in out_by_reason(draft) if f"{CHECK}{row.check}" == kind)
     names = [name for name, row in out if is_light_response(row) and name in incident.nodes]
-    names = [name for name in names if draft.cases.open_of(name) is None]
+    names = [name for name in names if draft.cases.open_of(name) is None and not _is_busy(name, draft)]
     return min(names, key=lambda name: (_looks(name, incident, draft), len(name), name), default=None)
+
+
+def _waits_for_jobs(case: Case, draft: Draft) -> bool:
+    return case.step is Step.RELEASE and _is_busy(case.node, draft)
+
+
+def _is_busy(name: NodeName, draft: Draft) -> bool:
+    node = draft.seen.nodes.get(name)
+    return node is not None and node.is_busy
 
 
 def _looks(node: NodeName, incident: Incident, draft: Draft) -> int:

@@ -8,15 +8,15 @@ from steward.model.action import ProbeNode
 from steward.model.case import Step
 from steward.model.events import Level
 from steward.model.ids import InstanceId, JobId, Key, NodeName
-from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
 from steward.policy.job.at_rest import restless
 from steward.policy.job.evidence import note_lost
-from steward.policy.node.forgotten import give_back_again, returned_by
+from steward.policy.node.forgotten import returned_by
 from steward.policy.node.gone import AGREE, gone_by_word, has_jobs, held_nodes, most_are_reached, open_silence, peers_of
+from steward.policy.node.orphan import is_orphan, way_out
 from steward.policy.node.reasons import near_miss
 from steward.policy.node.verdict import Standing, Verdict, missable, standing
 from steward.policy.traits import Trait
@@ -32,8 +32,6 @@ LOOKS_AT_ONCE = 256
 """Nodes about which agents are asked while half or more are silent: thousands would keep the head from all else."""
 
 _LONGEST_NAMES = 200
-_REBOOTS = frozenset({"REBOOT_REQUESTED", "REBOOT_ISSUED"})
-"""A person's `scontrol reboot`, after which Slurm itself gives the node back."""
 
 
 def note_foreign(draft: Draft) -> None:
@@ -44,19 +42,12 @@ def note_foreign(draft: Draft) -> None:
         if meant:
             said = f"{node.name}: the reason {text[:80]!r} is not a command; write exactly {meant} to have it done"
             draft.tell("node.near_miss", said, once=f"near:{node.name}:{text}", level=Level.WARNING, node=node.name)
-        if _is_orphan(node, draft) and not give_back_again(node, draft):
+        if is_orphan(node, draft) and (way := way_out(node, draft)):
             what = "that case is over: see slurmctld's log for who took it out, then"
-            what = what if returned_by(node, draft) else "no case is open for it;"
-            back = f"`scontrol update nodename={node.name} state=resume`"
-            said = f"{node.name}: carries our mark {text[:80]!r}, but {what} give it back with {back}"
-            draft.tell("node.orphan", said, once=f"orphan:{node.name}:{text}", level=Level.WARNING, node=node.name)
-
-
-def _is_orphan(node: Node, draft: Draft) -> bool:
-    """Out of service with our mark, and no case is open for it: nobody would give it back."""
-    is_out = node.mark is not None and (node.is_drain or node.is_down) and draft.cases.open_of(node.name) is None
-    is_meant = (node.name in draft.want.spares and node.mark == SPARE) or is_between(node, draft)
-    return is_out and not is_meant and not _REBOOTS & node.flags
+            what = what if returned_by(node, draft) else "no repair is open, and nothing gives it back by itself;"
+            said = f"{node.name}: carries our mark {text[:80]!r}, but {what} {way}"
+            once = f"orphan:{node.name}:{text}:{way}"
+            draft.tell("node.orphan", said, once=once, level=Level.WARNING, node=node.name)
 
 
 def probe_silent(draft: Draft) -> None:

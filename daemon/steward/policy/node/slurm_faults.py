@@ -182,13 +182,13 @@ def tell_reasons(draft: Draft) -> None:
             continue
         if row.response in (Response.LEAVE, Response.WATCH) or is_between(node, draft):
             continue
-        text, what = first_token(node.reason.text), _done_about(row, node, draft)
+        text, what = first_token(node.reason.text), done_about(row, node, draft)
         said = f"{node.name}: Slurm says {text!r} ({row.kind.value}): {what}"
         once = f"slurm:{node.name}:{row.name}:{node.reason.at:.0f}:{what}"
         draft.tell("node.slurm_reason", said, once=once, level=Level.WARNING, node=node.name)
 
 
-def _done_about(row: Row, node: Node, draft: Draft) -> str:
+def done_about(row: Row, node: Node, draft: Draft) -> str:
     """Return what is done about a reason of Slurm's own, in words."""
     if acting_row(node, draft) is not None:
         return row.response.value

@@ -73,9 +73,17 @@ def is_surely_gone(node: Node, fault: Fault, draft: Draft) -> bool:
     return fault.trigger is Trigger.LOST and bool(gone(node, draft))
 
 
+SCOUTED = (
+    "many nodes have it at once: one of them is looked into each minute; when one serves again, all are given back"
+)
+"""Why nothing is done about one of many nodes that Slurm itself took out for one reason."""
+
+
 def _common_cause(fault: Fault) -> str:
     if fault.trigger is Trigger.LOST:
         return "many nodes fell silent at once, and no other witness says that this one is gone"
+    if fault.is_of_reason:
+        return SCOUTED
     return "many nodes have it at once: one cause in common"
 
 
