@@ -23,10 +23,11 @@ def looks(picture: Picture, seconds: int) -> int:
     return count
 
 
-def test_a_job_whose_first_run_never_began_is_left_to_slurm() -> None:
+def test_a_job_whose_first_run_never_began_is_hurried_on_once_and_then_left_to_slurm() -> None:
+    """Of a first run that nobody saw it is not known whether a fault ended it."""
     back = waiting().requeued()
-    assert looks(back, 30) == 0
-    later = back.then(30)
+    assert looks(back, 30) == 1
+    later = back.then(1.1).then(0.1).requeued().then(30)
     said = str(explain_job(J, later.seen, later.want, later.memory, later.now))
     assert "without a run" in said
     assert "left to Slurm's own delay" in said

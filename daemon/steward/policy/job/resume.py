@@ -82,10 +82,11 @@ def _count_unseen(job: Job, draft: Draft) -> None:
 
 def _has_not_begun(job: Job, mem: JobMemory) -> bool:
     """Whether Slurm put it back without a run: it could not make its credential, say, for a user whom it does not
-    know. What Slurm holds has no delay to wait for."""
+    know. A first run that nobody saw may have been lost to a fault, and is hurried on once. What Slurm holds has no
+    delay to wait for."""
     if not job.is_pending or job.is_held_by_slurm or is_another(job, mem):
         return False
-    if mem.pending_from is not None or not mem.nodes:
+    if mem.pending_from is not None:
         return True
     return mem.started is not None and job.submitted is not None and 0 <= job.submitted - mem.started <= BEGAN_S
 
