@@ -2,9 +2,12 @@
 
 import http.client
 import json
+import selectors
+import socket
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -13,12 +16,18 @@ from steward.model.access import for_cluster, payload
 from steward.model.events import LEVELS as LEVELS
 from steward.model.events import EventFilter as EventFilter
 from steward.model.port_error import PortError
+from steward.model.standstill import HEADER
 
 Json = dict[str, Any]
 
 _CONNECT_S = 2.0
-_READ_S = 30.0
+_READ_S = 8.0
+"""The slowest page of a head of 10,000 nodes takes 0.3 s (docs/performance.md), and others may be before it."""
+_WORK_S = 30.0
+"""For changes, and for pages that are made one at a time."""
 _EXAMINE_S = 120.0
+_SILENT_S = 3.0
+"""Who waits for a page is told by then that none has come."""
 _FOLLOW_S = 20
 
 
@@ -43,14 +52,31 @@ class Unreachable(HeadError):
     to do. The same call may work later."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ears:
+    """Who is told, beside the answer: `standstill` that the head decides nothing (`since`, `why`, `at`), where the page
+    does not say so itself; `silence` that no answer has come for seconds."""
+
+    standstill: Callable[[Json], None] = lambda said: None
+    silence: Callable[[str], None] = lambda text: None
+
+
 class Client:
     """Stateless. `prove` makes a MUNGE credential over a payload; changes, operations and all pages for login hosts
     need it. `ca`: PEM file by which the head's certificate is known (empty: well-known authorities). `cluster`: proofs
-    are good at its head alone (empty: it is not known)."""
+    are good at its head alone (empty: it is not known). `patience` scales for how long an answer is waited for."""
 
     def __init__(
-        self, url: str, prove: Callable[[bytes], str] | None = None, ca: str = "", *, cluster: str = ""
+        self,
+        url: str,
+        prove: Callable[[bytes], str] | None = None,
+        ca: str = "",
+        *,
+        cluster: str = "",
+        ears: Ears = Ears(),
+        patience: float = 1.0,
     ) -> None:
+        self._ears, self._patience = ears, patience
         self._url, self._prove, self._cluster, self._ca = url.rstrip("/"), prove, cluster, ca
 
     def status(self) -> Json:
@@ -67,7 +93,7 @@ class Client:
 
     def job_history(self, job: int) -> list[Json]:
         """Every run of a job, oldest first."""
-        return self._list(f"/v1/jobs/{job}/history")
+        return self._list(f"/v1/jobs/{job}/history", read_s=_WORK_S)
 
     def report(self, *, job: int = 0, since: float = 0.0, month: str = "", user: str = "", partition: str = "") -> Json:
         """Where the time of jobs went: of one, or of all with time since then (Unix s) or in a month (`2026-11`)."""
@@ -75,7 +101,7 @@ class Client:
         return self._object("/v1/report?" + urlencode(said), read_s=_EXAMINE_S)
 
     def plan(self) -> Json:
-        return self._object("/v1/plan")
+        return self._object("/v1/plan", read_s=_WORK_S)
 
     def doctor(self) -> list[Json]:
         return self._list("/v1/doctor", read_s=_EXAMINE_S)
@@ -96,7 +122,7 @@ class Client:
     ) -> list[Json]:
         """Oldest first; without `after` the newest `limit` ones. `wait_s`: wait that long for the first."""
         query = f"/v1/events?after={after}&limit={limit}&wait_s={wait_s:g}{wanted.query() if wanted else ''}"
-        return self._list(query, read_s=_READ_S + wait_s)
+        return self._list(query, read_s=_READ_S, wait_s=wait_s)
 
     def follow(
         self, limit: int, wanted: EventFilter | None = None, lost: Callable[[HeadError], None] = lambda error: None
@@ -200,17 +226,17 @@ class Client:
         path = urlsplit(self._url + "/").path
         proof = self._proof(payload("POST", path, body, target))
         headers = {"Authorization": proof, "X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.1"}
-        answer = self._ask("POST", "/", body, headers, _READ_S)
+        answer = self._ask("POST", "/", body, headers, _WORK_S)
         return answer if isinstance(answer, dict) else {}
 
-    def _object(self, path: str, read_s: float = _READ_S, *, is_proved: bool = False) -> Json:
-        answer = self._ask("GET", path, b"", self._name(path) if is_proved else {}, read_s)
+    def _object(self, path: str, read_s: float | None = None, *, is_proved: bool = False) -> Json:
+        answer = self._ask("GET", path, b"", self._name(path) if is_proved else {}, read_s or _READ_S)
         if not isinstance(answer, dict):
             raise HeadError(f"{self._url}{path} answered with something other than an object: is it a Steward head?")
         return answer
 
-    def _list(self, path: str, read_s: float = _READ_S) -> list[Json]:
-        answer = self._ask("GET", path, b"", {}, read_s)
+    def _list(self, path: str, read_s: float | None = None, wait_s: float = 0.0) -> list[Json]:
+        answer = self._ask("GET", path, b"", {}, read_s or _READ_S, wait_s)
         if not isinstance(answer, list):
             raise HeadError(f"{self._url}{path} answered with something other than a list: is it a Steward head?")
         return answer
@@ -218,7 +244,7 @@ class Client:
     def _post(self, path: str, document: Json) -> Json:
         body = json.dumps(document).encode()
         proof = self._proof(payload("POST", urlsplit(self._url + path).path, body))
-        answer = self._ask("POST", path, body, {"Authorization": proof}, _READ_S)
+        answer = self._ask("POST", path, body, {"Authorization": proof}, _WORK_S)
         return answer if isinstance(answer, dict) else {}
 
     def _name(self, path: str) -> dict[str, str]:
@@ -233,20 +259,23 @@ class Client:
             raise HeadError("no MUNGE on this machine: run this where munged runs, as root or SlurmUser")
         return f"MUNGE {self._prove(for_cluster(carries, self._cluster))}"
 
-    def _ask(self, method: str, path: str, body: bytes, headers: dict[str, str], read_s: float) -> Any:
+    def _ask(
+        self, method: str, path: str, body: bytes, headers: dict[str, str], read_s: float, wait_s: float = 0.0
+    ) -> Any:
         """One call, on a connection of its own and through no proxy; a page that wants to know who asks is asked for
-        again, with proof."""
+        again, with proof. The head may wait for `wait_s` on purpose."""
         try:
             with closing(self._connection()) as connection:
                 connection.connect()
-                connection.sock.settimeout(read_s)
+                connection.sock.settimeout(read_s * self._patience + wait_s)
                 connection.request(
                     method, urlsplit(self._url + path)._replace(scheme="", netloc="").geturl(), body or None, headers
                 )
+                self._await_answer(connection.sock, read_s, wait_s)
                 answer = connection.getresponse()
-                status, content = answer.status, answer.read()
+                status, content, standstill = answer.status, answer.read(), answer.headers.get(HEADER, "")
         except TimeoutError as error:
-            raise Unreachable(f"the head at {self._url} does not answer in time: {_REMEDY}") from error
+            raise Unreachable(f"the head at {self._url} does not answer in time: {_FROZEN}") from error
         except ssl.SSLError as error:
             text = f"the certificate of {self._url} is not trusted here: {_CERTIFICATE} ({error})"
             raise Unreachable(text) from error
@@ -254,8 +283,35 @@ class Client:
             raise Unreachable(f"no head answers at {self._url}: {_REMEDY}") from error
         if status == HTTPStatus.UNAUTHORIZED and method == "GET" and not headers:
             proof = self._proof(payload("GET", urlsplit(self._url + path).path, b""))
-            return self._ask(method, path, body, {"Authorization": proof}, read_s)
-        return _read(status, content, self._url + path)
+            return self._ask(method, path, body, {"Authorization": proof}, read_s, wait_s)
+        found = _read(status, content, self._url + path)
+        return self._told_standstill(standstill, found) if standstill and method == "GET" else found
+
+    def _await_answer(self, sock: socket.socket, read_s: float, wait_s: float) -> None:
+        """Say once that none has come; raises TimeoutError where none comes at all."""
+        first_s = min(_SILENT_S, read_s) * self._patience + wait_s
+        left_s = read_s * self._patience + wait_s - first_s
+        with selectors.DefaultSelector() as selector:
+            selector.register(sock, selectors.EVENT_READ)
+            if selector.select(first_s):
+                return
+            self._ears.silence(
+                f"the head at {self._url} has not answered for {first_s:.0f} s; waiting {left_s:.0f} s more. If none "
+                f"comes: {_FROZEN}"
+            )
+            if not selector.select(left_s):
+                raise TimeoutError
+
+    def _told_standstill(self, header: str, found: Any) -> Any:
+        """An object gets it as a field, unless it has it."""
+        try:
+            said = json.loads(header)
+        except ValueError:
+            return found
+        if not isinstance(said, dict) or (isinstance(found, dict) and "standstill" in found):
+            return found
+        self._ears.standstill(said)
+        return {**found, "standstill": said} if isinstance(found, dict) else found
 
     def _connection(self) -> http.client.HTTPConnection:
         """Raises ValueError for what is no URL, OSError for a file of certificates that is none."""
@@ -268,6 +324,9 @@ class Client:
         return http.client.HTTPConnection(where.hostname, where.port, timeout=_CONNECT_S)
 
 
+_FROZEN = (
+    "stewardd is there and frozen, or overloaded: `systemctl restart stewardd` harms no job, `journalctl -u stewardd`"
+)
 _REMEDY = "is stewardd running (`systemctl status stewardd`)? Use --url or STEWARD_URL if the head is elsewhere"
 _CERTIFICATE = "name the head as the certificate does (--url or STEWARD_URL), or set api.tls_ca"
 

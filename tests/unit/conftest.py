@@ -11,6 +11,7 @@ from tests.fakes.until import FACT_S
 
 _LIMITS = (
     (client, "_CONNECT_S"),
+    (client, "_READ_S"),
     (frames, "DIAL_TIMEOUT_S"),
     (handshake, "HANDSHAKE_TIMEOUT_S"),
     (seal, "MUNGE_TIMEOUT_S"),

@@ -32,6 +32,7 @@ from steward.api.quota_pages import quota_routes
 from steward.api.report_pages import report_routes
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
+from steward.api.standstill import TellsStandstill
 from steward.api.turns import Examination, News, Turns
 from steward.api.views import approve, breakers_view, cases_view, jobs_view, nodes_view, plan_view, status_view
 from steward.model.events import Event
@@ -205,7 +206,8 @@ def build(
         *page_routes(source, news, reads),
         Route("/", aws.serve, methods=["POST"]),
     ]
-    return Starlette(routes=routes, exception_handlers=ERRORS, middleware=[Middleware(OwnHosts, names=hosts)])
+    around = [Middleware(OwnHosts, names=hosts), Middleware(TellsStandstill, source=source)]
+    return Starlette(routes=routes, exception_handlers=ERRORS, middleware=around)
 
 
 def _orders(pages: Pages) -> list[Route]:

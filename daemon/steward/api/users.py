@@ -20,6 +20,7 @@ from steward.api.json11.errors import ApiError
 from steward.api.report_pages import history_page, report_page
 from steward.api.server import ERRORS, says
 from steward.api.source import Source
+from steward.api.standstill import TellsStandstill
 from steward.api.turns import Turns
 from steward.api.views import jobs_view
 from steward.model.access import Asker
@@ -33,29 +34,29 @@ class UserPages:
     """`hides_jobs`: whether users may not see each other's jobs. `limits`: of one user."""
 
     def __init__(self, source: Source, gatekeeper: Gatekeeper, hides_jobs: Callable[[], bool], limits: Limits) -> None:
-        self._source, self._gatekeeper, self._hides_jobs, self._limits = source, gatekeeper, hides_jobs, limits
+        self.source, self._gatekeeper, self._hides_jobs, self._limits = source, gatekeeper, hides_jobs, limits
 
     def jobs(self, request: Request) -> Response:
-        only, snapshot = self._only(self._asker(request)), self._source.snapshot()
+        only, snapshot = self._only(self._asker(request)), self.source.snapshot()
         owners = {id: _owner(id, snapshot) for id in snapshot.memory.jobs}
         found = jobs_view(snapshot)
         return JSONResponse([job for job in found if only in (None, owners[job["id"]])])
 
     def explain(self, request: Request) -> Response:
-        asker, snapshot = self._asker(request), self._source.snapshot()
+        asker, snapshot = self._asker(request), self.source.snapshot()
         word = str(request.path_params["job"])
         id = job_of(word, snapshot)
         owner = _owner(id, snapshot)
         if self._only(asker) not in (None, owner):
             raise unknown_job(word)
         private = asker.is_admin or asker.uid == owner
-        return explained_page(explained_job(id, self._source, snapshot, private=private))
+        return explained_page(explained_job(id, self.source, snapshot, private=private))
 
     def history(self, request: Request) -> Response:
-        return history_page(self._source, str(request.path_params["job"]), self._only(self._asker(request)))
+        return history_page(self.source, str(request.path_params["job"]), self._only(self._asker(request)))
 
     def report(self, request: Request) -> Response:
-        return report_page(self._source, request.query_params, self._only(self._asker(request)))
+        return report_page(self.source, request.query_params, self._only(self._asker(request)))
 
     def elsewhere(self, _request: Request) -> Response:
         raise HTTPException(404, _NOT_HERE)
@@ -91,4 +92,5 @@ def build_users(pages: UserPages, hosts: Collection[str]) -> Starlette:
     ]
     prove = says(401, {"WWW-Authenticate": "MUNGE"})  # a client that can prove who asks does so now
     errors: dict[Any, Callable[[Request, Exception], Response]] = {**ERRORS, Unproved: prove, ApiError: says(429)}
-    return Starlette(routes=routes, exception_handlers=errors, middleware=[Middleware(OwnHosts, names=hosts)])
+    around = [Middleware(OwnHosts, names=hosts), Middleware(TellsStandstill, source=pages.source)]
+    return Starlette(routes=routes, exception_handlers=errors, middleware=around)

@@ -6,7 +6,8 @@ import re
 import socket
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
@@ -15,8 +16,9 @@ import click
 
 from steward.adapters.munge import Munge
 from steward.adapters.settings_path import settings_path
-from steward.client import Client, HeadError
+from steward.client import Client, Ears, HeadError
 from steward.model.port_error import PortError
+from steward.model.text import harmless
 
 P = ParamSpec("P")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -33,11 +35,42 @@ class Context:
     cluster: str = ""
     """The cluster of the head at `url`, where the settings say so."""
 
+    told: set[str] = field(default_factory=set, compare=False)
+    """What was said beside the answers; once is enough."""
+
     def client(self) -> Client:
+        """Before what a command shows it says that the head decides nothing; on stderr where JSON is wanted."""
+        return Client(self.url, self._prove, self.ca, cluster=self.cluster, ears=Ears(self._standstill, self._silence))
+
+    def quiet_client(self) -> Client:
+        """For a screen that shows all of it in its own place."""
         return Client(self.url, self._prove, self.ca, cluster=self.cluster)
+
+    def _standstill(self, said: dict[str, Any]) -> None:
+        self._tell("standstill", standstill_line(said), is_error=self.as_json)
+
+    def _silence(self, text: str) -> None:
+        self._tell("silence", text, is_error=True)
+
+    def _tell(self, kind: str, text: str, *, is_error: bool) -> None:
+        if kind not in self.told:
+            self.told.add(kind)
+            click.secho(harmless(text), err=is_error, fg="red", bold=True)
 
     def _prove(self, payload: bytes) -> str:
         return Munge(self.munge_socket).encode(payload)
+
+
+def when(at: float | None) -> str:
+    """Local time with its zone."""
+    if not at:
+        return "-"
+    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def standstill_line(said: dict[str, Any]) -> str:
+    """Since when and why nothing is decided, and of when is what is shown (`at`)."""
+    return f"decides   nothing since {when(said['since'])}; what is shown is of {when(said['at'])}: {said['why']}"
 
 
 def context_for(url: str | None, config: Path | None, as_json: bool) -> Context:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from steward.cli.context import Context, age, print_json, with_json
+from steward.cli.context import Context, age, print_json, standstill_line, with_json
 from steward.cli.show import ago, line, listed, span, styled, table, when
 from steward.client import Client, HeadError, NotThere
 from steward.model.events import LEVELS, EventFilter
@@ -75,8 +75,7 @@ def _group_row(group: dict[str, Any]) -> tuple[object, ...]:
 def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines = []
     if standstill := found["standstill"]:
-        since = f"nothing since {when(standstill['since'])}; what is shown is of {when(found['at'])}"
-        lines.append((f"decides   {since}: {standstill['why']}", "bold red"))
+        lines.append((standstill_line({**standstill, "at": found["at"]}), "bold red"))
     if found["slurm"] != "fresh":
         lines.append((f"slurm     cannot be read now ({found['slurm']} picture): nothing is decided on it", "bold red"))
     if found["paused"]:

@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -11,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steward.cli.context import Context, print_json
+from steward.cli.context import when as when
 from steward.model.text import harmless
 
 _PIPED_WIDTH = 100_000
@@ -121,13 +121,6 @@ def _cell(value: object) -> Text:
 
 def styled(word: str) -> str:
     return _STYLES.get(word, "")
-
-
-def when(at: float | None) -> str:
-    """Local time with its zone."""
-    if not at:
-        return "-"
-    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def ago(at: float | None) -> str:

@@ -28,7 +28,7 @@ _FINE = "fine"
 @with_context
 def top(context: Context, every_s: float, once: bool) -> None:
     """The cluster live, as on the status page. Ctrl-C ends it."""
-    client, out = context.client(), console()
+    client, out = context.quiet_client(), console()
     first = _screen(client)
     if not sys.stdout.isatty():
         print_lines(out, first)

@@ -210,6 +210,9 @@ class JobMemory:
     excluded: frozenset[NodeName] = frozenset()
     excluded_by_user: frozenset[NodeName] = frozenset()
     pending_from: float | None = None
+    unbegun: bool = False
+    """Slurm put it back without a run that anybody saw, for no fault: it is left to Slurm's own delay until it
+    runs."""
     nudges: int = 0
     last_nudge: float = 0.0
     nodes: frozenset[NodeName] = frozenset()

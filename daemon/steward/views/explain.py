@@ -21,7 +21,7 @@ from steward.policy.job.exclude import culprits
 from steward.policy.job.failure import stalls
 from steward.policy.job.hang import hang_line
 from steward.policy.job.leaving import slow_nodes
-from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slurm, not_before, who_holds
+from steward.policy.job.nudge import BEGINS_LATER, UNBEGUN, begins_later, is_left_to_slurm, not_before, who_holds
 from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
 from steward.policy.leaks import CURE, leak_text
@@ -408,6 +408,8 @@ def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:
         return f"it {who_holds(job, draft)}: it stays where it is until it is released"
     if begins_later(job, draft):
         return f"it {BEGINS_LATER}: it is left alone until then"
+    if mem.unbegun:
+        return f"it {UNBEGUN}: it is left to Slurm's own delay"
     if is_left_to_slurm(mem):
         return "it is left to Slurm"
     at = not_before(mem, draft)

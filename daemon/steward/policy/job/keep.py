@@ -102,7 +102,7 @@ def _why_useless(job: Job, mem: JobMemory, kept: Kept, draft: Draft) -> str:
     if begins_later(job, draft):
         return f"the job {BEGINS_LATER}"
     if is_left_to_slurm(mem):
-        return "the job is not brought back any more"
+        return "the job is left to Slurm"
     if not draft.may_touch_nodes:
         return "Steward is paused, or only reports"
     if draft.seen.failures.get(_keep_key(mem.id, kept.restart)) or _is_gone(mem.id, kept, draft):

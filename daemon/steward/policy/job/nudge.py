@@ -18,6 +18,7 @@ from steward.policy.job.rulings import remember_excludes
 
 GROWTH = 1.5
 BEGINS_LATER = "is to begin later, as somebody set since"
+UNBEGUN = "was put back by Slurm without a run, for no fault that is known here (slurmctld's log says why)"
 DEFER_AGAIN_S = 5.0
 PERSONS_DELAY_S = 180.0
 """A job that was made eligible and is to begin so much later is to do so by somebody's wish: Slurm's own delay after a
@@ -117,9 +118,11 @@ def _defer_key(job: Job) -> Key:
 
 
 def is_left_to_slurm(mem: JobMemory) -> bool:
-    """Slurm requeued it for a fault, but its budget is used up: nobody hurries it on."""
+    """Nobody hurries it on: Slurm requeued it for a fault, but its budget is used up; or Slurm put it back though it
+    had not begun, and would do so again at once."""
     last = mem.last_attempt
-    return last is not None and last.decision is Decision.STOP and last.decided_for == slurms_requeue(mem)
+    is_used_up = last is not None and last.decision is Decision.STOP and last.decided_for == slurms_requeue(mem)
+    return mem.unbegun or is_used_up
 
 
 def lost_its_place(mem: JobMemory) -> bool:

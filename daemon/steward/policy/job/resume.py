@@ -19,7 +19,7 @@ from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_b
 from steward.policy.job.late import overturn
 from steward.policy.job.launch import broken_launch, is_word_awaited, no_output
 from steward.policy.job.leaving import cleans_up_since, done_since, forgive_blind_time, note_look, over_since
-from steward.policy.job.nudge import nudge, slurms_requeue
+from steward.policy.job.nudge import UNBEGUN, nudge, slurms_requeue
 from steward.policy.job.options import options
 from steward.policy.job.progress import note_saved
 from steward.policy.job.remember import is_another
@@ -27,6 +27,8 @@ from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, requeue
 
 LEFT_S = 3.0
 """A node that leaves a running job, and has no fault for so long, was given up by the job's user."""
+BEGAN_S = 2.0
+"""A run that Slurm put back within so short a time, and for no fault, is taken for one that never began."""
 COMPLETING_SOON_S, COMPLETING_SHORT_S = 0.1, 2.0
 """A run that cleans up fast is looked at often: its job may start in the very next pass of Slurm's scheduler, or only
 `batch_sched_delay` later."""
@@ -68,12 +70,32 @@ def _count_unseen(job: Job, draft: Draft) -> None:
     """Runs that came and ended between two looks: nobody knows why, so each costs a resume."""
     mem = draft.jobs[job.id]
     unseen = job.restarts - mem.restarts - 1
+    if unseen > 0 and mem.pending_from is not None and not mem.unbegun and _has_not_begun(job, mem):
+        mem = _leave_to_slurm(job, draft)
     if unseen > 0 and could_not_begin(job, mem) and not is_another(job, mem):
         _begin_anew(job, replace(mem, resumes=mem.resumes + unseen - 1), draft)
     elif unseen > 0 and mem.nodes and not is_another(job, mem):
         draft.jobs[job.id] = replace(mem, restarts=mem.restarts + unseen, resumes=mem.resumes + unseen)
         text = f"job {job.id} was started again {unseen} times while the head did not look: each counts as a resume"
         draft.tell("job.unseen", text, level=Level.WARNING, job=job.id)
+
+
+def _has_not_begun(job: Job, mem: JobMemory) -> bool:
+    """Whether Slurm put it back without a run: it could not make its credential, say, for a user whom it does not
+    know. A first run that nobody saw may have been lost to a fault, and is hurried on once. What Slurm holds has no
+    delay to wait for."""
+    if not job.is_pending or job.is_held_by_slurm or is_another(job, mem):
+        return False
+    if mem.pending_from is not None:
+        return True
+    return mem.started is not None and job.submitted is not None and 0 <= job.submitted - mem.started <= BEGAN_S
+
+
+def _leave_to_slurm(job: Job, draft: Draft) -> JobMemory:
+    mem = draft.jobs[job.id] = replace(draft.jobs[job.id], unbegun=True)
+    text = f"job {job.id} {UNBEGUN}: it is left to Slurm's own delay"
+    draft.tell("job.unbegun", text, once=f"unbegun:{job.id}:{mem.restarts}", level=Level.WARNING, job=job.id)
+    return mem
 
 
 def could_not_begin(job: Job, mem: JobMemory) -> bool:
@@ -161,7 +183,7 @@ def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
     attempts = mem.attempts
     if attempts and attempts[-1].is_requeue and attempts[-1].running is None:
         attempts = (*attempts[:-1], replace(attempts[-1], running=draft.now))
-    return replace(mem, pending_from=None, nudges=0, last_nudge=0.0, attempts=attempts)
+    return replace(mem, pending_from=None, unbegun=False, nudges=0, last_nudge=0.0, attempts=attempts)
 
 
 def _follow_pending(job: Job, draft: Draft) -> None:
@@ -181,23 +203,26 @@ def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
     last = mem.last_attempt
     if last is not None and last.is_requeue and last.requeued is None:
         attempts = (*mem.attempts[:-1], replace(last, requeued=draft.now))
-        draft.jobs[job.id] = replace(mem, attempts=attempts, pending_from=draft.now)
+        draft.jobs[job.id] = replace(mem, attempts=attempts, pending_from=draft.now, unbegun=False)
     else:
-        _blame_for_requeue(job, mem, draft)
+        if not _blame_for_requeue(job, mem, draft) and _has_not_begun(job, mem):
+            _leave_to_slurm(job, draft)
         draft.jobs[job.id] = replace(draft.jobs[job.id], pending_from=draft.now)
     draft.tell("job.requeued", f"job {job.id} is back in the queue (restart {job.restarts})", job=job.id)
 
 
-def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
-    """A requeue that Slurm does for a fault counts as a resume; one that a person does costs the job nothing."""
+def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> bool:
+    """A requeue that Slurm does for a fault counts as a resume; one that a person does costs the job nothing. Returns
+    whether there was a fault."""
     failure = told(Kind.REQUEUED, job, mem, draft.now, draft, known=broken_launch(job, mem, draft))
     if not has_cause(failure):
-        return
+        return False
     ruling = decide(failure)
     keep_ruling(job.id, slurms_requeue(mem), ruling, draft, slurm_did=True)
     if ruling.decision is Decision.STOP:
         text = f"job {job.id} was requeued by Slurm and is left to it: {ruling.why.text}"
         draft.tell("job.budget", text, once=f"budget:{job.id}:{job.restarts}", level=Level.WARNING, job=job.id)
+    return True
 
 
 def _follow_ended(job: Job, draft: Draft) -> None:

@@ -1,0 +1,52 @@
+"""A job that Slurm puts back without a run is left to Slurm's own delay: hurried on, it would be put back for ever."""
+
+from steward.model.job import JobState
+from steward.views.explain import explain_job
+from tests.builders.picture import Picture, a_cluster, names
+from tests.unit.policy.test_requeued import J, by_slurm, nudges
+
+
+def waiting() -> Picture:
+    """It never ran; since Slurm 22.05 cannot make its credential, it is put back at each start."""
+    first = a_cluster().job(on=(), state=JobState.PENDING, started=None, restarts=0).opted_in()
+    return first.then(1)
+
+
+def looks(picture: Picture, seconds: int) -> int:
+    """The nudges of a job that is put back by Slurm once for each."""
+    count = 0
+    for _ in range(seconds):
+        picture = picture.then(1.1)
+        if nudges(picture):
+            count += 1
+            picture = picture.then(0.1).requeued()
+    return count
+
+
+def test_a_job_whose_first_run_never_began_is_hurried_on_once_and_then_left_to_slurm() -> None:
+    """Of a first run that nobody saw it is not known whether a fault ended it."""
+    back = waiting().requeued()
+    assert looks(back, 30) == 1
+    later = back.then(1.1).then(0.1).requeued().then(30)
+    said = str(explain_job(J, later.seen, later.want, later.memory, later.now))
+    assert "without a run" in said
+    assert "left to Slurm's own delay" in said
+
+
+def test_a_resume_whose_run_never_began_is_left_to_slurm_until_it_runs() -> None:
+    """Its user is gone from LDAP between two runs."""
+    assert looks(by_slurm(), 30) == 1, "one for the fault, and none for what Slurm put back since"
+    again = by_slurm().then(1).requeued().then(2)
+    assert nudges(again) == []
+    runs = again.change_job(state=JobState.RUNNING, nodes=names("n1", "n3", "n4"), started=again.now).then(600)
+    assert not runs.plan().memory.jobs[J].unbegun
+    assert len(nudges(runs.requeued(submitted=runs.now).then(1.1))) == 1, "a person's requeue of a run is hurried on"
+
+
+def test_a_run_that_was_put_back_in_the_second_of_its_start_is_none() -> None:
+    start = a_cluster().job().opted_in().then(5)
+    blink = start.change_job(started=start.now).then(0.5)
+    assert looks(blink.requeued(submitted=start.now + 1), 10) == 0
+    assert looks(blink.lost("n2").then().marked("n2").requeued(submitted=start.now + 1), 2) > 0, "lost to a fault"
+    held = blink.requeued(submitted=start.now + 1, reason="launch failed requeued held")
+    assert looks(held.then(5), 2) > 0, "what Slurm holds would wait for ever"
