@@ -1,5 +1,7 @@
 """A job that Slurm puts back without a run is left to Slurm's own delay: hurried on, it would be put back for ever."""
 
+from dataclasses import replace
+
 from steward.model.job import JobState
 from steward.views.explain import explain_job
 from tests.builders.picture import Picture, a_cluster, names
@@ -43,10 +45,17 @@ def test_a_resume_whose_run_never_began_is_left_to_slurm_until_it_runs() -> None
     assert len(nudges(runs.requeued(submitted=runs.now).then(1.1))) == 1, "a person's requeue of a run is hurried on"
 
 
-def test_a_run_that_was_put_back_in_the_second_of_its_start_is_none() -> None:
+def test_a_short_run_that_a_person_requeues_is_hurried_on() -> None:
+    """Slurm showed it running, or the agent of a node told of it."""
     start = a_cluster().job().opted_in().then(5)
     blink = start.change_job(started=start.now).then(0.5)
-    assert looks(blink.requeued(submitted=start.now + 1), 10) == 0
-    assert looks(blink.lost("n2").then().marked("n2").requeued(submitted=start.now + 1), 2) > 0, "lost to a fault"
-    held = blink.requeued(submitted=start.now + 1, reason="launch failed requeued held")
-    assert looks(held.then(5), 2) > 0, "what Slurm holds would wait for ever"
+    assert looks(blink.requeued(submitted=start.now + 1), 1) == 1
+    told = replace(by_slurm().seen.opted_in[0], restart=1, told_by=names("n1"))
+    again = by_slurm().then(1).requeued()
+    assert nudges(again.see(opted_in=(told,)).then(1.1)) != []
+    assert nudges(again.then(1.1)) == []
+
+
+def test_what_slurm_holds_since_its_launch_failed_is_not_left_there() -> None:
+    held = by_slurm().then(1).requeued(reason="launch_failed_requeued_held")
+    assert looks(held.then(5), 2) > 0

@@ -27,8 +27,6 @@ from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, requeue
 
 LEFT_S = 3.0
 """A node that leaves a running job, and has no fault for so long, was given up by the job's user."""
-BEGAN_S = 2.0
-"""A run that Slurm put back within so short a time, and for no fault, is taken for one that never began."""
 COMPLETING_SOON_S, COMPLETING_SHORT_S = 0.1, 2.0
 """A run that cleans up fast is looked at often: its job may start in the very next pass of Slurm's scheduler, or only
 `batch_sched_delay` later."""
@@ -70,7 +68,7 @@ def _count_unseen(job: Job, draft: Draft) -> None:
     """Runs that came and ended between two looks: nobody knows why, so each costs a resume."""
     mem = draft.jobs[job.id]
     unseen = job.restarts - mem.restarts - 1
-    if unseen > 0 and mem.pending_from is not None and not mem.unbegun and _has_not_begun(job, mem):
+    if unseen > 0 and mem.pending_from is not None and not mem.unbegun and _has_not_begun(job, draft):
         mem = _leave_to_slurm(job, draft)
     if unseen > 0 and could_not_begin(job, mem) and not is_another(job, mem):
         _begin_anew(job, replace(mem, resumes=mem.resumes + unseen - 1), draft)
@@ -80,15 +78,13 @@ def _count_unseen(job: Job, draft: Draft) -> None:
         draft.tell("job.unseen", text, level=Level.WARNING, job=job.id)
 
 
-def _has_not_begun(job: Job, mem: JobMemory) -> bool:
-    """Whether Slurm put it back without a run: it could not make its credential, say, for a user whom it does not
-    know. A first run that nobody saw may have been lost to a fault, and is hurried on once. What Slurm holds has no
-    delay to wait for."""
-    if not job.is_pending or job.is_held_by_slurm or is_another(job, mem):
+def _has_not_begun(job: Job, draft: Draft) -> bool:
+    """Whether Slurm put it back since it was hurried on, without a run that anybody saw: it could not make its
+    credential, say, for a user whom it does not know. What Slurm holds has no delay to wait for."""
+    if not job.is_pending or job.is_held_by_slurm or is_another(job, draft.jobs[job.id]):
         return False
-    if mem.pending_from is not None:
-        return True
-    return mem.started is not None and job.submitted is not None and 0 <= job.submitted - mem.started <= BEGAN_S
+    words = (word for word in draft.seen.opted_in if word.job == job.id and word.told_by)
+    return not any(word.restart >= job.restarts - 1 for word in words)
 
 
 def _leave_to_slurm(job: Job, draft: Draft) -> JobMemory:
@@ -205,24 +201,21 @@ def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
         attempts = (*mem.attempts[:-1], replace(last, requeued=draft.now))
         draft.jobs[job.id] = replace(mem, attempts=attempts, pending_from=draft.now, unbegun=False)
     else:
-        if not _blame_for_requeue(job, mem, draft) and _has_not_begun(job, mem):
-            _leave_to_slurm(job, draft)
+        _blame_for_requeue(job, mem, draft)
         draft.jobs[job.id] = replace(draft.jobs[job.id], pending_from=draft.now)
     draft.tell("job.requeued", f"job {job.id} is back in the queue (restart {job.restarts})", job=job.id)
 
 
-def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> bool:
-    """A requeue that Slurm does for a fault counts as a resume; one that a person does costs the job nothing. Returns
-    whether there was a fault."""
+def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
+    """A requeue that Slurm does for a fault counts as a resume; one that a person does costs the job nothing."""
     failure = told(Kind.REQUEUED, job, mem, draft.now, draft, known=broken_launch(job, mem, draft))
     if not has_cause(failure):
-        return False
+        return
     ruling = decide(failure)
     keep_ruling(job.id, slurms_requeue(mem), ruling, draft, slurm_did=True)
     if ruling.decision is Decision.STOP:
         text = f"job {job.id} was requeued by Slurm and is left to it: {ruling.why.text}"
         draft.tell("job.budget", text, once=f"budget:{job.id}:{job.restarts}", level=Level.WARNING, job=job.id)
-    return True
 
 
 def _follow_ended(job: Job, draft: Draft) -> None:
