@@ -38,7 +38,7 @@ class HeldBed:
     def run(self, argv: Sequence[str], **_: Any) -> Completed:
         if argv[0] == "scontrol" and "state=resume" in argv:
             self.resumed += argv
-        if list(argv) == ["steward", "breaker", "reset"]:
+        if list(argv) == ["steward", "breaker", "reset", "--yes"]:
             self.is_tripped = False
         said = f"n1 {'idle' if self.resumed else 'drained'}\n" if argv[0] == "sinfo" else ""
         return Completed(argv=tuple(argv), returncode=0, stdout=said.encode(), stderr=b"", seconds=0.0, truncated=False)
