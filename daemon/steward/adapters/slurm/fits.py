@@ -8,22 +8,16 @@ Each such test uses up a job number; nothing else is left of it.
 
 import os
 import re
-import selectors
 import shutil
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from steward.adapters import process
-from steward.adapters.process import Child
+from steward.adapters.slurm.helper import Helper
 from steward.adapters.slurm.words import expand, node_list, partition
 from steward.model.fit import MISSING, UNKNOWN, Fit, FitState, Question
-from steward.ports import PortError
 
 _PATIENCE_S = 1.0
-_AGAIN_S, _AGAIN_MOST_S = 5.0, 60.0
-_END_S = 0.2
 _MOST = 1 << 16
 _ANSWER = re.compile(r"fits (now|later|never|unknown) (\d{1,18}) (-|[a-z]{1,20}) (\S{1,60000})\n")
 _PROGRAM = "steward-slurm"
@@ -43,11 +37,9 @@ class FitAsker:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`argv` is another program than ours; `monotonic` tells when one that failed may be asked again."""
-        self._argv, self._patience_s, self._monotonic, self._clock = argv, patience_s, monotonic, clock
-        self._env = {"SLURM_CONF": conf} if conf else {}
-        self._turn = threading.Lock()
-        self._child: Child | None = None
-        self._not_before, self._pause_s = float("-inf"), _AGAIN_S
+        self._argv, self._clock = argv, clock
+        env = {"SLURM_CONF": conf} if conf else {}
+        self._helper = Helper(lambda: argv or program(), env, patience_s=patience_s, most=_MOST, monotonic=monotonic)
 
     @property
     def can_ask(self) -> bool:
@@ -56,51 +48,16 @@ class FitAsker:
 
     def ask(self, question: Question) -> Fit:
         """UNKNOWN where there is no program, or no answer of the right form in time. Never raises."""
-        with self._turn:
-            if self._monotonic() < self._not_before:
-                return UNKNOWN
-            at = self._clock()
-            try:
-                fit = self._answer(_line(question), at)
-            except (OSError, PortError):
-                fit = None
-            if fit is None:
-                self._stop()
-                self._not_before = self._monotonic() + self._pause_s
-            self._pause_s = _AGAIN_S if fit else min(2 * self._pause_s, _AGAIN_MOST_S)
-            return fit or UNKNOWN
+        at = self._clock()
+        fit = self._helper.ask(
+            lambda: _line(question).encode(),
+            lambda got: b"\n" in got,
+            lambda got: fit_of(got.decode("ascii", "replace"), at),
+        )
+        return fit or UNKNOWN
 
     def close(self) -> None:
-        with self._turn:
-            self._stop()
-
-    def _answer(self, line: str, at: float) -> Fit | None:
-        child = self._running()
-        if child is None or child.stdin is None or child.stdout is None:
-            return None
-        child.stdin.write(line.encode())
-        deadline, got = time.monotonic() + self._patience_s, b""
-        with selectors.DefaultSelector() as ready:
-            ready.register(child.stdout, selectors.EVENT_READ)
-            while len(got) < _MOST and ready.select(max(0.0, deadline - time.monotonic())):
-                chunk = os.read(child.stdout.fileno(), _MOST)
-                got += chunk
-                if not chunk or b"\n" in got:
-                    return fit_of(got.decode("ascii", "replace"), at)
-        return None
-
-    def _running(self) -> Child | None:
-        if self._child is None and (argv := self._argv or program()):
-            self._child = process.begin(argv, env=self._env)
-        return self._child
-
-    def _stop(self) -> None:
-        child, self._child = self._child, None
-        if child is not None:
-            process.end(child, _END_S)
-            for pipe in (child.stdin, child.stdout):
-                if pipe is not None:
-                    pipe.close()
+        self._helper.close()
 
 
 def _line(question: Question) -> str:

@@ -4,32 +4,23 @@ Only what is beyond doubt is told: no answer, a late one, one of another form or
 then the commands are asked as ever. A process that failed is ended, and not asked again for a while.
 """
 
-import os
 import re
-import selectors
 import shutil
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from steward.adapters import process
-from steward.adapters.process import Child
+from steward.adapters.slurm.helper import Helper
 from steward.adapters.slurm.versions import Version
 from steward.model.ids import JobId, NodeName
-from steward.ports import PortError
 
 JOBS = "#"
 """Before numbers of jobs, in the words of `single_child.py`."""
 MOST = 32
 """For more nodes, or jobs, the commands, which have all of them sent, are as quick."""
 _PATIENCE_S = 2.0
-_AGAIN_S, _AGAIN_MOST_S = 5.0, 60.0
-"""A slurmctld that has just begun may answer late once: from failure to failure the wait is doubled."""
-_END_S = 0.2
-_CHUNK = 1 << 16
 _MAX_BYTES = 1 << 20
 _PLACES = ("lib/slurm", "lib/*/slurm-wlm", "lib/*/slurm", "lib64/slurm")
 _LIBRARY = "libslurmfull.so"
@@ -73,13 +64,8 @@ class Single:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`argv` is another program than ours that is asked; `monotonic` tells when a failed one may be asked again."""
-        self._argv, self._patience_s, self._monotonic = argv, patience_s, monotonic
-        self._env = {"SLURM_TIME_FORMAT": "%s", "TZ": "UTC", **({"SLURM_CONF": conf} if conf else {})}
-        self._turn = threading.Lock()
-        self._child: Child | None = None
-        self._version = ""
-        self._who = object()
-        self._not_before, self._pause_s = float("-inf"), _AGAIN_S
+        env = {"SLURM_TIME_FORMAT": "%s", "TZ": "UTC", **({"SLURM_CONF": conf} if conf else {})}
+        self._helper = Helper(lambda: argv or _argv(), env, patience_s=patience_s, most=_MAX_BYTES, monotonic=monotonic)
 
     def nodes(self, names: Sequence[NodeName], version: Version) -> Told | None:
         """Just these, each of them; without names only `parts` is told. None: ask the commands."""
@@ -93,56 +79,20 @@ class Single:
         return {} if answer is None else _texts(answer.body, ids)
 
     def _answer(self, question: str, version: Version) -> _Answer | None:
-        with self._turn:
-            if self._monotonic() < self._not_before:
-                return None
-            try:
-                answer = self._ask(question, version)
-            except (OSError, PortError):
-                answer = None
-            if answer is None:
-                self._stop()
-                self._not_before = self._monotonic() + self._pause_s
-            self._pause_s = _AGAIN_S if answer else min(2 * self._pause_s, _AGAIN_MOST_S)
-            return answer
+        return self._helper.ask(lambda: question.encode() + b"\n", _is_whole, self._read, version.text)
+
+    def _read(self, got: bytes) -> _Answer | None:
+        head = _HEAD.match(got)
+        return _Answer(self._helper.who, int(head[1]), got[head.end() :]) if head and _is_whole(got) else None
 
     def close(self) -> None:
-        with self._turn:
-            self._stop()
+        self._helper.close()
 
-    def _ask(self, question: str, version: Version) -> _Answer | None:
-        child = self._running(version)
-        if child is None or child.stdin is None or child.stdout is None:
-            return None
-        child.stdin.write(question.encode() + b"\n")
-        deadline, got = time.monotonic() + self._patience_s, b""
-        with selectors.DefaultSelector() as ready:
-            ready.register(child.stdout, selectors.EVENT_READ)
-            while len(got) < _MAX_BYTES and ready.select(max(0.0, deadline - time.monotonic())):
-                chunk = os.read(child.stdout.fileno(), _CHUNK)
-                got += chunk
-                head = _HEAD.match(got)
-                if head and len(got) == head.end() + int(head[2]):
-                    return _Answer(self._who, int(head[1]), got[head.end() :])
-                if not chunk or (not head and b"\n" in got):
-                    return None
-        return None
 
-    def _running(self, version: Version) -> Child | None:
-        if self._version != version.text:
-            self._stop()  # Slurm was upgraded under us
-        if self._child is None and (argv := self._argv or _argv()):
-            self._child = process.begin(argv, env=self._env)
-            self._who, self._version = object(), version.text
-        return self._child
-
-    def _stop(self) -> None:
-        child, self._child = self._child, None
-        if child is not None:
-            process.end(child, _END_S)
-            for pipe in (child.stdin, child.stdout):
-                if pipe is not None:
-                    pipe.close()
+def _is_whole(got: bytes) -> bool:
+    """Whether nothing more is to come, also of what is no answer."""
+    head = _HEAD.match(got)
+    return len(got) == head.end() + int(head[2]) if head else b"\n" in got
 
 
 def excluded(text: bytes) -> str | None:

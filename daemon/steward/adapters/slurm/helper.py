@@ -1,0 +1,102 @@
+"""A program of our own beside Slurm's library: asked a line at a time, stopped where it fails, asked again later."""
+
+import os
+import selectors
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from steward.adapters import process
+from steward.adapters.process import Child
+from steward.ports import PortError
+
+A = TypeVar("A")
+_AGAIN_S, _AGAIN_MOST_S = 5.0, 60.0
+"""A slurmctld that has just begun may answer late once: from failure to failure the wait is doubled."""
+_END_S = 0.2
+_CHUNK = 1 << 16
+
+
+class Helper:
+    """Safe to call from several threads; the process ends with ours, or with `close`."""
+
+    def __init__(
+        self,
+        argv: Callable[[], Sequence[str]],
+        env: Mapping[str, str],
+        *,
+        patience_s: float,
+        most: int,
+        monotonic: Callable[[], float],
+    ) -> None:
+        """`argv` is asked at each start; empty: there is no program. An answer has at most `most` bytes, and comes
+        within `patience_s`. `monotonic` tells when a failed one may be asked again."""
+        self._argv, self._env, self._patience_s, self._most = argv, env, patience_s, most
+        self._monotonic = monotonic
+        self._turn = threading.Lock()
+        self._child: Child | None = None
+        self._version = ""
+        self._not_before, self._pause_s = float("-inf"), _AGAIN_S
+        self.who = object()
+        """Another one for each process."""
+
+    def ask(
+        self,
+        line: Callable[[], bytes],
+        is_whole: Callable[[bytes], bool],
+        read: Callable[[bytes], A | None],
+        version: str = "",
+    ) -> A | None:
+        """Return what `read` makes of the answer; None where there is none, or it has another form. Never raises
+        OSError or PortError, also not those of `line` and `read`. Another `version` than before: the process is begun
+        anew."""
+        with self._turn:
+            if self._monotonic() < self._not_before:
+                return None
+            try:
+                answer = self._ask(line(), is_whole, read, version)
+            except (OSError, PortError):
+                answer = None
+            if answer is None:
+                self._stop()
+                self._not_before = self._monotonic() + self._pause_s
+            self._pause_s = _AGAIN_S if answer is not None else min(2 * self._pause_s, _AGAIN_MOST_S)
+            return answer
+
+    def close(self) -> None:
+        with self._turn:
+            self._stop()
+
+    def _ask(
+        self, line: bytes, is_whole: Callable[[bytes], bool], read: Callable[[bytes], A | None], version: str
+    ) -> A | None:
+        child = self._running(version)
+        if child is None or child.stdin is None or child.stdout is None:
+            return None
+        child.stdin.write(line)
+        deadline, got = time.monotonic() + self._patience_s, b""
+        with selectors.DefaultSelector() as ready:
+            ready.register(child.stdout, selectors.EVENT_READ)
+            while len(got) < self._most and ready.select(max(0.0, deadline - time.monotonic())):
+                chunk = os.read(child.stdout.fileno(), _CHUNK)
+                got += chunk
+                if not chunk or is_whole(got):
+                    return read(got)
+        return None
+
+    def _running(self, version: str) -> Child | None:
+        if self._version != version:
+            self._stop()  # Slurm was upgraded under us
+        if self._child is None and (argv := self._argv()):
+            self._child = process.begin(argv, env=self._env)
+            self.who, self._version = object(), version
+        return self._child
+
+    def _stop(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            process.end(child, _END_S)
+            for pipe in (child.stdin, child.stdout):
+                if pipe is not None:
+                    pipe.close()
