@@ -13,7 +13,7 @@ from steward.policy.case.spares import free_spare, loan_of, needs_spare, shortag
 from steward.policy.case.table import deadline
 from steward.policy.deep.start import DeepStart, launch_of, start_limit, start_of
 from steward.policy.draft import Draft
-from steward.policy.groups.setup import Setup, is_prepared, setup_of_case
+from steward.policy.groups.setup import NodeSetup, is_prepared, setup_of_case
 from steward.policy.node.budget import awaits_yes
 from steward.policy.node.ladder import is_light, time_limit
 from steward.policy.node.reasons import breaks_launches
@@ -84,7 +84,7 @@ class Scene:
         return min(found, key=lambda i: i.id) if found else None
 
     @property
-    def setup(self) -> Setup | None:
+    def setup(self) -> NodeSetup | None:
         """The lifecycle scripts that a new instance of an API group needs before it is verified."""
         return setup_of_case(self.case, self.draft)
 
