@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from steward.adapters.node.elastic_start import Place, free_port
+from steward.adapters.node.elastic_start import CoordinatorPlace, free_port
 from steward.adapters.node.jobs_here import Base
 from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.elastic_messages import (
@@ -61,9 +61,9 @@ class Bases(Protocol):
 class Start(Protocol):
     """Acts in the user's name; each blocks and raises PortError."""
 
-    def coordinate(self, place: Place, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None: ...
+    def coordinate(self, place: CoordinatorPlace, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None: ...
 
-    def submit(self, place: Place, asked: Mapping[str, str]) -> None: ...
+    def submit(self, place: CoordinatorPlace, asked: Mapping[str, str]) -> None: ...
 
 
 @dataclass(kw_only=True)
@@ -71,7 +71,7 @@ class _Run:
     """`base` is what Slurm says of it; None: not asked yet. `tokens` are replicas that were asked for."""
 
     opted: OptedIn
-    place: Place
+    place: CoordinatorPlace
     line: ElasticLine
     base: Base | None = None
     word: ElasticWord | None = None
@@ -331,7 +331,7 @@ class Elastic:
 
     def _know(self, opted: OptedIn, port: int, token: str) -> _Run:
         folder = self._folder(opted.job, opted.uid) / "elastic"
-        place = Place(run=opted.job, uid=opted.uid, folder=folder, port=port, token=token)
+        place = CoordinatorPlace(run=opted.job, uid=opted.uid, folder=folder, port=port, token=token)
         line = ElasticLine(place, lambda word: self._hear_word(run, word), self._dials.of(opted.uid))
         run = self._runs[opted.job] = _Run(opted=opted, place=place, line=line)
         return run

@@ -12,7 +12,7 @@ from typing import Any
 
 from steward.adapters import proc
 from steward.adapters.files import read_json, write_json
-from steward.adapters.node.elastic_start import Place
+from steward.adapters.node.elastic_start import CoordinatorPlace
 from steward.adapters.offload import Threads
 from steward.adapters.socket_path import peer_of
 from steward.adapters.wire.codec import text, whole
@@ -32,7 +32,7 @@ Heard = Callable[[Mapping[str, Any]], None]
 
 
 class ElasticLine:
-    def __init__(self, place: Place, heard: Heard, threads: Threads) -> None:
+    def __init__(self, place: CoordinatorPlace, heard: Heard, threads: Threads) -> None:
         self._place, self._heard, self._threads = place, heard, threads
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -93,7 +93,7 @@ class ElasticLine:
 # The file of the runs.
 
 
-def write_runs(path: Path, runs: Iterable[tuple[OptedIn, Place]]) -> None:
+def write_runs(path: Path, runs: Iterable[tuple[OptedIn, CoordinatorPlace]]) -> None:
     """The log says it where that is not possible."""
     records = [{"opted": opted_record(opted), "port": place.port, "token": place.token} for opted, place in runs]
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
-from steward.adapters.node.job_look import Look, Stamp, Told
+from steward.adapters.node.job_look import ProgressLook, ReportedProgress, Stamp
 from steward.adapters.node.job_processes import Used
 from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.frames import Frame
@@ -114,7 +114,7 @@ class Activity:
 class Eyes(Protocol):
     """All may block for a while; they are called in a thread."""
 
-    def told(self, opted: OptedIn, before: Stamp | None) -> Look:
+    def told(self, opted: OptedIn, before: Stamp | None) -> ProgressLook:
         """Read the job's report in its folder. Never raises."""
 
     def has_room(self) -> bool:
@@ -288,7 +288,7 @@ class JobWatch:
         return quiet_s if quiet_s >= TELL_QUIET_S else 0.0
 
 
-def _learn(one: _Watched, told: Told, now: float) -> None:
+def _learn(one: _Watched, told: ReportedProgress, now: float) -> None:
     """A step that is another than the last one is progress, also a smaller one: the job went on from its checkpoint."""
     at, found = min(told.changed, now), one.found
     if told.step is not None and told.step != found.step:
@@ -308,7 +308,7 @@ def _learn(one: _Watched, told: Told, now: float) -> None:
     one.found = found
 
 
-def _first_number(one: _Watched, told: Told, step: int) -> int | None:
+def _first_number(one: _Watched, told: ReportedProgress, step: int) -> int | None:
     """As the job says itself, else the first that we see: of a run that we saw begin, or that went back."""
     if told.first is not None:
         return told.first

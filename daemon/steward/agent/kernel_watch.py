@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.files import read_json, write_json
-from steward.adapters.node.kmsg import Batch, KernelLog, Line, open_log
+from steward.adapters.node.kmsg import Batch, KernelLine, KernelLog, open_log
 from steward.adapters.node.mender import same_gpu
 from steward.adapters.wire.messages import finding_of, finding_record
 from steward.agent.tasks import Debounced
@@ -156,7 +156,7 @@ class KernelWatch:
         is_calm = time.monotonic() >= self._lost_at + self._calm_s
         return "" if is_calm else "lines were lost: the kernel wrote faster than we read"
 
-    def _note(self, line: Line) -> None:
+    def _note(self, line: KernelLine) -> None:
         sign = judge(line.text)
         if sign is None or said_of(sign.check, self._limits.modes) == "off":
             return

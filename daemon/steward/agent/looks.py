@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from steward.adapters.node import as_user, job_look, job_processes
-from steward.adapters.node.job_look import Look, Stamp
+from steward.adapters.node.job_look import ProgressLook, Stamp
 from steward.adapters.node.job_processes import Used
 from steward.adapters.node.jobs_here import Base, JobsHere
 from steward.adapters.offload import PerUser, Threads
@@ -90,7 +90,7 @@ class JobEyes:
         self._folders = folders
         self._look = look
 
-    def told(self, opted: OptedIn, before: Stamp | None) -> Look:
+    def told(self, opted: OptedIn, before: Stamp | None) -> ProgressLook:
         return job_look.look(self._folders.folder(opted.job, opted.uid), PROGRESS, opted.uid, before)
 
     def has_room(self) -> bool:

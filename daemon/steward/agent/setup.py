@@ -147,7 +147,7 @@ class Setups:
             try:
                 self._start.start(setup)
             except PortError as error:
-                setup.settle(f"the runner could not be started: {error}", self._clock.now())
+                setup.finish_if_cut_off(f"the runner could not be started: {error}", self._clock.now())
         return setup.report() or self._failed(order)
 
     def _look(self, setup: SetupDir) -> Callable[[], _Seen]:
@@ -159,7 +159,7 @@ class Setups:
         def look() -> _Seen:
             report = setup.report()
             if not _is_over(report):
-                settled = setup.settle(CUT_OFF, self._clock.now())
+                settled = setup.finish_if_cut_off(CUT_OFF, self._clock.now())
                 if settled is not None and settled.why == CUT_OFF:
                     self._start.sweep(setup)
                 report = settled or report

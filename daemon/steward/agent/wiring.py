@@ -11,7 +11,7 @@ from steward.adapters.node.agentsock import ShimSocket, write_defaults, write_wa
 from steward.adapters.node.elastic_start import ElasticStarter, address_towards
 from steward.adapters.node.identity import Hardware, incarnation, node_name
 from steward.adapters.node.jobs_here import JobsHere
-from steward.adapters.node.mender import Mender
+from steward.adapters.node.mender import NodeMender
 from steward.adapters.node.nvml import Nvml
 from steward.adapters.node.probe import LocalProbes
 from steward.adapters.node.setup_dir import Here, Starter
@@ -173,7 +173,7 @@ def _mending(
     nvml: Nvml,
     after: AfterMend,
 ) -> Mending:
-    mender = Mender(units=config.agent.restart_units, let_go=nvml.away)
+    mender = NodeMender(units=config.agent.restart_units, let_go=nvml.away)
     state = config.agent.state_dir / f"mend-{node}.json"
     return Mending(state, incarnation=who, head=link, mender=mender, after=after, threads=Threads(1), clock=clock)
 
