@@ -1,6 +1,9 @@
-"""The agent's hold on the coordinators of its node's elastic runs: the line to each, orders out and words in, and the
-file that keeps the runs over a restart, with their secrets, root's alone. A coordinator is a process of the job's user:
-what it says is hostile, and nothing is sent before the kernel has said whose it is."""
+"""The connection to the coordinator of each elastic run on this node, and the file that keeps the runs.
+
+The file keeps the runs over a restart of the agent, with their secrets, readable by root alone. A coordinator is a
+process of the job's user: its words are hostile input, and nothing is sent before the kernel has confirmed the user of
+the other end.
+"""
 
 import asyncio
 import json
@@ -28,10 +31,12 @@ _DIAL_S = 2.0
 _MAX_UNSENT = 1 << 20
 
 Heard = Callable[[Mapping[str, Any]], None]
-"""Gets each word; raises Malformed for what is none."""
+"""Take one word of the coordinator; raises Malformed."""
 
 
 class ElasticLine:
+    """The connection to the coordinator of one elastic run."""
+
     def __init__(self, place: CoordinatorPlace, heard: Heard, threads: Threads) -> None:
         self._place, self._heard, self._threads = place, heard, threads
         self._writer: asyncio.StreamWriter | None = None
@@ -43,7 +48,7 @@ class ElasticLine:
         return self._writer is not None
 
     async def open(self) -> bool:
-        """False where nobody of the run's user listens."""
+        """Connect to the coordinator; return False if no process of the run's user listens."""
         try:
             dialled = await self._threads.call(self._place.dial, name="coordinator", timeout_s=_DIAL_S)
             reader, writer = await asyncio.open_unix_connection(sock=dialled, limit=MAX_LINE)
@@ -61,7 +66,7 @@ class ElasticLine:
         return True
 
     def send(self, order: Mapping[str, Any]) -> bool:
-        """False where there is no line, or its other end does not read."""
+        """Send an order; return False if there is no connection, or the coordinator does not read."""
         writer = self._writer
         if writer is None or writer.transport.get_write_buffer_size() > _MAX_UNSENT:
             return False
@@ -69,7 +74,7 @@ class ElasticLine:
         return True
 
     def close(self, *, end: bool = False) -> None:
-        """`end`: the run is over, its coordinator is told to end."""
+        """Close the connection; with `end` (the run is over) also send SIGTERM to the coordinator."""
         if self._writer is not None:
             self._writer.transport.abort()
         if self._reading is not None:
@@ -94,7 +99,7 @@ class ElasticLine:
 
 
 def write_runs(path: Path, runs: Iterable[tuple[OptedIn, CoordinatorPlace]]) -> None:
-    """The log says it where that is not possible."""
+    """Save the runs, readable by root alone; log an error instead of raising it."""
     records = [{"opted": opted_record(opted), "port": place.port, "token": place.token} for opted, place in runs]
     try:
         write_json(path, records)
@@ -104,7 +109,7 @@ def write_runs(path: Path, runs: Iterable[tuple[OptedIn, CoordinatorPlace]]) -> 
 
 
 def read_runs(path: Path) -> list[tuple[OptedIn, int, str]]:
-    """The saved runs: what each job asked for, its port and its secret."""
+    """Return the saved runs: each job's request, its port and its secret."""
     found = []
     records = read_json(path)
     for value in records if isinstance(records, list) else []:
