@@ -7,7 +7,7 @@ from steward.model.ids import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """`rule` names the rule that fired (stable, greppable); `text` is one sentence for people; `evidence` its facts."""
+    """A reason: the name of the rule that fired (stable, greppable), one sentence for people, and its evidence."""
 
     rule: str
     text: str
@@ -19,5 +19,7 @@ class Why:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseAction:
+    """The fields of every action."""
+
     key: Key
     why: Why

@@ -21,8 +21,9 @@ class ClusterSettings(Section):
     )
     slurm_adapter: SlurmAdapter = Field(
         default=SlurmAdapter.AUTO,
-        description="How Slurm is read. `auto`: by pyslurm where it is installed and made for this Slurm, else by the "
-        "commands. `commands`: always by them. `pyslurm`: as `auto`, and `steward doctor` warns where it cannot be.",
+        description="How Slurm is read. `auto`: by pyslurm if it is installed and matches this Slurm, else by the "
+        "commands. `commands`: always by the commands. `pyslurm`: as `auto`, and `steward doctor` warns if pyslurm "
+        "cannot be used.",
     )
     munge_socket: Path | None = Field(
         default=None, description="munged's socket; none: the munge library's own default."
@@ -38,7 +39,7 @@ class ClusterSettings(Section):
 class HeadSettings(Section):
     """The daemon `stewardd` on the controller."""
 
-    listen: HostPort = Field(default="0.0.0.0:6861", description="Where agents connect to.")
+    listen: HostPort = Field(default="0.0.0.0:6861", description="Address for agents.")
     http: HostPort = Field(
         default="127.0.0.1:6860", description="The HTTP API; beyond loopback it needs `api.tls_certificate`."
     )
@@ -100,7 +101,7 @@ class HeadSettings(Section):
 
 
 class ApiSettings(Section):
-    """Who may do what over HTTP (root and SlurmUser may always do all), and the endpoint for AWS clients."""
+    """The permissions over HTTP (root and SlurmUser have all), and the endpoint for AWS clients."""
 
     host_names: Words = Field(
         default=(),
@@ -151,12 +152,12 @@ class AgentSettings(Section):
     """The daemon `steward-agent` on every node. `%n` in a path here is replaced by the node's name."""
 
     head: HostPort = Field(
-        default="localhost:6861", description="Where stewardd listens (`head.listen` as seen from a node)."
+        default="localhost:6861", description="Address of stewardd (`head.listen` as seen from a node)."
     )
     node_name: str = Field(default="", max_length=253, description="Slurm's name of this node; empty: `hostname -s`.")
     socket: Path = Field(default=Path("/run/steward/agent.sock"), description="Socket for the shim.")
     state_dir: Path = Field(
-        default=Path("/run/steward"), description="Folder of what the agent keeps until the next boot."
+        default=Path("/run/steward"), description="Folder of the agent's state until the next boot."
     )
     instance_id_file: Path | None = Field(
         default=None,
@@ -187,11 +188,11 @@ class AgentSettings(Section):
         "mounted noexec.",
     )
     setup_log: Path = Field(
-        default=Path("/var/log/provision/provisioning.log"), description="What lifecycle scripts print, in full."
+        default=Path("/var/log/provision/provisioning.log"), description="Full output of lifecycle scripts."
     )
     restart_units: Words = Field(
         default=RESTARTABLE,
-        description="systemd services that the agent may restart when a check asks for it; no others, whoever asks.",
+        description="systemd services that the agent may restart when a check asks for it; it never restarts others.",
     )
     config_dir: Path = Field(
         default=Path("/opt/ml/config"),
