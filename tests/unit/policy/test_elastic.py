@@ -214,7 +214,7 @@ def test_when_its_training_is_done_its_replicas_end_although_the_script_of_its_b
     world.go(10)
     assert world.replicas() == []
     assert not world.run.is_open
-    assert world.run.why == "its training is done, or its base job is over"
+    assert world.run.why == "its training is done, or its base job has ended"
 
 
 def test_replicas_that_end_with_their_base_are_no_failed_growth() -> None:
