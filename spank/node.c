@@ -272,9 +272,8 @@ void node_task_start(spank_t spank, const struct config *config)
 	}
 	step.restart = _number(spank, "SLURM_RESTART_COUNT");
 	step.elastic = elastic_is_base(spank, &spec) ? spec.text : NULL;
-	*script = (struct script){.told = true,
-				  .restart = step.restart,
-				  .mode = step.mode};
+	*script = (struct script){
+		.told = true, .restart = step.restart, .mode = step.mode};
 	script->has_agent = _tell(spank, config);
 	if (step.mode.kind != RESUME_OFF)
 		_tell_of_output(config);
