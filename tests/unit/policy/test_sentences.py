@@ -25,6 +25,7 @@ from steward.model.resume_policy import ResumeDefault, ResumePolicy
 from steward.model.setting_types import RepairMode
 from steward.policy.job.decide import decide
 from steward.policy.job.failure import Failure, Kind
+from steward.policy.job.keep import GOES_ON_S
 from steward.policy.job.options import resume_facts
 from steward.views.explain import explain_job, job_warning
 from steward.views.explain_group import run_lines
@@ -130,8 +131,8 @@ def run_of(world: ElasticWorld, **fields: Any) -> str:
 
 TERM, KILLED = 15, 9
 _NODE = against()
-_OWN = {"own_wish": True, "may_retry": True}
-_UNPAID = {"evidence": (_NODE,), "resumes": 5}
+_OWN: dict[str, Any] = {"own_wish": True, "may_retry": True}
+_UNPAID: dict[str, Any] = {"evidence": (_NODE,), "resumes": 5}
 
 
 RULINGS: list[Row] = [
@@ -787,7 +788,7 @@ KEPT: list[Row] = [
     ("it can start now, as Slurm says", lambda: answered(the_job_waits(), fits.NOW), lambda: the_job_waits()),
     ("the job is over", lambda: keep_on(state=JobState.CANCELLED), lambda: the_job_waits()),
     ("the job runs again", lambda: keep_on(state=JobState.RUNNING, nodes=names("n1", "n3", "n4")), the_job_waits),
-    ("the job goes on", lambda: keep_goes_on(keep.GOES_ON_S + 1), lambda: keep_goes_on(1.0)),
+    ("the job goes on", lambda: keep_goes_on(GOES_ON_S + 1), lambda: keep_goes_on(1.0)),
     ("the job is held (JobHeldUser)", lambda: keep_on(reason="JobHeldUser"), lambda: the_job_waits()),
     ("the job is left to Slurm", lambda: remembered(the_job_waits(), unbegun=True), lambda: the_job_waits()),
     (
