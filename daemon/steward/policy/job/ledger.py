@@ -14,7 +14,7 @@ from steward.model.job_report import Progress
 from steward.model.ledger import Ending, Pause, Run
 from steward.model.memory import Memory
 from steward.model.resume import Attempt, Decision, JobMemory
-from steward.model.text import printable
+from steward.model.text import one_line
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
 from steward.policy.job.progress import told_of
@@ -139,9 +139,9 @@ def _opened(runs: list[Run], mem: JobMemory, job: Job, draft: Draft) -> list[Run
         restart=job.restarts,
         uid=mem.uid,
         started=started,
-        name=printable(job.name, 80),
-        partition=printable(job.partition, 80),
-        account=printable(job.account, 80),
+        name=one_line(job.name, 80),
+        partition=one_line(job.partition, 80),
+        account=one_line(job.account, 80),
         nodes=mem.nodes | job.nodes,
     )
     if runs and runs[-1].eligible is None and runs[-1].ending is Ending.REQUEUED and job.eligible is not None:
