@@ -76,7 +76,7 @@ def _write_reboot(cluster: Cluster) -> None:
     (cluster.shared / "power-cycle").chmod(0o755)
     (cluster.shared / "bmc").touch()
     (cluster.shared / "bmc").chmod(0o666)
-    text = '[provider.static]\\nreboot = ["/shared/power-cycle", "cycle", "%n"]\\n'
+    text = '[provider.static]\\nreboot = ["/shared/power-cycle", "cycle", "%%n"]\\n'
     cluster.on(HEAD, f"sed -i '/^\\[provider.static\\]/d' {_SETTINGS} && printf '{text}' >> {_SETTINGS}")
 
 

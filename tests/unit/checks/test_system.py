@@ -8,7 +8,8 @@ import pytest
 from steward.checks import ACCELERATORS, CHECKS, gpu, kernel, mounts, services
 from steward.checks.check import Facts, Past, Reading, Verdict
 from steward.checks.fabric import FABRIC
-from steward.checks.limits import Limits, limits_of
+from steward.checks.known import limits_of
+from steward.checks.limits import Limits
 from steward.model.health import Advice, Outcome, Scope, Severity
 from steward.model.ids import NodeName
 from steward.model.probe import Raw, RunProgram, TouchMounts
