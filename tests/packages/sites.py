@@ -1,10 +1,9 @@
 """The hand-made clusters on which the admins' quickstart has to work, by name."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.packages.machines import HEAD, LOGIN, ROOT, Cluster, Site, Unproved, await_fact, run, say
+from tests.packages.machines import HEAD, LOGIN, ROOT, Cluster, Site, Unproved, await_fact, run
 
 _SETTINGS = "/etc/steward/steward.toml"
 _ORDINARY = frozenset({"build", "controller", "user"})
@@ -52,19 +51,24 @@ def _make_nvml(folder: Path) -> None:
     run("make", "-s", "-C", ROOT / "tests/fake_nvml", f"OUT={folder}")
 
 
-def _verdicts(cluster: Cluster) -> Mapping[str, str]:
-    said = cluster.on(HEAD, "steward --json nodes")
-    return {node["name"]: node["verdict"] for node in json.loads(said)}
+def _expect_gpus(cluster: Cluster) -> None:
+    cluster.on(HEAD, f"printf '[checks.gpu]\\nexpected_count = {{\"n[2-3]\" = 2}}\\n' >> {_SETTINGS}")
 
 
 def loses_a_gpu(cluster: Cluster) -> None:
-    """Each node has to have what Slurm's own Gres says of it: one without GPUs needs none."""
-    cluster.on("n3", "rm -r /proc/driver/nvidia; echo 'gpus 0' > /var/tmp/gpus; systemctl restart steward-agent")
-    say(str(_verdicts(cluster)))
-    await_fact("n3 is not FINE", lambda: "Gres" in cluster.on(HEAD, "steward explain n3"), 60.0)
-    print(cluster.on(HEAD, "steward explain n3"))
-    if (verdicts := _verdicts(cluster))["n1"] != "fine":
-        raise Unproved(f"a node without GPUs: {verdicts}")
+    """Each node has to have what Slurm's own Gres, and the site, say of it: a node without GPUs needs none."""
+    for node, left in (("n2", "0"), ("n3", "1")):
+        gone = "" if left == "0" else "/0000:11:00.0"
+        lost = (
+            f"rm -r /proc/driver/nvidia/gpus{gone}; echo gpus {left} > /var/tmp/gpus; systemctl restart steward-agent"
+        )
+        cluster.on(node, lost)
+    for node, said in (("n2", "no driver lists a GPU, Slurm's Gres has 2"), ("n3", "1 GPUs, 2 expected")):
+        await_fact(f"{node}: {said}", lambda: said in cluster.on(HEAD, f"steward explain {node}"), 60.0)  # noqa: B023
+    told = cluster.on(HEAD, "steward nodes --wrong")
+    print(told)
+    if "n1" in told:
+        raise Unproved("a node without GPUs is told to be wrong")
 
 
 _BMC = '#!/bin/sh\necho "$2" >> /shared/bmc\n'
@@ -113,6 +117,7 @@ esac
         files={"gres.conf": "NodeName=n[2-3] Name=gpu File=/dev/fake-gpu[0-1]\n"},
         prepare=_SHOW_GPUS,
         make=_make_nvml,
+        people=_expect_gpus,
         story=loses_a_gpu,
     ),
     "fixed": Site(people=_write_reboot, story=cycles_a_lost_node),
