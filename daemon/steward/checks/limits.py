@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, cast
 
-from steward.model.dotted import ALL, leaves
+from steward.model.dotted import ALL
+from steward.model.setting_types import expand_nodes
 
 MODE = "mode"
 NO_END = 1e12
@@ -61,10 +62,22 @@ class Text(Setting):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a site says: `modes` by check id or pattern (`ib.*`), all else by the setting's name."""
+    """What a site says: `modes` by check id or pattern (`ib.*`), all else by the setting's name. `by_node`: numbers
+    that are said for some nodes only, by the setting's name and the list of nodes."""
 
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     said: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    by_node: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def at(self, node: str) -> "Limits":
+        """Return what holds on one node."""
+        here = {
+            name: number
+            for name, numbers in self.by_node.items()
+            for nodes, number in numbers.items()
+            if node in expand_nodes(nodes)
+        }
+        return Limits(modes=self.modes, said=MappingProxyType({**self.said, **here}))
 
     def number(self, setting: Threshold) -> float:
         """0 where there is none."""
@@ -78,16 +91,6 @@ class Limits:
 
     def word(self, setting: Text) -> str:
         return cast(str, self.said.get(setting.name, setting.default))
-
-
-def limits_of(tables: Mapping[str, Any]) -> Limits:
-    """The tables, which `known.problems` finds nothing wrong with."""
-    found = {".".join(path): value for path, value in leaves(tables) if not isinstance(value, Mapping)}
-    found = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
-    modes = {name.removesuffix(f".{MODE}"): word for name, word in found.items() if name.endswith(f".{MODE}")}
-    modes |= {f"{id}{ALL}": modes[id] for id in OPEN if id in modes}  # what no table of a line or file says
-    said = {name: value for name, value in found.items() if not name.endswith(f".{MODE}")}
-    return Limits(modes=MappingProxyType(modes), said=MappingProxyType(said))
 
 
 def table_of(entry: str) -> str:
