@@ -142,7 +142,7 @@ chaos:          ## the whole fault matrix, or with N=1000 [SEED=1] that many ope
 packages:       ## what a site installs, in dist/: deb (rpm where rpmbuild is), wheel, sources; ARGS="--release N"
 	@PYTHONPATH=daemon $(PYTHON) -m tools.packages $(ARGS)
 
-e2e-packages:   ## the admins' quickstart on fresh machines, a node dies, upgrade, purge (minutes); ARGS="--suite trixie": on Debian 13
+e2e-packages:   ## the admins' quickstart on fresh machines, a node dies, upgrade, purge (minutes); ARGS="--site root|configless|mixed|fixed --suite trixie"
 	docker/engine.sh run python3 -m tests.packages.prove $(ARGS)
 
 docs: setup     ## remake the generated pages

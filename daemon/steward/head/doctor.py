@@ -164,8 +164,8 @@ class Doctor:
 
     def _slurm_conf(self) -> list[Line]:
         config = self.config.config()
-        shim = judge_shim(*self.config.plugstack(config), is_new=self._is_new())
-        return [*shim, *judge_loaded(self.views()), *judge_slurm(config)]
+        shim = judge_loaded(self.views()) or judge_shim(*self.config.plugstack(config), is_new=self._is_new())
+        return [*shim, *judge_slurm(config)]
 
     def _is_new(self) -> bool:
         """No agent has ever come, to this head or an earlier one."""

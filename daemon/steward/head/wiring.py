@@ -32,7 +32,7 @@ from steward.api.server import build
 from steward.api.source import CheckBook, Source
 from steward.api.turns import News
 from steward.api.users import UserPages, build_users
-from steward.checks.limits import limits_of
+from steward.checks.known import limits_of
 from steward.head import choose
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub

@@ -138,7 +138,7 @@ def test_every_command_has_a_manual_page_that_roff_can_read() -> None:
 def test_the_quickstart_has_at_most_ten_commands() -> None:
     found = [place for place, _ in blocks(PAGE.read_text()) if place != "uninstall"]
     assert 5 <= len(found) <= 10
-    assert set(found) == {"build", "controller", "user"}
+    assert set(found) == {"build", "controller", "configless", "user"}
 
 
 _IMPORT_ALL = """

@@ -57,7 +57,7 @@ def test_settings_that_could_not_be_read_are_not_called_well() -> None:
 @pytest.mark.parametrize(
     ("text", "health"),
     [
-        ("optional steward.so socket=/run/steward/agent.sock\n", Health.OK),
+        ("optional steward.so socket=/run/steward/agent.sock\n", Health.WARN),
         ("required steward.so\n", Health.WARN),
         ("# optional steward.so\n", Health.BAD),
         ("include /etc/slurm/plugstack.conf.d/*.conf\n", Health.WARN),
@@ -159,6 +159,8 @@ def test_nodes_whose_steps_do_not_load_the_shim_are_named_by_what_they_found_the
     missing = Finding(check="slurm.shim", outcome=Outcome.FAILED, severity=Severity.INFO, text=text, at=1.0)
     views = {n("n1"): an_agent(n("n1")), n("n2"): replace(an_agent(n("n2")), findings=(missing,))}
     assert judge_loaded({n("n1"): views[n("n1")]}) == []
+    [fine] = judge_loaded({n("n1"): replace(views[n("n1")], passed=frozenset({"slurm.shim"}))})
+    assert (fine.health, fine.text) == (Health.OK, "Slurm loads it on n1")
     [line] = judge_loaded(views)
     assert line.text == f"jobs on n2 have no shim: {text}"
     assert "scontrol reconfigure" in line.remedy

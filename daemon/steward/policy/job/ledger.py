@@ -35,7 +35,7 @@ _GO_ON = {
 
 def keep_ledger(draft: Draft) -> None:
     """Follow every job that is remembered. One that changes its size may be at rest else."""
-    for id in dict.fromkeys([*restless(draft), *sorted(draft.elastic.runs.keys() & draft.jobs.keys())]):
+    for id in dict.fromkeys([*restless(draft), *sorted(draft.elastic.keys() & draft.jobs.keys())]):
         before = draft.ledger.get(id, ())
         after = _followed(before, draft.jobs[id], draft.seen.jobs.get(id), draft)
         if after != before:
@@ -79,7 +79,7 @@ def _carried_on(runs: list[Run], mem: JobMemory, job: Job | None, draft: Draft) 
 
 def _resized(run: Run, draft: Draft) -> Run:
     """With the changes of size of an elastic run that are done."""
-    elastic = draft.elastic.runs.get(run.job)
+    elastic = draft.elastic.get(run.job)
     after = run.pauses[-1].stepped if run.pauses else run.started
     for change in elastic.events if elastic is not None else ():
         if change.before and change.done is not None and change.done > after:
