@@ -1,8 +1,8 @@
 """One hostile user beside many faults: `python -m tests.bench.hostile [--minutes N] [--faults N] [--json FILE]`.
 
 A few nodes are killed in quiet, then as many as asked for while an ordinary user does all of `hostile_acts.py`. Told:
-how long a job's tasks take to run again, quiet and beside the user; the jobs of others that were lost and the nodes that
-were taken out without a fault, of which there must be none; and what the head and its store hold.
+how long a job's tasks take to run again, quiet and beside the user; the jobs of others that were lost and the nodes
+that were taken out without a fault, of which there must be none; and what the head and its store hold.
 """
 
 import argparse
