@@ -82,6 +82,8 @@ def _move(run: DeepRun, draft: Draft) -> None:
 
 def _release(draft: Draft) -> None:
     """Reservations named as ours that no check has (any more), also those of a head that died."""
+    if not draft.may_clear_strays:
+        return
     used = {slurm_name(run.token) for run in draft.deeps.values() if run.has_nodes}
     starting = {run.id: run for run in draft.deeps.values() if run.is_for_return}
     for name in sorted(draft.seen.reservations):
