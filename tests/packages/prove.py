@@ -95,6 +95,7 @@ def follow_page(cluster: Cluster, *, quick: bool, made: Path | None) -> tuple[in
             continue
         if command.startswith("steward doctor"):
             await_fact("all agents are connected", lambda: _connected(cluster))
+            await_fact("each node's slurmstepd loads the shim", lambda: _shim_is_well(cluster))
         machine, user = _PLACES.get(place, (HEAD, "root"))
         said = cluster.on(machine, f"cd /shared && {command}", user=user)
         taken += time.monotonic() - began
@@ -108,6 +109,10 @@ def follow_page(cluster: Cluster, *, quick: bool, made: Path | None) -> tuple[in
 
 def _connected(cluster: Cluster) -> bool:
     return "3 of 3 connected" in cluster.on(HEAD, "steward status", check=False)
+
+
+def _shim_is_well(cluster: Cluster) -> bool:
+    return "Slurm loads it on n[1-3]" in cluster.on(HEAD, "COLUMNS=300 steward doctor", check=False)
 
 
 def kill_and_see(cluster: Cluster) -> float:

@@ -171,6 +171,7 @@ SPOOL_RO = Check(
 """Slurm tells of a read-only spool with no node's name: it holds job after job that it tries to start there."""
 
 SHIM = "slurm.shim"
+SHIM_EVERY_S = 30.0
 _REFUSED = "unrecognized option"
 
 
@@ -200,7 +201,7 @@ LOADED = Check(
     probes=_shim_probes,
     judge=_judge_shim,
     default_mode="report",
-    every_s=60.0,
+    every_s=SHIM_EVERY_S,
     is_quick=False,
     title="jobs on this node have no shim",
     source="command",

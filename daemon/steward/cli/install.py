@@ -85,9 +85,9 @@ def install(
     def archive(names: tuple[str, ...]) -> bytes:
         return _archive([folder / name for name in names], settings)
 
-    def work(host: str) -> None:
+    def work(host: str) -> str:
         facts = Facts.of(shell(host, ASK, b"", _ASK_S))
-        shell(host, install_script(kind, head), archive(chosen(files, facts, kind)), _WORK_S)
+        return shell(host, install_script(kind, head), archive(chosen(files, facts, kind)), _WORK_S)
 
     _end(_each(hosts, work, "installed", at_once), "installed")
     if kind is Role.NODE:
@@ -153,22 +153,23 @@ def _archive(files: Sequence[Path], settings: Path) -> bytes:
     return made.getvalue()
 
 
-def _each(hosts: Sequence[str], work: Callable[[str], object], done: str, at_once: int) -> Tally:
+def _each(hosts: Sequence[str], work: Callable[[str], str], done: str, at_once: int) -> Tally:
     """With a line for each host as it ends."""
     ended = 0
 
     def one(host: str) -> Outcome:
         began = time.monotonic()
         try:
-            work(host)
+            note = printable(work(host).strip(), _LONGEST)
         except Odd as odd:
             return Outcome(host=host, odd=str(odd), seconds=time.monotonic() - began)
-        return Outcome(host=host, seconds=time.monotonic() - began)
+        return Outcome(host=host, note=note, seconds=time.monotonic() - began)
 
     def tell(outcome: Outcome) -> None:
         nonlocal ended
         ended += 1
-        text = f"not {done}: {outcome.odd}" if outcome.odd else f"{done}, {outcome.seconds:.0f} s"
+        good = f"{done}, {outcome.seconds:.0f} s{'; ' if outcome.note else ''}{outcome.note}"
+        text = f"not {done}: {outcome.odd}" if outcome.odd else good
         line(f"[{ended}/{len(hosts)}] {outcome.host}: {text}", "bold red" if outcome.odd else "")
 
     return on_hosts(hosts, one, tell, at_once=at_once)

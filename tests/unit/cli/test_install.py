@@ -19,7 +19,7 @@ host={hosts}/$2
 printf '%s\\n' "$3" >> "$host/commands"
 case $3 in
     *"id -u"*) cat "$host/facts" ;;
-    *) cat > "$host/given"; cat "$host/said" >&2; exit "$(cat "$host/status")" ;;
+    *) cat > "$host/given"; cat "$host/printed"; cat "$host/said" >&2; exit "$(cat "$host/status")" ;;
 esac
 """
 
@@ -30,10 +30,18 @@ class Site:
 
     root: Path
 
-    def host(self, name: str, *, facts: str = "0\ndeb\nslurm-wlm 22.05.8\n", said: str = "", status: int = 0) -> None:
+    def host(
+        self,
+        name: str,
+        *,
+        facts: str = "0\ndeb\nslurm-wlm 22.05.8\n",
+        said: str = "",
+        printed: str = "",
+        status: int = 0,
+    ) -> None:
         folder = self.root / "hosts" / name
         folder.mkdir(parents=True)
-        for file, text in (("facts", facts), ("said", said), ("status", str(status))):
+        for file, text in (("facts", facts), ("said", said), ("printed", printed), ("status", str(status))):
             (folder / file).write_text(text)
 
     def given(self, host: str) -> tarfile.TarFile:
@@ -78,6 +86,13 @@ def test_each_host_gets_its_packages_and_the_settings_with_their_mode(site: Site
         assert settings is not None
         assert settings.read().decode() == SETTINGS
         assert tar.getmember("steward.toml").mode == 0o640
+
+
+def test_what_a_host_has_to_say_is_told(site: Site) -> None:
+    """Where slurmd has its files from slurmctld, no line in a file of that host names the shim."""
+    note = "there is no /etc/slurm/slurm.conf here (configless?)"
+    site.host("n1", printed=f"{note}\n")
+    assert f"n1: installed, 0 s; {note}" in site.install("n1").output
 
 
 def test_a_login_host_gets_the_command_and_no_agent(site: Site) -> None:
