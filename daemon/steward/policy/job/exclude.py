@@ -123,6 +123,8 @@ def _hurt(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
 
 def _is_sound(node: NodeName, draft: Draft) -> bool:
     known = draft.seen.nodes.get(node)
+    if node in draft.overview.reclaimed:
+        return False
     if known is None or not known.is_schedulable or draft.cases.open_of(node) is not None:
         return False
     fine = standing(known, draft).standing in (Standing.FINE, Standing.UNKNOWN)
