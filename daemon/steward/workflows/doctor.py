@@ -235,12 +235,15 @@ def judge_agents(
     ]
 
 
-def judge_addresses(moved: Collection[NodeName]) -> list[Line]:
-    """`moved`: nodes whose agents speak from an address that neither Slurm nor the provider knows for them."""
+def judge_addresses(moved: Collection[NodeName], unknown: Collection[NodeName]) -> list[Line]:
+    """`moved`: nodes whose agents speak from an address that neither Slurm nor the provider knows for them; `unknown`:
+    those of which no address is known."""
+    if not moved and unknown:
+        return [ok("addresses", f"no address is known to compare with, or none shall be: {_names(sorted(unknown))}")]
     if not moved:
-        return [ok("addresses", "agents connect from the known addresses of their nodes, or those are not known")]
-    unknown = "agents connect from addresses that neither Slurm nor the provider knows for their nodes"
-    text = f"{unknown}: {_names(sorted(moved))}"
+        return [ok("addresses", "agents connect from the known addresses of their nodes")]
+    what = "agents connect from addresses that neither Slurm nor the provider knows for their nodes"
+    text = f"{what}: {_names(sorted(moved))}"
     remedy = "a second network or NAT: nothing to do; else look at the nodes, and set head.agent_addresses to strict"
     return [warn("addresses", text, remedy)]
 
