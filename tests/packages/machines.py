@@ -40,7 +40,7 @@ class Site:
     files: Mapping[str, str] = field(default_factory=dict)
     prepare: str = ""
     make: Callable[[Path], None] = lambda folder: None
-    pages: frozenset[str] = frozenset({"build", "controller", "user"})
+    pages: frozenset[str] = frozenset({"build", "controller", "user", "uninstall"})
     """Kinds of the page's commands that such a site gives."""
     people: Callable[["Cluster"], None] = lambda cluster: None
     """What a person fills in after `steward init`."""

@@ -17,7 +17,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from tests.packages.machines import HEAD, IMAGE, LOGIN, MACHINES, ROOT, Cluster, Unproved, await_fact, run, say
+from tests.packages.machines import HEAD, IMAGE, LOGIN, MACHINES, ROOT, Cluster, Site, Unproved, await_fact, run, say
 from tests.packages.sites import SITES, decides_on_a_failure
 
 PAGE = ROOT / "docs/quickstart-admin.md"
@@ -55,6 +55,13 @@ def blocks(text: str) -> list[tuple[str, str]]:
     ]
 
 
+def parts(site: Site) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the page's commands for a site: those of the way in, and those of the way out."""
+    found = [each for each in blocks(PAGE.read_text()) if each[0] in site.pages]
+    end = next(index for index, (place, _) in enumerate(found) if place == "uninstall")
+    return found[:end], found[end:]
+
+
 def make_image(suite: str) -> None:
     run("docker/base-image", suite)
     with tempfile.TemporaryDirectory() as folder:
@@ -81,7 +88,7 @@ _PLACES = {"user": (LOGIN, "alice")}
 def follow_page(cluster: Cluster, *, quick: bool, made: Path | None) -> tuple[int, float]:
     """Every command of the page but that of its end; (how many, seconds without the build). `made`: a folder with
     packages, instead of the build."""
-    commands = [each for each in blocks(PAGE.read_text()) if each[0] in cluster.site.pages]
+    commands, _ = parts(cluster.site)
     taken = 0.0
     for place, command in commands:
         began = time.monotonic()
@@ -161,13 +168,15 @@ def files_of(cluster: Cluster) -> dict[str, set[str]]:
 
 def purge(cluster: Cluster, before: dict[str, set[str]]) -> None:
     """`before`: the files that were there before Steward was."""
-    command = next(command for place, command in blocks(PAGE.read_text()) if place == "uninstall")
-    print(cluster.on(HEAD, command))
+    for _, command in parts(cluster.site)[1]:
+        print(cluster.on(HEAD, command))
     after = files_of(cluster)
     for machine in MACHINES:
         left = cluster.on(machine, _LEFT).strip().splitlines()
         if odd := [*left, *(f"{path} is new" for path in after[machine] - before[machine])]:
             raise Unproved(f"left on {machine} after the purge:\n" + "\n".join(odd))
+        if "steward" in (told := cluster.on(machine, "sbatch --version")):
+            raise Unproved(f"{machine}'s Slurm still wants the plugin:\n{told}")
         if gone := before[machine] - after[machine]:
             raise Unproved(f"gone from {machine} with the purge: {', '.join(sorted(gone))}")
         for tool in ("cc", "gcc", "make"):
