@@ -9,6 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from steward.cli import main
+from steward.cli.install import silent_agents
+from tests.builders.picture import a_cluster
+from tests.fakes.api_bench import an_api
 
 SETTINGS = '[agent]\nhead = "head1:6861"\n'
 _SSH = """#!/bin/sh
@@ -144,6 +147,13 @@ def test_without_settings_nothing_is_begun(site: Site) -> None:
     done = site.install("n1")
     assert (done.exit_code, "`steward init` writes it" in done.output) == (1, True)
     assert not site.was_touched("n1")
+
+
+def test_agents_that_do_not_come_are_named_and_hosts_that_are_no_nodes_need_none() -> None:
+    with an_api() as api:
+        api.show(a_cluster(3).lost("n2"))
+        assert silent_agents(api.client(), ["n1", "n3", "login1"], 0.0) == []
+        assert silent_agents(api.client(), ["n1", "n2"], 0.0) == ["n2"]
 
 
 def test_with_sudo_the_script_runs_as_root(site: Site) -> None:
