@@ -153,9 +153,8 @@ def upgrade(cluster: Cluster, packages: Path) -> None:
         shutil.copy(file, cluster.shared / "steward")
     settings = "sha256sum < /etc/steward/steward.toml"
     before = cluster.on(HEAD, settings)
-    for _, command in blocks(PAGE.read_text()):
-        if command.startswith(("apt-get install", "steward install")):
-            print(cluster.on(HEAD, command))
+    again = ("apt-get install", "steward install")
+    print(cluster.paste(HEAD, (command for _, command in blocks(PAGE.read_text()) if command.startswith(again))))
     await_fact("all agents are connected after the upgrade", lambda: _connected(cluster))
     if [cluster.on(machine, settings) for machine in MACHINES] != [before] * len(MACHINES):
         raise Unproved("the upgrade changed settings")
