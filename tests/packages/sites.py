@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.packages.machines import HEAD, LOGIN, ROOT, Cluster, Site, Unproved, await_fact, run
 
 _SETTINGS = "/etc/steward/steward.toml"
-_ORDINARY = frozenset({"build", "controller", "user"})
+_ORDINARY = frozenset({"build", "controller", "user", "uninstall"})
 _FAILS = """#!/bin/bash
 #SBATCH --output=/shared/fails.txt
 exit 3

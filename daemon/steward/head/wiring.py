@@ -294,7 +294,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -
         standstill=cycle.standstill,
         views=hub.views,
         details=hub.details,
-        moved=hub.strangers,
+        nodes_at=hub.nodes_at,
         capacity=_place(base.settings),
         rules=base.want.repair,
         want=base.want,
