@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from steward.model.instance import InstanceState
 from steward.model.slot import Hitch, Purpose, SlotStep
-from steward.policy.deep.start import Start
+from steward.policy.deep.start import DeepStart
 from steward.policy.groups.setup import Setup, failure, is_prepared
 from steward.policy.groups.slot_save import is_saved, is_unsaved, restore_is_over
 from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy, is_turn
@@ -127,7 +127,7 @@ def _taken(scene: SlotScene) -> bool:
 
 
 def _unfit(scene: SlotScene) -> bool:
-    return scene.start is Start.FAILED and scene.is_out
+    return scene.start is DeepStart.FAILED and scene.is_out
 
 
 def _back(scene: SlotScene) -> bool:
