@@ -5,6 +5,7 @@ import os
 import threading
 import traceback
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,11 @@ WORLDS, SEED = int(os.environ.get("WORLDS", "5")), int(os.environ.get("SEED", "0
 @pytest.fixture(scope="module")
 def site(request: pytest.FixtureRequest) -> Iterator[QuotaStory]:
     """A cluster of five machine types, three machines of each."""
-    words = {"hardware": hardware(), "slurm_conf": f"{SLURM_CONF}\n{partitions()}", "settings": SETTINGS}
+    words: dict[str, Any] = {
+        "hardware": hardware(),
+        "slurm_conf": f"{SLURM_CONF}\n{partitions()}",
+        "settings": SETTINGS,
+    }
     with a_bed(request, nodes=len(LANES) * NODES_EACH, steward=True, accounting=True, **words) as bed:
         place = bed.shared / "worlds"
         place.mkdir()

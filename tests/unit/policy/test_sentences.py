@@ -50,7 +50,7 @@ from tests.unit.policy.test_unbegun import waiting as never_ran
 J = JobId(7)
 
 
-def said(what: object) -> str:
+def said(what: Any) -> str:
     """All that is said of job 7, before and after what is decided now; of a ruling or a run what is said of that."""
     if isinstance(what, str):
         return what
@@ -95,7 +95,7 @@ def ended(**job: Any) -> Picture:
 
 
 def unseen(restarts: int) -> Picture:
-    return late_requeue.memory and a_cluster().job().opted_in().then(100).change_job(restarts=restarts)
+    return a_cluster().job().opted_in().then(100).change_job(restarts=restarts)
 
 
 def without_answer(picture: Picture) -> Picture:
