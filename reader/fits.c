@@ -54,8 +54,8 @@ static bool is_set(const char *text)
 
 static bool some_per_node(const slurm_job_info_t *job)
 {
-	bool has_tasks = job->ntasks_per_node &&
-			 job->ntasks_per_node != NO_VAL16;
+	bool has_tasks =
+		job->ntasks_per_node && job->ntasks_per_node != NO_VAL16;
 
 	return has_tasks || is_set(job->tres_per_node);
 }
@@ -66,8 +66,7 @@ static uint32_t most_nodes(const slurm_job_info_t *job, bool waits)
 {
 	if (job->max_nodes)
 		return job->max_nodes;
-	return waits && job->num_tasks > job->num_nodes &&
-			       !some_per_node(job)
+	return waits && job->num_tasks > job->num_nodes && !some_per_node(job)
 		       ? NO_VAL
 		       : job->num_nodes;
 }

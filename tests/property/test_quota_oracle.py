@@ -138,7 +138,7 @@ class World:
         other: tuple[Share, ...] = (Share(machine_type=A100.name, accelerators=4),) if self.kind.odd else ()
         rest = replace(self.kind, whole=False).share(sum(e.amount(self.kind.decides) for e in self.runs if e.own))
         shares: dict[str, tuple[Share, ...]] = {"a": (rest, *other), "b": (self.kind.share(self.owned),)}
-        unbound = (*UNBOUND, Share(machine_type=self.kind.machine.name, accelerators=100, vcpu=999))
+        unbound: tuple[Share, ...] = (*UNBOUND, Share(machine_type=self.kind.machine.name, accelerators=100, vcpu=999))
         if self.kind.decides == MIG:
             unbound = (Share(machine_type=self.kind.machine.name, partition=("1g.5gb", 99)),)
         quotas = [a_quota(team, *own, borrow_absolute=unbound, weight=10) for team, own in shares.items()]
