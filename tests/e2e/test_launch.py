@@ -1,5 +1,5 @@
-"""A job counts from its allocation: its node dies in the Prolog, or the Prolog, a TaskProlog or another plugin fails there
-before its script began."""
+"""A job counts from its allocation: its node dies in the Prolog, or the Prolog, a TaskProlog or another plugin fails
+there before its script began."""
 
 import subprocess
 from collections.abc import Iterator
