@@ -523,6 +523,21 @@ EVIDENCE: list[Row] = [
         lambda: launch.without_output(launch.ran(a_cluster(), 7, "n2"), "n2"),
         lambda: launch.ran(a_cluster(), 7, "n2").change_job(**{**launch.NO_OUTPUT, "exit_status": TERM}),
     ),
+    (
+        "n2: Slurm says 'batch job complete failure': its script never began",
+        lambda: slurm_drains(launch.over_at_once(a_cluster()), "batch job complete failure"),
+        lambda: slurm_drains(launch.over_at_once(a_cluster(), ran_s=60.0), "batch job complete failure"),
+    ),
+    (
+        "n2: something failed there before it (a TaskProlog, another plugin): its script never began",
+        lambda: launch.unbegun(launch.ran(a_cluster(), 7, "n2"), "n2"),
+        lambda: launch.ran(a_cluster(), 7, "n2").ask(AskKind.BATCH, node="n2", status=1 << 8).then(0.1),
+    ),
+    (
+        "n1: its provider takes its machine away",
+        lambda: late.reclaimed(late.failed(late.running()), "n1"),
+        lambda: late.reclaimed(late.failed(late.running()), "n3"),
+    ),
 ]
 
 _LOST_GRES = LogSign(sign=GRES_LOST, lean=Lean.INFRA, strong=True, line="error", order=0)
