@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from steward.api.explain_pages import Explained, explained_job, explained_node, job_of, known_node
+from steward.api.explain_pages import Explained, explained_job, explained_node, job_now, known_node
 from steward.api.page.view import FILTERS, page_view
 from steward.api.shapes import event_shape
 from steward.api.source import Source
@@ -97,8 +97,8 @@ class _Pages:
 
     def job(self, request: Request) -> Response:
         source, word = self._source, str(request.path_params["job"])
-        snapshot = source.snapshot()
-        return self._explained(f"Job {word}", explained_job(job_of(word, snapshot), source, snapshot))
+        id, snapshot = job_now(word, source, source.snapshot())
+        return self._explained(f"Job {word}", explained_job(id, source, snapshot))
 
     def file(self, request: Request) -> Response:
         name = str(request.path_params["file"])
