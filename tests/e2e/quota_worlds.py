@@ -384,7 +384,7 @@ class World:
         runs, records = self._runs(), self._records()
         owned = {team.name: team.owned for team in self.teams.values()}
         excess = beyond(runs, owned)
-        found = []
+        found = list[str]()
         for key, asked in self.asked.items():
             waiting = [each for each in records if each.key == key and each.is_waiting]
             going = sum(each.key == key and each.state == "RUNNING" for each in records)

@@ -183,6 +183,7 @@ class World:
             "exclusive": part.exclusive,
             "features": part.feature,
             "is_total": part.total,
+            "most_nodes": part.most,
         }
         if len(self.parts) > 1 and id != HOPELESS:
             fields["het_job_id"] = JobId(OWNER)
@@ -210,7 +211,9 @@ def parts_of(draw: st.DrawFn, kind: Kind) -> Part:
             return Part(each=each, feature=BIG)
         case "total":
             count = draw(st.integers(1, 2 * kind.each))
-            return Part(each={"cpu": count, "mem": count * 1024, kind.decides: count}, total=True)
+            nodes, most = draw(st.sampled_from([(1, 0), (1, 1), (1, 2), (2, 2)]))
+            whole = {"cpu": count, "mem": count * 1024, kind.decides: count}
+            return Part(each=whole, total=True, nodes=nodes, most=most)
         case _:
             return Part(each=each)
 
@@ -234,7 +237,7 @@ def worlds(draw: st.DrawFn, kind: Kind) -> World:
                 free[node] = {what: has - each.get(what, 0) for what, has in free[node].items()}
     parts = (draw(parts_of(kind)),)
     if draw(st.integers(0, 5)) == 0:
-        parts = tuple(replace(draw(parts_of(kind)), total=False, exclusive=False, nodes=1) for _ in range(2))
+        parts = tuple(replace(draw(parts_of(kind)), total=False, most=0, exclusive=False, nodes=1) for _ in range(2))
         parts = tuple(replace(part, required=frozenset()) for part in parts)
     return World(
         kind=kind,
