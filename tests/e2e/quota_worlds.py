@@ -392,10 +392,17 @@ class World:
                 continue
             if any(each.reason in ("Dependency", "JobHeldUser", "BeginTime") for each in waiting):
                 continue
-            found += self._of_waiting(key, asked, runs, excess, waiting[0])
+            others = (
+                o for k, o in self.asked.items() if k != key and any(r.key == k and r.is_waiting for r in records)
+            )
+            goes_before = any(self._starts_beside(each, runs) for each in others)
+            found += self._of_waiting(key, asked, runs, excess, waiting[0], goes_before=goes_before)
         return found
 
-    def _of_waiting(self, key: int, asked: Asked, runs: list[Runs], excess: list[Runs], seen: Seen) -> Iterator[str]:
+    def _of_waiting(
+        self, key: int, asked: Asked, runs: list[Runs], excess: list[Runs], seen: Seen, *, goes_before: bool
+    ) -> Iterator[str]:
+        """`goes_before`: another waiting job could start now: what is free is promised to that one."""
         team, amounts = self.teams[asked.team], self._amounts(asked)
         what = f"job {key} of {asked.team} {' '.join(asked.words)}"
         used = {kind: _use(runs, team.name, kind) for kind in team.owned}
@@ -416,7 +423,8 @@ class World:
             yield f"{what}: nothing is known of it: {error}"
             return
         self.reasons += 1
-        if not is_owner and starts_now and fits and not is_behind and "gave way before, and may borrow" not in text:
+        is_next = starts_now and fits and not is_behind and not goes_before
+        if not is_owner and is_next and "gave way before, and may borrow" not in text:
             yield f"a job waits beside what is lent: {what}: {text}"
         yield from (
             f"{what}: false reason: {each}" for each in self._false(text, asked, amounts, runs, excess, is_behind)

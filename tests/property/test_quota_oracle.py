@@ -138,7 +138,7 @@ class World:
         other = (Share(machine_type=A100.name, accelerators=4),) if self.kind.odd else ()
         rest = replace(self.kind, whole=False).share(sum(e.amount(self.kind.decides) for e in self.runs if e.own))
         shares = {"a": (rest, *other), "b": (self.kind.share(self.owned),)}
-        unbound = (*UNBOUND, Share(machine_type=self.kind.machine.name, accelerators=100, vcpu=999))
+        unbound: tuple[Share, ...] = (*UNBOUND, Share(machine_type=self.kind.machine.name, accelerators=100, vcpu=999))
         if self.kind.decides == MIG:
             unbound = (Share(machine_type=self.kind.machine.name, partition=("1g.5gb", 99)),)
         quotas = [a_quota(team, *own, borrow_absolute=unbound, weight=10) for team, own in shares.items()]
@@ -235,7 +235,7 @@ def worlds(draw: st.DrawFn, kind: Kind) -> World:
             jobs[id] = Running(on=on, each=each, end=draw(st.sampled_from("gbb")))
             for node in on:
                 free[node] = {what: has - each.get(what, 0) for what, has in free[node].items()}
-    parts = (draw(parts_of(kind)),)
+    parts: tuple[Part, ...] = (draw(parts_of(kind)),)
     if draw(st.integers(0, 5)) == 0:
         parts = tuple(replace(draw(parts_of(kind)), total=False, most=0, exclusive=False, nodes=1) for _ in range(2))
         parts = tuple(replace(part, required=frozenset()) for part in parts)
