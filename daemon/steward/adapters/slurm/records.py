@@ -228,18 +228,20 @@ class _OfQuotas(TypedDict):
 
 def _of_quotas(record: Json, *, has_nodes: bool) -> _OfQuotas:
     """The part of a job's record that quotas are about."""
+    nodes = _number(record["node_count"]) or 0
+    total = is_total(
+        _text(record.get("tres_per_job")),
+        is_by_node=bool(_text(record.get("tres_per_node")) or _number(record.get("tasks_per_node"))),
+        tasks=_number(record.get("tasks")) or 0,
+        nodes=nodes,
+    )
     return {
         "requested": _word(record.get("tres_req_str")),
         "preempted": _time(record.get("preempt_time")) if has_nodes else None,
         "comment": _text(record.get("comment")),
-        "most_nodes": most_nodes(_number(record.get("max_nodes")) or 0, _number(record["node_count"]) or 0),
+        "most_nodes": most_nodes(_number(record.get("max_nodes")) or 0, nodes, is_total=total),
         "node_sizes": ",".join(_list(record.get("job_size_str"))),
-        "is_total": is_total(
-            _text(record.get("tres_per_job")),
-            is_by_node=bool(_text(record.get("tres_per_node")) or _number(record.get("tasks_per_node"))),
-            tasks=_number(record.get("tasks")) or 0,
-            nodes=_number(record["node_count"]) or 0,
-        ),
+        "is_total": total,
         "required": expand(_text(record.get("required_nodes"))),
         "features": _word(record.get("features")),
         "exclusive": "NONE" in _words(record.get("shared")),
@@ -253,9 +255,10 @@ def is_total(tres_per_job: str, *, is_by_node: bool, tasks: int, nodes: int) -> 
     return bool(tres_per_job) or (not is_by_node and tasks > nodes)
 
 
-def most_nodes(most: int, count: int) -> int:
-    """Slurm says it of many jobs that take no more nodes than they ask for."""
-    return most if most > count else 0
+def most_nodes(most: int, count: int, *, is_total: bool) -> int:
+    """Slurm says it of many jobs that take no more nodes than they ask for; of a total it tells on how many nodes that
+    may be (`-N1 --gpus=2`)."""
+    return most if most > count or is_total else 0
 
 
 def count_tasks(text: str) -> int:

@@ -146,6 +146,7 @@ def job(record: str, excluded: str, times: int, *, has_flags: bool) -> Job:
     return replace(
         job,
         is_total=total,
+        most_nodes=records.most_nodes(_number(of["maxnodes"]), job.node_count, is_total=total),
         features=intern(_text(told["feature"])),
         name=_name(told["name"]),
         reason=_reason(told["reason"]),
@@ -191,7 +192,6 @@ def _plain_job(of: Mapping[str, str], times: int) -> Job:
         nice=_number(of["nice"]),
         requested=tres,
         allocated=tres if records.has_nodes(state, on) else "",
-        most_nodes=records.most_nodes(_number(of["maxnodes"]), nodes),
         required=_nodes(of["reqnodes"]),
         exclusive=of["oversubscribe"] == "NO",
         waiting_tasks=waiting,
