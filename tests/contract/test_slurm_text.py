@@ -1,6 +1,7 @@
 """Real Slurm's text is read as its JSON, and what did not change is the same object from look to look."""
 
-from dataclasses import fields
+from contextlib import closing
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from steward.model.job import Job
 from steward.model.mark import Mark
 from steward.model.node import Node
 from tests.contract.cluster import Cluster, running
-from tests.contract.conftest import Clusters, wrappers
+from tests.contract.conftest import Clusters, library_of, wrappers
 from tests.contract.slurm_worlds import RealWorld
 from tests.fakes.until import FACT_S
 
@@ -39,6 +40,18 @@ def by_json(world: RealWorld) -> dict[JobId, Job]:
     return records.jobs(asked.read(*asked.version().read_jobs))
 
 
+def told_by_library(world: RealWorld) -> tuple[dict[NodeName, Node], dict[JobId, Job]]:
+    """What the library alone tells, by a reader that never saw them before."""
+    with closing(library_of(world.cluster)) as library:
+        nodes, jobs = library.nodes(), library.jobs()
+        assert nodes is not None
+        assert jobs is not None
+        return (
+            {each.name: each for each in map(records.node_of, nodes.lines or ())},
+            {each.id: each for each in map(records.job_of, jobs.lines or ())},
+        )
+
+
 def different(one: Job | Node, other: Job | Node) -> list[str]:
     return [f"{each.name}: {getattr(one, each.name)!r} {getattr(other, each.name)!r}" for each in fields(one)
             if getattr(one, each.name) != getattr(other, each.name)]  # fmt: skip
@@ -54,8 +67,9 @@ def test_nodes_are_the_same_as_text_and_as_json(world: RealWorld) -> None:
     wanted = records.nodes(asked.read(*asked.version().read_nodes))
 
     found = {node.name: node for node in (text_nodes.node(text_nodes.key(line, port)) for line in text.splitlines())}
-    assert found.keys() == wanted.keys()
-    assert {name: different(found[name], wanted[name]) for name in wanted if found[name] != wanted[name]} == {}
+    for each in (found, told_by_library(world)[0]):
+        assert each.keys() == wanted.keys()
+        assert {name: different(each[name], wanted[name]) for name in wanted if each[name] != wanted[name]} == {}
 
 
 def test_jobs_are_the_same_as_text_and_as_json(world: RealWorld) -> None:
@@ -88,10 +102,13 @@ def test_jobs_are_the_same_as_text_and_as_json(world: RealWorld) -> None:
     )
     world.wait("none is on its way out", lambda: not any(j.is_completing for j in world.port.jobs().values()))
     wanted = by_json(world)
-    found = world.port.jobs()
-
-    assert found.keys() == wanted.keys()
-    assert {id: different(found[id], wanted[id]) for id in wanted if found[id] != wanted[id]} == {}
+    told = told_by_library(world)[1]
+    assert {job.submit_host for job in told.values()} - {""}
+    if not commands(world.cluster).version().tells_more_in_json:  # nor where it was submitted
+        told = {id: replace(job, submit_host="") for id, job in told.items()}
+    for found in (world.port.jobs(), told):
+        assert found.keys() == wanted.keys()
+        assert {id: different(found[id], wanted[id]) for id in wanted if found[id] != wanted[id]} == {}
 
 
 def test_tasks_that_wait_again_are_told_of_one_by_one(world: RealWorld) -> None:
@@ -171,6 +188,7 @@ def test_nodes_that_never_were_and_the_usual_port_are_told_of(
         wanted = records.nodes(asked.read(*asked.version().read_nodes))
 
         assert port.nodes() == wanted
+        assert told_by_library(RealWorld(cluster=made, port=port))[0] == wanted
         assert port.nodes([NodeName("x1"), NodeName("x2")]) == {
             name: wanted[name] for name in (NodeName("x1"), NodeName("x2"))
         }

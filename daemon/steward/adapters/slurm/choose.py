@@ -9,8 +9,8 @@ from steward.adapters.slurm import versions
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.fits import FitAsker
 from steward.adapters.slurm.include import IncludeFile
+from steward.adapters.slurm.library import Library
 from steward.adapters.slurm.native import PyslurmSlurm
-from steward.adapters.slurm.single import Single
 from steward.model.setting_types import SlurmAdapter
 from steward.ports import PortError, SlurmPort
 
@@ -37,7 +37,9 @@ def choose(wanted: SlurmAdapter, *, conf: str = "", timeout_s: float = 10.0, inc
     is_refused = wanted is SlurmAdapter.COMMANDS
     why_not = "cluster.slurm_adapter says so" if is_refused else unavailable(conf)
     if why_not:
-        commands = CommandLineSlurm(conf=conf, timeout_s=timeout_s, include=file, single=Single(conf=conf), asker=asker)
+        commands = CommandLineSlurm(
+            conf=conf, timeout_s=timeout_s, include=file, library=Library(conf=conf), asker=asker
+        )
         why = f"commands, because {why_not}"
         return Choice(slurm=commands, why=why, is_second=wanted is SlurmAdapter.PYSLURM)
     native = PyslurmSlurm(conf=conf, timeout_s=timeout_s, include=file, asker=asker)

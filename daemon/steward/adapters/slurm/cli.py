@@ -38,13 +38,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from steward.adapters.process import Failed, show
-from steward.adapters.slurm import partitions, reservations, rules, text_nodes, words
+from steward.adapters.slurm import partitions, records, reservations, rules, text_nodes, words
 from steward.adapters.slurm.commands import MAX_BYTES, Commands
 from steward.adapters.slurm.fits import FitAsker
 from steward.adapters.slurm.include import IncludeFile
+from steward.adapters.slurm.library import Library
 from steward.adapters.slurm.read_jobs import JobReader
 from steward.adapters.slurm.read_nodes import NodeReader
-from steward.adapters.slurm.single import Single
+from steward.adapters.slurm.record_form import Garbled
 from steward.adapters.slurm.versions import Version
 from steward.adapters.slurm.words import node_list, node_lists, partition, reason
 from steward.model.action import NudgeJob
@@ -69,8 +70,9 @@ class CommandLineSlurm:
     """SlurmPort by `scontrol` (and `sinfo`, `squeue` on 22.05). Safe to call from several threads.
 
     `conf` is the path of slurm.conf; empty means what the environment or Slurm itself says. Every call may take
-    `timeout_s` seconds a command, an answer may have `max_bytes`. `include` is the file for partitions of ours; a few
-    nodes and jobs are read through `single`, and whether a job fits is asked of `asker`, where one is given.
+    `timeout_s` seconds a command, an answer may have `max_bytes`. `include` is the file for partitions of ours. Where a
+    `library` is given Slurm is read through that, and by the commands where it does not answer; whether a job fits is
+    asked of `asker`.
     """
 
     def __init__(
@@ -80,14 +82,14 @@ class CommandLineSlurm:
         timeout_s: float = 10.0,
         include: IncludeFile | None = None,
         max_bytes: int = MAX_BYTES,
-        single: Single | None = None,
+        library: Library | None = None,
         asker: FitAsker | None = None,
     ) -> None:
-        self._asker = asker
+        self._asker, self._library = asker, library
         self._include = include
         self._timeout_s = timeout_s
         self._commands = Commands(conf=conf, timeout_s=timeout_s, max_bytes=max_bytes)
-        self._nodes, self._jobs = NodeReader(self._commands, single), JobReader(self._commands, single)
+        self._nodes, self._jobs = NodeReader(self._commands, library), JobReader(self._commands, library)
         self._partitions = partitions.Reader()
 
     def describe(self) -> str:
@@ -97,12 +99,13 @@ class CommandLineSlurm:
         Raises Retryable when scontrol cannot be run, Permanent when it is too old.
         """
         version = self.version()
-        about = f"the commands of Slurm {version.text}, reading `{' '.join(version.read_nodes)}`"
-        can_ask = self._asker is None or self._asker.can_ask
-        guesses = (
-            [] if can_ask else ["without steward-slurm (make shim): whether a job fits is guessed from idle nodes"]
+        problem = self._library.problem() if self._library is not None else ""
+        is_read_so = self._library is not None and not problem
+        about = (
+            f"the commands of Slurm {version.text} {'write, steward-slurm reads' if is_read_so else 'read and write'}"
         )
-        return "; ".join([about, *guesses, *self._commands.heavy()])
+        why = [f"{problem}: looks take longer, and whether a job fits is guessed from idle nodes"] if problem else []
+        return "; ".join([about, *why, *self._commands.heavy()])
 
     def version(self) -> Version:
         return self._commands.version()
@@ -182,11 +185,15 @@ class CommandLineSlurm:
         self._commands.write("update", f"jobid={rules.spelled(told)}", f"admincomment={whole}", timeout_s=_COMMENT_S)
 
     def partitions(self) -> Mapping[str, Partition]:
-        loaded = partitions.booted(self._commands.read("scontrol", "show", "config"))
-        return {name: each for name, each in self._all_partitions(loaded).items() if not name.startswith(DEEP_PREFIX)}
+        return {name: each for name, each in self._all_partitions().items() if not name.startswith(DEEP_PREFIX)}
 
-    def _all_partitions(self, loaded: float = 0.0) -> Mapping[str, Partition]:
+    def _all_partitions(self) -> Mapping[str, Partition]:
         """With those of deep checks."""
+        told = self._library.partitions() if self._library is not None else None
+        if told is not None and told.lines:
+            with contextlib.suppress(Garbled, Retryable):
+                return self._partitions.records(told.lines)
+        loaded = partitions.booted(self._commands.read("scontrol", "show", "config"))
         answer = self._commands.read("scontrol", "--all", "--oneliner", "show", "partitions")
         return self._partitions.read(answer, loaded)
 
@@ -298,8 +305,13 @@ class CommandLineSlurm:
             self._commands.write("update", *reservations.change_words(name, wanted, seconds))
 
     def gres_used(self) -> Mapping[NodeName, str]:
-        told = self._commands.read("sinfo", "--all", "--noheader", "--Format=GresUsed:|,NodeList:|")
-        return text_nodes.gres_used(told)
+        told = self._library.gres() if self._library is not None else None
+        if told is not None and told.lines is not None:
+            with contextlib.suppress(Garbled):
+                return records.gres_used(told.lines)
+        return text_nodes.gres_used(
+            self._commands.read("sinfo", "--all", "--noheader", "--Format=GresUsed:|,NodeList:|")
+        )
 
     def fits(self, question: Question) -> Fit:
         return self._asker.ask(question) if self._asker else UNKNOWN

@@ -1,14 +1,20 @@
 """Nodes, read as text and by JSON where the text is odd. A node that reads as it did is the same object again."""
 
+import logging
+import time
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 from steward.adapters.slurm import narrow, records, text_nodes
 from steward.adapters.slurm.commands import Commands
-from steward.adapters.slurm.single import MOST, Single
+from steward.adapters.slurm.library import MOST, NOTHING, Library
+from steward.adapters.slurm.record_form import Garbled, Told
 from steward.adapters.slurm.words import is_node, node_lists
 from steward.model.ids import NodeName
 from steward.model.node import Node
 from steward.ports import Retryable
+
+log = logging.getLogger(__name__)
 
 _SHOW = ("scontrol", "--all", "--oneliner", "show", "node")
 _IN_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
@@ -17,15 +23,25 @@ _NO_NODES = "No nodes in the system"
 answer."""
 
 
+_TRUST_S = 60.0
+"""For so long Slurm is believed that nothing changed: it says so by its clock, which may be set."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """The last whole look through the library, and when it was (monotonic)."""
+
+    stamp: str
+    nodes: Mapping[NodeName, Node]
+    at: float
+
+
 class NodeReader:
     """Safe to call from several threads."""
 
-    def __init__(self, commands: Commands, single: Single | None = None) -> None:
-        """`single` reads a few of them more quickly."""
-        self._commands, self._single = commands, single
-        self._parts: object | None = None
-        """The partitions at a whole look since which no node was seen in others. While they are the same, so are those
-        of each known node."""
+    def __init__(self, commands: Commands, library: Library | None = None) -> None:
+        self._commands, self._library = commands, library
+        self._last: _Last | None = None
         self._known: dict[NodeName, tuple[str, Node]] = {}
         """Each node as last read, and the text that it was read from."""
         self._odd: dict[str, Node] = {}
@@ -33,64 +49,74 @@ class NodeReader:
         self._usual_port = ""
 
     def whole(self) -> Mapping[NodeName, Node]:
-        told = None
-        if self._parts is None and self._single is not None:
-            told = self._single.nodes((), self._commands.version())
+        found = self._all_told()
+        if found is None:
+            found = self._all_by_text()
+        for name in list(self._known):
+            if name not in found:
+                self._known.pop(name, None)
+        return found
+
+    def some(self, only: Collection[NodeName]) -> Mapping[NodeName, Node]:
+        names = sorted(name for name in set(only) if is_node(name))
+        if self._library is not None and names:
+            found = narrow.of_nodes(self.whole(), names) if len(names) > MOST else self._told(self._library.node(names))
+            if found is not None:
+                return found
+        found = {}
+        for each in node_lists(names):
+            read = self._read(self._commands.some_nodes(*_SHOW, each, env=_IN_SECONDS))
+            found.update(narrow.of_nodes(self._by_json() if read is None else read, only))
+        return found
+
+    def _all_told(self) -> Mapping[NodeName, Node] | None:
+        """Every node through the library, the same mapping where nothing changed; None: ask the commands."""
+        if self._library is None:
+            return None
+        last, now = self._last, time.monotonic()
+        if last is not None and now > last.at + _TRUST_S:
+            last = None
+        told = self._library.nodes(last.stamp if last else NOTHING)
+        if told is not None and told.lines is None and last is not None:
+            return last.nodes
+        found = self._told(told)
+        self._last = _Last(told.stamp, found, now) if told and found else None
+        return found or None
+
+    def _told(self, told: Told | None) -> dict[NodeName, Node] | None:
+        """The nodes of an answer; None where there is none, or one cannot be read."""
+        if told is None or told.lines is None:
+            return None
+        found: dict[NodeName, Node] = {}
+        try:
+            for line in told.lines:
+                name = NodeName(line.partition("\t")[0])
+                known = self._known.get(name)
+                found[name] = known[1] if known is not None and known[0] == line else self._keep(line)
+        except Garbled as error:
+            log.warning("steward-slurm's answer is not believed: %s", error)
+            return None
+        return found
+
+    def _keep(self, line: str) -> Node:
+        """A node's record; the object that was told before, where nothing of it changed. Raises Garbled."""
+        node = records.node_of(line)
+        known = self._known.get(node.name)
+        kept = known[1] if known is not None and known[1] == node else node
+        self._known[node.name] = (line, kept)
+        return kept
+
+    def _all_by_text(self) -> Mapping[NodeName, Node]:
         try:
             answer = self._commands.look(*_SHOW, env=_IN_SECONDS)
         except Retryable:
-            self._parts, self._usual_port = None, ""  # slurmctld may begin anew with another configuration
+            self._usual_port = ""  # slurmctld may begin anew with another configuration
             raise
         read = self._read(answer) if answer.startswith("NodeName=") else None
         found = self._by_json() if read is None else read
         if not found and _NO_NODES not in answer:
             raise Retryable("Slurm's answer has no node in it: not believed")
-        for name in list(self._known):
-            if name not in found:
-                self._parts = None
-                self._known.pop(name, None)
-        if read is None:
-            self._parts = None
-        elif told is not None:
-            self._parts = told.parts
         return found
-
-    def some(self, only: Collection[NodeName]) -> Mapping[NodeName, Node]:
-        found = self._singly(sorted(set(only)))
-        if found is not None:
-            return found
-        found = {}
-        for names in node_lists(name for name in only if is_node(name)):
-            read = self._read(self._commands.some_nodes(*_SHOW, names, env=_IN_SECONDS))
-            found.update(narrow.of_nodes(self._by_json() if read is None else read, only))
-        return found
-
-    def _singly(self, only: list[NodeName]) -> dict[NodeName, Node] | None:
-        """The nodes as the library reads them one by one; None where the commands must be used."""
-        parts = self._parts
-        if self._single is None or parts is None or not only or len(only) > MOST:
-            return None
-        known = {name: self._known.get(name) for name in only}
-        told = self._single.nodes(only, self._commands.version()) if all(known.values()) else None
-        if told is None or parts is not self._parts:
-            return None
-        if told.parts != parts:
-            self._parts = None  # the next whole look asks anew
-            return None
-        found = {name: self._with_known(told.lines[name], before) for name, before in known.items() if before}
-        return {name: node for name, node in found.items() if node} if all(found.values()) else None
-
-    def _with_known(self, line: str, known: tuple[str, Node]) -> Node | None:
-        """A node whose line tells no partitions; None: it is odd."""
-        try:
-            key = text_nodes.with_partitions_of(self._key(line), known[0])
-            if key == known[0]:
-                return known[1]
-            node = text_nodes.node(key)
-        except text_nodes.Odd:
-            return None
-        self._known[node.name] = (key, node)
-        return node
 
     def _read(self, answer: str) -> dict[NodeName, Node] | None:
         """The nodes of a text answer; None where a line cannot be read, so that JSON must be used."""
@@ -115,10 +141,10 @@ class NodeReader:
             known = self._known.get(name)
             if known is not None and known[0] == key:
                 return known[1]
-            if known is None or not text_nodes.has_partitions_of(key, known[0]):
-                self._parts = None  # before another thread may see what moved
-            self._known[name] = (key, node := text_nodes.node(key))
-            return node
+            node = text_nodes.node(key)
+            kept = known[1] if known is not None and known[1] == node else node
+            self._known[name] = (key, kept)
+            return kept
         except text_nodes.Odd:
             self._known.pop(_name(line), None)
             return self._odd.get(text_nodes.odd_key(line))

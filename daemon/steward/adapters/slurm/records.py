@@ -14,6 +14,8 @@ from sys import intern
 from typing import Any, TypedDict, TypeVar
 
 from steward.adapters.process import show
+from steward.adapters.slurm import record_form
+from steward.adapters.slurm.record_form import GRES, JOB, NODE
 from steward.adapters.slurm.words import expand, expand_users
 from steward.model.deep import DEEP_PREFIX
 from steward.model.ids import JobId, NodeName
@@ -352,6 +354,144 @@ def _text(value: Any) -> str:
 def _word(value: Any) -> str:
     """A text that many records have: each is in memory once."""
     return intern(_text(value))
+
+
+def node_of(line: str) -> Node:
+    """Read a node's record of steward-slurm. Raises Garbled."""
+    of = NODE.read(line)
+    name = record_form.text(of["name"])
+    base, flags = _node_words(of["state"])
+    return Node(
+        name=NodeName(name),
+        base=base,
+        flags=flags,
+        reason=_reason_of(of) if of["reason"] and out_of_service(base, flags) else None,
+        partitions=partitions_of(record_form.text(of["partitions"])),
+        features=words_in(record_form.text(of["features"])),
+        active_features=words_in(record_form.text(of["active_features"] or of["features"])),
+        address=record_form.text(of["address"]),
+        port=int(of["port"] or 0),
+        cpus=int(of["cpus"] or 0),
+        memory_mb=int(of["memory_mb"]),
+        gres=intern(record_form.text(of["gres"])),
+        boot_time=_seconds(of["boot_time"]),
+        slurmd_started=_seconds(of["slurmd_started"]),
+        responding="NOT_RESPONDING" not in flags,
+        extra=extra(name, record_form.text(of["hostname"])),
+    )
+
+
+def _reason_of(of: Mapping[str, str]) -> Reason:
+    text, user = record_form.text(of["reason"]), record_form.text(of["reason_user"])
+    return Reason(text=text, user=user, at=float(of["reason_at"] or 0))
+
+
+def job_of(line: str) -> Job:
+    """Read a job's record of steward-slurm. Raises Garbled, or Retryable for a list of nodes that is none."""
+    of = JOB.read(line)
+    state, flags = job_state(*of["state"].split("+"))
+    nodes, count = expand(record_form.text(of["nodes"])), int(of["node_count"] or 0)
+    tasks, has = record_form.text(of["array_tasks"]), has_nodes(state, nodes)
+    array, task = _array_of(of)
+    reason, described = record_form.text(of["reason"]), record_form.text(of["described"])
+    batch_host = record_form.text(of["batch_host"])
+    by_node = bool(of["tres_per_node"]) or of["tasks_per_node"] not in ("", "0")
+    return Job(
+        id=JobId(int(of["id"])),
+        name=record_form.text(of["name"]),
+        state=state,
+        user_id=int(of["user_id"]),
+        flags=flags,
+        reason=hold_reason(reason, described),
+        nodes=nodes,
+        batch_host=NodeName(batch_host) if batch_host else None,
+        is_batch=of["is_batch"] == "1",
+        restarts=int(of["restarts"]),
+        requeue=of["requeue"] == "1",
+        exit_status=int(of["exit_status"] or 0) & ~CORE_DUMPED,
+        excluded=expand_users(record_form.text(of["excluded"])),
+        array_job_id=array,
+        array_task=task,
+        het_job_id=JobId(int(of["het_job_id"])) if of["het_job_id"] not in ("", "0") else None,
+        partition=_shared(of["partition"]),
+        account=_shared(of["account"]),
+        node_count=count,
+        submitted=_seconds(of["submitted"]),
+        eligible=_seconds(of["eligible"]),
+        started=_seconds(of["started"]),
+        ended=_seconds(of["ended"]) if state in OVER else None,
+        preempted=_seconds(of["preempted"]) if has else None,
+        admin_comment=record_form.text(of["admin_comment"]),
+        comment=record_form.text(of["comment"]),
+        qos=_shared(of["qos"]),
+        time_limit_s=int(of["limit_minutes"]) * 60.0 if of["limit_minutes"] else None,
+        reservation=_shared(of["reservation"]),
+        priority=int(of["priority"] or 0),
+        nice=int(of["nice"]),
+        submit_host=_shared(of["submit_host"]),
+        expedited=of["expedited"] == "1",
+        requested=_shared(of["requested"]),
+        allocated=_shared(of["allocated"]) if has else "",
+        node_sizes=record_form.text(of["node_sizes"]),
+        is_total=is_total(of["tres_per_job"], is_by_node=by_node, tasks=int(of["tasks"] or 0), nodes=count),
+        most_nodes=most_nodes(int(of["most_nodes"] or 0), count),
+        required=expand_users(record_form.text(of["required"])),
+        features=_shared(of["features"]),
+        exclusive=of["exclusive"] == "1",
+        waiting_tasks=count_tasks(tasks),
+        most_tasks=tasks_at_once(tasks),
+    )
+
+
+def _array_of(of: Mapping[str, str]) -> tuple[JobId | None, int | None]:
+    """As `_array`."""
+    if of["array_job_id"] in ("", "0") or not (of["array_task"] or of["array_tasks"]):
+        return None, None
+    return JobId(int(of["array_job_id"])), int(of["array_task"]) if of["array_task"] else None
+
+
+def _shared(escaped: str) -> str:
+    """A text that many records have: each is in memory once."""
+    return intern(record_form.text(escaped))
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if text else None
+
+
+@lru_cache(maxsize=1024)
+def _node_words(text: str) -> tuple[NodeBase, frozenset[str]]:
+    return node_state(text.split("+"))
+
+
+@lru_cache(maxsize=1024)
+def words_in(text: str) -> frozenset[str]:
+    """The words of a list. They are kept, for most of thousands of nodes have the same ones."""
+    return frozenset(word for word in text.split(",") if word and word != "(null)")
+
+
+@lru_cache(maxsize=1024)
+def partitions_of(text: str) -> frozenset[str]:
+    """A node's partitions but for those of deep checks."""
+    return frozenset(each for each in words_in(text) if not each.startswith(DEEP_PREFIX))
+
+
+_BETWEEN = re.compile(r",(?![^()]*\))")
+_USED = re.compile(r"([A-Za-z0-9_.:-]+?)(?::\(null\))?:([1-9][0-9]*)(?:\([^()]*\))?")
+
+
+def in_use(text: str) -> str:
+    """The GRES of a node that are in use, as `gpu:a100:4`; empty: none."""
+    kinds = [match for word in _BETWEEN.split(text) if (match := _USED.fullmatch(word.strip()))]
+    return ",".join(f"{kind[1]}:{kind[2]}" for kind in kinds)
+
+
+def gres_used(lines: Iterable[str]) -> dict[NodeName, str]:
+    """Of steward-slurm's records; nodes of which nothing is used are left out. Raises Garbled."""
+    told = (GRES.read(line) for line in lines)
+    return {
+        NodeName(record_form.text(of["name"])): used for of in told if (used := in_use(record_form.text(of["used"])))
+    }
 
 
 # Slurm's JSON, one record after the other: of a hundred megabytes, which ten thousand jobs have, json.loads makes

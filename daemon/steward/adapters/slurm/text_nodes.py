@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from sys import intern
 
-from steward.adapters.slurm.records import extra, node_state, out_of_service
+from steward.adapters.slurm.records import extra, in_use, node_state, out_of_service
 from steward.adapters.slurm.words import expand
 from steward.model.deep import DEEP_PREFIX
 from steward.model.ids import NodeName
@@ -31,8 +31,6 @@ _VOLATILE = re.compile(
     r"(CPUAlloc|CPULoad|AllocMem|FreeMem|LastBusyTime|AllocTRES|CurrentWatts|AveWatts|ExtSensors[A-Za-z]+)=\S*"
 )
 _SHARED = 1024
-_PARTITIONS_AT = 10
-"""Among the words of a key."""
 
 
 class Odd(ValueError):
@@ -54,17 +52,6 @@ def key(line: str, usual_port: str) -> str:
     if found is None:
         raise Odd(line)
     return "\0".join([each or "" for each in found.groups()] + [usual_port])
-
-
-def with_partitions_of(key: str, known: str) -> str:
-    """A key of the same node that has the partitions of an earlier one."""
-    words, before = key.split("\0"), known.split("\0")
-    words[_PARTITIONS_AT] = before[_PARTITIONS_AT]
-    return "\0".join(words)
-
-
-def has_partitions_of(key: str, known: str) -> bool:
-    return key.split("\0")[_PARTITIONS_AT] == known.split("\0")[_PARTITIONS_AT]
 
 
 def name_of(key: str) -> NodeName:
@@ -124,17 +111,11 @@ def _time(text: str) -> float | None:
     return float(text) if text.isdigit() and text != "0" else None
 
 
-_BETWEEN = re.compile(r",(?![^()]*\))")
-_USED = re.compile(r"([A-Za-z0-9_.:-]+?)(?::\(null\))?:([1-9][0-9]*)(?:\([^()]*\))?")
-
-
 def gres_used(told: str) -> dict[NodeName, str]:
     """Of `sinfo --Format=GresUsed:|,NodeList:|`; nodes of which nothing is used are left out."""
     found: dict[NodeName, str] = {}
     for line in told.splitlines():
         used, _, rest = line.partition("|")
-        kinds = [match for word in _BETWEEN.split(used) if (match := _USED.fullmatch(word.strip()))]
-        if kinds:
-            text = ",".join(f"{kind[1]}:{kind[2]}" for kind in kinds)
+        if text := in_use(used):
             found |= dict.fromkeys(expand(rest.partition("|")[0].strip()), text)
     return found

@@ -272,7 +272,14 @@ def _ended(run: Run, attempt: Attempt | None, at: float, ending: Ending) -> Run:
     closed = replace(run, ended=max(at, run.started), ending=ending)
     if attempt is None:
         return closed
-    return replace(closed, decision=attempt.decision, why=attempt.why, culprits=attempt.culprits, decided=attempt.at)
+    return replace(
+        closed,
+        decision=attempt.decision,
+        why=attempt.why,
+        culprits=attempt.culprits,
+        decided=attempt.at,
+        counted=attempt.counted,
+    )
 
 
 def _explained(run: Run, draft: Draft) -> Run:
