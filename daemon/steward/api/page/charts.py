@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from steward.model.case import Case
 from steward.model.events import Event
 from steward.model.ledger import Phase, Run, Sums
+from steward.policy.elastic.picture import Stretch
 from steward.views.report import timeline
 
 DAY_S = 86_400.0
@@ -28,6 +29,16 @@ class Bar:
     x: float
     width: float
     css: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeBar:
+    """A stretch of a run with one number of nodes; `height` is of 100."""
+
+    x: float
+    width: float
+    height: float
     text: str
 
 
@@ -114,6 +125,22 @@ def hourly(label: str, times: Iterable[float], now: float) -> Spark:
 
 def _slot(at: float, now: float, slots: int) -> int:
     return int((at - (now - DAY_S)) // (DAY_S / slots))
+
+
+def size_bars(stretches: Sequence[Stretch], most: int) -> tuple[SizeBar, ...]:
+    """The stretches of an elastic run side by side; nothing while it formed."""
+    if not stretches:
+        return ()
+    began, took = stretches[0].began, max(stretches[-1].ended - stretches[0].began, 1e-3)
+    return tuple(
+        SizeBar(
+            x=round((one.began - began) / took * WIDTH, 1),
+            width=round(max((one.ended - one.began) / took * WIDTH, 1.0), 1),
+            height=round(100.0 * one.nodes / max(most, 1), 1),
+            text=f"{one.nodes} nodes for {one.ended - one.began:.0f} s",
+        )
+        for one in stretches
+    )
 
 
 def out_of_service(case: Case) -> tuple[float, float | None]:

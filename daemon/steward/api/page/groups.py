@@ -5,7 +5,8 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from steward.api.explain_pages import is_number, run_report, runs_view
+from steward.api.explain_pages import is_number, runs_view
+from steward.api.page.charts import SizeBar, size_bars
 from steward.api.page.look import Asked, Look, Paged
 from steward.api.page.nodes import Place, place
 from steward.api.quota_pages import quotas_page, team_page
@@ -15,6 +16,7 @@ from steward.model.ids import JobId
 from steward.model.partition import Gate
 from steward.model.slot import SlotRecord
 from steward.model.text import printable
+from steward.policy.elastic.picture import stretches_of
 from steward.policy.quota.view import quota_view
 from steward.views.explain_group import explain_group
 
@@ -44,11 +46,12 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneRun:
-    """`picture` is of its nodes and throughput over time, as lines of text."""
+    """`sizes` are its nodes over time, `most` the highest number of them."""
 
     run: ElasticRun
     view: Json
-    picture: tuple[str, ...]
+    sizes: tuple[SizeBar, ...]
+    most: int
 
 
 def groups(look: Look, _asked: Asked) -> Groups:
@@ -99,4 +102,6 @@ def run(look: Look, asked: Asked) -> OneRun:
         raise HTTPException(404, f"{printable(asked.name, 40)} is not an elastic run that is remembered")
     every = runs_view(look.snapshot, look.source.want.elastic)
     view = next(one for one in every if one["run"] == found.id)
-    return OneRun(run=found, view=view, picture=tuple(run_report(look.snapshot, found)["picture"]))
+    stretches = stretches_of(found, look.now, None)
+    most = max((one.nodes for one in stretches), default=0)
+    return OneRun(run=found, view=view, sizes=size_bars(stretches, most), most=most)
