@@ -179,10 +179,10 @@ class _Pages:
                 if latest is not None and latest.number != shown:
                     shown = latest.number
                     yield f"data: {shown}\n\n"
+                    await asyncio.sleep(_LEAST_S)
                 else:
+                    await self._news.wait(_KEEPALIVE_S)
                     yield ": still here\n\n"
-                await asyncio.sleep(_LEAST_S)
-                await self._news.wait(_KEEPALIVE_S)
         finally:
             self._watchers -= 1
 

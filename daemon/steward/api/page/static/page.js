@@ -36,6 +36,7 @@
       main.replaceChildren(...parts);
     }
     shown = made;
+    grids();
     for (const one of open) {
       const found = document.getElementById(one);
       if (found) found.open = true;
@@ -45,7 +46,6 @@
       if (found) found.focus({ preventScroll: true });
     }
     ages();
-    grids();
   }
 
   async function refresh() {
@@ -134,7 +134,6 @@
       cells.setAttribute("role", "application");
       cells.setAttribute("aria-label", "Nodes of " + cells.dataset.title + ": arrow keys move, Enter opens");
       for (const link of cells.querySelectorAll("a")) link.tabIndex = -1;
-      if (document.activeElement === cells && marked.has(cells.id) && cells.children[marked.get(cells.id)]) mark(cells, marked.get(cells.id));
     }
   }
 
