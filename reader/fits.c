@@ -17,7 +17,7 @@
 
 #include "reader.h"
 
-enum { NOW_S = 1 };
+enum { NOW_S = 1, LONGEST_LIST = 4 * LONGEST_LINE, TRIES = 2 };
 // The highest priority that Slurm takes for one that was set.
 #define FIRST (NO_VAL - 1)
 
@@ -52,6 +52,25 @@ static bool is_set(const char *text)
 	return text && *text;
 }
 
+static bool some_per_node(const slurm_job_info_t *job)
+{
+	bool has_tasks =
+		job->ntasks_per_node && job->ntasks_per_node != NO_VAL16;
+
+	return has_tasks || is_set(job->tres_per_node);
+}
+
+// A job that waits and asks for tasks alone (-n 8) takes as many nodes as it
+// needs: Slurm tells the fewest.
+static uint32_t most_nodes(const slurm_job_info_t *job, bool waits)
+{
+	if (job->max_nodes)
+		return job->max_nodes;
+	return waits && job->num_tasks > job->num_nodes && !some_per_node(job)
+		       ? NO_VAL
+		       : job->num_nodes;
+}
+
 // What the job asks for. Of a job that runs Slurm tells what it has, not what
 // it asked for.
 static void describe(job_desc_msg_t *wish, slurm_job_info_t *job)
@@ -62,7 +81,7 @@ static void describe(job_desc_msg_t *wish, slurm_job_info_t *job)
 				    : 1;
 
 	wish->min_nodes = job->num_nodes;
-	wish->max_nodes = job->max_nodes ? job->max_nodes : job->num_nodes;
+	wish->max_nodes = most_nodes(job, waits);
 	wish->min_cpus = waits ? job->num_cpus : job->num_tasks * per_task;
 	if (waits && job->max_cpus)
 		wish->max_cpus = job->max_cpus;
@@ -88,6 +107,10 @@ static void describe(job_desc_msg_t *wish, slurm_job_info_t *job)
 	wish->tres_per_node = job->tres_per_node;
 	wish->tres_per_socket = job->tres_per_socket;
 	wish->tres_per_task = job->tres_per_task;
+	// Without a number of tasks Slurm says of GRES for each task that no
+	// node ever has them.
+	if (is_set(job->tres_per_task) && job->num_tasks)
+		wish->num_tasks = job->num_tasks;
 	wish->cpus_per_tres = job->cpus_per_tres;
 	wish->mem_per_tres = job->mem_per_tres;
 	wish->network = job->network;
@@ -167,8 +190,8 @@ static struct answer test_everywhere(job_desc_msg_t *wish)
 // As its user, who alone may be let into its partition, or have an account at
 // all; a reservation of ours is for nobody but us. Where Slurm refuses that, as
 // we are, and as root.
-static struct answer ask(job_desc_msg_t wish, slurm_job_info_t *job,
-			 const struct question *about)
+static struct answer ask_whole(job_desc_msg_t wish, slurm_job_info_t *job,
+			       const struct question *about)
 {
 	uint32_t askers[] = {job->user_id, geteuid(), 0};
 	struct answer found = {.state = UNKNOWN};
@@ -184,6 +207,112 @@ static struct answer ask(job_desc_msg_t wish, slurm_job_info_t *job,
 		found = test_everywhere(&wish);
 		if (found.state != UNKNOWN)
 			return found;
+	}
+	return found;
+}
+
+static uint32_t count_of(const char *nodes)
+{
+	__auto_type list = slurm_hostlist_create(nodes);
+	int count = slurm_hostlist_count(list);
+	slurm_hostlist_destroy(list);
+	return count > 0 ? (uint32_t) count : 0;
+}
+
+// `named`, and of `others` so many that it is `count`.
+static char *filled(const char *named, const char *others, uint32_t count)
+{
+	__auto_type list = slurm_hostlist_create(named);
+	__auto_type more = slurm_hostlist_create(others);
+
+	for (char *node = slurm_hostlist_shift(more); node;
+	     node = slurm_hostlist_shift(more)) {
+		if ((uint32_t) slurm_hostlist_count(list) < count &&
+		    slurm_hostlist_find(list, node) < 0)
+			slurm_hostlist_push(list, node);
+		free(node);
+	}
+	// Not its _malloc, which later versions have no more.
+	char *all = calloc(1, LONGEST_LIST);
+	if (all && slurm_hostlist_ranged_string(list, LONGEST_LIST, all) < 0)
+		strcpy(all, strlen(named) < LONGEST_LIST ? named : "");
+	slurm_hostlist_destroy(list);
+	slurm_hostlist_destroy(more);
+	return all;
+}
+
+// Under topology/tree Slurm's test says of a job that names fewer nodes than it
+// needs that it never fits, and Slurm starts it (22.05.8; sbatch --test-only
+// says so, too). So it is asked about what is less: about the named nodes
+// alone, and about any nodes; what does not start then does not start at all.
+// If both do, about the named nodes and some of those that Slurm would take.
+static struct answer ask_by_parts(const job_desc_msg_t *wish,
+				  slurm_job_info_t *job,
+				  const struct question *about)
+{
+	job_desc_msg_t named = *wish, any = *wish, all = *wish;
+	static char without[3 * LONGEST_LINE];
+
+	named.min_nodes = named.max_nodes = count_of(wish->req_nodes);
+	named.min_cpus = named.min_nodes;
+	named.max_cpus = NO_VAL;
+	named.tres_per_job = NULL;
+	struct answer found = ask_whole(named, job, about);
+	if (found.state != NOW)
+		return found;
+	any.req_nodes = NULL;
+	for (int tries = 0; tries < TRIES; tries++) {
+		free(found.nodes);
+		found = ask_whole(any, job, about);
+		if (found.state != NOW && !tries)
+			return found;
+		if (found.state != NOW || !found.nodes ||
+		    strlen(found.nodes) >= LONGEST_LINE)
+			break;
+		all.req_nodes =
+			filled(wish->req_nodes, found.nodes, wish->min_nodes);
+		struct answer whole = ask_whole(all, job, about);
+		free(all.req_nodes);
+		if (whole.state == NOW) {
+			free(found.nodes);
+			return whole;
+		}
+		free(whole.nodes);
+		// Others than those, next.
+		snprintf(without, sizeof(without), "%s%s%s",
+			 is_set(wish->exc_nodes) ? wish->exc_nodes : "",
+			 is_set(wish->exc_nodes) ? "," : "", found.nodes);
+		any.exc_nodes = without;
+	}
+	found.state = UNKNOWN;
+	return found;
+}
+
+static bool names_some_nodes(const job_desc_msg_t *wish)
+{
+	return is_set(wish->req_nodes) &&
+	       count_of(wish->req_nodes) < wish->min_nodes;
+}
+
+static struct answer ask(job_desc_msg_t wish, slurm_job_info_t *job,
+			 const struct question *about)
+{
+	struct answer found = ask_whole(wish, job, about);
+
+	if (found.state == NEVER && names_some_nodes(&wish)) {
+		free(found.nodes);
+		found = ask_by_parts(&wish, job, about);
+	}
+	// Through a reservation of ours the test says of some jobs that ask for
+	// switches that they never fit, and Slurm starts them when it is gone
+	// (22.05.8). Without it they may start, or nobody knows.
+	if (found.state == NEVER && about->reservation &&
+	    (wish.req_switch || wish.contiguous)) {
+		struct question less = *about;
+		less.reservation = wish.reservation = NULL;
+		free(found.nodes);
+		found = ask_whole(wish, job, &less);
+		found.state = found.state == NOW ? NOW : UNKNOWN;
 	}
 	return found;
 }
@@ -289,19 +418,6 @@ static bool has_licenses(const slurm_job_info_t *job)
 	return has_all;
 }
 
-// Under topology/tree Slurm's test says of such a job that it never fits, and
-// Slurm starts it (22.05.8; sbatch
-// --test-only says so, too).
-static bool names_some_nodes(const job_desc_msg_t *wish)
-{
-	if (!is_set(wish->req_nodes))
-		return false;
-	__auto_type nodes = slurm_hostlist_create(wish->req_nodes);
-	int count = slurm_hostlist_count(nodes);
-	slurm_hostlist_destroy(nodes);
-	return count > 0 && (uint32_t) count < wish->min_nodes;
-}
-
 static void tell(FILE *out, struct answer found, const char *lacks)
 {
 	fprintf(out, "fits %s %ld %s %s\n", states[found.state], found.seconds,
@@ -339,8 +455,6 @@ static void answer_for(FILE *out, slurm_job_info_t *job,
 	wish.exc_nodes = *excluded ? excluded : NULL;
 
 	struct answer found = ask(wish, job, about);
-	if (found.state == NEVER && names_some_nodes(&wish))
-		found.state = UNKNOWN;
 	bool waits = found.state == LATER || found.state == NEVER;
 	if (found.state != UNKNOWN && !has_licenses(job)) {
 		found.state = found.state == NOW ? LATER : found.state;

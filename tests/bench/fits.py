@@ -224,6 +224,8 @@ def _measure(world: World, pairs: int, counts: Counter[str]) -> None:
         counts["right" if is_right else "wrong"] += 1
         if not is_right:
             print("wrong:", state.value, "started" if started else reason, " ".join(words), flush=True)
+            print("  beside:", world.slurm("squeue", "-h", "-o", "%i %N %C %m %b %h").replace("\n", "; "), flush=True)
+            print("  nodes:", world.slurm("sinfo", "-h", "-N", "-o", "%N %t").replace("\n", "; "), flush=True)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import uvicorn
+from starlette.applications import Starlette
 
 from steward.api.auth import Gatekeeper
 from steward.api.metrics import Metrics
@@ -45,6 +46,7 @@ class ApiBench:
     standstill: Standstill | None = None
     notify: NotifyDesk | None = None
     url: str = ""
+    app: Starlette | None = None
 
     def __post_init__(self) -> None:
         self.commands = Commands(self._carry_out)
@@ -116,7 +118,7 @@ def an_api(bench: ApiBench | None = None) -> Iterator[ApiBench]:
     gatekeeper = Gatekeeper(FakeMunge(bench.munged), frozenset({0, 900}))
     source = bench.source()
     aws = AwsBench(munged=bench.munged, handlers=dict(handlers(source))).endpoint()
-    app = build(source, gatekeeper, bench.news, aws)
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+    bench.app = build(source, gatekeeper, bench.news, aws)
+    server = uvicorn.Server(uvicorn.Config(bench.app, log_config=None, access_log=False, lifespan="off"))
     with serving(server) as bench.url:
         yield bench

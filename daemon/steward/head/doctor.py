@@ -7,6 +7,7 @@ from pathlib import Path
 from steward.adapters.owners import settings_problem
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
+from steward.head.origin import Origin
 from steward.model.desired import Desired
 from steward.model.events import Event
 from steward.model.ids import NodeName
@@ -65,8 +66,8 @@ class Doctor:
     standstill: Callable[[], Standstill | None]
     views: Callable[[], Mapping[NodeName, AgentView]]
     details: Callable[[], Mapping[NodeName, AgentDetail]]
-    moved: Callable[[], frozenset[NodeName]]
-    """Nodes whose agents speak from where neither Slurm nor the provider knows them to be."""
+    nodes_at: Callable[[Origin], frozenset[NodeName]]
+    """Nodes whose agents speak from such addresses."""
     capacity: CapacityPlace
     rules: RepairPolicy
     want: Desired
@@ -161,12 +162,12 @@ class Doctor:
             expected = with_machine(Draft(latest.seen, self.want, latest.memory, latest.at))
         heard = {name for name, view in self.views().items() if view.connected and name in nodes}
         found = judge_agents(expected | heard, self.views(), self.details(), self.version, is_new=is_new)
-        return [*found, *judge_addresses(self.moved())]
+        return [*found, *judge_addresses(self.nodes_at(Origin.STRANGE), self.nodes_at(Origin.UNKNOWN))]
 
     def _slurm_conf(self) -> list[Line]:
         config = self.config.config()
-        shim = judge_shim(*self.config.plugstack(config), is_new=self._is_new())
-        return [*shim, *judge_loaded(self.views()), *judge_slurm(config)]
+        shim = judge_loaded(self.views()) or judge_shim(*self.config.plugstack(config), is_new=self._is_new())
+        return [*shim, *judge_slurm(config)]
 
     def _is_new(self) -> bool:
         """No agent has ever come, to this head or an earlier one."""

@@ -33,7 +33,7 @@ from steward.api.server import build
 from steward.api.source import CheckBook, Source
 from steward.api.turns import News
 from steward.api.users import UserPages, build_users
-from steward.checks.limits import limits_of
+from steward.checks.known import limits_of
 from steward.head import choose
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
@@ -300,7 +300,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -
         standstill=cycle.standstill,
         views=hub.views,
         details=hub.details,
-        moved=hub.strangers,
+        nodes_at=hub.nodes_at,
         capacity=_place(base.settings),
         rules=base.want.repair,
         want=base.want,

@@ -112,6 +112,7 @@ def _is_stopped(container: Container, unit: str) -> bool:
 
 
 _START_S = 20.0
+_STOP_S = 60
 USUAL_MBPS = 20.0
 _DEVICE = "eth0"
 _SLOW = (
@@ -129,6 +130,7 @@ class DockerFaults:
         self._plan = plan
         self._on_node: dict[FaultKind, Callable[[NodeName, str], None]] = {
             FaultKind.KILL_NODE: lambda node, _: self._on_container(node, _kill),
+            FaultKind.STOP_NODE: lambda node, _: self._on_container(node, _stop),
             FaultKind.START_NODE: lambda node, _: self._on_container(node, Container.start),
             FaultKind.FREEZE_NODE: lambda node, _: self._on_container(node, _freeze),
             FaultKind.THAW_NODE: lambda node, _: self._on_container(node, _thaw),
@@ -204,6 +206,12 @@ def _kill(container: Container) -> None:
         if container.status in ("running", "paused"):
             container.kill()
             container.wait(timeout=_START_S)
+
+
+def _stop(container: Container) -> None:
+    """As its systemd does it. Steward may end and remove the machine meanwhile."""
+    with contextlib.suppress(NotFound):
+        container.stop(timeout=_STOP_S)
 
 
 def _freeze(container: Container) -> None:

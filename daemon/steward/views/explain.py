@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from steward.model.ask import AskKind
 from steward.model.case import Case, Step
 from steward.model.desired import Desired
 from steward.model.ids import JobId, NodeName
@@ -284,8 +285,16 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
         lines += lack_lines(job, draft)
     if job is not None and (slow := slow_nodes(job, draft)):
         lines.append(f"{slow[:1].upper()}{slow[1:]}.")
-    waiting = [ask for ask in draft.seen.asks if ask.job == mem.id]
-    return [*lines, *(f"A failed {a.kind.value} on {a.node} waits for a decision." for a in waiting)]
+    return [*lines, *_waiting(mem, draft)]
+
+
+def _waiting(mem: JobMemory, draft: Draft) -> Iterator[str]:
+    """Name what failed and was not ruled on yet. What others ask about the job is not of it."""
+    ruled = {attempt.decided_for for attempt in mem.attempts}
+    for ask in draft.seen.asks:
+        if ask.job == mem.id and ask.uid in (0, mem.uid) and ask.id not in ruled:
+            what = f"Step {ask.step}" if ask.kind is AskKind.STEP else "The script"
+            yield f"{what} failed, as {ask.node} says, and waits for a decision."
 
 
 def _sentence(text: str, evidence: tuple[str, ...]) -> str:

@@ -217,10 +217,9 @@ class CommandLineSlurm:
     def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
         """Give the nodes the feature `prefix + word`, with one command for all whose other features are the same."""
         wanted = set(nodes)
-        for theirs, names in rules.by_other_features(self.nodes(wanted), wanted, prefix, word).items():
-            available, active = (",".join([*sorted(kept), prefix + word]) for kept in theirs)
-            lists = (f"availablefeatures={available}", f"activefeatures={active}")
-            self._update_nodes(names, *lists)
+        for features, names in rules.by_features(self.nodes(wanted), wanted, prefix, word).items():
+            available, active = (",".join(sorted(each)) for each in features)
+            self._update_nodes(names, f"availablefeatures={available}", f"activefeatures={active}")
 
     def signal(self, job: JobId, signal: str) -> None:
         try:

@@ -14,10 +14,14 @@ from steward.adapters.slurm.helper import Helper
 from steward.adapters.slurm.library import program
 from steward.adapters.slurm.words import expand, node_list, partition
 from steward.model.fit import MISSING, UNKNOWN, Fit, FitState, Question
+from steward.ports import PortError
 
 _PATIENCE_S = 1.0
 _MOST = 1 << 16
 _ANSWER = re.compile(r"fits (now|later|never|unknown) (\d{1,18}) (-|[a-z]{1,20}) (\S{1,60000})\n")
+
+
+_NOT_TAKEN = "no\n"
 
 
 class FitAsker:
@@ -45,8 +49,12 @@ class FitAsker:
     def ask(self, question: Question) -> Fit:
         """UNKNOWN where there is no program, or no answer of the right form in time. Never raises."""
         at = self._clock()
+        try:
+            line = _line(question)
+        except PortError:
+            return UNKNOWN  # a bad name costs this question alone
         fit = self._helper.ask(
-            lambda: _line(question).encode(),
+            line.encode(),
             lambda got: b"\n" in got,
             lambda got: fit_of(got.decode("ascii", "replace"), at),
         )
@@ -63,7 +71,10 @@ def _line(question: Question) -> str:
 
 
 def fit_of(line: str, at: float) -> Fit | None:
-    """None for an answer of another form. Raises Retryable for a node list that cannot be read."""
+    """None for an answer of another form; UNKNOWN where the program does not take the question. Raises Retryable for a
+    node list that cannot be read."""
+    if line == _NOT_TAKEN:
+        return UNKNOWN
     found = _ANSWER.fullmatch(line)
     if found is None or (found[3] != "-" and found[3] not in MISSING):
         return None

@@ -44,16 +44,14 @@ class Helper:
         self.trouble = ""
         """Why the last question had no answer; empty where it had one, or none was asked."""
 
-    def ask(
-        self, line: Callable[[], bytes], is_whole: Callable[[bytearray], bool], read: Callable[[bytes], A | None]
-    ) -> A | None:
+    def ask(self, line: bytes, is_whole: Callable[[bytearray], bool], read: Callable[[bytes], A | None]) -> A | None:
         """Return what `read` makes of the answer; None where there is none, or it has another form. Never raises
-        OSError or PortError, also not those of `line` and `read`."""
+        OSError or PortError, also not those of `read`."""
         with self._turn:
             if self._monotonic() < self._not_before:
                 return None
             try:
-                answer = self._ask(line(), is_whole, read)
+                answer = self._ask(line, is_whole, read)
                 self.trouble = "" if answer is not None else "its answer has another form"
             except (OSError, PortError) as error:
                 answer, self.trouble = None, show(str(error))

@@ -97,7 +97,7 @@ class Library:
                 raise OSError(f"slurmctld did not tell {kind}: {got[:80]!r}")
             return found
 
-        return helper.ask(lambda: f"{' '.join((kind, *words))}\n".encode(), record_form.is_whole, read)
+        return helper.ask(f"{' '.join((kind, *words))}\n".encode(), record_form.is_whole, read)
 
 
 def program() -> tuple[str, ...]:

@@ -230,6 +230,5 @@ def _tell(ask: Ask, answer: Answer, why: Why, draft: Draft, exclude: frozenset[N
 def _remember(ask: Ask, ruling: Ruling, draft: Draft) -> None:
     mem, failed_at = draft.jobs.get(ask.job), draft.asks[ask.id].at
     step = ask.step if ask.kind is AskKind.STEP else ""
-    what = f"step {step}" if step else "the script"
     nodes = nodes_of(ask, mem) if mem is not None and step else frozenset[NodeName]()
-    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node, failed_at=failed_at, what=what, step=step, nodes=nodes)
+    keep_ruling(ask.job, ask.id, ruling, draft, node=ask.node, failed_at=failed_at, step=step, nodes=nodes)

@@ -10,7 +10,7 @@ from steward.model.job import Job, other_parts
 from steward.model.resume import JobMemory, TakenOut
 from steward.policy.draft import Draft
 from steward.policy.job.exclude import told_again_until
-from steward.policy.node.stops import AFTER_S, BEFORE_S, stops_from
+from steward.policy.node.stops import AFTER_S, BEFORE_S, reclaimed_from, stops_from
 from steward.policy.node.verdict import Standing, is_awaited, mode_of, standing
 
 START_SLACK_S = 60.0
@@ -76,6 +76,7 @@ def _against(node: NodeName, reach: Reach, mem: JobMemory, failed_at: float, dra
     if _went_later(node, failed_at, draft):
         lost, in_slurm, cases = [], [], [case for case in cases if case.trigger is not Trigger.LOST]
     stop, late = _stopped(node, reach, failed_at, draft), _killed_late(node, mem, failed_at, draft)
+    stop += _reclaimed(node, failed_at, draft)
     return [*stop, *lost, *map(_in_case, cases), *findings, *in_slurm, *late]
 
 
@@ -92,6 +93,14 @@ def _stopped(node: NodeName, reach: Reach, failed_at: float, draft: Draft) -> li
         return []
     text = f"{node}: its host was being shut down, as its agent said"
     return [Evidence(node=node, text=text, at=since, is_stop=True)]
+
+
+def _reclaimed(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
+    """Its provider said that it takes the machine away: a job that hears of that may end itself with any code."""
+    since = reclaimed_from(node, draft)
+    if since is None or failed_at < since:
+        return []
+    return [Evidence(node=node, text=f"{node}: its provider takes its machine away", at=failed_at)]
 
 
 def _lost(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:

@@ -215,7 +215,7 @@ def _failure(
 ) -> Failure:
     own_wish = ask is not None and ask.own and kind is Kind.STEP
     mode = ask.mode if ask is not None and own_wish else mem.mode
-    chosen, gave_way = options(mode, draft.want.resume), draft.quota.gave_way(job.id, mem.restarts)
+    chosen, gave_way = options(mode, draft.want.resume), draft.quota_jobs.gave_way(job.id, mem.restarts)
     found = () if gave_way else found
     retried = last_retry(mem)
     since = max((at for at in (mem.started, retried.at if retried else None) if at is not None), default=None)

@@ -83,7 +83,7 @@ def _has_not_begun(job: Job, draft: Draft) -> bool:
     credential, say, for a user whom it does not know. What Slurm holds has no delay to wait for."""
     if not job.is_pending or job.is_held_by_slurm or is_another(job, draft.jobs[job.id]):
         return False
-    words = (word for word in draft.seen.opted_in if word.job == job.id and word.told_by)
+    words = (word for word in draft.overview.opted_in.get(job.id, ()) if word.told_by)
     return not any(word.restart >= job.restarts - 1 for word in words)
 
 

@@ -1,4 +1,4 @@
-"""An order being carried out: the memory and the picture that it starts from, and what it has changed so far."""
+"""An order of a caller, while it is carried out: the draft, and what only orders do with it."""
 
 import hashlib
 import uuid
@@ -9,37 +9,23 @@ from types import MappingProxyType
 from steward.model.arn import arn_of
 from steward.model.capacity_policy import CapacityPolicy
 from steward.model.desired import Desired
-from steward.model.events import Event, Level
 from steward.model.group import Cluster, Goal, Group, GroupStatus, Operation
-from steward.model.ids import CaseId, NodeName
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.order import Answer, Carried, Refusal, RefusalKind
+from steward.policy.draft import Draft
 
 _KEPT_OPERATIONS = 500
 
 
-class Desk:
-    """Everything an order may read, and the doors through which it changes memory. Lives for one call of `carry_out`:
-    when a Refusal is raised it is thrown away, and nothing has changed."""
+class OrderDraft(Draft):
+    """A draft in which the order of a caller is carried out. Lives for one call of `carry_out`: when a Refusal is
+    raised it is thrown away, and nothing has changed."""
 
     def __init__(self, who: str, memory: Memory, seen: Observed, want: Desired) -> None:
+        super().__init__(seen, want, memory, seen.at)
         self.who = who
         self.before = memory
-        self.seen = seen
-        self.want = want
-        self.now = seen.at
-        self.cluster = memory.cluster
-        self.groups = dict(memory.groups)
-        self.slots = dict(memory.slots)
-        self.operations = dict(memory.operations)
-        self.client_tokens = dict(memory.client_tokens)
-        self.cases = dict(memory.cases)
-        self.next_case = memory.next_case
-        self.deeps = dict(memory.deeps)
-        self.quotas, self.scheduler = dict(memory.quotas), memory.scheduler
-        self.elastic = dict(memory.elastic)
-        self._events: list[Event] = []
 
     @property
     def rules(self) -> CapacityPolicy:
@@ -57,23 +43,6 @@ class Desk:
         assert self.cluster is not None
         self.cluster = replace(self.cluster, serial=self.cluster.serial + 1)
         return self.cluster.serial
-
-    def tell(
-        self,
-        kind: str,
-        text: str,
-        *,
-        group: str = "",
-        operation: str = "",
-        level: Level = Level.INFO,
-        node: NodeName | None = None,
-        case: CaseId | None = None,
-        team: str = "",
-    ) -> None:
-        """Write an event; `data` says whose order it was and which group or team it is about."""
-        said = (("group", group), ("operation", operation), ("team", team), ("who", self.who))
-        data = tuple((key, value) for key, value in said if value)
-        self._events.append(Event(at=self.now, kind=kind, text=text, level=level, node=node, case=case, data=data))
 
     def set_goals(self, goals: Mapping[str, Goal]) -> Operation | None:
         """Change what groups shall have, as one operation; None when nothing is another than before."""
@@ -106,7 +75,8 @@ class Desk:
         for op in over[: max(0, len(self.operations) - _KEPT_OPERATIONS)]:
             del self.operations[op.id]
 
-    def keep(self, group: Group) -> Group:
+    def keep_group(self, group: Group) -> Group:
+        """Remember the group as it is now."""
         self.groups[group.name] = group
         return group
 
@@ -114,26 +84,10 @@ class Desk:
         """The groups that nobody wants deleted, by name."""
         return [self.groups[name] for name in sorted(self.groups) if not is_going(self.groups[name])]
 
-    def memory(self) -> Memory:
-        """The memory with what orders changed so far."""
-        return replace(
-            self.before,
-            cluster=self.cluster,
-            groups=MappingProxyType(self.groups),
-            slots=MappingProxyType(self.slots),
-            operations=MappingProxyType(self.operations),
-            client_tokens=MappingProxyType(self.client_tokens),
-            cases=MappingProxyType(self.cases),
-            next_case=self.next_case,
-            deeps=MappingProxyType(self.deeps),
-            quotas=MappingProxyType(self.quotas),
-            scheduler=self.scheduler,
-            elastic=MappingProxyType(self.elastic),
-        )
-
     def carried(self, answer: Answer) -> Carried:
-        """The finished work."""
-        return Carried(memory=self.memory(), events=tuple(self._events), answer=answer)
+        """Return the finished work."""
+        plan = self.plan()
+        return Carried(memory=plan.memory, events=plan.events, answer=answer)
 
 
 def is_going(group: Group) -> bool:
