@@ -272,6 +272,7 @@ class JobDesk:
             replay=line.replay,
             own=line.own,
             script_gone=line.script_gone,
+            script_unbegun=line.script_unbegun,
         )
 
     def _id_of(self, line: AskLine) -> AskId:

@@ -124,6 +124,9 @@ the `mode` of every check whose id begins with `ib.` and that has none of its ow
 `[checks.kernel_log]` and `[checks.site]` hold the mode of all lines and files without a table of their own, such as
 `[checks."kernel_log.xid79"]` and `[checks."site.scratch"]` (default: `"drain"` and `"report"`).
 
+Where nodes are unlike, a number may be said for some of them: `expected_count = {"gpu[1-8]" = 8, "viz1" = 2}` in
+`[checks.gpu]`. On all others it is as if nothing was said.
+
 | Table | Key | Type | Default | Range | Meaning |
 |---|---|---|---|---|---|"""
 

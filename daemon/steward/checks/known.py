@@ -4,12 +4,14 @@ import difflib
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from steward.checks import CHECKS, kernel_log, site
 from steward.checks.disk import CLEAR, FULL
-from steward.checks.limits import MODE, OPEN, WORDS, Limits, Names, Setting, Threshold, limits_of, quoted, table_of
+from steward.checks.limits import MODE, OPEN, WORDS, Limits, Names, Setting, Threshold, quoted, table_of
 from steward.model.dotted import ALL, leaves, said_of
+from steward.model.setting_types import expand_nodes
 
 DEEP = ("deep.stress", "deep.connectivity")
 """The check ids under which deep checks open cases."""
@@ -32,6 +34,21 @@ OWN_MODES: Mapping[str, str] = {
     "site": site.MODE,
 }
 """The default mode of each check, and of the lines and files without a table of their own."""
+
+
+_NUMBERS = frozenset(one.name for one in SETTINGS.values() if isinstance(one, Threshold))
+"""Of these a table may say which nodes have which number."""
+
+
+def limits_of(tables: Mapping[str, Any]) -> Limits:
+    """Return what the tables say; `problems` finds nothing wrong with them."""
+    values: dict[str, Any] = {name: value for name, value in leaves(tables, _NUMBERS) if value != {}}
+    by_node = {name: value for name, value in values.items() if isinstance(value, Mapping)}
+    found: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in values.items()}
+    modes = {name.removesuffix(f".{MODE}"): word for name, word in found.items() if name.endswith(f".{MODE}")}
+    modes |= {f"{id}{ALL}": modes[id] for id in OPEN if id in modes}  # what no table of a line or file says
+    said = {name: value for name, value in found.items() if not name.endswith(f".{MODE}") and name not in by_node}
+    return Limits(modes=MappingProxyType(modes), said=MappingProxyType(said), by_node=MappingProxyType(by_node))
 
 
 def modes(limits: Limits) -> dict[str, str]:
@@ -57,7 +74,7 @@ def in_force(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     words = {f"{id}.{MODE}": word for id, word in modes(limits).items() if id in ids}
     own = {name: getattr(setting, "default", None) for name, setting in SETTINGS.items()}
     found: dict[str, dict[str, Any]] = {}
-    for name, value in {**words, **own, **limits.said}.items():
+    for name, value in {**words, **own, **limits.said, **limits.by_node}.items():
         id, _, key = name.rpartition(".")
         found.setdefault(id, {})[key] = value
     return found
@@ -74,7 +91,7 @@ def settings_at(id: str) -> dict[str, Setting]:
 
 def problems(tables: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a line for each problem of the tables, with its remedy; empty if they are valid."""
-    found = [(".".join(path), value) for path, value in leaves(tables)]
+    found = list(leaves(tables, _NUMBERS))
     wrong = (line for name, value in found for line in _wrong(name, value))
     times = Counter(name for name, _ in found)
     twice = (f"{_place(name)}: set twice; remove one" for name, count in times.items() if count > 1)
@@ -82,7 +99,7 @@ def problems(tables: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _wrong(name: str, value: Any) -> Iterator[str]:
-    id, _, key = (name, "", "") if isinstance(value, Mapping) else name.rpartition(".")
+    id, _, key = (name, "", "") if isinstance(value, Mapping) and name not in _NUMBERS else name.rpartition(".")
     if not id:
         yield f"checks.{key} = {_shown(value)}: move it into the table of its check, such as [checks.disk]"
     elif no_such := _no_such_id(id):
@@ -117,11 +134,10 @@ def _wrong_setting(name: str, id: str, key: str, value: Any) -> Iterator[str]:
             may = f"it has {', '.join((MODE, *sorted(known)))}"
             near = difflib.get_close_matches(key, (MODE, *known), n=1, cutoff=0.5)
             yield f"{place}: unknown key; {f'did you mean {near[0]}?' if near else may}"
+        case Threshold() as setting if isinstance(value, Mapping):
+            yield from _wrong_by_node(_place(name), setting, value)
         case Threshold() as setting:
-            is_number = isinstance(value, int if setting.is_whole else int | float) and not isinstance(value, bool)
-            if not is_number or not setting.low <= value <= setting.high:
-                a_number = "whole number" if setting.is_whole else "number"
-                yield f"{place}: use a {a_number} from {setting.low:g} to {setting.high:g} ({setting.unit})"
+            yield from _wrong_number(place, setting, value)
         case Names():
             if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
                 yield f"{place}: use a list of strings"
@@ -130,6 +146,28 @@ def _wrong_setting(name: str, id: str, key: str, value: Any) -> Iterator[str]:
         case _:
             if not isinstance(value, str):
                 yield f"{place}: use a string"
+
+
+def _wrong_number(place: str, setting: Threshold, value: Any) -> Iterator[str]:
+    is_number = isinstance(value, int if setting.is_whole else int | float) and not isinstance(value, bool)
+    if not is_number or not setting.low <= value <= setting.high:
+        a_number = "whole number" if setting.is_whole else "number"
+        yield f"{place}: use a {a_number} from {setting.low:g} to {setting.high:g} ({setting.unit})"
+
+
+def _wrong_by_node(place: str, setting: Threshold, numbers: Mapping[str, Any]) -> Iterator[str]:
+    """Judge a table of node list -> number."""
+    named: Counter[str] = Counter()
+    for nodes, number in numbers.items():
+        yield from _wrong_number(f"{place}.{json.dumps(nodes)} = {_shown(number)}", setting, number)
+        try:
+            named.update(expand_nodes(nodes))
+        except ValueError as error:
+            yield f"{place}.{json.dumps(nodes)}: {error}"
+    if twice := sorted(name for name, times in named.items() if times > 1):
+        yield f"{place}: {twice[0]} is named twice; remove one"
+    if not numbers:
+        yield f'{place}: name nodes and a number for them, such as "gpu[1-8]" = 8'
 
 
 def _contradiction(limits: Limits) -> Iterator[str]:

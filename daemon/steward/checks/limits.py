@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, cast
 
-from steward.model.dotted import ALL, leaves
+from steward.model.dotted import ALL
+from steward.model.setting_types import expand_nodes
 
 MODE = "mode"
 NO_END = 1e12
@@ -63,10 +64,24 @@ class TextSetting(Setting):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The values that a site sets: `modes` by check id or pattern (`ib.*`), all others (`said`) by setting name."""
+    """The values that a site sets: `modes` by check id or pattern (`ib.*`), all others (`said`) by setting name.
+
+    `by_node`: numbers that are set for some nodes only, by setting name and node list.
+    """
 
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     said: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    by_node: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def at(self, node: str) -> "Limits":
+        """Return what holds on one node."""
+        here = {
+            name: number
+            for name, numbers in self.by_node.items()
+            for nodes, number in numbers.items()
+            if node in expand_nodes(nodes)
+        }
+        return Limits(modes=self.modes, said=MappingProxyType({**self.said, **here}))
 
     def number(self, setting: Threshold) -> float:
         """Return the site's value or the default; 0 if there is neither."""
@@ -80,16 +95,6 @@ class Limits:
 
     def word(self, setting: TextSetting) -> str:
         return cast(str, self.said.get(setting.name, setting.default))
-
-
-def limits_of(tables: Mapping[str, Any]) -> Limits:
-    """Return the values in the tables, in which `known.problems` found nothing wrong."""
-    found = {".".join(path): value for path, value in leaves(tables) if not isinstance(value, Mapping)}
-    found = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
-    modes = {name.removesuffix(f".{MODE}"): word for name, word in found.items() if name.endswith(f".{MODE}")}
-    modes |= {f"{id}{ALL}": modes[id] for id in OPEN if id in modes}  # for lines and files without a table
-    said = {name: value for name, value in found.items() if not name.endswith(f".{MODE}")}
-    return Limits(modes=MappingProxyType(modes), said=MappingProxyType(said))
 
 
 def table_of(entry: str) -> str:

@@ -15,8 +15,11 @@ EVERY_S = 3600.0
 
 
 def show_node(facts: Facts) -> RunProgram:
-    env = (("SLURM_CONF", facts.slurm_conf),) if facts.slurm_conf else ()
-    return RunProgram(argv=("scontrol", "--oneliner", "show", "node", facts.node), env=env, timeout_s=8.0)
+    return RunProgram(argv=("scontrol", "--oneliner", "show", "node", facts.node), env=_env(facts), timeout_s=8.0)
+
+
+def _env(facts: Facts) -> tuple[tuple[str, str], ...]:
+    return (("SLURM_CONF", facts.slurm_conf),) if facts.slurm_conf else ()
 
 
 def is_pretended(slurm_conf: str | None) -> bool:
@@ -171,39 +174,29 @@ SPOOL_RO = Check(
 to start there."""
 
 SHIM = "slurm.shim"
-_SENT = "/run/slurm/conf"
-"""The folder of the files that slurmctld sends to a configless slurmd; Slurm's commands look there by themselves."""
-_NAMED = re.compile(r"^\s*PlugStackConfig\s*=\s*(\S+)", re.IGNORECASE | re.MULTILINE)
-
-
-def _conf_of(facts: Facts) -> str:
-    return facts.slurm_conf or f"{_SENT}/slurm.conf"
+SHIM_EVERY_S = 30.0
+_REFUSED = "unrecognized option"
 
 
 def _shim_probes(facts: Facts) -> tuple[Probe, ...]:
-    folder = _conf_of(facts).rpartition("/")[0]
-    patterns = (f"{folder}/plugstack.conf", f"{folder}/plugstack.conf.d/*")
-    return ReadFiles(paths=(_conf_of(facts),)), ReadTree(patterns=patterns)
+    argv = ("sbatch", "--auto-resume=1", "--version")
+    return (RunProgram(argv=argv, env=_env(facts), timeout_s=8.0, may_be_absent=True),)
 
 
 def _judge_shim(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """Judge whether the plugstack files that steps on this node read name the shim."""
-    # The files beside slurm.conf on the controller may differ.
-    conf, folder = raws[0].files.get(_conf_of(facts)), _conf_of(facts).rpartition("/")[0]
-    file = f"{folder}/plugstack.conf"
-    if conf is None:
-        return skipped("no slurm.conf can be read here")
-    if (named := _NAMED.search(conf)) is not None and named[1] not in (file, "plugstack.conf"):
-        return skipped(f"PlugStackConfig is {named[1]}")
-    read = {path: text.splitlines() for path, text in raws[1].files.items() if text is not None}
-    lines = [line.split("#")[0] for text in read.values() for line in text]
-    if any("steward" in line for line in lines):
-        return passed("steps here have the shim")
-    if any(line.split()[:1] == ["include"] for line in read.get(file, ())):
-        return skipped(f"{file} includes other files")
-    why = "does not name steward.so" if file in read else "is not there"
-    sent = ": slurmctld sends it to slurmd after `scontrol reconfigure`" if folder == _SENT else ""
-    return failed(f"{file} {why}{sent}", Severity.INFO, Advice.NONE)
+    """Return the verdict of Slurm's own loader: sbatch loads plugins here as slurmstepd does, from the same files."""
+    asked = raws[0]
+    if asked.returncode is None:
+        return skipped(asked.output)
+    if asked.returncode == 0:
+        return passed(f"the plugin is loaded ({asked.output.strip()})")
+    lines = [line for line in asked.output.splitlines() if line.startswith("sbatch: ")]
+    if not any(_REFUSED in line for line in lines):
+        return unknown(f"sbatch --version: rc={asked.returncode} {asked.output[:200]}")
+    why = next(
+        (line for line in lines if "steward" in line), "the plugstack.conf that Slurm reads here does not name it"
+    )
+    return failed(why.removeprefix("sbatch: ").removeprefix("error: "), Severity.INFO, Advice.NONE)
 
 
 LOADED = Check(
@@ -211,10 +204,11 @@ LOADED = Check(
     probes=_shim_probes,
     judge=_judge_shim,
     default_mode="report",
-    every_s=60.0,
+    every_s=SHIM_EVERY_S,
+    is_quick=False,
     title="jobs on this node run without the shim",
-    source="procfs",
-    cost_ms=0.2,
+    source="command",
+    cost_ms=8.0,
 )
 """The check that steps on this node load the shim: without it, a job that fails here asks for no decision."""
 

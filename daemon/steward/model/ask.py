@@ -49,6 +49,8 @@ class Ask:
     """Whether the step's own srun has the option, and not only its job."""
     script_gone: Annotated[bool, Newer()] = False
     """Whether Slurm lost the batch script before it began."""
+    script_unbegun: Annotated[bool, Sparse()] = False
+    """Whether a failure on the node (a TaskProlog, another plugin) came before the batch script could begin."""
 
 
 class Answer(Enum):

@@ -1,6 +1,6 @@
 """Dotted names: as keys of a table, and as names or patterns in a mapping."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 Path = tuple[str, ...]
@@ -8,16 +8,18 @@ ALL = ".*"
 """The end of a pattern: `ib.*` matches every name that begins with `ib.`, but not `ib`."""
 
 
-def leaves(table: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield each value in nested tables with its path of keys; an empty table counts as a value.
+def leaves(table: Any, whole: Container[str] = (), path: Path = ()) -> Iterator[tuple[str, Any]]:
+    """Yield each value in nested tables with its path of keys joined by dots.
 
-    TOML reads `ib.flap.mode = "off"` and `"ib.flap".mode` as different tables: joined by dots their paths are equal.
+    An empty table counts as a value, and so does a table whose name is in `whole`. TOML reads `ib.flap.mode = "off"`
+    and `"ib.flap".mode` as different tables: their names are equal.
     """
-    if not isinstance(table, Mapping) or (path and not table):
-        yield path, table
+    name = ".".join(path)
+    if not isinstance(table, Mapping) or (path and not table) or name in whole:
+        yield name, table
         return
     for key, value in table.items():
-        yield from leaves(value, (*path, key))
+        yield from leaves(value, whole, (*path, key))
 
 
 def entry_of(name: str, said: Mapping[str, str]) -> str | None:

@@ -10,7 +10,7 @@ from steward.agent.track import CheckMemory, Track
 from steward.checks import ACCELERATORS
 from steward.checks.check import Check, Facts
 from steward.checks.fabric import FABRIC, ib_ports, net
-from steward.checks.limits import limits_of
+from steward.checks.known import limits_of
 from steward.checks.samples import SampleRule
 from steward.model.health import Incarnation, Outcome
 from steward.model.ids import BootId, InstanceId, NodeName

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -257,7 +256,7 @@ def test_without_an_address_it_is_reached_at_all_of_the_machines(tmp_path: Path,
     async def story() -> None:
         stopped = asyncio.Event()
         coordinator = Coordinator("7", CoordinatedRun(base=1, sizes=(), grace_s=30), tmp_path, "word", silent_s=60)
-        port = free_port(os.getpid())
+        port = free_port()
         served = asyncio.create_task(coordinator.serve("", port, stopped))
         while not (tmp_path / "address").exists():
             await asyncio.sleep(0.01)

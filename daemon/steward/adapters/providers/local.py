@@ -47,6 +47,7 @@ class Record:
     type: str = ""
     image: str = ""
     role: str = "Compute"
+    interrupted: str = ""
 
 
 class LocalRecords:
@@ -140,8 +141,18 @@ class LocalProvider:
 
     def machine(self, node: NodeName) -> Machine | None:
         """Return the machine behind a node, on or off, for the test bed's faults; None if the node has none."""
+        record = self._last(node)
+        return None if record is None else self._records.machine(record)
+
+    def reclaim(self, node: NodeName, why: str) -> None:
+        """List the node's machine as one that is taken away soon, as a spot market does; for the test bed's faults."""
+        with self._records.locked():
+            if record := self._last(node):
+                self._records.save(replace(record, interrupted=why))
+
+    def _last(self, node: NodeName) -> Record | None:
         kept = [record for record in self._records.every() if record.node == node and not record.terminated]
-        return self._records.machine(kept[-1]) if kept else None
+        return kept[-1] if kept else None
 
     def _new(self, slot: Slot, token: str) -> Record:
         """Record a new instance, before anything starts: another call with this token finds it."""
@@ -217,6 +228,7 @@ class LocalProvider:
             launched=record.launched,
             address="127.0.0.1",
             type=record.type,
+            interrupted=record.interrupted,
         )
 
     def _state(self, record: Record) -> InstanceState:

@@ -88,6 +88,7 @@ class AskLine:
     replay: Annotated[bool, Given()] = True
     own: Annotated[bool, Given()] = False
     script_gone: Annotated[bool, Given()] = False
+    script_unbegun: Annotated[bool, Given()] = False
 
 
 _OPTED, _ASK, _EXIT, _LOG = FrameCodec(OptedLine), FrameCodec(AskLine), FrameCodec(ExitLine), FrameCodec(LogLine)
@@ -150,6 +151,7 @@ def _ask(fields: dict[str, str]) -> AskLine:
         replay=fields.get("replay") != "no",
         own=fields.get("own") == "yes",
         script_gone=fields.get("script") == "gone",
+        script_unbegun=fields.get("script") == "unbegun",
     )
 
 

@@ -83,6 +83,8 @@ def _move(run: DeepRun, draft: Draft) -> None:
 
 def _release(draft: Draft) -> None:
     """Release the reservations of our name that no deep check needs, also those of a head that died."""
+    if not draft.may_clear_strays:
+        return
     used = {slurm_name(run.token) for run in draft.deeps.values() if run.has_nodes}
     starting = {run.id: run for run in draft.deeps.values() if run.is_for_return}
     for name in sorted(draft.seen.reservations):

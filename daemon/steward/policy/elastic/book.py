@@ -1,11 +1,10 @@
-"""The elastic runs' part of memory, which one object reads and writes."""
+"""The elastic runs in memory, while a plan is made."""
 
 from dataclasses import replace
 from typing import Any
 
 from steward.model.elastic import ElasticRun, Replica, SizeChange
 from steward.model.ids import JobId
-from steward.model.memory import Memory
 from steward.policy.kept import Kept
 
 CHANGES_KEPT = 64
@@ -13,32 +12,27 @@ KEPT_S = 86_400.0
 """The time for which an ended run is remembered."""
 
 
-class ElasticBook:
-    """The elastic runs in memory, which change while a plan is made."""
+class ElasticBook(Kept[JobId, ElasticRun]):
+    """The elastic runs in memory, by the id of the base job; only `keep` and `prune` change them."""
 
-    def __init__(self, memory: Memory) -> None:
-        self.runs = Kept(memory.elastic)
+    __slots__ = ()
 
     def keep(self, run: ElasticRun) -> ElasticRun:
         """Store the run if it changed, and return it."""
-        if self.runs.get(run.id) != run:
-            self.runs[run.id] = run
+        if self.get(run.id) != run:
+            self[run.id] = run
         return run
 
     def prune(self, now: float) -> None:
         """Forget the runs that ended `KEPT_S` ago or earlier."""
-        self.runs.drop([id for id, run in self.runs.items() if run.ended is not None and now >= run.ended + KEPT_S])
+        self.drop([id for id, run in self.items() if run.ended is not None and now >= run.ended + KEPT_S])
 
     def run_of(self, job: JobId) -> ElasticRun | None:
         """Return the run of a replica job; None if there is none."""
-        for run in self.runs.values():
+        for run in self.values():
             if any(replica.job == job for replica in run.replicas):
                 return run
         return None
-
-    def stored(self) -> dict[str, Any]:
-        """Return the fields of Memory."""
-        return {"elastic": self.runs.frozen()}
 
 
 def counted(run: ElasticRun, now: float) -> ElasticRun:

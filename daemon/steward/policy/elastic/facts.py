@@ -86,7 +86,7 @@ def _settled(scene: RunScene) -> bool:
 
 def growing(scene: RunScene) -> int:
     """Return how many runs change their size now: saves of many runs at once would overload the file system."""
-    return sum(1 for run in scene.draft.elastic.runs.values() if run.is_changing)
+    return sum(1 for run in scene.draft.elastic.values() if run.is_changing)
 
 
 QUESTIONS: Mapping[RunFact, Callable[[RunScene], bool]] = {

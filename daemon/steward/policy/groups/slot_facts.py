@@ -25,13 +25,17 @@ def noted(scene: SlotScene) -> SlotScene:
     """Return the slot with the times since when its instance is missing, or nothing of the slot exists any more."""
     record, draft = scene.record, scene.draft
     asked, missing, over = TABLE.facts_of(record.step), record.missing, record.over
+    instance = record.instance
+    if record.step is SlotStep.END and instance is None and (made := scene.launched) is not None:
+        instance = made.id  # it came after all: once that one is gone nothing more is waited for
     if SlotFact.LOST in asked and _may_judge(scene) and record.step is not SlotStep.LAUNCH:
         missing = None if _is_there(scene) else _first(missing, draft.now)
     if SlotFact.GONE in asked and record.purpose is Purpose.LEAVE and _is_over(scene):
         over = _first(over, draft.now)
-    if (missing, over) == (record.missing, record.over):
+    if (instance, missing, over) == (record.instance, record.missing, record.over):
         return scene
-    return replace(scene, record=draft.slots.keep(replace(record, missing=missing, over=over)))
+    kept = replace(record, instance=instance, missing=missing, over=over)
+    return replace(scene, record=draft.slots.keep(kept))
 
 
 def _first(before: float | None, now: float) -> float:
@@ -190,13 +194,13 @@ def _is_over(scene: SlotScene) -> bool:
         return True
     if scene.is_fixed:
         return scene.node is None or scene.node.is_down or not is_busy(scene)
-    if not draft.provider_is_fresh or scene.own or _may_still_come(scene):
+    if not draft.provider_is_fresh or scene.own or may_still_come(scene):
         return False
     draft.wake(record.entered + LET_BE_S)
     return scene.is_agent_gone or record.instance is None or draft.now >= record.entered + LET_BE_S
 
 
-def _may_still_come(scene: SlotScene) -> bool:
+def may_still_come(scene: SlotScene) -> bool:
     """Return whether a launch may be under way: requested, without an instance or an error so far."""
     asked = scene.draft.asked_at(scene.launch_key) if scene.record.launched else None
     if asked is None or scene.record.instance is not None or scene.launch_key in scene.draft.seen.failures:
