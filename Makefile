@@ -161,4 +161,5 @@ fresh:          ## prove `make demo` on a fresh Debian; ARGS="bookworm test"
 
 clean:          ## remove what was built
 	$(MAKE) -C spank clean
+	$(MAKE) -C reader clean
 	rm -rf .venv .results .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -17,7 +17,7 @@
 
 #include "reader.h"
 
-enum { NOW_S = 1, TRIES = 2 };
+enum { NOW_S = 1, LONGEST_LIST = 4 * LONGEST_LINE, TRIES = 2 };
 // The highest priority that Slurm takes for one that was set.
 #define FIRST (NO_VAL - 1)
 
@@ -232,7 +232,10 @@ static char *filled(const char *named, const char *others, uint32_t count)
 			slurm_hostlist_push(list, node);
 		free(node);
 	}
-	char *all = slurm_hostlist_ranged_string_malloc(list);
+	// Not its _malloc, which later versions have no more.
+	char *all = calloc(1, LONGEST_LIST);
+	if (all && slurm_hostlist_ranged_string(list, LONGEST_LIST, all) < 0)
+		strcpy(all, strlen(named) < LONGEST_LIST ? named : "");
 	slurm_hostlist_destroy(list);
 	slurm_hostlist_destroy(more);
 	return all;

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steward.adapters.owners import settings_problem
-from steward.adapters.slurm.choose import Choice
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
 from steward.head.origin import Origin
@@ -57,7 +56,8 @@ class Doctor:
     """The settings."""
     clock: Clock
     slurm: SlurmPort
-    slurm_choice: Choice
+    reader_problem: Callable[[], str]
+    """Why Slurm is read through its commands; empty where it is not."""
     config: SlurmConfig
     munge: MungePort
     store: StorePort
@@ -89,10 +89,11 @@ class Doctor:
         return [line for topic, remedy, look in looks for line in _safely(topic, remedy, look)]
 
     def _slurm(self) -> list[Line]:
-        said = f"{self.slurm.describe()} ({self.slurm_choice.why})"
-        if self.slurm_choice.is_second:
-            remedy = "install the pyslurm of this Slurm's release, or change cluster.slurm_adapter"
-            return [warn("slurm", said, remedy)]
+        said = self.slurm.describe()
+        if self.reader_problem():
+            return [
+                warn("slurm", said, "install the packages that were built for this Slurm, or `make shim` where it is")
+            ]
         return [ok("slurm", said)]
 
     def _picture(self) -> list[Line]:

@@ -315,8 +315,14 @@ OPTING: list[Row] = [
     ),
     (
         "Nothing shows that it asked to be resumed (--auto-resume=1), so no fault brings it back.",
-        lambda: a_cluster().job(state=JobState.FAILED),
+        lambda: a_cluster().job(state=JobState.FAILED, ended=T0),
         lambda: a_cluster().job(),
+    ),
+    (
+        "The job ended while no head was there: whether it had asked to be resumed (--auto-resume=1) is not known, and "
+        "nothing brings it back.",
+        lambda: a_cluster().see(agents_since=T0 - 5).job(state=JobState.CANCELLED, ended=T0 - 60),
+        lambda: a_cluster().see(agents_since=T0 - 5).job(state=JobState.CANCELLED, ended=T0 - 1),
     ),
     (
         "Slurm put it back into the queue, as it does when a node of it is taken out or ended.",
@@ -447,6 +453,11 @@ EVIDENCE: list[Row] = [
         "n1: its host was being shut down, as its agent said",
         lambda: late.stopping(late.failed(late.running()), "n1"),
         lambda: late.stopping(late.failed(late.running()), "n3"),
+    ),
+    (
+        "n1: its provider takes its machine away",
+        lambda: late.reclaimed(late.failed(late.running()), "n1").then(1),
+        lambda: late.reclaimed(late.failed(late.running()), "n3").then(1),
     ),
     (
         "n2: was lost for a while: its agent was gone, and a second witness agreed",
