@@ -17,7 +17,7 @@
 
 #include "reader.h"
 
-enum { NOW_S = 1, TRIES = 2 };
+enum { NOW_S = 1, LONGEST_LIST = 4 * LONGEST_LINE, TRIES = 2 };
 // The highest priority that Slurm takes for one that was set.
 #define FIRST (NO_VAL - 1)
 
@@ -52,6 +52,25 @@ static bool is_set(const char *text)
 	return text && *text;
 }
 
+static bool some_per_node(const slurm_job_info_t *job)
+{
+	bool has_tasks =
+		job->ntasks_per_node && job->ntasks_per_node != NO_VAL16;
+
+	return has_tasks || is_set(job->tres_per_node);
+}
+
+// A job that waits and asks for tasks alone (-n 8) takes as many nodes as it
+// needs: Slurm tells the fewest.
+static uint32_t most_nodes(const slurm_job_info_t *job, bool waits)
+{
+	if (job->max_nodes)
+		return job->max_nodes;
+	return waits && job->num_tasks > job->num_nodes && !some_per_node(job)
+		       ? NO_VAL
+		       : job->num_nodes;
+}
+
 // What the job asks for. Of a job that runs Slurm tells what it has, not what
 // it asked for.
 static void describe(job_desc_msg_t *wish, slurm_job_info_t *job)
@@ -62,7 +81,7 @@ static void describe(job_desc_msg_t *wish, slurm_job_info_t *job)
 				    : 1;
 
 	wish->min_nodes = job->num_nodes;
-	wish->max_nodes = job->max_nodes ? job->max_nodes : job->num_nodes;
+	wish->max_nodes = most_nodes(job, waits);
 	wish->min_cpus = waits ? job->num_cpus : job->num_tasks * per_task;
 	if (waits && job->max_cpus)
 		wish->max_cpus = job->max_cpus;
@@ -88,6 +107,10 @@ static void describe(job_desc_msg_t *wish, slurm_job_info_t *job)
 	wish->tres_per_node = job->tres_per_node;
 	wish->tres_per_socket = job->tres_per_socket;
 	wish->tres_per_task = job->tres_per_task;
+	// Without a number of tasks Slurm says of GRES for each task that no
+	// node ever has them.
+	if (is_set(job->tres_per_task) && job->num_tasks)
+		wish->num_tasks = job->num_tasks;
 	wish->cpus_per_tres = job->cpus_per_tres;
 	wish->mem_per_tres = job->mem_per_tres;
 	wish->network = job->network;
@@ -209,7 +232,10 @@ static char *filled(const char *named, const char *others, uint32_t count)
 			slurm_hostlist_push(list, node);
 		free(node);
 	}
-	char *all = slurm_hostlist_ranged_string_malloc(list);
+	// Not its _malloc, which later versions have no more.
+	char *all = calloc(1, LONGEST_LIST);
+	if (all && slurm_hostlist_ranged_string(list, LONGEST_LIST, all) < 0)
+		strcpy(all, strlen(named) < LONGEST_LIST ? named : "");
 	slurm_hostlist_destroy(list);
 	slurm_hostlist_destroy(more);
 	return all;

@@ -56,4 +56,4 @@ def _texts(node: ast.AST) -> Iterator[tuple[int, str]]:
 def _template(node: ast.Constant | ast.JoinedStr) -> str:
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
-    return "".join(v.value if isinstance(v, ast.Constant) else "{}" for v in node.values)
+    return "".join(str(v.value) if isinstance(v, ast.Constant) else "{}" for v in node.values)

@@ -1,4 +1,4 @@
-"""Answers as steward-slurm writes them (reader/README.md)."""
+"""Answers as steward-slurm (reader/README.md) and scontrol write them."""
 
 import re
 from collections.abc import Mapping
@@ -48,3 +48,13 @@ def nodes(*lines: str, stamp: str = "70.71") -> str:
 
 def jobs(*lines: str, stamp: str = "70") -> str:
     return answer("jobs", JOB, *lines, stamp=stamp)
+
+
+def scontrol_line(name: str = "n1", state: str = "IDLE") -> str:
+    """A node as scontrol prints it."""
+    return (
+        f"NodeName={name} CoresPerSocket=1 CPUAlloc=0 CPUTot=4 CPULoad=0.1 AvailableFeatures=a,b ActiveFeatures=a,b"
+        f" Gres=(null) NodeAddr=10.0.0.1 NodeHostName={name} Port=6818 OS=Linux RealMemory=500 AllocMem=0 FreeMem=9"
+        f" Sockets=1 Boards=1 State={state} ThreadsPerCore=1 TmpDisk=0 Weight=1 Partitions=main BootTime=7"
+        " SlurmdStartTime=8 CfgTRES=cpu=2 AllocTRES="
+    )

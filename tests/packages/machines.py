@@ -4,7 +4,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,7 +40,7 @@ class Site:
     files: Mapping[str, str] = field(default_factory=dict)
     prepare: str = ""
     make: Callable[[Path], None] = lambda folder: None
-    pages: frozenset[str] = frozenset({"build", "controller", "user"})
+    pages: frozenset[str] = frozenset({"build", "controller", "user", "uninstall"})
     """Kinds of the page's commands that such a site gives."""
     people: Callable[["Cluster"], None] = lambda cluster: None
     """What a person fills in after `steward init`."""
@@ -53,9 +53,16 @@ class Site:
         return "\n".join([*keys, *self.nodes, _PARTITION, ""])
 
 
-def run(*argv: str | Path, check: bool = True) -> str:
-    """Both outputs. Ends all of this when a command fails."""
-    done = subprocess.run(list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, cwd=ROOT)
+def run(*argv: str | Path, check: bool = True, given: str | None = None) -> str:
+    """Both outputs. Ends all of this when a command fails. `given`: its standard input."""
+    done = subprocess.run(
+        list(map(str, argv)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        cwd=ROOT,
+        input=given.encode() if given is not None else None,
+    )
     said = done.stdout.decode(errors="replace")
     if check and done.returncode:
         raise Unproved(f"{' '.join(map(str, argv))[:300]}\nended with {done.returncode}:\n{said[-3000:]}")
@@ -115,6 +122,15 @@ class Cluster:
 
     def on(self, machine: str, command: str, *, user: str = "root", check: bool = True) -> str:
         return run("docker", "exec", "-u", user, "-w", "/", f"{self.name}-{machine}", "sh", "-c", command, check=check)
+
+    def paste(self, machine: str, commands: Iterable[str]) -> str:
+        """Give root's shell all lines at once. Raises Unproved where a command took those after it for its own."""
+        end = "each line was carried out"
+        text = "".join(f"{each}\n" for each in ("set -e", *commands, f"echo {end}"))
+        said = run("docker", "exec", "-i", "-w", "/", f"{self.name}-{machine}", "bash", given=text)
+        if end not in said:
+            raise Unproved(f"pasted as one block, some lines are not carried out:\n{said}")
+        return said
 
     def await_service(self, node: str) -> float:
         """Wait until Slurm gives jobs to a node again, and nothing of Steward's is on it. Raises Unproved."""

@@ -17,7 +17,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from tests.packages.machines import HEAD, IMAGE, LOGIN, MACHINES, ROOT, Cluster, Unproved, await_fact, run, say
+from tests.packages.machines import HEAD, IMAGE, LOGIN, MACHINES, ROOT, Cluster, Site, Unproved, await_fact, run, say
 from tests.packages.sites import SITES, decides_on_a_failure
 
 PAGE = ROOT / "docs/quickstart-admin.md"
@@ -55,6 +55,13 @@ def blocks(text: str) -> list[tuple[str, str]]:
     ]
 
 
+def parts(site: Site) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the page's commands for a site: those of the way in, and those of the way out."""
+    found = [each for each in blocks(PAGE.read_text()) if each[0] in site.pages]
+    end = next(index for index, (place, _) in enumerate(found) if place == "uninstall")
+    return found[:end], found[end:]
+
+
 def make_image(suite: str) -> None:
     run("docker/base-image", suite)
     with tempfile.TemporaryDirectory() as folder:
@@ -81,7 +88,7 @@ _PLACES = {"user": (LOGIN, "alice")}
 def follow_page(cluster: Cluster, *, quick: bool, made: Path | None) -> tuple[int, float]:
     """Every command of the page but that of its end; (how many, seconds without the build). `made`: a folder with
     packages, instead of the build."""
-    commands = [each for each in blocks(PAGE.read_text()) if each[0] in cluster.site.pages]
+    commands, _ = parts(cluster.site)
     taken = 0.0
     for place, command in commands:
         began = time.monotonic()
@@ -95,6 +102,7 @@ def follow_page(cluster: Cluster, *, quick: bool, made: Path | None) -> tuple[in
             continue
         if command.startswith("steward doctor"):
             await_fact("all agents are connected", lambda: _connected(cluster))
+            await_fact("each node's slurmstepd loads the shim", lambda: _shim_is_well(cluster))
         machine, user = _PLACES.get(place, (HEAD, "root"))
         said = cluster.on(machine, f"cd /shared && {command}", user=user)
         taken += time.monotonic() - began
@@ -108,6 +116,10 @@ def follow_page(cluster: Cluster, *, quick: bool, made: Path | None) -> tuple[in
 
 def _connected(cluster: Cluster) -> bool:
     return "3 of 3 connected" in cluster.on(HEAD, "steward status", check=False)
+
+
+def _shim_is_well(cluster: Cluster) -> bool:
+    return "Slurm loads it on n[1-3]" in cluster.on(HEAD, "COLUMNS=300 steward doctor", check=False)
 
 
 def kill_and_see(cluster: Cluster) -> float:
@@ -141,9 +153,8 @@ def upgrade(cluster: Cluster, packages: Path) -> None:
         shutil.copy(file, cluster.shared / "steward")
     settings = "sha256sum < /etc/steward/steward.toml"
     before = cluster.on(HEAD, settings)
-    for _, command in blocks(PAGE.read_text()):
-        if command.startswith(("apt-get install", "steward install")):
-            print(cluster.on(HEAD, command))
+    again = ("apt-get install", "steward install")
+    print(cluster.paste(HEAD, (command for _, command in blocks(PAGE.read_text()) if command.startswith(again))))
     await_fact("all agents are connected after the upgrade", lambda: _connected(cluster))
     if [cluster.on(machine, settings) for machine in MACHINES] != [before] * len(MACHINES):
         raise Unproved("the upgrade changed settings")
@@ -156,13 +167,15 @@ def files_of(cluster: Cluster) -> dict[str, set[str]]:
 
 def purge(cluster: Cluster, before: dict[str, set[str]]) -> None:
     """`before`: the files that were there before Steward was."""
-    command = next(command for place, command in blocks(PAGE.read_text()) if place == "uninstall")
-    print(cluster.on(HEAD, command))
+    for _, command in parts(cluster.site)[1]:
+        print(cluster.on(HEAD, command))
     after = files_of(cluster)
     for machine in MACHINES:
         left = cluster.on(machine, _LEFT).strip().splitlines()
         if odd := [*left, *(f"{path} is new" for path in after[machine] - before[machine])]:
             raise Unproved(f"left on {machine} after the purge:\n" + "\n".join(odd))
+        if "steward" in (told := cluster.on(machine, "sbatch --version")):
+            raise Unproved(f"{machine}'s Slurm still wants the plugin:\n{told}")
         if gone := before[machine] - after[machine]:
             raise Unproved(f"gone from {machine} with the purge: {', '.join(sorted(gone))}")
         for tool in ("cc", "gcc", "make"):

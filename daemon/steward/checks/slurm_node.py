@@ -174,6 +174,7 @@ SPOOL_RO = Check(
 to start there."""
 
 SHIM = "slurm.shim"
+SHIM_EVERY_S = 30.0
 _REFUSED = "unrecognized option"
 
 
@@ -203,7 +204,7 @@ LOADED = Check(
     probes=_shim_probes,
     judge=_judge_shim,
     default_mode="report",
-    every_s=60.0,
+    every_s=SHIM_EVERY_S,
     is_quick=False,
     title="jobs on this node run without the shim",
     source="command",

@@ -67,14 +67,6 @@ class AddressRule(Enum):
     OFF = "off"
 
 
-class SlurmAdapter(Enum):
-    """How Slurm is read."""
-
-    AUTO = "auto"
-    COMMANDS = "commands"
-    PYSLURM = "pyslurm"
-
-
 class Recovery(Enum):
     """Whether the nodes of a group are repaired by themselves, in the words of the API's NodeRecovery."""
 

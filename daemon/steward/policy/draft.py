@@ -164,6 +164,12 @@ class Draft:
         return not self.paused
 
     @property
+    def may_clear_strays(self) -> bool:
+        """Whether what is named as ours and unknown to our memory may be removed: while no agent is heard it may be
+        another head's, to which they all speak. Reservations end by themselves."""
+        return bool(self.overview.heard)
+
+    @property
     def actions(self) -> Sequence[Action]:
         """The actions that are wished for so far."""
         return self._actions

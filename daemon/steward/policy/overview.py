@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
 
+from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
@@ -140,6 +141,17 @@ class Overview:
         for job in self.active:
             for node in job.nodes:
                 found[node].append(job.id)
+        return dict(found)
+
+    @cached_property
+    def opted_in(self) -> Mapping[JobId, Sequence[OptedIn]]:
+        """Job -> the words of those who call it theirs."""
+        return self._ground.once("words on jobs", (self._seen.opted_in,), self._find_words)
+
+    def _find_words(self) -> Mapping[JobId, Sequence[OptedIn]]:
+        found: defaultdict[JobId, list[OptedIn]] = defaultdict(list)
+        for word in self._seen.opted_in:
+            found[word.job].append(word)
         return dict(found)
 
     def nodes_of(self, partitions: str) -> frozenset[NodeName]:

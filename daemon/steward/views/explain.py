@@ -54,15 +54,19 @@ _UNUSED = "Its group of the API does not use it: nothing is done about it until 
 
 def explain_node(name: NodeName, seen: Observed, want: Desired, memory: Memory, now: float) -> tuple[str, ...]:
     """Everything that bears on a node now, most important first. Pure; decides nothing."""
-    draft = Draft(seen, want, memory, now)
-    node = seen.nodes.get(name)
+    return node_lines(name, memory, Draft(seen, want, memory, now))
+
+
+def node_lines(name: NodeName, memory: Memory, draft: Draft) -> tuple[str, ...]:
+    """The same on a draft that is there already: it is only read."""
+    node = draft.seen.nodes.get(name)
     lines = [*_stale(draft), *verdict_lines(name, draft), *_known_of_node(name, node, draft), *slot_lines(name, draft)]
     case = draft.cases.open_of(name)
     if case is not None or not _is_unused(node, draft):
         lines += _agent(name, node, draft)
         lines += [*finding_lines(name, draft), *(_case(case, draft) if case else _no_case(node, draft))]
         lines += guard_lines(name, draft)
-    lines += [_past_case(c, now) for c in _closed(name, memory)[:3]]
+    lines += [_past_case(c, draft.now) for c in _closed(name, memory)[:3]]
     return clean([*lines, *hardware_lines(name, memory, draft), *deep_lines(name, draft), *feature_lines(node)])
 
 
@@ -74,8 +78,12 @@ def explain_job(
 ) -> tuple[str, ...]:
     """Everything that bears on a job now: what Slurm says, what it asked for, each decision with its evidence;
     `private`: also what the job printed, which only its user and admins may read."""
-    draft = Draft(seen, want, memory, now)
-    job, mem = seen.jobs.get(id), memory.jobs.get(id)
+    return job_lines(id, memory, Draft(seen, want, memory, now), private=private)
+
+
+def job_lines(id: JobId, memory: Memory, draft: Draft, *, private: bool = False) -> tuple[str, ...]:
+    """The same on a draft that is there already: it is only read."""
+    job, mem = draft.seen.jobs.get(id), memory.jobs.get(id)
     lines = [*_stale(draft), _known_of_job(id, job, memory), *closed_partitions(job, draft), *quota_lines(job, draft)]
     lines += elastic_lines(id, draft)
     if mem is None:

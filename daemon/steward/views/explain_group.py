@@ -14,6 +14,7 @@ from steward.model.text import ago, clean, span, until
 from steward.policy.draft import Draft
 from steward.policy.elastic.rules import rules_of
 from steward.policy.groups.serving import serves
+from steward.policy.groups.slot_facts import may_still_come
 from steward.policy.groups.slot_scene import SlotScene, why_not_yet
 from steward.policy.groups.slot_table import deadline
 from steward.policy.node.bring_up import HOUR_S, failures, limits, scope_of
@@ -138,6 +139,8 @@ def _step(slot: SlotRecord, group: Group, draft: Draft) -> str:
         text += f"; {wait}" if wait else "; its turn has come"
     if slot.step is SlotStep.DRAIN and slot.deadline is not None:
         text += f"; its jobs are waited for {span(slot.deadline - draft.now)} more"
+    if slot.step is SlotStep.END and may_still_come(SlotScene(record=slot, group=group, draft=draft)):
+        text += f"; its launch of {ago(slot.launched or draft.now, draft.now)} may still make a machine, which is ended"
     return text
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from steward.checks.slurm_node import SHIM
+from steward.checks.slurm_node import SHIM, SHIM_EVERY_S
 from steward.model.ids import NodeName
 from steward.model.node_names import fold
 from steward.model.observed import AgentDetail, AgentView
@@ -205,7 +205,7 @@ def judge_loaded(views: Mapping[NodeName, AgentView]) -> list[Line]:
     """Judge by what Slurm loads on the nodes, as their agents saw it; empty where none has said so yet."""
     told = {name: f.text for name, view in views.items() for f in view.findings if f.check == SHIM and f.is_bad}
     if told:
-        text = f"jobs on {_names(sorted(told))} have no shim: {told[min(told)]}"
+        text = f"jobs on {_names(sorted(told))} have no shim: {told[min(told)]} (looked at every {SHIM_EVERY_S:g} s)"
         configless = "where slurmd has its files from slurmctld, `scontrol reconfigure` on the controller"
         remedy = f"name steward.so, built for that Slurm, in plugstack.conf there; {configless}"
         return [warn("shim", text, remedy)]
@@ -235,12 +235,15 @@ def judge_agents(
     ]
 
 
-def judge_addresses(moved: Collection[NodeName]) -> list[Line]:
-    """`moved`: nodes whose agents speak from an address that neither Slurm nor the provider knows for them."""
+def judge_addresses(moved: Collection[NodeName], unknown: Collection[NodeName]) -> list[Line]:
+    """`moved`: nodes whose agents speak from an address that neither Slurm nor the provider knows for them; `unknown`:
+    those of which no address is known."""
+    if not moved and unknown:
+        return [ok("addresses", f"no address is known to compare with, or none shall be: {_names(sorted(unknown))}")]
     if not moved:
-        return [ok("addresses", "agents connect from the known addresses of their nodes, or those are not known")]
-    unknown = "agents connect from addresses that neither Slurm nor the provider knows for their nodes"
-    text = f"{unknown}: {_names(sorted(moved))}"
+        return [ok("addresses", "agents connect from the known addresses of their nodes")]
+    what = "agents connect from addresses that neither Slurm nor the provider knows for their nodes"
+    text = f"{what}: {_names(sorted(moved))}"
     remedy = "a second network or NAT: nothing to do; else look at the nodes, and set head.agent_addresses to strict"
     return [warn("addresses", text, remedy)]
 

@@ -1,12 +1,14 @@
 """A fault that is found after a job's end overturns what was ruled on that end."""
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import pytest
 
 from steward.model.action import RequeueJob
-from steward.model.ask import AskKind
+from steward.model.ask import AskKind, OptedIn
 from steward.model.ids import InstanceId, JobId
 from steward.model.job import JobState
 from steward.model.ledger import Ending
@@ -69,6 +71,31 @@ def test_a_job_whose_script_was_told_to_stop_comes_back_when_its_node_is_found_l
     again = back.requeued().then(1.0)
     assert memory(again).resumes == 1
     assert memory(again).pending_from is not None
+
+
+class Words(tuple[OptedIn, ...]):
+    """Counts how often they are gone through."""
+
+    times: ClassVar[int] = 0
+
+    def __iter__(self) -> Iterator[OptedIn]:
+        type(self).times += 1
+        return super().__iter__()
+
+
+def test_a_user_whose_jobs_fail_by_the_hundred_makes_no_turn_go_through_all_words_for_each() -> None:
+    picture = failed(running())
+    (mem,), (job,), (word,) = picture.memory.jobs.values(), picture.seen.jobs.values(), picture.seen.opted_in
+    (runs,) = picture.memory.ledger.values()
+    ids = [JobId(id) for id in range(100, 400)]
+    many = picture.see(
+        jobs={id: replace(job, id=id) for id in ids}, opted_in=Words(replace(word, job=id) for id in ids)
+    )
+    jobs = MappingProxyType({id: replace(mem, id=id) for id in ids})
+    memory = replace(many.memory, jobs=jobs, ledger=MappingProxyType(dict.fromkeys(ids, runs)))
+    Words.times = 0
+    assert tries(replace(many, memory=memory)) == []
+    assert Words.times < 10
 
 
 @pytest.mark.parametrize("status", [BY_TERM, BY_CODE, 1 << 8])

@@ -50,7 +50,7 @@ from tests.unit.policy.test_unbegun import waiting as never_ran
 J = JobId(7)
 
 
-def said(what: object) -> str:
+def said(what: Any) -> str:
     """All that is said of job 7, before and after what is decided now; of a ruling or a run what is said of that."""
     if isinstance(what, str):
         return what
@@ -95,7 +95,7 @@ def ended(**job: Any) -> Picture:
 
 
 def unseen(restarts: int) -> Picture:
-    return late_requeue.memory and a_cluster().job().opted_in().then(100).change_job(restarts=restarts)
+    return a_cluster().job().opted_in().then(100).change_job(restarts=restarts)
 
 
 def without_answer(picture: Picture) -> Picture:
@@ -533,6 +533,21 @@ EVIDENCE: list[Row] = [
         "n2: its output could not be opened there, so its script never began",
         lambda: launch.without_output(launch.ran(a_cluster(), 7, "n2"), "n2"),
         lambda: launch.ran(a_cluster(), 7, "n2").change_job(**{**launch.NO_OUTPUT, "exit_status": TERM}),
+    ),
+    (
+        "n2: Slurm says 'batch job complete failure': its script never began",
+        lambda: slurm_drains(launch.over_at_once(a_cluster()), "batch job complete failure"),
+        lambda: slurm_drains(launch.over_at_once(a_cluster(), ran_s=60.0), "batch job complete failure"),
+    ),
+    (
+        "n2: something failed there before it (a TaskProlog, another plugin): its script never began",
+        lambda: launch.unbegun(launch.ran(a_cluster(), 7, "n2"), "n2"),
+        lambda: launch.ran(a_cluster(), 7, "n2").ask(AskKind.BATCH, node="n2", status=1 << 8).then(0.1),
+    ),
+    (
+        "n1: its provider takes its machine away",
+        lambda: late.reclaimed(late.failed(late.running()), "n1"),
+        lambda: late.reclaimed(late.failed(late.running()), "n3"),
     ),
 ]
 

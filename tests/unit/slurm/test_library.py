@@ -13,18 +13,16 @@ from steward.adapters.slurm.record_form import JOB, NODE
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.node import NodeBase
+from steward.ports import Retryable
 from tests.fakes import reader_lines
-from tests.fakes.reader_lines import answer, job_line, node_line
+from tests.fakes.reader_lines import answer, job_line, node_line, scontrol_line
 
 N1, N2 = NodeName("n1"), NodeName("n2")
-SCONTROL = """#!/bin/sh
+SCONTROL = f"""#!/bin/sh
 case "$*" in
     --version) echo "slurm 22.05.8" ;;
     *config*) echo "SlurmdPort              = 6818" ;;
-    *node*) echo "NodeName=n1 CoresPerSocket=1 CPUAlloc=0 CPUTot=4 CPULoad=0.1 AvailableFeatures=a,b \
-ActiveFeatures=a,b Gres=(null) NodeAddr=10.0.0.1 NodeHostName=n1 OS=Linux RealMemory=500 AllocMem=0 FreeMem=9 \
-Sockets=1 Boards=1 \
-State=IDLE ThreadsPerCore=1 TmpDisk=0 Weight=1 Partitions=main BootTime=7 SlurmdStartTime=8 CfgTRES=cpu=2 AllocTRES=" ;;
+    *node*) echo "{scontrol_line()}" ;;
 esac
 """
 
@@ -160,3 +158,22 @@ def test_one_that_failed_is_asked_again_soon_and_ever_more_rarely(tmp_path: Path
             now += 1.0
         assert library.problem() == ""
     assert begun == [0.0, 5.0, 15.0, 35.0, 75.0]
+
+
+@pytest.mark.parametrize(("said", "nodes"), [("No nodes in the system", True), ("", False)])
+def test_no_node_at_all_is_believed_when_slurm_says_so(tmp_path: Path, said: str, nodes: bool) -> None:
+    """Where nodes register by themselves that is a real answer; an empty one alone is none."""
+    (tmp_path / "scontrol").write_text(f"#!/bin/sh\necho '{said}'\n")
+    with slurm({"nodes": reader_lines.nodes()}) as port:
+        if nodes:
+            assert port.nodes() == {}
+        else:
+            with pytest.raises(Retryable, match="not believed"):
+                port.nodes()
+
+
+def test_by_text_a_node_with_an_odd_line_is_unknown_and_hides_no_other(tmp_path: Path) -> None:
+    (tmp_path / "scontrol").write_text(SCONTROL.replace('AllocTRES="', 'AllocTRES=\nNodeName=n2 Arch=x State=IDLE"'))
+    port = CommandLineSlurm()
+    assert port.nodes()[N1].base is NodeBase.IDLE
+    assert port.nodes()[N2].base is NodeBase.UNKNOWN

@@ -11,6 +11,7 @@ from steward.model.observed import AgentDetail
 from steward.workflows.doctor import (
     Health,
     Line,
+    judge_addresses,
     judge_agents,
     judge_dynamic,
     judge_include,
@@ -153,6 +154,21 @@ def test_what_dynamic_nodes_need_is_told(changes: dict[str, str], told: str) -> 
     assert [told in line.text and bool(line.remedy) for line in found] == ([True] if told else [])
 
 
+@pytest.mark.parametrize(
+    ("moved", "unknown", "told"),
+    [
+        ([], [], "agents connect from the known addresses of their nodes"),
+        ([], [n("n2")], "no address is known to compare with, or none shall be: n2"),
+        ([n("n1")], [n("n2")], "neither Slurm nor the provider knows for their nodes: n1"),
+    ],
+)
+def test_what_is_known_of_the_addresses_of_agents_is_told(
+    moved: list[NodeName], unknown: list[NodeName], told: str
+) -> None:
+    [line] = judge_addresses(moved, unknown)
+    assert line.text.endswith(told)
+
+
 def test_nodes_whose_steps_do_not_load_the_shim_are_named_by_what_they_found_themselves() -> None:
     """A configless node has its files from slurmctld: one beside the controller's slurm.conf says nothing of it."""
     text = "/run/slurm/conf/plugstack.conf is not there"
@@ -162,5 +178,5 @@ def test_nodes_whose_steps_do_not_load_the_shim_are_named_by_what_they_found_the
     [fine] = judge_loaded({n("n1"): replace(views[n("n1")], passed=frozenset({"slurm.shim"}))})
     assert (fine.health, fine.text) == (Health.OK, "Slurm loads it on n1")
     [line] = judge_loaded(views)
-    assert line.text == f"jobs on n2 have no shim: {text}"
+    assert line.text == f"jobs on n2 have no shim: {text} (looked at every 30 s)"
     assert "scontrol reconfigure" in line.remedy

@@ -1,4 +1,5 @@
-"""Slurm through its commands. One or two commands a read, one a batch of writes; text and JSON in, argv lists out.
+"""Slurm through steward-slurm and its commands: one or two commands a read where that does not answer, one a batch of
+writes; text in, argv lists out.
 
 Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
 
@@ -67,7 +68,7 @@ _AGAIN = "transitional state, retrying"
 
 
 class CommandLineSlurm:
-    """SlurmPort by `scontrol` (and `sinfo`, `squeue` on 22.05). Safe to call from several threads.
+    """SlurmPort. Safe to call from several threads.
 
     `conf` is the path of slurm.conf; empty means what the environment or Slurm itself says. Every call may take
     `timeout_s` seconds a command, an answer may have `max_bytes`. `include` is the file for partitions of ours. Where a
@@ -98,51 +99,43 @@ class CommandLineSlurm:
 
         Raises Retryable when scontrol cannot be run, Permanent when it is too old.
         """
-        version = self.version()
-        problem = self._library.problem() if self._library is not None else ""
-        is_read_so = self._library is not None and not problem
-        about = (
-            f"the commands of Slurm {version.text} {'write, steward-slurm reads' if is_read_so else 'read and write'}"
-        )
+        version, problem = self.version(), self.reader_problem()
+        about = f"the commands of Slurm {version.text} {'read and write' if problem else 'write, steward-slurm reads'}"
         why = [f"{problem}: looks take longer, and whether a job fits is guessed from idle nodes"] if problem else []
         return "; ".join([about, *why, *self._commands.heavy()])
+
+    def reader_problem(self) -> str:
+        """Say why the commands read; empty where steward-slurm does."""
+        return self._library.problem() if self._library is not None else "there is no steward-slurm"
 
     def version(self) -> Version:
         return self._commands.version()
 
     def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
-        return self.read_nodes(only)
-
-    def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
-        return self.read_jobs(only, on)
-
-    def read_nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
-        """By the commands, also where `nodes` reads otherwise: what a write is held against."""
         return self._nodes.whole() if only is None else self._nodes.some(only)
 
-    def read_jobs(self, only: Collection[JobId] | None = None, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
-        """As `read_nodes`."""
+    def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
         return self._jobs.whole() if only is None else self._jobs.some(only, on)
 
     def job(self, job: JobId) -> Job:
         """Raises Stale when Slurm does not hold it any more."""
-        return rules.found(self.read_jobs([job]), job)
+        return rules.found(self.jobs([job]), job)
 
     def drain(self, marks: Mapping[NodeName, Mark]) -> None:
         """All of them or, when one is not ours to take, none."""
-        rules.may_take_out(self.read_nodes([*marks]), sorted(marks))
+        rules.may_take_out(self.nodes([*marks]), sorted(marks))
         self._take_out(marks, "drain")
 
     def down(self, marks: Mapping[NodeName, Mark]) -> None:
         """All of them or, when one is not ours to take, none. Read back, they are `DOWN+DRAIN`. What Slurm does not
         drain is not set DOWN either: it would come back by itself when its slurmd answers."""
-        rules.may_take_out(self.read_nodes([*marks]), sorted(marks))
+        rules.may_take_out(self.nodes([*marks]), sorted(marks))
         for state in ("drain", "down"):
             self._take_out(marks, state)
 
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         wanted = sorted(set(nodes))
-        rules.may_give_back(self.read_nodes(wanted), wanted, mark, command)
+        rules.may_give_back(self.nodes(wanted), wanted, mark, command)
         self._update_nodes(wanted, "state=resume")
 
     def requeue(
@@ -172,7 +165,7 @@ class CommandLineSlurm:
             self._commands.write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")
 
     def nudge(self, nudges: Sequence[NudgeJob]) -> None:
-        waiting = rules.to_nudge(self.read_jobs([one.job for one in nudges]), nudges)
+        waiting = rules.to_nudge(self.jobs([one.job for one in nudges]), nudges)
         with contextlib.suppress(*([Stale] if len(nudges) > 1 else [])):
             self._commands.write_all([words for job, one in waiting for words in _nudge_words(job, one)])
 
@@ -225,7 +218,7 @@ class CommandLineSlurm:
 
     def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
         wanted = set(nodes)
-        free, busy = rules.may_forget(self.read_nodes(wanted), wanted)
+        free, busy = rules.may_forget(self.nodes(wanted), wanted)
         for names in node_lists(free):
             with contextlib.suppress(Stale):
                 self._commands.write("delete", f"nodename={names}")
@@ -235,7 +228,7 @@ class CommandLineSlurm:
     def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
         """Give the nodes the feature `prefix + word`, with one command for all whose other features are the same."""
         wanted = set(nodes)
-        for features, names in rules.by_features(self.read_nodes(wanted), wanted, prefix, word).items():
+        for features, names in rules.by_features(self.nodes(wanted), wanted, prefix, word).items():
             available, active = (",".join(sorted(each)) for each in features)
             self._update_nodes(names, f"availablefeatures={available}", f"activefeatures={active}")
 
@@ -275,7 +268,7 @@ class CommandLineSlurm:
     def submit_deep(
         self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], *, seconds: float, output: str
     ) -> None:
-        if any(job.partition == name and not job.is_over for job in self.read_jobs().values()):
+        if any(job.partition == name and not job.is_over for job in self.jobs().values()):
             return
         wanted = sorted(set(nodes))
         if name not in self._all_partitions():
@@ -333,7 +326,7 @@ class CommandLineSlurm:
 
     def release(self, name: str) -> None:
         reservations.ours(name)
-        if any(job.partition == name and not job.is_over for job in self.read_jobs().values()):
+        if any(job.partition == name and not job.is_over for job in self.jobs().values()):
             self._commands.run("scancel", f"--partition={name}")
         for kind in ("partitionname", "reservation"):
             with contextlib.suppress(Stale):

@@ -144,9 +144,9 @@ _AGAIN_S = 0.1
 class Slurm(Protocol):
     """The commands that the partition file needs."""
 
-    def read_nodes(self) -> Mapping[NodeName, Node]: ...
+    def nodes(self) -> Mapping[NodeName, Node]: ...
 
-    def read_jobs(self) -> Mapping[JobId, Job]: ...
+    def jobs(self) -> Mapping[JobId, Job]: ...
 
     def partitions(self) -> Mapping[str, Partition]: ...
 
@@ -160,8 +160,8 @@ def write(slurm: Slurm, include: IncludeFile, text: str, *, patience_s: float) -
     good = include.good()
     wanted, was = parse_partitions(text), parse_partitions(good)
     ours = was.states.keys() | parse_partitions(include.text()).states.keys()
-    rules.may_write(wanted, ours, slurm.partitions(), slurm.read_nodes())
-    rules.may_drop(ours - wanted.states.keys(), slurm.read_jobs())
+    rules.may_write(wanted, ours, slurm.partitions(), slurm.nodes())
+    rules.may_drop(ours - wanted.states.keys(), slurm.jobs())
     before = slurm.partitions()  # again: nodes and jobs of a large cluster take seconds, and people close partitions
     include.replace(text)
     if wanted.is_like(was) and wanted.states.keys() <= before.keys():

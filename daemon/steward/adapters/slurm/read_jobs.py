@@ -1,8 +1,8 @@
-"""Jobs, read as text and by JSON where the text is odd. A job that reads as it did is the same object again.
+"""Jobs, read through steward-slurm, and as text where that does not tell. A job that reads as it did is the same object
+again.
 
-Slurm 22.05 tells as text all that it tells as JSON but what a job that runs had asked for: that is kept from when it
-waited, else taken from what it has. Newer ones tell more in JSON: a job that is seen for the first time, or that shows
-a flag instead of its state, is asked for so; from then on its text tells what changed.
+What a job that runs had asked for text does not tell: it is kept from when it waited, or was told of, else taken from
+what it has.
 """
 
 import logging
@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+from steward.adapters.process import show
 from steward.adapters.slurm import narrow, records, text_jobs
 from steward.adapters.slurm.commands import Commands
 from steward.adapters.slurm.library import MOST, NOTHING, Library
@@ -43,7 +44,7 @@ class _Look:
     """The result of one look: jobs that could be read, and jobs whose text is odd or tells of several."""
 
     found: dict[JobId, Job] = field(default_factory=dict)
-    odd: dict[JobId, Key] = field(default_factory=dict)
+    odd: set[JobId] = field(default_factory=set)
     merged: set[JobId] = field(default_factory=set)
 
 
@@ -67,7 +68,7 @@ class JobReader:
         self._commands, self._library = commands, library
         self._last: _Last | None = None
         self._short_until = 0.0
-        self._known: dict[JobId, tuple[Key | str | None, Job]] = {}
+        self._known: dict[JobId, tuple[Key | str, Job]] = {}
         """Each job as last read, and the text that it was read from."""
 
     def whole(self) -> Mapping[JobId, Job]:
@@ -87,7 +88,7 @@ class JobReader:
     def parts(self, leader: JobId) -> Mapping[JobId, Job]:
         """The parts of a heterogeneous job, maybe with other jobs: Slurm lists all parts of the leader."""
         found = self._told(self._library.parts(leader)) if self._library is not None else None
-        return self._named([leader], alone=False) if found is None else found
+        return self._named([leader]) if found is None else found
 
     def _all_told(self) -> Mapping[JobId, Job] | None:
         """Every job through the library, the same mapping where nothing changed; None: ask the commands."""
@@ -136,8 +137,8 @@ class JobReader:
             if time.monotonic() < self._short_until and (same := self._as_before(texts)) is not None:
                 return same
             found = self._by_text(texts)
-        except Odd:
-            found = self._every_by_json()
+        except Odd as error:
+            raise Retryable(f"cannot read squeue's answer: {show(str(error))}") from None
         self._short_until = time.monotonic() + _SHORT_S
         return found
 
@@ -159,16 +160,10 @@ class JobReader:
         return found
 
     def _lists(self, ids: list[JobId]) -> Iterator[list[JobId]]:
-        alone = len(ids) <= _ONE_BY_ONE and (len(self._known) > _LONG_QUEUE or self._tells_of_one())
-        size = 1 if alone else _LONGEST
+        size = 1 if len(ids) <= _ONE_BY_ONE and len(self._known) > _LONG_QUEUE else _LONGEST
         return (ids[at : at + size] for at in range(0, len(ids), size))
 
-    def _tells_of_one(self) -> bool:
-        return bool(self._commands.version().read_job(JobId(1)))
-
-    def _named(self, ids: list[JobId], *, alone: bool = True) -> Mapping[JobId, Job]:
-        if alone and len(ids) == 1 and self._tells_of_one():
-            return self._by_id(ids[0])
+    def _named(self, ids: list[JobId]) -> Mapping[JobId, Job]:
         try:
             return self._read(f"--jobs={','.join(map(str, ids))}")
         except Stale:
@@ -176,31 +171,18 @@ class JobReader:
 
     def _at(self, on: Collection[NodeName]) -> Mapping[JobId, Job]:
         """Maybe others, too: squeue takes none of the names where it does not know one."""
-        names = [name for name in on if is_node(name)]
-        argv = (*_SQUEUE[:-1], _HERE, f"--nodelist={node_list(names)}", f"--format={text_jobs.SHORT}")
+        argv = (*_SQUEUE[:-1], _HERE, f"--nodelist={node_list(on)}", f"--format={text_jobs.SHORT}")
         try:
-            return self._some_by_text(text_jobs.short(self._commands.read(*argv)).times, ()) if names else {}
+            return self._some_by_text(text_jobs.short(self._commands.read(*argv)).times, ())
         except (Stale, Odd):
             return self._read()
-
-    def _by_id(self, job: JobId) -> Mapping[JobId, Job]:
-        """Look up one job. scontrol gives the same error for a job that is gone and for no answer: squeue tells the two
-        apart."""
-        found = records.some_jobs(self._commands.read(*self._commands.version().read_job(job)))
-        if job in found:
-            return {job: self._keep(job, None, found[job])}
-        try:
-            self._commands.read(*_SQUEUE, f"--jobs={job}")
-        except Stale:
-            return {}
-        raise Retryable(f"Slurm has job {job} and shows nothing of it")
 
     def _read(self, *which: str) -> dict[JobId, Job]:
         """Maybe of others, too."""
         try:
             return self._by_text(None, *which)
-        except Odd:
-            return self._every_by_json()
+        except Odd as error:
+            raise Retryable(f"cannot read squeue's answer: {show(str(error))}") from None
 
     def _by_text(self, texts: dict[JobId, str] | None, *which: str) -> dict[JobId, Job]:
         """Who is not in both lists any more is gone. A task that began between them makes one more look. Raises Odd for
@@ -215,9 +197,8 @@ class JobReader:
             apart = self._texts(_EACH, *which)
             again = self._jobs({id: apart[id] for id in merged if id in apart and short.times[id] == 1}, short)
             look.found.update(again.found)
-            look.odd.update(again.odd)
-            look.odd.update(dict.fromkeys(merged - again.found.keys() - look.odd.keys(), ("", "", 0)))
-        return {**look.found, **self._by_json(look.odd)} if look.odd else look.found
+            look.odd |= again.odd | (merged - again.found.keys())
+        return {**look.found, **self._as_known(look.odd)} if look.odd else look.found
 
     def _both(self, *which: str) -> tuple[dict[JobId, str], Short]:
         with ThreadPoolExecutor(1) as beside:
@@ -235,7 +216,6 @@ class JobReader:
         return {text_jobs.id_of(record): record for record in form.cut(answer)}
 
     def _jobs(self, texts: Mapping[JobId, str], short: Short) -> _Look:
-        more = self._commands.version().tells_more_in_json
         look = _Look()
         for id, text in texts.items():
             if id not in short.times:
@@ -245,40 +225,29 @@ class JobReader:
                 look.found[id] = known
                 continue
             try:
-                look.found[id] = self._keep(
-                    id, key, _with_what_is_known(text_jobs.job(*key, has_flags=more), known, more)
-                )
+                look.found[id] = self._keep(id, key, _with_what_is_known(text_jobs.job(*key), known))
             except Merged:
                 look.merged.add(id)
             except Odd:
-                look.odd[id] = key
+                look.odd.add(id)
         return look
 
-    def _keep(self, id: JobId, key: Key | str | None, job: Job) -> Job:
+    def _keep(self, id: JobId, key: Key | str, job: Job) -> Job:
         """The object that was told before, where nothing of it changed."""
         before = self._known.get(id)
         kept = before[1] if before is not None and before[1] == job else job
         self._known[id] = (key, kept)
         return kept
 
-    def _by_json(self, odd: Mapping[JobId, Key]) -> dict[JobId, Job]:
-        """JSON is read after the text. Where the next text is the same, it told of the same."""
-        if len(odd) <= _ONE_BY_ONE and self._tells_of_one():
-            found: Mapping[JobId, Job] = {id: job for each in sorted(odd) for id, job in self._by_id(each).items()}
-        else:
-            found = self._every_by_json()
-        return {id: self._keep(id, key if key[0] else None, found[id]) for id, key in odd.items() if id in found}
-
-    def _every_by_json(self) -> dict[JobId, Job]:
-        found = records.jobs(self._commands.look(*self._commands.version().read_jobs))
-        return {id: self._keep(id, None, job) for id, job in found.items()}
+    def _as_known(self, odd: Collection[JobId]) -> dict[JobId, Job]:
+        """Jobs of which the text cannot be read, as they were told of before; others are left out."""
+        log.warning("cannot read what squeue tells of the jobs %s", show(",".join(map(str, sorted(odd)))))
+        return {id: known[1] for id in odd if (known := self._known.get(id)) is not None}
 
 
-def _with_what_is_known(job: Job, known: Job | None, more: bool) -> Job:
-    """Raises Odd for one that was not seen before, where JSON tells more."""
+def _with_what_is_known(job: Job, known: Job | None) -> Job:
+    """The job with what text does not tell, from another look at it."""
     if known is None or known.user_id != job.user_id:
-        if more:
-            raise Odd(f"job {job.id} is new")
         return job
     asked = job.requested if job.is_pending else known.requested
     return replace(job, requested=asked, node_sizes=known.node_sizes, expedited=known.expedited)

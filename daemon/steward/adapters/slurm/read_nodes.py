@@ -1,17 +1,19 @@
-"""Nodes, read as text and by JSON where the text is odd. A node that reads as it did is the same object again."""
+"""Nodes, read through steward-slurm, and as text where that does not tell. A node that reads as it did is the same
+object again."""
 
 import logging
 import time
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
+from steward.adapters.process import show
 from steward.adapters.slurm import narrow, records, text_nodes
 from steward.adapters.slurm.commands import Commands
 from steward.adapters.slurm.library import MOST, NOTHING, Library
 from steward.adapters.slurm.record_form import Garbled, Told
 from steward.adapters.slurm.words import is_node, node_lists
 from steward.model.ids import NodeName
-from steward.model.node import Node
+from steward.model.node import Node, NodeBase
 from steward.ports import Retryable
 
 log = logging.getLogger(__name__)
@@ -44,8 +46,6 @@ class NodeReader:
         self._last: _Last | None = None
         self._known: dict[NodeName, tuple[str, Node]] = {}
         """Each node as last read, and the text that it was read from."""
-        self._odd: dict[str, Node] = {}
-        """The same of nodes of which the text is odd."""
         self._usual_port = ""
 
     def whole(self) -> Mapping[NodeName, Node]:
@@ -66,7 +66,7 @@ class NodeReader:
         found = {}
         for each in node_lists(names):
             read = self._read(self._commands.some_nodes(*_SHOW, each, env=_IN_SECONDS))
-            found.update(narrow.of_nodes(self._by_json() if read is None else read, only))
+            found.update(narrow.of_nodes(read, names))
         return found
 
     def _all_told(self) -> Mapping[NodeName, Node] | None:
@@ -112,78 +112,39 @@ class NodeReader:
         except Retryable:
             self._usual_port = ""  # slurmctld may begin anew with another configuration
             raise
-        read = self._read(answer) if answer.startswith("NodeName=") else None
-        found = self._by_json() if read is None else read
+        found = self._read(answer)
         if not found and _NO_NODES not in answer:
             raise Retryable("Slurm's answer has no node in it: not believed")
         return found
 
-    def _read(self, answer: str) -> dict[NodeName, Node] | None:
-        """The nodes of a text answer; None where a line cannot be read, so that JSON must be used."""
+    def _read(self, answer: str) -> dict[NodeName, Node]:
+        """The nodes of a text answer."""
         found: dict[NodeName, Node] = {}
-        for line in _lines(answer):
-            node = self._one(line)
-            if node is None or node.name in found:
-                return None
-            found[node.name] = node
+        for name, line in text_nodes.lines(answer):
+            if name in found:
+                raise Retryable(f"Slurm's answer has node {show(name)} twice: not believed")
+            found[name] = self._one(name, line)
+        if not found and answer.strip() and _NO_NODES not in answer:
+            raise Retryable(f"Slurm's answer has no node in it: not believed: {show(answer[:200])}")
         return found
 
-    def _key(self, line: str) -> str:
-        port = self._usual_port  # another thread may forget it any time
-        if not port:
-            port = self._usual_port = text_nodes.usual_port(self._commands.read("scontrol", "show", "config"))
-        return text_nodes.key(line, port)
-
-    def _one(self, line: str) -> Node | None:
+    def _one(self, name: NodeName, line: str) -> Node:
+        """A node's record; as one of which nothing is known, and nothing done to, where its text cannot be read."""
+        known = self._known.get(name)
         try:
-            key = self._key(line)
-            name = text_nodes.name_of(key)
-            known = self._known.get(name)
+            key = text_nodes.key(line, self._port())
             if known is not None and known[0] == key:
                 return known[1]
             node = text_nodes.node(key)
-            kept = known[1] if known is not None and known[1] == node else node
-            self._known[name] = (key, kept)
-            return kept
         except text_nodes.Odd:
-            self._known.pop(_name(line), None)
-            return self._odd.get(text_nodes.odd_key(line))
+            log.warning("cannot read what Slurm tells of a node: %s", show(line))
+            return replace(known[1] if known else Node(name=name, base=NodeBase.UNKNOWN), base=NodeBase.UNKNOWN)
+        kept = known[1] if known is not None and known[1] == node else node
+        self._known[name] = (key, kept)
+        return kept
 
-    def _by_json(self) -> Mapping[NodeName, Node]:
-        """Every node, and what text tells of those at which it is odd."""
-        before = self._commands.look(*_SHOW, env=_IN_SECONDS)
-        found = records.nodes(self._commands.look(*self._commands.version().read_nodes))
-        after = _told_oddly(self._commands.look(*_SHOW, env=_IN_SECONDS), found)
-        same = _told_oddly(before, found).keys() & after.keys()
-        self._odd = {line: after[line] for line in same}
-        return found
-
-
-def _told_oddly(answer: str, found: Mapping[NodeName, Node]) -> dict[str, Node]:
-    """By the text; nothing where it and JSON do not tell of the same nodes."""
-    lines = list(_lines(answer))
-    names = [_name(line) for line in lines]
-    if sorted(names) != sorted(found):
-        return {}
-    return {text_nodes.odd_key(line): found[name] for name, line in zip(names, lines, strict=True) if _is_odd(line)}
-
-
-def _name(line: str) -> NodeName:
-    return NodeName(line.partition(" ")[0].removeprefix("NodeName="))
-
-
-def _is_odd(line: str) -> bool:
-    try:
-        text_nodes.node(text_nodes.key(line, "0"))
-    except text_nodes.Odd:
-        return True
-    return False
-
-
-def _lines(answer: str) -> Iterator[str]:
-    """The lines of an answer, one after the other: megabytes are not split at once."""
-    at = 0
-    while (end := answer.find("\n", at)) >= 0:
-        if end > at:
-            yield answer[at:end]
-        at = end + 1
+    def _port(self) -> str:
+        port = self._usual_port  # another thread may forget it any time
+        if not port:
+            port = self._usual_port = text_nodes.usual_port(self._commands.read("scontrol", "show", "config"))
+        return port

@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 
 from steward.model.mend import RESTARTABLE
-from steward.model.setting_types import AddressRule, FullPath, HostPort, Section, SlurmAdapter, Words
+from steward.model.setting_types import AddressRule, FullPath, HostPort, Section, Words
 
 
 class ClusterSettings(Section):
@@ -18,11 +18,6 @@ class ClusterSettings(Section):
     )
     slurm_user: str = Field(
         default="slurm", min_length=1, description="Login name of SlurmUser; stewardd runs as this user."
-    )
-    slurm_adapter: SlurmAdapter = Field(
-        default=SlurmAdapter.AUTO,
-        description="How Slurm is read. `auto`: by pyslurm where it is installed and made for this Slurm, else by the "
-        "commands. `commands`: always by them. `pyslurm`: as `auto`, and `steward doctor` warns where it cannot be.",
     )
     munge_socket: FullPath | None = Field(
         default=None, description="munged's socket; none: the munge library's own default."

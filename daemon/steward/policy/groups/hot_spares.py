@@ -50,7 +50,7 @@ def keep_hot(draft: Draft) -> None:
     counts = _counts(draft)
     for group in sorted(counts):
         _keep(group, counts[group], draft)
-    for name in sorted(draft.seen.reservations):
+    for name in sorted(draft.seen.reservations) if draft.may_clear_strays else ():
         found = draft.seen.reservations[name]
         if found.hot_group and found.hot_group not in counts:
             _set(found.hot_group, frozenset(), found, "no hot spares are kept in this group", draft)

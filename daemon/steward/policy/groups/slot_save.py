@@ -20,7 +20,7 @@ AGAIN_S = 3600.0
 def opted_in_jobs(node: NodeName, draft: Draft) -> list[JobId]:
     """Running jobs on the node that asked to be resumed, by their own user's word."""
     running = draft.overview.running_on.get(node, ())
-    words = [word for word in draft.seen.opted_in if word.job in running]
+    words = [word for job in running for word in draft.overview.opted_in.get(job, ())]
     told = {word.job for word in words_that_count(words, draft) if word.mode.on and _is_by_its_user(word, draft)}
     told |= {id for id in running if id in draft.jobs and draft.jobs[id].ended is None}
     return sorted(told)

@@ -28,8 +28,8 @@ class Evidence:
     at: float
     blames: bool = True
     lasts: bool = False
-    is_stop: bool = False
-    """The node's host was being shut down, which ends its jobs, also with 0."""
+    voids_success: bool = False
+    """Also a job that Slurm calls complete is not: its host was being shut down, or its script never began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def _stopped(node: NodeName, reach: Reach, failed_at: float, draft: Draft) -> li
     if since is None or failed_at < since or (reach.began is not None and since + BEFORE_S + AFTER_S < reach.began):
         return []
     text = f"{node}: its host was being shut down, as its agent said"
-    return [Evidence(node=node, text=text, at=since, is_stop=True)]
+    return [Evidence(node=node, text=text, at=since, voids_success=True)]
 
 
 def _reclaimed(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
