@@ -18,7 +18,7 @@ from steward.adapters.wire.seal import Sealer
 from steward.head.arrival import Admission, Place, Refused, place_of
 from steward.head.hearing import Hearing, Keep, Questions
 from steward.head.link import Link
-from steward.head.origin import Origins
+from steward.head.origin import Origin, Origins
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
 from steward.head.watch import Examine, Watch
@@ -133,9 +133,9 @@ class Hub:
     def details(self) -> Mapping[NodeName, AgentDetail]:
         return self._roster.details()
 
-    def strangers(self) -> frozenset[NodeName]:
-        """Nodes whose agents speak from where neither Slurm nor the provider knows them to be."""
-        return self._admission.strangers()
+    def nodes_at(self, origin: Origin) -> frozenset[NodeName]:
+        """Return the nodes whose agents spoke last from such an address."""
+        return self._admission.nodes_at(origin)
 
     def forget_jobs(self, known: Collection[JobId]) -> None:
         """Opted-in jobs that Slurm does not know any more are of no interest."""

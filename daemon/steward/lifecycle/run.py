@@ -54,7 +54,12 @@ def carry_out(run: SetupDir, begun: Callable[[], None]) -> None:
 def _through(run: SetupDir, job: SetupJob, output: Output, report: SetupReport) -> SetupReport:
     """All steps, or up to the first that fails; the final report."""
     output.say(f"Setup {run.token} of {job.here.node} begins")
-    for step in _steps(run, job, output, time.monotonic() + job.order.timeout_s):
+
+    def waits(text: str) -> None:
+        output.say(text)
+        run.tell(replace(report, why=text, at=time.time()))
+
+    for step in _steps(run, job, output, time.monotonic() + job.order.timeout_s, waits):
         report = replace(report, step=step.name, at=time.time())
         run.tell(report)
         try:
@@ -74,7 +79,7 @@ def _through(run: SetupDir, job: SetupJob, output: Output, report: SetupReport) 
     return replace(report, state=SetupState.SUCCEEDED, exit_status=0, at=time.time())
 
 
-def _steps(run: SetupDir, job: SetupJob, output: Output, deadline: float) -> list[Step]:
+def _steps(run: SetupDir, job: SetupJob, output: Output, deadline: float, waits: Callable[[str], None]) -> list[Step]:
     lifecycle = job.order.lifecycle
     scripts = (("OnCreate", lifecycle.on_create), ("OnInitComplete", lifecycle.on_init_complete))
     env = environment(job, place_of(job))
@@ -83,18 +88,18 @@ def _steps(run: SetupDir, job: SetupJob, output: Output, deadline: float) -> lis
         return Script(name, run=run, env=env, output=output, deadline=deadline, limit_s=job.order.timeout_s)
 
     return [
-        Step(name="download", do=lambda: _download(run, job, output, deadline)),
+        Step(name="download", do=lambda: _download(run, job, output, deadline, waits)),
         Step(name="checksum", do=lambda: _compare(run, lifecycle.sha256)),
         Step(name="config", do=lambda: write_config(job, run.scripts)),
         *(Step(name=hook, do=scripted(name)) for hook, name in scripts if name),
     ]
 
 
-def _download(run: SetupDir, job: SetupJob, output: Output, deadline: float) -> None:
+def _download(run: SetupDir, job: SetupJob, output: Output, deadline: float, waits: Callable[[str], None]) -> None:
     lifecycle = job.order.lifecycle
     output.say(f"Downloading lifecycle scripts from {lifecycle.source}")
     pinned = bool(lifecycle.sha256)
-    fetch(lifecycle.source, run.scripts, lambda: Budget(deadline=deadline), told=output.say, pinned=pinned)
+    fetch(lifecycle.source, run.scripts, lambda: Budget(deadline=deadline), told=waits, pinned=pinned)
 
 
 def _compare(run: SetupDir, wanted: str) -> None:

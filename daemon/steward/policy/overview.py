@@ -220,6 +220,14 @@ class Overview:
         return self._instances_by_node.get(node, ())
 
     @cached_property
+    def reclaimed(self) -> frozenset[NodeName]:
+        """Nodes whose every machine their provider is about to take away, or took away by itself."""
+        return self._ground.once("reclaimed", (self._seen.instances,), self._find_reclaimed)
+
+    def _find_reclaimed(self) -> frozenset[NodeName]:
+        return frozenset(node for node, many in self._instances_by_node.items() if all(one.interrupted for one in many))
+
+    @cached_property
     def _instances_by_node(self) -> Mapping[NodeName, Sequence[Instance]]:
         instances = self._seen.instances
         return self._ground.once("by node", (instances,), lambda: _grouped(instances.values(), lambda one: one.node))

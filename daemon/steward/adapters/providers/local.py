@@ -45,6 +45,7 @@ class Record:
     type: str = ""
     image: str = ""
     role: str = "Compute"
+    interrupted: str = ""
 
 
 class Records:
@@ -138,8 +139,18 @@ class LocalProvider:
 
     def machine(self, node: NodeName) -> Machine | None:
         """The machine behind a node now, on or off; None when the node has none. For the test bed's faults."""
+        record = self._last(node)
+        return None if record is None else self._records.machine(record)
+
+    def reclaim(self, node: NodeName, why: str) -> None:
+        """List the node's machine as one that is taken away soon, as a spot market does. For the test bed's faults."""
+        with self._records.locked():
+            if record := self._last(node):
+                self._records.save(replace(record, interrupted=why))
+
+    def _last(self, node: NodeName) -> Record | None:
         kept = [record for record in self._records.every() if record.node == node and not record.terminated]
-        return self._records.machine(kept[-1]) if kept else None
+        return kept[-1] if kept else None
 
     def _new(self, slot: Slot, token: str) -> Record:
         """Written down before anything starts: whoever asks again with this token finds it."""
@@ -213,6 +224,7 @@ class LocalProvider:
             launched=record.launched,
             address="127.0.0.1",
             type=record.type,
+            interrupted=record.interrupted,
         )
 
     def _state(self, record: Record) -> InstanceState:

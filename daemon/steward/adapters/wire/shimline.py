@@ -89,6 +89,7 @@ class AskLine:
     replay: Annotated[bool, Given()] = True
     own: Annotated[bool, Given()] = False
     script_gone: Annotated[bool, Given()] = False
+    script_unbegun: Annotated[bool, Given()] = False
 
 
 _OPTED, _ASK, _EXIT, _LOG = Codec(OptedLine), Codec(AskLine), Codec(ExitLine), Codec(LogLine)
@@ -152,6 +153,7 @@ def _ask(fields: dict[str, str]) -> AskLine:
         replay=fields.get("replay") != "no",
         own=fields.get("own") == "yes",
         script_gone=fields.get("script") == "gone",
+        script_unbegun=fields.get("script") == "unbegun",
     )
 
 

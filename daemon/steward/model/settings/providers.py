@@ -1,10 +1,17 @@
 """Groups of nodes and the providers that make their machines."""
 
-from pathlib import Path
-
 from pydantic import Field
 
-from steward.model.setting_types import NodeCommand, NodeList, ProviderKind, Recovery, Section, SomeNodes, Words
+from steward.model.setting_types import (
+    FullPath,
+    NodeCommand,
+    NodeList,
+    ProviderKind,
+    Recovery,
+    Section,
+    SomeNodes,
+    Words,
+)
 from steward.model.settings.clouds import CommandProvider, Ec2Provider, PowerProvider
 
 
@@ -47,7 +54,7 @@ class StaticProvider(Section):
 class LocalProvider(Section):
     """The local test bed: an instance is a slurmd and its agent as processes of this machine."""
 
-    dir: Path = Field(description="The test bed's directory.")
+    dir: FullPath = Field(description="The test bed's directory.")
 
 
 class DockerProvider(Section):
@@ -63,7 +70,7 @@ class DockerProvider(Section):
         description="`NAME=ADDRESS` of every machine, known to all nodes; a node gets the address of its name.",
     )
     environment: Words = Field(default=(), description="`NAME=VALUE` words that a node's first process gets.")
-    faults: Path | None = Field(
+    faults: FullPath | None = Field(
         default=None, description="Directory in which a file `refuse-launch` makes launches fail for want of capacity."
     )
 

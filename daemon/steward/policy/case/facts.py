@@ -9,7 +9,7 @@ from steward.model.node import NodeBase
 from steward.policy.case.scene import HARD, Scene
 from steward.policy.case.spares import can_have_spare, is_spoilt, needs_spare
 from steward.policy.case.table import Fact
-from steward.policy.deep.start import Start
+from steward.policy.deep.start import DeepStart
 from steward.policy.groups.setup import failure
 from steward.policy.node.breaker import admit
 from steward.policy.node.bring_up import has_passed, is_in_service, may_take_jobs, was_checked
@@ -236,12 +236,12 @@ def _no_help(scene: Scene) -> bool:
 
 def _is_unfit(scene: Scene) -> bool:
     """Its launch test or its deep check failed, and it is out of service."""
-    return scene.case.step is Step.RETURN and scene.start is Start.FAILED and scene.node.is_drain
+    return scene.case.step is Step.RETURN and scene.start is DeepStart.FAILED and scene.node.is_drain
 
 
 def _unproved(scene: Scene) -> bool:
     """Its launch test could not be made, and it is out of service: that says nothing against the machine."""
-    return scene.case.step is Step.RETURN and scene.launch is Start.UNCLEAR and scene.node.is_drain
+    return scene.case.step is Step.RETURN and scene.launch is DeepStart.UNCLEAR and scene.node.is_drain
 
 
 def _refused(scene: Scene) -> bool:
@@ -299,7 +299,7 @@ def _died(scene: Scene) -> bool:
 
 def _tries_left(scene: Scene) -> bool:
     """A new machine on which jobs cannot begin either is not the cause: a person must look at the site's scripts."""
-    if scene.case.rung is Advice.REPLACE and scene.case.step is Step.RETURN and scene.launch is Start.FAILED:
+    if scene.case.rung is Advice.REPLACE and scene.case.step is Step.RETURN and scene.launch is DeepStart.FAILED:
         return False
     return scene.case.launches + 1 < scene.draft.want.repair.max_launches
 

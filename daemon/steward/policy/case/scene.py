@@ -11,7 +11,7 @@ from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.policy.case.spares import free_spare, loan_of, needs_spare, shortage
 from steward.policy.case.table import deadline
-from steward.policy.deep.start import Start, launch_of, start_limit, start_of
+from steward.policy.deep.start import DeepStart, launch_of, start_limit, start_of
 from steward.policy.draft import Draft
 from steward.policy.groups.setup import Setup, is_prepared, setup_of_case
 from steward.policy.node.budget import awaits_yes
@@ -93,21 +93,21 @@ class Scene:
         return self.setup is None or is_prepared(self.setup, self.view)
 
     @property
-    def start(self) -> Start:
+    def start(self) -> DeepStart:
         """How the tests stand that its node must pass before it serves: a launch test where jobs could not begin or end
         on it, and the deep check of a new machine. Spares need none."""
         if self.case.stand_in:
-            return Start.NONE
+            return DeepStart.NONE
         launch = self.launch
-        if is_light(self.case) or launch not in (Start.NONE, Start.PASSED):
+        if is_light(self.case) or launch not in (DeepStart.NONE, DeepStart.PASSED):
             return launch
         return start_of(self.case.node, self.case.token, self.draft)
 
     @property
-    def launch(self) -> Start:
+    def launch(self) -> DeepStart:
         """How the launch test stands."""
         if not breaks_launches(self.case):
-            return Start.NONE
+            return DeepStart.NONE
         return launch_of(self.case.node, self.case.launch_token, self.draft)
 
     @property
@@ -115,7 +115,7 @@ class Scene:
         limit = limit_s(self.case, self.node, self.draft)
         if limit is not None and self.case.step is Step.VERIFY and self.setup is not None:
             limit += self.draft.want.capacity.setup_timeout_s
-        if limit is not None and self.case.step is Step.RETURN and self.start is not Start.NONE:
+        if limit is not None and self.case.step is Step.RETURN and self.start is not DeepStart.NONE:
             limit += start_limit(self.draft)
         self.draft.wake(None if limit is None else self.case.entered + limit)
         return limit is not None and self.draft.now >= self.case.entered + limit

@@ -21,7 +21,7 @@ from steward.policy.case.facts import MARKED, is_forgotten, is_lost, is_unmarked
 from steward.policy.case.scene import HARD, Scene, old_instance, stale_instances, try_key, waits_for_jobs
 from steward.policy.case.spares import attainable, free_spare, needs_spare
 from steward.policy.case.table import Fact
-from steward.policy.deep.start import Start, ask_launch, ask_start, why_failed
+from steward.policy.deep.start import DeepStart, ask_launch, ask_start, why_failed
 from steward.policy.draft import Draft
 from steward.policy.groups.setup import ask_setup
 from steward.policy.node.bring_up import LAUNCH_AGAIN_S, ask_checks, may_be_half_made
@@ -284,10 +284,10 @@ def _give_back(scene: Scene) -> None:
     if case.stand_in:
         _send_to_serve(case.stand_in, scene)
         return
-    if scene.start in (Start.WAITS, Start.FAILED, Start.UNCLEAR):
+    if scene.start in (DeepStart.WAITS, DeepStart.FAILED, DeepStart.UNCLEAR):
         _prove(scene)
         return
-    if scene.node.reason is not None and scene.launch is Start.HELD and scene.node.reason.at > case.entered:
+    if scene.node.reason is not None and scene.launch is DeepStart.HELD and scene.node.reason.at > case.entered:
         return  # Slurm has just taken it out again: the launch test failed
     if scene.node.reason is None:
         return  # it is given back: until slurmd has answered Slurm's ping there is nothing more to ask for
@@ -304,15 +304,15 @@ def _prove(scene: Scene) -> None:
     """Ask for the launch test, and the deep check of a new machine; when one failed take the node out again, before
     users' jobs reach it."""
     case, draft = scene.case, scene.draft
-    if scene.start is Start.WAITS:
-        if scene.launch is Start.WAITS:
+    if scene.start is DeepStart.WAITS:
+        if scene.launch is DeepStart.WAITS:
             ask_launch(case.node, case.launch_token, draft)
         else:
             ask_start(case.node, case.token, draft)
     elif not scene.node.is_drain:
-        is_launch = scene.launch in (Start.FAILED, Start.UNCLEAR)
+        is_launch = scene.launch in (DeepStart.FAILED, DeepStart.UNCLEAR)
         token, what = (case.launch_token, "launch test") if is_launch else (case.token, "deep check")
-        verb = "had no answer from" if scene.start is Start.UNCLEAR else "failed"
+        verb = "had no answer from" if scene.start is DeepStart.UNCLEAR else "failed"
         text = f"{case.node} {verb} its {what}"
         why = Why(rule="case.unfit", text=text, evidence=(why_failed(token, draft), str(case.why)))
         key = Key(f"unfit:{token}")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from steward.model.instance import InstanceState
 from steward.model.slot import Hitch, Purpose, SlotStep
-from steward.policy.deep.start import Start
+from steward.policy.deep.start import DeepStart
 from steward.policy.groups.setup import Setup, failure, is_prepared
 from steward.policy.groups.slot_save import is_saved, is_unsaved, restore_is_over
 from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy, is_turn
@@ -23,13 +23,17 @@ def noted(scene: SlotScene) -> SlotScene:
     """The slot with the times since when what its step asks for is so."""
     record, draft = scene.record, scene.draft
     asked, missing, over = TABLE.facts_of(record.step), record.missing, record.over
+    instance = record.instance
+    if record.step is SlotStep.END and instance is None and (made := scene.launched) is not None:
+        instance = made.id  # it came after all: once that one is gone nothing more is waited for
     if SlotFact.LOST in asked and _may_judge(scene) and record.step is not SlotStep.LAUNCH:
         missing = None if _is_there(scene) else _first(missing, draft.now)
     if SlotFact.GONE in asked and record.purpose is Purpose.LEAVE and _is_over(scene):
         over = _first(over, draft.now)
-    if (missing, over) == (record.missing, record.over):
+    if (instance, missing, over) == (record.instance, record.missing, record.over):
         return scene
-    return replace(scene, record=draft.slots.keep(replace(record, missing=missing, over=over)))
+    kept = replace(record, instance=instance, missing=missing, over=over)
+    return replace(scene, record=draft.slots.keep(kept))
 
 
 def _first(before: float | None, now: float) -> float:
@@ -123,7 +127,7 @@ def _taken(scene: SlotScene) -> bool:
 
 
 def _unfit(scene: SlotScene) -> bool:
-    return scene.start is Start.FAILED and scene.is_out
+    return scene.start is DeepStart.FAILED and scene.is_out
 
 
 def _back(scene: SlotScene) -> bool:
@@ -188,13 +192,13 @@ def _is_over(scene: SlotScene) -> bool:
         return True
     if scene.is_fixed:
         return scene.node is None or scene.node.is_down or not is_busy(scene)
-    if not draft.provider_is_fresh or scene.own or _may_still_come(scene):
+    if not draft.provider_is_fresh or scene.own or may_still_come(scene):
         return False
     draft.wake(record.entered + LET_BE_S)
     return scene.is_agent_gone or record.instance is None or draft.now >= record.entered + LET_BE_S
 
 
-def _may_still_come(scene: SlotScene) -> bool:
+def may_still_come(scene: SlotScene) -> bool:
     """A launch was asked for and neither made anything nor failed: it may be under way."""
     asked = scene.draft.asked_at(scene.launch_key) if scene.record.launched else None
     if asked is None or scene.record.instance is not None or scene.launch_key in scene.draft.seen.failures:

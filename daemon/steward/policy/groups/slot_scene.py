@@ -12,7 +12,7 @@ from steward.model.mark import HOLD, LEAVE, RENEW, Mark
 from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.slot import Purpose, SlotRecord, SlotStep
-from steward.policy.deep.start import Start, start_limit, start_of
+from steward.policy.deep.start import DeepStart, start_limit, start_of
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_of import pool_of
 from steward.policy.groups.slot_table import deadline
@@ -124,14 +124,14 @@ class SlotScene:
         return Mark(check=check, action=action, id=self.record.logical.rpartition("-")[0])
 
     @property
-    def start(self) -> Start:
+    def start(self) -> DeepStart:
         """How the deep check of its new machine stands. One that is no node of Slurm needs none."""
-        return start_of(self.record.node, self.record.token, self.draft) if self.is_compute else Start.NONE
+        return start_of(self.record.node, self.record.token, self.draft) if self.is_compute else DeepStart.NONE
 
     @property
     def is_late(self) -> bool:
         limit = deadline(self.record.step, self.draft.want)
-        if limit is not None and self.record.step is SlotStep.RETURN and self.start is not Start.NONE:
+        if limit is not None and self.record.step is SlotStep.RETURN and self.start is not DeepStart.NONE:
             limit += start_limit(self.draft)
         at = None if limit is None else self.record.entered + limit
         self.draft.wake(at)

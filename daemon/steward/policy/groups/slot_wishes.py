@@ -13,7 +13,7 @@ from steward.model.action import (
 from steward.model.ids import Key
 from steward.model.slot import Purpose, SlotStep
 from steward.model.why import Why
-from steward.policy.deep.start import Start, ask_start
+from steward.policy.deep.start import DeepStart, ask_start
 from steward.policy.groups.setup import ask_setup
 from steward.policy.groups.slot_facts import setup_of
 from steward.policy.groups.slot_of import slot_of
@@ -109,10 +109,10 @@ def _verify(scene: SlotScene) -> None:
 
 def _give_back(scene: SlotScene) -> None:
     node, record = scene.node, scene.record
-    if scene.start is Start.WAITS:
+    if scene.start is DeepStart.WAITS:
         ask_start(record.node, record.token, scene.draft)
         return
-    if scene.start is Start.FAILED:
+    if scene.start is DeepStart.FAILED:
         _hold(scene)
         return
     if not scene.is_ours or node is None or node.mark is None:
