@@ -12,7 +12,7 @@ from steward.model.setting_types import (
     SomeNodes,
     Words,
 )
-from steward.model.settings.clouds import CommandProvider, Ec2Provider, PowerProvider
+from steward.model.settings.clouds import CommandProviderSettings, Ec2ProviderSettings, PowerProviderSettings
 
 
 class GroupSettings(Section):
@@ -30,7 +30,7 @@ class GroupSettings(Section):
     )
 
 
-class StaticProvider(Section):
+class StaticProviderSettings(Section):
     """Machines that are simply there: rebooted by a command; spare nodes, kept drained, stand in for broken ones."""
 
     spares: NodeList = Field(
@@ -51,13 +51,13 @@ class StaticProvider(Section):
     status_timeout_s: float = Field(default=5.0, ge=0.1, le=60, description="Time limit of that command.")
 
 
-class LocalProvider(Section):
+class LocalProviderSettings(Section):
     """The local test bed: an instance is a slurmd and its agent as processes of this machine."""
 
     dir: FullPath = Field(description="The test bed's directory.")
 
 
-class DockerProvider(Section):
+class DockerProviderSettings(Section):
     """The docker test bed: an instance is a container."""
 
     image: str = Field(min_length=1, description="Image of a node.")
@@ -78,9 +78,9 @@ class DockerProvider(Section):
 class ProviderSettings(Section):
     """Who makes machines; each group names one of these."""
 
-    static: StaticProvider | None = None
-    local: LocalProvider | None = None
-    docker: DockerProvider | None = None
-    command: CommandProvider | None = None
-    power: PowerProvider | None = None
-    ec2: Ec2Provider | None = None
+    static: StaticProviderSettings | None = None
+    local: LocalProviderSettings | None = None
+    docker: DockerProviderSettings | None = None
+    command: CommandProviderSettings | None = None
+    power: PowerProviderSettings | None = None
+    ec2: Ec2ProviderSettings | None = None
