@@ -79,6 +79,17 @@ def test_what_a_hopeless_borrower_cannot_use_is_lent_to_others(reason: str) -> N
     assert (found[4].may_run, found[5].may_run) == (True, True)
 
 
+@CANS
+@pytest.mark.parametrize("reason", ["Resources", "QOSGrpGRES"])
+def test_an_owner_gets_a_node_though_a_limit_that_was_raised_is_still_its_reason(
+    can: Capabilities, reason: str
+) -> None:
+    """Four GPUs are free in all; the borrowed one on the second machine keeps it from having four on one."""
+    site = runs(runs(a_site(can, own("a", 2), own("b", 6)), 1, "a", 2), 2, "a", 1, "b", started=1000.0)
+    site = settled(runs(site, 3, "a", 1, "b", "n2", started=900.0))
+    assert told_to_go(waits(site, 9, "b", 4, reason=reason)) == [3]
+
+
 SHAPES: dict[str, dict[str, Any]] = {
     "a node full of owned jobs": {"required": frozenset({NodeName("n4")})},
     "that and another": {"required": frozenset({NodeName("n4"), NodeName("n1")}), "node_count": 2},
