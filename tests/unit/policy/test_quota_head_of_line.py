@@ -82,9 +82,7 @@ def test_what_a_hopeless_borrower_cannot_use_is_lent_to_others(reason: str) -> N
 
 @CANS
 @pytest.mark.parametrize("reason", ["Resources", "QOSGrpGRES"])
-def test_an_owner_gets_a_node_though_a_limit_that_was_raised_is_still_its_reason(
-    can: Capabilities, reason: str
-) -> None:
+def test_an_owner_gets_a_node_though_a_limit_that_has_room_is_its_reason(can: Capabilities, reason: str) -> None:
     """Four GPUs are free in all; the borrowed one on the second machine keeps it from having four on one."""
     site = with_partition(a_site(can, own("a", 2), own("b", 6)))
     site = runs(runs(site, 1, "a", 2), 2, "a", 1, "b", started=1000.0)

@@ -136,8 +136,8 @@ def test_nobody_gives_way_where_our_limits_have_room_and_one_of_the_sites_has_no
 
 
 @pytest.mark.parametrize("reason", GRP)
-def test_an_old_reason_holds_up_nobody_where_the_site_has_no_such_limit(reason: str) -> None:
-    """Slurm 22.05 keeps it after our limit was raised, until it looks at the job again."""
+def test_a_limits_reason_holds_up_nobody_where_there_is_no_limit_but_ours_with_room(reason: str) -> None:
+    """Slurm 22.05 says so of jobs with --gpus or --gpus-per-task for which it finds no node."""
     assert gone_in(with_partition(wanted_back(WEAK, reason)), 2) == {2, 3}
 
 

@@ -199,8 +199,8 @@ class Decider:
         return has_room or self._reclaim(unit, asked, wish)
 
     def _has_place(self, unit: Unit, wish: Wish | None) -> bool:
-        """What has just come may start at once: nodes are looked at when Slurm has looked, whatever its reason. A limit
-        stays its reason after it was raised, while another job of the partition waits for nodes (seen on 22.05)."""
+        """What has just come may start at once: nodes are looked at when Slurm has looked, whatever its reason, which
+        (22.05) may be a limit that has room."""
         return wish is None or unit.jobs[0].reason in _NOT_YET or self._room.places.has(wish)
 
     def _may_take(self, unit: Unit) -> bool:

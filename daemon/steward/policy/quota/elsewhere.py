@@ -27,7 +27,7 @@ def _is_held_up(unit: Unit, draft: Draft, picture: Accounting, used: dict[str, T
     if len(unit.jobs) > 1 or unit.sizes or "Grp" not in job.reason:
         return False
     if not _has_others(job, draft, picture):
-        return False  # an old reason: Slurm 22.05 keeps it after the limit was raised, until it looks again
+        return False  # 22.05 says so of jobs with --gpus or --gpus-per-task, too, when it finds no node for them
     if job.reason.startswith("QOS"):
         qos = picture.qos.get(job.qos)
         return qos is not None and not _is_full(job.qos, qos.limits, qos.used, job, draft)
