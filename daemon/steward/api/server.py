@@ -30,11 +30,21 @@ from steward.api.late import Endpoint
 from steward.api.page import page_routes
 from steward.api.quota_pages import quota_routes
 from steward.api.report_pages import report_routes
+from steward.api.routes import OPENAPI, document
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
 from steward.api.standstill import TellsStandstill
 from steward.api.turns import Examination, News, Turns
-from steward.api.views import approve, breakers_view, cases_view, jobs_view, nodes_view, plan_view, status_view
+from steward.api.views import (
+    approve,
+    breakers_view,
+    cases_view,
+    draft_of,
+    jobs_view,
+    nodes_view,
+    plan_view,
+    status_view,
+)
 from steward.model.events import Event
 from steward.model.ids import NodeName
 from steward.model.order import Refusal
@@ -56,7 +66,8 @@ class Pages:
         self._searching = Turns(at_once=1, waiting=_MAX_WAITERS)
 
     def status(self, _request: Request) -> Response:
-        return JSONResponse(status_view(self._source, self._source.snapshot()))
+        snapshot = self._source.snapshot()
+        return JSONResponse(status_view(self._source, snapshot, draft_of(self._source, snapshot)))
 
     def nodes(self, _request: Request) -> Response:
         return JSONResponse(nodes_view(self._source, self._source.snapshot()))
@@ -119,7 +130,7 @@ class Pages:
         return await self._order(request, lambda who, _said: ResumeActions(who=who))
 
     def breakers(self, _request: Request) -> Response:
-        return JSONResponse(breakers_view(self._source, self._source.snapshot()))
+        return JSONResponse(breakers_view(draft_of(self._source, self._source.snapshot())))
 
     def checks(self, request: Request) -> Response:
         """With `node`, as they stand on that one."""
@@ -150,6 +161,9 @@ class Pages:
         who, body = await admitted(request, self._gatekeeper)
         channel = words_of(body).get("channel", "")
         return JSONResponse(await run_in_threadpool(test_channels, self._source.notify, who, channel))
+
+    def openapi(self, _request: Request) -> Response:
+        return JSONResponse(document(self._source.version))
 
     def deeps(self, _request: Request) -> Response:
         return JSONResponse(deeps_view(self._source.snapshot()))
@@ -201,9 +215,10 @@ def build(
         reads.route("/v1/checks/deep/{id}", pages.deep),
         reads.route("/v1/elastic", pages.elastic),
         reads.route("/v1/notify", pages.notify),
+        Route(OPENAPI, pages.openapi),
         reads.route("/metrics", pages.metrics),
         *_orders(pages),
-        *page_routes(source, news, reads),
+        *page_routes(source, news, reads, heavy),
         Route("/", aws.serve, methods=["POST"]),
     ]
     around = [Middleware(OwnHosts, names=hosts), Middleware(TellsStandstill, source=source)]

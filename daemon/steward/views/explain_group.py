@@ -200,7 +200,7 @@ _LAST = 8
 
 def elastic_lines(id: JobId, draft: Draft) -> list[str]:
     """The lines about a base or a replica job; none for any other."""
-    run = draft.elastic.runs.get(id)
+    run = draft.elastic.get(id)
     if run is not None:
         return run_lines(run, draft.want.elastic, draft.now)
     of = draft.elastic.run_of(id)

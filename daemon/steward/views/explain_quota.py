@@ -52,14 +52,14 @@ def lines_of(job: Job, turn: Turn, draft: Draft) -> list[str]:
     if turn.teams.get(job.account) is None:
         return [_without_quota(job, draft)]
     id = job.het_job_id or job.id
-    memory = draft.quota.jobs.get(id)
+    memory = draft.quota_jobs.get(id)
     now = _running(job, turn, draft) if holds_nodes(job) else _waiting(job, turn, draft)
     return [*now, *_unknown_class(job, draft), *(_past(memory, draft) if memory else [])]
 
 
 def _unknown_class(job: Job, draft: Draft) -> list[str]:
     """A priority class that the site does not have counts as none."""
-    name, known = class_of(job), draft.quota.scheduler.classes if draft.quota.scheduler is not None else ()
+    name, known = class_of(job), draft.scheduler.classes if draft.scheduler is not None else ()
     if not name or name in {each.name for each in known}:
         return []
     names = ", ".join(each.name for each in known) or "none"
@@ -85,7 +85,7 @@ def _without_quota(job: Job, draft: Draft) -> str:
 def _running(job: Job, turn: Turn, draft: Draft) -> list[str]:
     team = turn.teams[job.account]
     unit = next((each for each in turn.running.get(team, ()) if job in each.jobs), None)
-    memory = draft.quota.jobs.get(job.het_job_id or job.id)
+    memory = draft.quota_jobs.get(job.het_job_id or job.id)
     if memory is not None and memory.yielding is not None:
         return [_giving_way(memory.yielding, draft)]
     if unit is None:
@@ -271,7 +271,7 @@ def _by_hand(job: Job, team: str, draft: Draft) -> str:
     """Limits of its QOS and its team's account that a person made smaller: they are obeyed."""
     owners = {**{name: f"QOS {name}" for name in job.qos.split(",")}, f"account {team}": f"account {team}"}
     found = []
-    for key, known in sorted(draft.quota.writes.items()):
+    for key, known in sorted(draft.quota_writes.items()):
         owner, _, tres = key.partition("/cap:")
         is_less = known.foreign and not (known.values[0] and int(known.values[0]) <= int(known.foreign))
         if tres and owner in owners and is_less:
@@ -289,7 +289,7 @@ def _has_room(job: Job, draft: Draft) -> bool:
 def _victims(unit: Unit, turn: Turn, draft: Draft) -> str:
     """Jobs that make room for it: chosen in this turn, or on their way already."""
     found = [_new_victim(each) for each in turn.yielding if each.to.id == unit.id]
-    for id, memory in sorted(draft.quota.jobs.items()):
+    for id, memory in sorted(draft.quota_jobs.items()):
         eviction = memory.yielding
         if eviction is not None and eviction.to_job == unit.id and id in draft.seen.jobs:
             limit = f", {until(eviction.due, draft.now)} at the latest" if eviction.due is not None else ""

@@ -58,7 +58,7 @@ def _left(there: frozenset[NodeName], bad: frozenset[NodeName], job: Job, mem: J
 
 def _of_replicas(job: Job, draft: Draft) -> frozenset[NodeName]:
     """The nodes of the replica jobs of its elastic run, which end with it."""
-    run = draft.elastic.runs.get(job.id)
+    run = draft.elastic.get(job.id)
     replicas = (draft.seen.jobs.get(one.job) for one in run.replicas if one.job is not None) if run is not None else ()
     return frozenset().union(*(each.nodes for each in replicas if each is not None))
 
@@ -131,6 +131,8 @@ def _hurt(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
 
 def _is_sound(node: NodeName, draft: Draft) -> bool:
     known = draft.seen.nodes.get(node)
+    if node in draft.overview.reclaimed:
+        return False
     if known is None or not known.is_schedulable or draft.cases.open_of(node) is not None:
         return False
     fine = standing(known, draft).standing in (Standing.FINE, Standing.UNKNOWN)
