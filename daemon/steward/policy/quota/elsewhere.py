@@ -26,17 +26,18 @@ def _is_held_up(unit: Unit, draft: Draft, picture: Accounting, used: dict[str, T
     job = unit.jobs[0]
     if len(unit.jobs) > 1 or unit.sizes or "Grp" not in job.reason:
         return False
-    if not _has_others(job, draft, picture):
-        return False  # 22.05 says so of jobs with --gpus or --gpus-per-task, too, when it finds no node for them
     if job.reason.startswith("QOS"):
         qos = picture.qos.get(job.qos)
-        return qos is not None and not _is_full(job.qos, qos.limits, qos.used, job, draft)
-    has = picture.of_account(unit.team)
-    if has is None:
-        return False
-    if unit.team not in used:
-        used[unit.team] = _used_by(unit.team, draft, picture)
-    return not _is_full(f"account {unit.team}", has.limits, used[unit.team], job, draft)
+        has_room = qos is not None and not _is_full(job.qos, qos.limits, qos.used, job, draft)
+    else:
+        has = picture.of_account(unit.team)
+        if has is None:
+            return False
+        if unit.team not in used:
+            used[unit.team] = _used_by(unit.team, draft, picture)
+        has_room = not _is_full(f"account {unit.team}", has.limits, used[unit.team], job, draft)
+    # 22.05 says so of jobs with --gpus or --gpus-per-task, too, when it finds no node for them.
+    return has_room and _has_others(job, draft, picture)
 
 
 def _has_others(job: Job, draft: Draft, picture: Accounting) -> bool:
