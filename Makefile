@@ -32,7 +32,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all setup-demo demo demo-elastic test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
+.PHONY: help house setup setup-all setup-demo demo demo-elastic test test-all lint shim shim-tests unit unit-all contract chaos images e2e-main e2e-local \
   tested e2e-elastic e2e-docker e2e-versions $(EACH_NEWER) $(QUOTA_ON_NEWER) bench bench-scale bench-capacity bench-elastic docs fresh packages e2e-packages clean
 
 help:           ## this list
@@ -139,10 +139,13 @@ chaos:          ## the whole fault matrix, or with N=1000 [SEED=1] that many ope
 	@$(if $(N),$(BIN)/python -m tests.chaos.random_run --operations $(N) $(if $(SEED),--seed $(SEED)), \
 	  $(BIN)/python -m tests.chaos.matrix --jobs $$(nproc))
 
+house:          ## what the package is made of, in figures; ARGS="--twice": class names with two meanings
+	@$(BIN)/python -m tools.house $(ARGS)
+
 packages:       ## what a site installs, in dist/: deb (rpm where rpmbuild is), wheel, sources; ARGS="--release N"
 	@PYTHONPATH=daemon $(PYTHON) -m tools.packages $(ARGS)
 
-e2e-packages:   ## the admins' quickstart on fresh machines, a node dies, upgrade, purge (minutes); ARGS="--suite trixie": on Debian 13
+e2e-packages:   ## the admins' quickstart on fresh machines, a node dies, upgrade, purge (minutes); ARGS="--site root|configless|mixed|fixed --suite trixie"
 	docker/engine.sh run python3 -m tests.packages.prove $(ARGS)
 
 docs: setup     ## remake the generated pages
@@ -158,4 +161,5 @@ fresh:          ## prove `make demo` on a fresh Debian; ARGS="bookworm test"
 
 clean:          ## remove what was built
 	$(MAKE) -C spank clean
+	$(MAKE) -C reader clean
 	rm -rf .venv .results .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,386 +1,38 @@
-// A process that is linked with Slurm's own library and asks slurmctld what no
-// command tells.
-//
-// A line in, a line out (reader/README.md):
-//
-//   fits JOB NODES RESERVATION EXCLUDED   ->   fits STATE SECONDS MISSING NODES
-//
-// It asks Slurm's will-run test about a copy of the job that stands before all
-// others: the test of the job itself adds the time of all that waits before it.
-// The test of a copy takes a job number each time (22.05 to 26.05).
+// A process that is linked with Slurm's own library and reads slurmctld for
+// Steward's head: a line in, an answer out (README.md).
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <slurm/slurm.h>
-#include <slurm/slurm_errno.h>
 
-enum { LONGEST_LINE = 1 << 16, NOW_S = 1 };
-// The highest priority that Slurm takes for one that was set.
-#define FIRST	(NO_VAL - 1)
-#define NOTHING "-"
+#include "reader.h"
 
-// The library has it, the header does not; where it has none the answer is left
-// to the end of the process.
-extern void slurm_free_will_run_response_msg(will_run_response_msg_t *told)
-	__attribute__((weak));
+enum { MOST_WORDS = 4096 };
 
-enum state { NOW, LATER, NEVER, UNKNOWN };
-static const char *const states[] = {"now", "later", "never", "unknown"};
-
-struct question {
-	uint32_t job;
-	uint32_t nodes;	   // at least; 0: as Slurm says of the job
-	char *reservation; // NULL: none
-	char *excluded;	   // NULL: none but the job's own
+struct kind {
+	const char *word;
+	bool (*answer)(FILE *out, char *words[], size_t count);
 };
 
-struct answer {
-	enum state state;
-	long seconds; // until it starts
-	char *nodes;  // NULL: none
+static const struct kind kinds[] = {
+	{"fits", answer_fits},
+	{"nodes", answer_nodes},
+	{"node", answer_nodes},
+	{"gres", answer_nodes},
+	{"jobs", answer_jobs},
+	{"job", answer_jobs},
+	{"parts", answer_jobs},
+	{"on", answer_jobs},
+	{"partitions", answer_partitions},
 };
 
-static uint16_t some16(uint16_t value)
-{
-	return value ? value : NO_VAL16;
-}
-
-static bool is_set(const char *text)
-{
-	return text && *text;
-}
-
-// What the job asks for. Of a job that runs Slurm tells what it has, not what
-// it asked for.
-static void describe(job_desc_msg_t *wish, slurm_job_info_t *job)
-{
-	bool waits = (job->job_state & JOB_STATE_BASE) == JOB_PENDING;
-	uint32_t per_task = job->cpus_per_task && job->cpus_per_task != NO_VAL16
-				    ? job->cpus_per_task
-				    : 1;
-
-	wish->min_nodes = job->num_nodes;
-	wish->max_nodes = job->max_nodes ? job->max_nodes : job->num_nodes;
-	wish->min_cpus = waits ? job->num_cpus : job->num_tasks * per_task;
-	if (waits && job->max_cpus)
-		wish->max_cpus = job->max_cpus;
-	wish->pn_min_memory = job->pn_min_memory;
-	wish->pn_min_cpus = some16(job->pn_min_cpus);
-	wish->pn_min_tmp_disk = job->pn_min_tmp_disk;
-	wish->ntasks_per_node = some16(job->ntasks_per_node);
-	wish->cpus_per_task = some16(job->cpus_per_task);
-	wish->sockets_per_node = job->sockets_per_node;
-	wish->cores_per_socket = job->cores_per_socket;
-	wish->threads_per_core = job->threads_per_core;
-	wish->core_spec = job->core_spec;
-	wish->contiguous = job->contiguous;
-	wish->shared = job->shared;
-	wish->req_switch = job->req_switch;
-	wish->wait4switch = job->wait4switch;
-	wish->time_limit = job->time_limit;
-	wish->time_min = job->time_min;
-	wish->features = job->features;
-	wish->licenses = job->licenses;
-	wish->req_nodes = job->req_nodes;
-	wish->tres_per_job = job->tres_per_job;
-	wish->tres_per_node = job->tres_per_node;
-	wish->tres_per_socket = job->tres_per_socket;
-	wish->tres_per_task = job->tres_per_task;
-	wish->cpus_per_tres = job->cpus_per_tres;
-	wish->mem_per_tres = job->mem_per_tres;
-	wish->network = job->network;
-}
-
-static bool is_about_places(int error)
-{
-	switch (error) {
-	case ESLURM_NODES_BUSY:
-	case ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE:
-	case ESLURM_REQUESTED_NODES_NOT_IN_PARTITION:
-	case ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE:
-	case ESLURM_TOO_MANY_REQUESTED_CPUS:
-	case ESLURM_INVALID_FEATURE:
-	case ESLURM_INVALID_GRES:
-	case ESLURM_NODE_NOT_AVAIL:
-	case ESLURM_RESERVATION_BUSY:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static struct answer test(job_desc_msg_t *wish)
-{
-	will_run_response_msg_t *told = NULL;
-	struct answer found = {.state = UNKNOWN};
-
-	if (slurm_job_will_run2(wish, &told) || !told) {
-		// Slurm says of a node that is required and excluded that there
-		// is no such node.
-		if (is_about_places(errno) ||
-		    (errno == ESLURM_INVALID_NODE_NAME &&
-		     is_set(wish->req_nodes)))
-			found.state = NEVER;
-		return found;
-	}
-	found.seconds = (long) (told->start_time - time(NULL));
-	found.state = found.seconds <= NOW_S ? NOW : LATER;
-	found.seconds = found.seconds < 0 ? 0 : found.seconds;
-	found.nodes = is_set(told->node_list) ? strdup(told->node_list) : NULL;
-	if (slurm_free_will_run_response_msg)
-		slurm_free_will_run_response_msg(told);
-	return found;
-}
-
-// The better one; the other is freed.
-static struct answer better(struct answer one, struct answer other)
-{
-	bool is_first =
-		one.state < other.state ||
-		(one.state == other.state && one.seconds <= other.seconds);
-	free(is_first ? other.nodes : one.nodes);
-	return is_first ? one : other;
-}
-
-// In each of its partitions, and the best of that: Slurm's test looks at one
-// alone.
-static struct answer test_everywhere(job_desc_msg_t *wish)
-{
-	char *all = wish->partition ? strdup(wish->partition) : NULL,
-	     *rest = NULL;
-	struct answer best = {.state = UNKNOWN};
-
-	if (!all)
-		return test(wish);
-	for (char *part = strtok_r(all, ",", &rest); part;
-	     part = strtok_r(NULL, ",", &rest)) {
-		wish->partition = part;
-		best = better(test(wish), best);
-	}
-	wish->partition = NULL;
-	free(all);
-	return best;
-}
-
-// As its user, who alone may be let into its partition, or have an account at
-// all; a reservation of ours is for nobody but us. Where Slurm refuses that, as
-// we are, and as root.
-static struct answer ask(job_desc_msg_t wish, slurm_job_info_t *job,
-			 const struct question *about)
-{
-	uint32_t askers[] = {job->user_id, geteuid(), 0};
-	struct answer found = {.state = UNKNOWN};
-
-	for (size_t i = about->reservation ? 1 : 0;
-	     i < sizeof(askers) / sizeof(*askers); i++) {
-		bool is_user = i == 0;
-		wish.user_id = askers[i];
-		wish.group_id = is_user ? job->group_id : 0;
-		wish.account = is_user ? job->account : NULL;
-		wish.qos = is_user ? job->qos : NULL;
-		wish.partition = job->partition;
-		found = test_everywhere(&wish);
-		if (found.state != UNKNOWN)
-			return found;
-	}
-	return found;
-}
-
-// One thing that the job asks for, and the same wish without it.
-struct part {
-	const char *name;
-	bool (*drop)(job_desc_msg_t *wish);
-};
-
-static bool drop_text(char **text)
-{
-	bool was = is_set(*text);
-	*text = NULL;
-	return was;
-}
-
-static bool drop_features(job_desc_msg_t *wish)
-{
-	return drop_text(&wish->features);
-}
-
-static bool drop_gres(job_desc_msg_t *wish)
-{
-	bool was = drop_text(&wish->tres_per_job);
-	was |= drop_text(&wish->tres_per_node);
-	was |= drop_text(&wish->tres_per_socket);
-	was |= drop_text(&wish->tres_per_task);
-	was |= drop_text(&wish->cpus_per_tres);
-	was |= drop_text(&wish->mem_per_tres);
-	return was;
-}
-
-static bool drop_nodes(job_desc_msg_t *wish)
-{
-	return drop_text(&wish->req_nodes);
-}
-
-static bool drop_switches(job_desc_msg_t *wish)
-{
-	bool was = wish->req_switch || wish->contiguous;
-	wish->req_switch = 0;
-	wish->contiguous = 0;
-	return was;
-}
-
-static bool drop_memory(job_desc_msg_t *wish)
-{
-	bool was = wish->pn_min_memory && wish->pn_min_memory != NO_VAL64;
-	wish->pn_min_memory = 1;
-	return was;
-}
-
-static const struct part parts[] = {
-	{"features", drop_features}, {"gres", drop_gres},
-	{"nodelist", drop_nodes},    {"switches", drop_switches},
-	{"memory", drop_memory},
-};
-
-// Without what it would start now.
-static const char *missing(const job_desc_msg_t *wish, slurm_job_info_t *job,
-			   const struct question *about)
-{
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-		job_desc_msg_t less = *wish;
-		if (!parts[i].drop(&less))
-			continue;
-		struct answer found = ask(less, job, about);
-		free(found.nodes);
-		if (found.state == NOW)
-			return parts[i].name;
-	}
-	return NOTHING;
-}
-
-// Slurm's test does not look at them. Of `x:2,y` all are needed; of `x|y` one,
-// which is not looked into.
-static bool has_licenses(const slurm_job_info_t *job)
-{
-	license_info_msg_t *told = NULL;
-	bool runs = (job->job_state & JOB_STATE_BASE) == JOB_RUNNING,
-	     has_all = true;
-
-	if (!is_set(job->licenses) || strchr(job->licenses, '|') || runs)
-		return true;
-	if (slurm_load_licenses(0, &told, SHOW_ALL) || !told)
-		return true;
-	char *all = strdup(job->licenses), *rest = NULL;
-	for (char *word = strtok_r(all, ",;", &rest); word;
-	     word = strtok_r(NULL, ",;", &rest)) {
-		char *count = strchr(word, ':');
-		unsigned long wanted = count ? strtoul(count + 1, NULL, 10) : 1;
-		if (count)
-			*count = '\0';
-		for (uint32_t i = 0; i < told->num_lic; i++)
-			if (told->lic_array[i].name &&
-			    !strcmp(told->lic_array[i].name, word))
-				has_all &=
-					wanted <= told->lic_array[i].available;
-	}
-	free(all);
-	slurm_free_license_info_msg(told);
-	return has_all;
-}
-
-// Under topology/tree Slurm's test says of such a job that it never fits, and
-// Slurm starts it (22.05.8; sbatch
-// --test-only says so, too).
-static bool names_some_nodes(const job_desc_msg_t *wish)
-{
-	if (!is_set(wish->req_nodes))
-		return false;
-	__auto_type nodes = slurm_hostlist_create(wish->req_nodes);
-	int count = slurm_hostlist_count(nodes);
-	slurm_hostlist_destroy(nodes);
-	return count > 0 && (uint32_t) count < wish->min_nodes;
-}
-
-static void tell(FILE *out, struct answer found, const char *lacks)
-{
-	fprintf(out, "fits %s %ld %s %s\n", states[found.state], found.seconds,
-		lacks, found.nodes ? found.nodes : NOTHING);
-	fflush(out);
-}
-
-static void answer_for(FILE *out, slurm_job_info_t *job,
-		       const struct question *about)
-{
-	static char *environment[] = {"STEWARD_ASKS=1", NULL};
-	char excluded[2 * LONGEST_LINE] = "";
-	job_desc_msg_t wish;
-
-	slurm_init_job_desc_msg(&wish);
-	describe(&wish, job);
-	wish.name = "steward-ask";
-	wish.work_dir = "/";
-	wish.environment = environment;
-	wish.env_size = 1;
-	wish.priority = FIRST;
-	if (about->nodes > wish.min_nodes)
-		wish.min_nodes = about->nodes;
-	if (about->nodes > wish.max_nodes)
-		wish.max_nodes = about->nodes;
-	wish.reservation = about->reservation	    ? about->reservation
-			   : is_set(job->resv_name) ? job->resv_name
-						    : NULL;
-	if (is_set(job->exc_nodes) && strlen(job->exc_nodes) < LONGEST_LINE)
-		strcat(excluded, job->exc_nodes);
-	if (is_set(about->excluded)) {
-		strcat(excluded, *excluded ? "," : "");
-		strcat(excluded, about->excluded);
-	}
-	wish.exc_nodes = *excluded ? excluded : NULL;
-
-	struct answer found = ask(wish, job, about);
-	if (found.state == NEVER && names_some_nodes(&wish))
-		found.state = UNKNOWN;
-	bool waits = found.state == LATER || found.state == NEVER;
-	if (found.state != UNKNOWN && !has_licenses(job)) {
-		found.state = found.state == NOW ? LATER : found.state;
-		tell(out, found, "licenses");
-	} else {
-		tell(out, found, waits ? missing(&wish, job, about) : NOTHING);
-	}
-	free(found.nodes);
-}
-
-static void answer(FILE *out, const struct question *about)
-{
-	job_info_msg_t *told = NULL;
-
-	if (slurm_load_job(&told, about->job, SHOW_ALL | SHOW_DETAIL) ||
-	    !told) {
-		tell(out, (struct answer){.state = UNKNOWN}, NOTHING);
-		return;
-	}
-	slurm_job_info_t *job = NULL;
-	for (uint32_t i = 0; i < told->record_count; i++)
-		if (told->job_array[i].job_id == about->job)
-			job = &told->job_array[i];
-	// Of a run that is being cleaned up Slurm may have taken nodes out.
-	if (job && !(job->job_state & JOB_COMPLETING))
-		answer_for(out, job, about);
-	else
-		tell(out, (struct answer){.state = UNKNOWN}, NOTHING);
-	slurm_free_job_info_msg(told);
-}
-
-static bool number(const char *word, uint32_t *value)
+bool is_number(const char *word, uint32_t *value)
 {
 	char *end = NULL;
 
-	if (!word || *word < '0' || *word > '9')
+	if (*word < '0' || *word > '9')
 		return false;
 	errno = 0;
 	unsigned long found = strtoul(word, &end, 10);
@@ -388,22 +40,27 @@ static bool number(const char *word, uint32_t *value)
 	return !errno && !*end && found < NO_VAL;
 }
 
-// Five words and no more; false for any other line.
-static bool parse(char *line, struct question *about)
+static void answer(FILE *out, char *line)
 {
-	char *words[5] = {NULL}, *rest = NULL;
+	static char *words[MOST_WORDS];
+	char *rest = NULL;
+	size_t count = 0;
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
-		words[i] = strtok_r(i ? NULL : line, " \n", &rest);
-		if (!words[i])
-			return false;
+	for (char *word = strtok_r(line, " \n", &rest); word;
+	     word = strtok_r(NULL, " \n", &rest)) {
+		if (count == MOST_WORDS) {
+			count = 0;
+			break;
+		}
+		words[count++] = word;
 	}
-	if (strtok_r(NULL, " \n", &rest) || strcmp(words[0], "fits"))
-		return false;
-	about->reservation = strcmp(words[3], NOTHING) ? words[3] : NULL;
-	about->excluded = strcmp(words[4], NOTHING) ? words[4] : NULL;
-	return number(words[1], &about->job) &&
-	       number(words[2], &about->nodes) && about->job;
+	bool is_told = false;
+	for (size_t i = 0; count && i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(words[0], kinds[i].word))
+			is_told = kinds[i].answer(out, words, count);
+	if (!is_told)
+		fputs("no\n", out);
+	fflush(out);
 }
 
 int main(void)
@@ -417,13 +74,9 @@ int main(void)
 		return 1;
 	slurm_init(NULL);
 	while (fgets(line, sizeof(line), stdin)) {
-		struct question about;
 		if (!strchr(line, '\n'))
 			return 1;
-		if (parse(line, &about))
-			answer(out, &about);
-		else
-			fputs("no\n", out), fflush(out);
+		answer(out, line);
 	}
 	return 0;
 }

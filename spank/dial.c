@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "socket_path.h"
+
 int64_t dial_now_ms(void)
 {
 	struct timespec now;
@@ -24,24 +26,14 @@ int dial_left_ms(int64_t deadline_ms)
 	return left > 0 ? (int) left : 0;
 }
 
-/* A unix socket never connects "in progress": it is there, it is not, or its
- * queue is full (EAGAIN), which may pass. */
 static int _connect(const char *path, int64_t deadline_ms)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd;
 
-	if (fd < 0)
-		return -1;
-	memcpy(address.sun_path, path, strnlen(path, sizeof(address.sun_path)));
-	while (connect(fd, (struct sockaddr *) &address, sizeof(address))) {
-		if ((errno != EAGAIN && errno != EINTR) ||
-		    !dial_left_ms(deadline_ms)) {
-			close(fd);
-			return -1;
-		}
+	while ((fd = socket_enter(path)) < 0 &&
+	       (errno == EAGAIN || errno == EINTR) &&
+	       dial_left_ms(deadline_ms))
 		(void) poll(NULL, 0, 10);
-	}
 	return fd;
 }
 

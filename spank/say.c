@@ -30,26 +30,30 @@ bool say_is_quiet(void)
 	return is_said ? said : site_is_quiet;
 }
 
-void say_info(const char *format, ...)
+static void say(void (*out)(const char *format, ...), const char *format,
+		va_list values)
 {
 	char line[LINE_ROOM];
+
+	(void) vsnprintf(line, sizeof(line), format, values);
+	if (!say_is_quiet())
+		out("steward: %s", line);
+}
+
+void say_info(const char *format, ...)
+{
 	va_list values;
 
 	va_start(values, format);
-	(void) vsnprintf(line, sizeof(line), format, values);
+	say(slurm_info, format, values);
 	va_end(values);
-	if (!say_is_quiet())
-		slurm_info("steward: %s", line);
 }
 
 void say_error(const char *format, ...)
 {
-	char line[LINE_ROOM];
 	va_list values;
 
 	va_start(values, format);
-	(void) vsnprintf(line, sizeof(line), format, values);
+	say(slurm_error, format, values);
 	va_end(values);
-	if (!say_is_quiet())
-		slurm_error("steward: %s", line);
 }

@@ -12,4 +12,9 @@
  * fit. */
 bool socket_expand(char *path, size_t size, const char *pattern);
 
+/* Connect to the agent at path without waiting. Root goes in by an entrance of
+ * its own, where there is one: any user can fill the queue of the other. -1
+ * and errno when neither lets us in; EAGAIN may pass. */
+int socket_enter(const char *path);
+
 #endif

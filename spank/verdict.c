@@ -45,21 +45,6 @@ static int64_t _now_ms(void)
 	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* A unix socket connects at once or not at all. */
-static int _connect(const char *path)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -1;
-	memcpy(address.sun_path, path, strnlen(path, sizeof(address.sun_path)));
-	if (!connect(fd, (struct sockaddr *) &address, sizeof(address)))
-		return fd;
-	close(fd);
-	return -1;
-}
-
 /* Read one line; its length, or 0 when none comes in time. */
 static size_t _read_line(int fd, char line[static WIRE_LINE_MAX],
 			 int64_t end_ms)
@@ -91,7 +76,7 @@ static void _ask(const struct plan *plan, struct wire_answer *answer,
 {
 	int64_t end_ms = _now_ms() + LIMIT_MS;
 	char line[WIRE_LINE_MAX];
-	int fd = _connect(plan->socket);
+	int fd = socket_enter(plan->socket);
 	size_t len = 0;
 
 	*answer = (struct wire_answer){.verb = WIRE_UNKNOWN};

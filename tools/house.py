@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """What the package is made of, in figures: modules, lines, who imports whom, settings. `--small` lists what could move
-into its only user; `--long` warns of files that may be two things, in the package, the tests and the tools.
+into its only user; `--long` warns of files that may be two things, in the package, the tests and the tools; `--twice`
+lists class names with two meanings.
 
-usage: python -m tools.house [--small | --long]        (the environment of `make setup`; counts daemon/steward)
+usage: python -m tools.house [--small | --long | --twice]        (in the environment of `make setup`)
 """
 
 import argparse
 import ast
 import statistics
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -79,6 +82,10 @@ def figures(modules: dict[str, Module]) -> Iterator[tuple[str, str]]:
     yield "modules with one importer", _share(alone, len(modules))
     yield "lines that import", _share(imports, sum(lines))
     yield "rows in docs/config.md", f"{_settings()}"
+    yield "class names with two meanings", f"{len(twice())}"
+    yield "docstrings that ruff D401 finds", f"{_not_imperative()}"
+    yield "pairs of policy rooms in a circle", ", ".join(circles(modules)) or "none"
+    yield "lines of test beds and demo", f"{_lines_in('testbed', 'demo')}"
 
 
 def _share(part: int, whole: int) -> str:
@@ -88,6 +95,55 @@ def _share(part: int, whole: int) -> str:
 def _settings() -> int:
     page = PACKAGE.parents[1] / "docs" / "config.md"
     return sum(line.startswith("| `") for line in page.read_text(encoding="utf-8").splitlines())
+
+
+def twice() -> dict[str, list[str]]:
+    """Return the names of public classes that more than one module defines, with those modules."""
+    found: dict[str, list[str]] = {}
+    for name, path in _files(PACKAGE):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(name.removeprefix("steward."))
+    return {name: places for name, places in sorted(found.items()) if len(places) > 1}
+
+
+def circles(modules: dict[str, Module]) -> list[str]:
+    """Return the pairs of rooms of the policy that import each other."""
+    uses: set[tuple[str, str]] = set()
+    for module in modules.values():
+        for name in module.imports & modules.keys():
+            here, there = _room(module.name), _room(name)
+            if here and there and here != there:
+                uses.add((here, there))
+    return [f"{a}-{b}" for a, b in sorted(uses) if a < b and (b, a) in uses]
+
+
+def _room(module: str) -> str:
+    """Return the room of the policy that a module is in; empty for a module of no room."""
+    parts = module.split(".")
+    return parts[2] if len(parts) > 3 and parts[1] == "policy" else ""
+
+
+def _not_imperative() -> int:
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--isolated",
+        "--select",
+        "D401",
+        "--output-format",
+        "concise",
+        PACKAGE,
+    ]
+    printed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return printed.count(" D401 ")
+
+
+def _lines_in(*folders: str) -> int:
+    paths = [path for folder in folders for path in (PACKAGE / folder).rglob("*.py")]
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
 
 
 def rooms(modules: dict[str, Module]) -> Iterator[tuple[str, int, int]]:
@@ -121,7 +177,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What the package is made of, in figures.")
     parser.add_argument("--small", action="store_true", help=f"modules of <= {SMALL} lines with one importer")
     parser.add_argument("--long", action="store_true", help=f"files of more than {LONG} lines")
+    parser.add_argument("--twice", action="store_true", help="class names with two meanings")
     asked = parser.parse_args()
+    if asked.twice:
+        for name, places in twice().items():
+            print(f"{name:24}{', '.join(places)}")
+        return
     if asked.long:
         for lines, path in long():
             print(f"warning: {path}: {lines} lines; is it one thing?")
@@ -132,7 +193,7 @@ def main() -> None:
             print(f"{lines:4}  {name}  <-  {importer}")
         return
     for name, value in figures(modules):
-        print(f"{name:32}{value}")
+        print(f"{name:44}{value}")
     print(f"\n{'folder':40}{'modules':>8}{'lines':>8}")
     for room, count, lines in rooms(modules):
         print(f"{room:40}{count:8}{lines:8}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from steward.model.accounting import Accounting
-from steward.model.action.quota import CancelJob, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
+from steward.model.action import CancelJob, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId, NodeName
 
 

@@ -113,8 +113,8 @@ class SlurmPort(Protocol):
 
     def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
         """Have the nodes bear `prefix` + `word` as their only feature that begins with `prefix`, available and active;
-        all their other features stay. Nodes that are gone are left out. Slurm forgets it when it reads slurm.conf
-        again. Raises Permanent for text that is no feature."""
+        none where `word` is empty; all their other features stay. Nodes that are gone are left out. Slurm forgets it
+        when it reads slurm.conf again. Raises Permanent for text that is no feature."""
 
     def signal(self, job: JobId, signal: str) -> None:
         """To the batch script and all steps. Raises Stale when the job does not run, Unsent where nothing was sent."""

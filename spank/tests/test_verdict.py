@@ -80,6 +80,18 @@ class Verdicts(unittest.TestCase):
                 assert self.ask(BAD, f"--refuse={refuse}")[0] == status
                 self.path.unlink()
 
+    @unittest.skipIf(os.getuid() != 0, "it is root's own")
+    def test_root_goes_in_by_an_entrance_of_its_own_where_users_fill_the_queue(self) -> None:
+        with socket.socket(socket.AF_UNIX) as common, socket.socket(socket.AF_UNIX) as first:
+            common.bind(str(self.path))
+            common.listen(0)
+            first.connect(str(self.path))
+            common_path, self.path = self.path, self.path.with_name(f"{self.path.name}.root")
+            agent = Agent(self.path, BAD)
+            assert self.run_it(f"--socket={common_path}") == (0, "bad degraded disk /tmp is full")
+            agent.close()
+        assert agent.heard == b"steward/1 verdict\n"
+
     def test_garbage_never_refuses(self) -> None:
         lines = [
             b"",

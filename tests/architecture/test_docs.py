@@ -41,3 +41,16 @@ def test_every_number_has_a_unit_in_its_name_and_a_range() -> None:
     numbers = [(name, field) for name, field in fields(Settings) if field.annotation in (int, float)]
     assert [name for name, _ in numbers if not (UNITS.search(name) or COUNTS.search(name.split(".")[1]))] == []
     assert [name for name, field in numbers if not field.metadata] == []
+
+
+STOP = re.compile(r"`((?:head|workflows|policy|adapters)/[a-z_/]+\.py)(?:: ([A-Za-z_.]+))?`")
+
+
+def test_each_stop_of_the_walk_through_is_in_the_code() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    stops = STOP.findall(page.split("## Follow one fault")[1].split("\n## ")[0])
+    assert len(stops) > 14
+    for file, name in stops:
+        text = (ROOT / "daemon/steward" / file).read_text()
+        for part in filter(None, name.split(".")):
+            assert re.search(rf"^ *(async )?(def|class) {part}\b|^{part}\b", text, re.MULTILINE), f"{file}: {name}"

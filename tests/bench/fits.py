@@ -18,11 +18,12 @@ from collections import Counter
 from pathlib import Path
 
 from steward.adapters.process import run
-from steward.adapters.slurm.choose import choose
+from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.adapters.slurm.fits import FitAsker
+from steward.adapters.slurm.library import Library
 from steward.model.fit import FitState, Question
 from steward.model.ids import JobId, NodeName
 from steward.model.reservation import keep_name
-from steward.model.setting_types import SlurmAdapter
 
 GOAL = 0.999
 _NODES = [NodeName(f"n{number}") for number in range(1, 9)]
@@ -52,7 +53,7 @@ class World:
         except BaseException:
             self.down()
             raise
-        self.port = choose(SlurmAdapter.COMMANDS, conf=self.conf).slurm
+        self.port = CommandLineSlurm(conf=self.conf, library=Library(conf=self.conf), asker=FitAsker(conf=self.conf))
         self.kept: JobId | None = None
 
     @property
@@ -223,6 +224,8 @@ def _measure(world: World, pairs: int, counts: Counter[str]) -> None:
         counts["right" if is_right else "wrong"] += 1
         if not is_right:
             print("wrong:", state.value, "started" if started else reason, " ".join(words), flush=True)
+            print("  beside:", world.slurm("squeue", "-h", "-o", "%i %N %C %m %b %h").replace("\n", "; "), flush=True)
+            print("  nodes:", world.slurm("sinfo", "-h", "-N", "-o", "%N %t").replace("\n", "; "), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,15 @@
 """A site of thousands of simulated nodes behind the real ports: every Slurm command is counted and costs its time.
 
-Slurm and the provider are the fakes of the contract suite. A read of the nodes is Slurm's real JSON, read by the head's
-own reader: what that costs the head is part of the figures.
+Slurm and the provider are the fakes of the contract suite. A read of the nodes is what steward-slurm would tell, read
+by the head's own reader: what that costs the head is part of the figures.
 """
 
-import json
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
 
 from steward.adapters.slurm import records
 from steward.model.health import Incarnation
@@ -26,9 +23,9 @@ from steward.model.partition import Partition
 from steward.model.setup import SetupReport, SetupState
 from tests.fakes.head_ports import FakeAgents
 from tests.fakes.provider import FakeProvider
+from tests.fakes.reader_lines import node_line
 from tests.fakes.slurm import FakeSlurm
 
-_RECORDING = Path(__file__).parents[1] / "recordings/24.11.5/nodes.stdout"
 _TICK_S = 0.05
 
 
@@ -39,13 +36,12 @@ class CountedSlurm(FakeSlurm):
     command_s: float
     commands: "Counter[str]" = field(default_factory=Counter)
     lock: threading.RLock = field(default_factory=threading.RLock)
-    template: dict[str, Any] = field(default_factory=lambda: json.loads(_RECORDING.read_text())["nodes"][0])
     rendered: dict[NodeName, tuple[Node, str]] = field(default_factory=dict)
 
     def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
         with self._command("read nodes"):
             texts = [self._text(node) for node in FakeSlurm.nodes(self, only).values()]
-        return records.nodes('{"nodes": [' + ",".join(texts) + "]}")
+        return {node.name: node for node in map(records.node_of, texts)}
 
     def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
         with self._command("read jobs"):
@@ -89,25 +85,25 @@ class CountedSlurm(FakeSlurm):
     def _text(self, node: Node) -> str:
         known, text = self.rendered.get(node.name, (None, ""))
         if known is None or (known is not node and known != node):
-            text = json.dumps(self._record(node))
+            text = _line(node)
             self.rendered[node.name] = (node, text)
         return text
 
-    def _record(self, node: Node) -> dict[str, Any]:
-        def number(value: float | None) -> dict[str, object]:
-            return {"set": True, "infinite": False, "number": int(value or 0)}
 
-        return self.template | {
-            "name": node.name,
-            "address": node.address,
-            "state": [node.base.value, *sorted(node.flags)],
-            "features": sorted(node.features),
-            "partitions": sorted(node.partitions),
-            "reason": node.reason.text if node.reason else "",
-            "reason_set_by_user": node.reason.user if node.reason else "",
-            "reason_changed_at": number(node.reason.at if node.reason else 0),
-            "slurmd_start_time": number(node.slurmd_started),
-        }
+def _line(node: Node) -> str:
+    """As steward-slurm tells of it."""
+    return node_line(
+        name=node.name,
+        address=node.address,
+        state="+".join([node.base.value, *sorted(node.flags)]),
+        features=",".join(sorted(node.features)),
+        active_features="",
+        partitions=",".join(sorted(node.partitions)),
+        reason=node.reason.text if node.reason else "",
+        reason_user=node.reason.user if node.reason else "",
+        reason_at=int(node.reason.at) if node.reason else "",
+        slurmd_started=int(node.slurmd_started or 0) or "",
+    )
 
 
 @dataclass(kw_only=True)

@@ -1,148 +1,155 @@
-"""What reading a long queue costs the head: `python -m tests.bench.slurm_answers [--jobs N] [--cores N] [--json FILE]`,
-and with `--real [--nodes N] [--jobs N]` what looks at a real Slurm cost, as text and JSON, whole and narrow.
+"""What looks at a real Slurm cost, through steward-slurm and through its commands, in one table:
+`python -m tests.bench.slurm_answers [--nodes N] [--jobs N] [--json FILE]` (10,000 and 10,000).
 
-Each row is the recorded answer of one Slurm, grown to 10,000 running jobs on nodes of 128 cores, and taken through the
-real reader by a process of its own: what Slurm's command itself takes is not in it. `cores` is an answer with every
-detail, for which we do not ask. Goals for all others: no other thread (those that hear agents are such) waits longer
-than 0.25 s, and memory stays below two and a half times the text.
+Each Slurm (the installed one, and those of STEWARD_SLURM_ROOTS) has that many nodes without a machine (DOWN, in a
+partition of their own) and held jobs. A figure is the least wall time of some tries. Exits with 1 where one through
+steward-slurm is over its goal.
 """
 
 import argparse
 import json
-import multiprocessing
-import resource
+import os
+import subprocess
 import sys
-import tempfile
-import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from steward.adapters.process import run
-from steward.adapters.slurm import records
-from steward.adapters.slurm.commands import MAX_BYTES
-from tests.bench import slurm_reads
+from steward.adapters.slurm.cli import CommandLineSlurm
+from steward.model.ids import JobId, NodeName
+from tests.contract import cluster
+from tests.contract.conftest import library_of, wrappers
+from tests.contract.installed import version
 
-GOAL_PAUSE_S, GOAL_TIMES = 0.25, 2.5
-_LIMIT_S = 10.0
-_RECORDINGS = Path(__file__).parents[1] / "recordings"
-_MB = 1e6
+GOALS_S = {
+    "all, little changed": 0.1,
+    "all, nothing changed": 0.01,
+    "1 node": 0.002,
+    "1 job": 0.002,
+    "100 new jobs": 0.1,
+}
+_TRIES = 5
+_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+_ROADS = ("steward-slurm", "commands")
 
 
-@dataclass(slots=True)
-class Pauses:
-    """The longest time in which this thread, which only sleeps, had no turn."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    slurm: str
+    look: str
+    seconds: dict[str, float]
 
-    longest_s: float = 0.0
-    over: threading.Event = field(default_factory=threading.Event)
+    def __str__(self) -> str:
+        goal = GOALS_S.get(self.look)
+        told = "".join(f"{self.seconds[road] * 1e3:12.1f} ms" for road in _ROADS)
+        return f"{self.slurm:8} {self.look:22}{told}{f'   goal {goal * 1e3:g} ms' if goal else ''}"
 
-    def watch(self) -> None:
-        while not self.over.is_set():
-            before = time.perf_counter()
-            time.sleep(0.002)
-            self.longest_s = max(self.longest_s, time.perf_counter() - before)
+    @property
+    def is_met(self) -> bool:
+        return self.seconds[_ROADS[0]] <= GOALS_S.get(self.look, float("inf"))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=10_000)
-    parser.add_argument("--cores", type=int, default=128)
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--real", action="store_true")
     parser.add_argument("--nodes", type=int, default=10_000)
+    parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
-    if asked.real:
-        looks = slurm_reads.table(asked.nodes, asked.jobs)
-        print(
-            "\n".join(
-                f"{each['slurm']:8} {each['what']:22} {each['wall_s']:7} s {each['cpu_s']:7} s cpu" for each in looks
-            )
-        )
-        if asked.json:
-            asked.json.write_text(json.dumps(looks))
-        return 0
-    rows = [
-        row("22.05.8", asked.jobs, lambda job: with_used_cores(job, asked.cores)),
-        row("24.11.5", asked.jobs, without_cores),
-        row("24.11.5 cores", asked.jobs, lambda job: with_every_core(job, asked.cores)),
-        row("26.05.5", asked.jobs, without_cores),
-    ]
-    print(json.dumps(rows, indent=2))
+    rows = [row for root in _roots() for row in _of(root, asked.nodes, asked.jobs)]
+    print(f"{'':31}" + "".join(f"{road:>15}" for road in _ROADS))
+    print("\n".join(map(str, rows)))
     if asked.json:
-        asked.json.write_text(json.dumps(rows))
-    asked_for = [each for each in rows if not each["answer"].endswith("cores")]
-    return 0 if all(each["pause_s"] <= GOAL_PAUSE_S and each["times"] <= GOAL_TIMES for each in asked_for) else 1
+        asked.json.write_text(json.dumps([{"slurm": r.slurm, "look": r.look, "seconds": r.seconds} for r in rows]))
+    return 0 if all(row.is_met for row in rows) else 1
 
 
-def row(name: str, jobs: int, shape: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
-        write(Path(file.name), name.split()[0], jobs, shape)
-        ours, theirs = multiprocessing.get_context("spawn").Pipe()
-        process = multiprocessing.get_context("spawn").Process(target=measure, args=(file.name, jobs, theirs))
-        process.start()
-        found: dict[str, Any] = ours.recv()
-        process.join()
-    return {"answer": name, "jobs": jobs, **found}
+def _roots() -> list[Path]:
+    return [Path("/"), *(Path(root) for root in os.environ.get("STEWARD_SLURM_ROOTS", "").split(":") if root)]
 
 
-def measure(path: str, jobs: int, pipe: Any) -> None:
-    """In a process of its own: its greatest memory is this reading's."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    pauses = Pauses()
-    watching = threading.Thread(target=pauses.watch, daemon=True)
-    watching.start()
-    began = time.perf_counter()
-    text = run(["cat", path], timeout_s=_LIMIT_S, max_bytes=MAX_BYTES).text
-    taken = time.perf_counter()
-    assert len(records.jobs(text)) == jobs
-    read = time.perf_counter()
-    pauses.over.set()
-    watching.join()
-    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
-    pipe.send(
-        {
-            "mb": round(len(text) / _MB, 1),
-            "take_s": round(taken - began, 2),
-            "read_s": round(read - taken, 2),
-            "pause_s": round(pauses.longest_s, 3),
-            "memory_mb": round(memory / _MB, 1),
-            "times": round(memory / len(text), 2),
+def _of(root: Path, nodes: int, jobs: int) -> Iterator[Row]:
+    names = f"x[00001-{nodes:05d}]"
+    more = f"NodeName={names} NodeAddr=127.0.0.1 Port=9 CPUs=4 RealMemory=500 Gres=gpu:8 Feature=a,b State=DOWN\n"
+    more += f"PartitionName=big Nodes={names} State=UP\nMaxJobCount={jobs + 1000}\n"
+    with cluster.running(root=root, extra=more) as made, _commands_of(root), ExitStack() as stack:
+        _submit(made, jobs)
+        library = stack.enter_context(closing(library_of(made)))
+        conf = made.env["SLURM_CONF"]
+        ports = {
+            _ROADS[0]: CommandLineSlurm(conf=conf, timeout_s=60.0, library=library),
+            _ROADS[1]: CommandLineSlurm(conf=conf, timeout_s=60.0),
         }
-    )
+        figures = {road: _figures(made, port) for road, port in ports.items()}
+        for look in figures[_ROADS[0]]:
+            yield Row(slurm=version(root), look=look, seconds={road: figures[road][look] for road in _ROADS})
+        assert not library.problem(), library.problem()
 
 
-def write(path: Path, slurm: str, jobs: int, shape: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """The recorded answer with its running job `jobs` times, indented as this Slurm does it."""
-    recorded = (_RECORDINGS / slurm / "jobs.stdout").read_text(encoding="utf-8", errors="replace")
-    answer = json.loads(recorded)
-    indent = 2 if "\n" in recorded[:50] else None
-    one = json.dumps(shape(answer["jobs"][0]), indent=indent).replace("\n", "\n    ")
-    head, tail = json.dumps({**answer, "jobs": ["JOBS"]}, indent=indent).split('"JOBS"')
-    with path.open("w", encoding="utf-8") as file:
-        file.write(head)
-        for number in range(jobs):
-            of_it = one.replace('"job_id": 1,', f'"job_id": {number + 1},')
-            file.write((",\n    " if number else "") + of_it.replace('"nodes": "n1"', f'"nodes": "n{number + 1}"'))
-        file.write(tail)
+@contextmanager
+def _commands_of(root: Path) -> Iterator[None]:
+    before = os.environ["PATH"]
+    with TemporaryDirectory() as folder:
+        if root != Path("/"):
+            os.environ["PATH"] = f"{wrappers(Path(folder), root)}:{_PATH}"
+        try:
+            yield
+        finally:
+            os.environ["PATH"] = before
 
 
-def without_cores(job: dict[str, Any]) -> dict[str, Any]:
-    return {**job, "job_resources": None}
+def _submit(made: cluster.Cluster, jobs: int) -> None:
+    each = f"sbatch -H -o /dev/null -D {made.folder} -J train-$i -x n$((i % 3 + 1)) --wrap true >/dev/null"
+    script = f"i=0; while [ $i -lt {jobs} ]; do {each}; i=$((i+1)); done"
+    subprocess.run([*made.prefix, "sh", "-c", script], env={**os.environ, **made.env}, check=True)
 
 
-def with_used_cores(job: dict[str, Any], cores: int) -> dict[str, Any]:
-    """As 22.05 tells them."""
-    sockets = {str(one): {"cores": {str(core): "allocated" for core in range(cores // 2)}} for one in range(2)}
-    node = {"sockets": sockets, "nodename": "n1", "cpus_used": 0, "memory_used": 0, "memory_allocated": 0}
-    return {**job, "job_resources": {**job["job_resources"], "allocated_nodes": [node]}}
+def _figures(made: cluster.Cluster, port: CommandLineSlurm) -> dict[str, float]:
+    def everything() -> Any:
+        return port.nodes(), port.jobs()
+
+    first = _once(everything)
+    every = sorted(port.jobs())
+    few = [NodeName(f"x{number:05d}") for number in range(1, 5)]
+
+    def changed(number: int) -> None:
+        made.run("scontrol", "update", f"nodename={few[0]}", f"reason=r{number}", "state=down")
+        made.run("scontrol", "update", f"jobid={every[0]}", f"nice={number}")
+
+    def new(number: int) -> None:
+        _submit(made, 100)
+
+    return {
+        "all, first": first,
+        "all, little changed": _least(everything, before=changed),
+        "all, nothing changed": _least(everything, before=lambda _: time.sleep(2.5)),
+        "1 node": _least(lambda: port.nodes(few[:1])),
+        "4 nodes": _least(lambda: port.nodes(few)),
+        "1 job": _least(lambda: port.jobs(every[:1])),
+        "4 jobs": _least(lambda: port.jobs(every[:4])),
+        "100 jobs": _least(lambda: port.jobs(every[:100])),
+        "a job that is gone": _least(lambda: port.jobs([JobId(10**6)])),
+        "the jobs on a node": _least(lambda: port.jobs([], on=[NodeName("n1")])),
+        "partitions": _least(port.partitions),
+        "100 new jobs": _least(port.jobs, before=new, tries=2),
+    }
 
 
-def with_every_core(job: dict[str, Any], cores: int) -> dict[str, Any]:
-    each = [{"index": core, "status": ["ALLOCATED"]} for core in range(cores // 2)]
-    node = {"index": 0, "name": "n1", "sockets": [{"index": one, "cores": each} for one in range(2)]}
-    return {**job, "job_resources": {"nodes": {"count": 1, "list": "n1", "allocation": [node]}}}
+def _least(look: Callable[[], object], before: Callable[[int], object] = abs, tries: int = _TRIES) -> float:
+    found = []
+    for number in range(tries):
+        before(number)
+        found.append(_once(look))
+    return min(found)
+
+
+def _once(look: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    look()
+    return time.perf_counter() - began
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from typing import Any
 
 from steward.elastic.peer import Peer
-from steward.elastic.run import Run
+from steward.elastic.run import CoordinatedRun
 
 Line = dict[str, Any]
 
@@ -12,7 +12,7 @@ class Story:
     """Agents that do at once what they are told, and what they were told."""
 
     def __init__(self, base: int = 2, sizes: tuple[int, ...] = (2, 3, 4), grace_s: float = 30.0) -> None:
-        self.run = Run(base=base, sizes=sizes, grace_s=grace_s)
+        self.run = CoordinatedRun(base=base, sizes=sizes, grace_s=grace_s)
         self.now = 100.0
         self.forms: list[tuple[str, Line]] = []
         self.told: list[tuple[str, Line]] = []
@@ -77,7 +77,7 @@ class Story:
     def begin_anew(self) -> None:
         """The coordinator dies; the next one knows generation and members, and the agents come back as they are."""
         old = self.run
-        self.run = Run(base=old.base, sizes=old.sizes, grace_s=old.grace_s)
+        self.run = CoordinatedRun(base=old.base, sizes=old.sizes, grace_s=old.grace_s)
         self.run.generation, self.run.members = old.generation, old.members
         if old.generation and old.members:
             self.run.state = "running"

@@ -36,6 +36,7 @@ LOST = Run(
     decision=Decision.REQUEUE,
     why=Why(rule="resume.requeue", text="a node failed", evidence=("n3: Xid 79",)),
     culprits=frozenset({NodeName("n3")}),
+    counted=True,
     cause="kernel_log",
     cases=(CaseId("c1"),),
 )
@@ -56,9 +57,11 @@ RETRIED = Run(
     decision=Decision.RETRY,
     why=Why(rule="resume.retry", text="a node failed; enough others are left"),
     culprits=frozenset({NodeName("n4")}),
+    counted=True,
 )
 LAST = replace(
     RETRIED,
+    counted=False,
     attempt=1,
     started=BEGIN + 6001,
     nodes=frozenset(map(NodeName, ("n1", "n2", "n10"))),

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from steward.checks.check import NO_NOTES, Check, Facts, Notes, Past, Reading, Verdict
-from steward.checks.limits import limits_of
+from steward.checks.known import limits_of
 from steward.model.ids import NodeName
 from steward.model.probe import Raw
 

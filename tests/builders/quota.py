@@ -6,8 +6,7 @@ from typing import Any
 
 from steward.model.accounting import Account as AccountRecord
 from steward.model.accounting import Accounting, Association, Capabilities, Qos
-from steward.model.action import Action, DropQos, DropTeam, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
-from steward.model.action.quota import Caps
+from steward.model.action import Action, Caps, DropQos, DropTeam, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.machine_types import MachineType

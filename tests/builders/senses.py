@@ -18,7 +18,7 @@ from steward.agent.senses import Senses
 from steward.agent.track import CheckMemory, Track
 from steward.checks.check import Check, Facts, Past, Verdict, failed, passed
 from steward.checks.limits import Limits
-from steward.checks.samples import Rule
+from steward.checks.samples import SampleRule
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.probe import HeadClock, Probe, Raw
@@ -126,7 +126,7 @@ class Scene:
         return SiteChecks(checks=tuple(self.site), versions=dict(self.versions), refused=self.refused)
 
     def _track(self, check: Check) -> Track:
-        rule = Rule(clear_after_s=0.0)
+        rule = SampleRule(clear_after_s=0.0)
         return Track(
             check,
             facts=FACTS,

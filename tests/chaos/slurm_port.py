@@ -8,20 +8,26 @@ from typing import TypeVar
 from steward.adapters.slurm import narrow, rules
 from steward.model.accounting import Accounting
 from steward.model.action import (
+    CancelJob,
     CancelReplica,
+    DropQos,
     ExtendLimit,
     ForgetNode,
     FreeNodes,
     KeepNodes,
+    MarkJob,
+    MoveJob,
     NudgeJob,
     ReleaseNodes,
     ReserveNodes,
     SetGate,
     SetNice,
+    SetNodeCount,
+    SetQos,
+    SetTeam,
     SignalJob,
     SubmitDeep,
 )
-from steward.model.action.quota import CancelJob, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.fit import UNKNOWN, Fit, Question
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job

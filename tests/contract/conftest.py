@@ -3,27 +3,27 @@
 STEWARD_SLURM_ROOTS=DIR[:DIR...] runs the suites against the Slurms of other Debians' folders as well, with chroot.
 """
 
-import importlib.util
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from steward.adapters.slurm import single_child
-from steward.adapters.slurm.choose import unavailable
+from steward.adapters.process import run
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.fits import FitAsker
 from steward.adapters.slurm.include import IncludeFile
-from steward.adapters.slurm.native import PyslurmSlurm
-from steward.adapters.slurm.single import Single
+from steward.adapters.slurm.library import Library, program
 from steward.ports import SlurmPort
 from tests.contract.cluster import PARTITIONS, Cluster, running
 from tests.contract.installed import missing
 from tests.contract.slurm_worlds import FakeWorld, RealWorld, SlurmWorld
 from tests.fakes.slurm import FakeSlurm
+from tests.fakes.until import FACT_S
 
 _COMMANDS = ("scontrol", "sinfo", "squeue", "scancel", "sbatch")
 
@@ -57,9 +57,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "slurm_root" in metafunc.fixturenames:
         metafunc.parametrize("slurm_root", roots, ids=_name)
     if "slurm_world" in metafunc.fixturenames:
-        kinds = [("fake", Path("/")), *(("commands", root) for root in roots), ("pyslurm", Path("/"))]
-        if metafunc.module.__name__.endswith("test_slurm_narrow"):
-            kinds += (("linked", root) for root in roots)
+        kinds = [("fake", Path("/")), *((kind, root) for root in roots for kind in ("commands", "library"))]
         ids = [kind if root == Path("/") else f"{kind}-{root.name}" for kind, root in kinds]
         metafunc.parametrize("slurm_world", kinds, indirect=True, ids=ids)
 
@@ -76,36 +74,39 @@ def slurm_world(
     if kind == "fake":
         yield FakeWorld(fake=FakeSlurm.with_nodes("n1", "n2", "n3"))
         return
-    if kind == "pyslurm" and importlib.util.find_spec("pyslurm") is None:
-        pytest.skip("pyslurm adapter: pyslurm is not installed")
     cluster = clusters.of(root)
-    if kind == "pyslurm" and (why := unavailable(cluster.env["SLURM_CONF"])):
-        pytest.skip(f"pyslurm adapter: {why}")
     if root != Path("/"):
         monkeypatch.setenv("PATH", f"{wrappers(tmp_path, root)}:/usr/sbin:/usr/bin:/sbin:/bin")
     conf = cluster.env["SLURM_CONF"]
     with ExitStack() as stack:
         include = IncludeFile(cluster.path(PARTITIONS), str(cluster.path("slurm.conf")))
-        asker = stack.enter_context(closing(FitAsker(conf=conf, argv=() if root == Path("/") else ("false",))))
-        port: SlurmPort = CommandLineSlurm(conf=conf, include=include, asker=asker)
-        if kind == "pyslurm":
-            port = stack.enter_context(closing(PyslurmSlurm(conf=conf, include=include, asker=asker)))
-        if kind == "linked":
-            single = stack.enter_context(closing(linked(cluster)))
-            port = CommandLineSlurm(conf=conf, include=include, single=single)
+        asker = stack.enter_context(closing(FitAsker(conf=conf, argv=beside(cluster))))
+        library = stack.enter_context(closing(library_of(cluster))) if kind == "library" else None
+        port: SlurmPort = CommandLineSlurm(conf=conf, include=include, library=library, asker=asker)
         yield RealWorld(cluster=cluster, port=port)
 
 
-def linked(cluster: Cluster) -> Single:
-    """What reads through the library of this cluster's Slurm; in another Debian's folder with its Python."""
-    conf = cluster.env["SLURM_CONF"]
+def library_of(cluster: Cluster) -> Library:
+    """What reads this cluster through its Slurm's library."""
+    return Library(conf=cluster.env["SLURM_CONF"], argv=beside(cluster), few_s=FACT_S, all_s=FACT_S)
+
+
+def beside(cluster: Cluster) -> tuple[str, ...]:
+    """The program beside the library of this cluster's Slurm; in another Debian's folder it is built there once."""
     if cluster.root == Path("/"):
-        return Single(conf=conf)
-    program = cluster.path("single_child.py")
-    shutil.copy(str(single_child.__file__), program)
-    [library] = cluster.root.glob("usr/lib/*/slurm-wlm/libslurmfull.so")
-    inside = (f"/{path.relative_to(cluster.root)}" for path in (program, library))
-    return Single(conf=conf, argv=(*cluster.prefix, "python3", "-I", "-S", *inside))
+        return program() or pytest.skip("steward-slurm is not built (make shim)")
+    return (*cluster.prefix, built_in(cluster.root))
+
+
+@cache
+def built_in(root: Path) -> str:
+    source = Path(tempfile.mkdtemp(prefix="steward-reader-", dir=root / "tmp"))
+    for path in (Path(__file__).parents[2] / "reader").iterdir():
+        if path.is_file():
+            shutil.copy(path, source)
+    inside = f"/{source.relative_to(root)}"
+    run(["chroot", str(root), "make", "-s", "-C", inside, "all"], timeout_s=120.0)
+    return f"{inside}/build/steward-slurm"
 
 
 def wrappers(folder: Path, root: Path) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from steward.adapters.slurm.accounting import SlurmAccounting
 from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.model.accounting import QOS_MARK
-from steward.model.action.quota import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
+from steward.model.action import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId, Key
 from steward.model.port_error import PortError
 from steward.model.why import Why

@@ -50,6 +50,12 @@ def test_another_word_takes_the_place_of_the_one_before(slurm_world: SlurmWorld,
     assert features(slurm_world)[N1] == with_word("Failed", in_conf[N1])
 
 
+def test_an_empty_word_takes_the_feature_away_and_leaves_all_others(slurm_world: SlurmWorld, in_conf: Features) -> None:
+    slurm_world.port.set_feature([N1, N2], PREFIX, "Passed")
+    slurm_world.port.set_feature([N1, N2, N3], PREFIX, "")
+    assert features(slurm_world) == in_conf
+
+
 def test_what_an_admin_gave_a_node_stays_available_and_active_as_it_was(slurm_world: SlurmWorld) -> None:
     slurm_world.add_feature("n1", available="rack1,snc4,flat", active="rack1,flat")
     slurm_world.add_feature("n2", available="rack2", active="rack2")

@@ -1,24 +1,13 @@
 """What every SlurmPort promises about the question whether a job would start, on the fake and on real Slurm."""
 
-import pytest
-
-from steward.adapters.slurm.fits import program
 from steward.model.fit import UNKNOWN, Fit, FitState, Question
 from steward.model.ids import JobId, NodeName
 from steward.model.reservation import keep_name
-from tests.contract.slurm_worlds import FakeWorld, RealWorld, SlurmWorld
+from tests.contract.slurm_worlds import RealWorld, SlurmWorld
 
 N1, N2, N3 = ALL = tuple(NodeName(name) for name in ("n1", "n2", "n3"))
 NAME = keep_name(JobId(7))
 HOUR_S = 3600.0
-
-
-@pytest.fixture(autouse=True)
-def _built(slurm_world: SlurmWorld, request: pytest.FixtureRequest) -> None:
-    if isinstance(slurm_world, FakeWorld):
-        return
-    if not program() or request.node.callspec.id not in ("commands", "pyslurm"):
-        pytest.skip("the process that asks Slurm's library is not built for this Slurm (make shim)")
 
 
 def asked(world: SlurmWorld, job: JobId, *without: NodeName, through: str = "") -> Fit:

@@ -1,20 +1,16 @@
 """What every SlurmPort promises about looks at just some nodes and jobs, on the fake and on real Slurm."""
 
-import os
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from steward.adapters.slurm import text_nodes, versions
 from steward.adapters.slurm.cli import CommandLineSlurm
-from steward.adapters.slurm.commands import MAX_BYTES, Commands
-from steward.adapters.slurm.versions import Version
 from steward.model.ids import JobId, NodeName
 from steward.model.mark import Mark
 from steward.ports import Retryable
-from tests.contract.conftest import Clusters, linked, wrappers
-from tests.contract.installed import version
+from tests.contract.conftest import Clusters, library_of
 from tests.contract.slurm_worlds import RealWorld, SlurmWorld
 from tests.fakes.until import FACT_S
 
@@ -134,25 +130,20 @@ def test_a_node_that_was_seen_before_shows_what_is_done_to_it_and_its_partitions
             slurm_world.cluster.run("scontrol", "update", "partitionname=main", "nodes=n1,n2,n3")
 
 
-def test_what_single_nodes_are_read_by_outlives_whole_looks_and_changes_of_partitions(
+def test_changes_of_partitions_are_seen_through_the_library_alone(
     clusters: Clusters, slurm_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = clusters.of(slurm_root)
-    if slurm_root != Path("/"):
-        monkeypatch.setenv("PATH", f"{wrappers(tmp_path, slurm_root)}:/usr/sbin:/usr/bin:/sbin:/bin")
-    path = os.environ["PATH"]
-    with closing(linked(cluster)) as single:
-        port = CommandLineSlurm(conf=cluster.env["SLURM_CONF"], single=single)
-        port.nodes()
+    monkeypatch.setenv("PATH", f"{tmp_path}/none")
+    with closing(library_of(cluster)) as library:
+        port = CommandLineSlurm(conf=cluster.env["SLURM_CONF"], library=library)
         try:
             for nodes in ("n1,n2", "n1,n2,n3"):
                 cluster.run("scontrol", "update", "partitionname=main", f"nodes={nodes}")
                 assert port.nodes([N3])[N3].partitions == ({"main"} if "n3" in nodes else set())
-                for _ in range(3):  # after the first one nothing moves any more
-                    whole = port.nodes()
-                monkeypatch.setenv("PATH", f"{tmp_path}/none")
+                whole = port.nodes()
                 assert port.nodes([N1, N3]) == {name: whole[name] for name in (N1, N3)}
-                monkeypatch.setenv("PATH", path)
+                assert port.partitions()["main"].nodes == {NodeName(name) for name in nodes.split(",")}
         finally:
             cluster.run("scontrol", "update", "partitionname=main", "nodes=n1,n2,n3")
 
@@ -187,63 +178,19 @@ def test_a_job_that_runs_shows_that_it_was_requeued(slurm_world: SlurmWorld) -> 
     slurm_world.wait("it was requeued", lambda: slurm_world.port.jobs([job])[job].restarts == 1)
 
 
-def test_slurms_own_library_tells_that_a_job_is_as_it_was_and_the_commands_what_changed(
-    clusters: Clusters, slurm_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster = clusters.of(slurm_root)
-    if slurm_root != Path("/"):
-        monkeypatch.setenv("PATH", f"{wrappers(tmp_path, slurm_root)}:/usr/sbin:/usr/bin:/sbin:/bin")
-    if version_of(slurm_root).tells_more_in_json:
-        return  # libraries of later Slurms print no job: see the next one
-    with closing(linked(cluster)) as single:
-        port = CommandLineSlurm(conf=cluster.env["SLURM_CONF"], single=single)
-        job = JobId(cluster.sbatch("--hold", "--job-name", "a\nJobId=77 JobState=FAILED "))
-        other = JobId(cluster.sbatch("--hold", "--job-name", "one\ntwo\xff"))
-        before = port.jobs([job, other])
-        monkeypatch.setenv("PATH", f"{tmp_path}/none")
-
-        assert port.jobs([other])[other] is before[other]
-        with pytest.raises(Retryable):
-            port.jobs([job])  # its text has two states: nothing is sure
-        cluster.run("scontrol", "update", f"jobid={other}", "nice=7")
-        with pytest.raises(Retryable):
-            port.jobs([other])
-
-
-def test_slurms_own_library_tells_nothing_of_jobs_that_are_gone_or_are_several(
+def test_where_nothing_changed_the_library_says_so_and_the_whole_look_is_the_same_object(
     clusters: Clusters, slurm_root: Path
 ) -> None:
     cluster = clusters.of(slurm_root)
-    array = JobId(cluster.sbatch("--hold", "--array=1-3"))
-    cluster.run("scontrol", "update", f"jobid={array}_[1-2]", "nice=1")
-    one = JobId(cluster.sbatch("--hold"))
-    with closing(linked(cluster)) as single:
-        told = single.jobs([GONE, array, one], version_of(slurm_root))
-
-        assert set(told) == (set() if version_of(slurm_root).tells_more_in_json else {one})
-        assert single.jobs([one], version_of(slurm_root)) == told
-        assert single.nodes([N1], version_of(slurm_root)) is not None
-
-
-def version_of(root: Path) -> Version:
-    return versions.parse(f"slurm {version(root)}")
-
-
-def test_slurms_own_library_tells_of_nodes_as_scontrol_does_but_for_their_partitions(
-    clusters: Clusters, slurm_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster = clusters.of(slurm_root)
-    if slurm_root != Path("/"):
-        monkeypatch.setenv("PATH", f"{wrappers(tmp_path, slurm_root)}:/usr/sbin:/usr/bin:/sbin:/bin")
-    commands = Commands(conf=cluster.env["SLURM_CONF"], timeout_s=FACT_S, max_bytes=MAX_BYTES)
-    by_scontrol = commands.some_nodes(
-        "scontrol", "--all", "--oneliner", "show", "node", "n1,n3", env={"SLURM_TIME_FORMAT": "%s"}
-    )
-    with closing(linked(cluster)) as single:
-        told, nothing = single.nodes([N1, N3], commands.version()), single.nodes([N9], commands.version())
-
-    assert nothing is None
-    assert told is not None
-    for line in filter(None, by_scontrol.splitlines()):
-        whole = text_nodes.key(line, "1")
-        assert text_nodes.with_partitions_of(text_nodes.key(told.lines[text_nodes.name_of(whole)], "1"), whole) == whole
+    job = JobId(cluster.sbatch("--hold"))
+    with closing(library_of(cluster)) as library:
+        port = CommandLineSlurm(conf=cluster.env["SLURM_CONF"], library=library)
+        deadline = time.monotonic() + FACT_S
+        while (nodes := port.nodes()) is not port.nodes() or (jobs := port.jobs()) is not port.jobs():
+            assert time.monotonic() < deadline
+            time.sleep(0.3)
+        cluster.run("scontrol", "update", f"jobid={job}", "nice=7")
+        cluster.run("scontrol", "update", "nodename=n1", "comment=x")
+        assert port.jobs()[job].nice == 7
+        assert port.nodes()[N1] is nodes[N1]
+        assert jobs[job].nice == 0

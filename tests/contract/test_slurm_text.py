@@ -1,5 +1,6 @@
-"""Real Slurm's text is read as its JSON, and what did not change is the same object from look to look."""
+"""Real Slurm's text is read as what its library tells, and what did not change is the same object from look to look."""
 
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 
@@ -7,16 +8,14 @@ import pytest
 
 from steward.adapters.slurm import records, text_jobs, text_nodes
 from steward.adapters.slurm.cli import CommandLineSlurm
-from steward.adapters.slurm.commands import MAX_BYTES, Commands
 from steward.adapters.slurm.text_nodes import Odd
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.mark import Mark
 from steward.model.node import Node
-from tests.contract.cluster import Cluster, running
-from tests.contract.conftest import Clusters, wrappers
+from tests.contract.cluster import running
+from tests.contract.conftest import Clusters, library_of, wrappers
 from tests.contract.slurm_worlds import RealWorld
-from tests.fakes.until import FACT_S
 
 MARK = Mark(check="xid", action="drain", id="c1")
 N1, N2, N3 = NodeName("n1"), NodeName("n2"), NodeName("n3")
@@ -30,13 +29,16 @@ def world(slurm_root: Path, clusters: Clusters, tmp_path: Path, monkeypatch: pyt
     return RealWorld(cluster=cluster, port=CommandLineSlurm(conf=cluster.env["SLURM_CONF"]))
 
 
-def commands(cluster: Cluster) -> Commands:
-    return Commands(conf=cluster.env["SLURM_CONF"], timeout_s=FACT_S, max_bytes=MAX_BYTES)
-
-
-def by_json(world: RealWorld) -> dict[JobId, Job]:
-    asked = commands(world.cluster)
-    return records.jobs(asked.read(*asked.version().read_jobs))
+def told_by_library(world: RealWorld) -> tuple[dict[NodeName, Node], dict[JobId, Job]]:
+    """What the library alone tells, by a reader that never saw them before."""
+    with closing(library_of(world.cluster)) as library:
+        nodes, jobs = library.nodes(), library.jobs()
+        assert nodes is not None
+        assert jobs is not None
+        return (
+            {each.name: each for each in map(records.node_of, nodes.lines or ())},
+            {each.id: each for each in map(records.job_of, jobs.lines or ())},
+        )
 
 
 def different(one: Job | Node, other: Job | Node) -> list[str]:
@@ -44,21 +46,17 @@ def different(one: Job | Node, other: Job | Node) -> list[str]:
             if getattr(one, each.name) != getattr(other, each.name)]  # fmt: skip
 
 
-def test_nodes_are_the_same_as_text_and_as_json(world: RealWorld) -> None:
+def test_nodes_are_the_same_as_text_and_through_the_library(world: RealWorld) -> None:
     world.port.drain(dict.fromkeys([N1], MARK))
     world.port.down(dict.fromkeys([N2], MARK))
     world.running(world.submit(on="n3"))
-    asked = commands(world.cluster)
-    port = text_nodes.usual_port(asked.read("scontrol", "show", "config"))
-    text = asked.look("scontrol", "--all", "--oneliner", "show", "node", env={"SLURM_TIME_FORMAT": "%s"})
-    wanted = records.nodes(asked.read(*asked.version().read_nodes))
+    wanted, found = told_by_library(world)[0], world.port.nodes()
 
-    found = {node.name: node for node in (text_nodes.node(text_nodes.key(line, port)) for line in text.splitlines())}
     assert found.keys() == wanted.keys()
     assert {name: different(found[name], wanted[name]) for name in wanted if found[name] != wanted[name]} == {}
 
 
-def test_jobs_are_the_same_as_text_and_as_json(world: RealWorld) -> None:
+def test_jobs_are_the_same_as_text_and_through_the_library(world: RealWorld) -> None:
     """Of each kind one. What one that runs had asked for is known from when it waited."""
     run, submit = world.cluster.run, world.cluster.sbatch
     submit("-H", "--array=0-5,9", "--nice=-5", "-N1-2", "--time=1-02:03:00")
@@ -87,8 +85,7 @@ def test_jobs_are_the_same_as_text_and_as_json(world: RealWorld) -> None:
         lambda: (array, 2) in {(j.array_job_id, j.array_task) for j in world.port.jobs().values() if j.is_active},
     )
     world.wait("none is on its way out", lambda: not any(j.is_completing for j in world.port.jobs().values()))
-    wanted = by_json(world)
-    found = world.port.jobs()
+    wanted, found = told_by_library(world)[1], world.port.jobs()
 
     assert found.keys() == wanted.keys()
     assert {id: different(found[id], wanted[id]) for id in wanted if found[id] != wanted[id]} == {}
@@ -103,18 +100,20 @@ def test_tasks_that_wait_again_are_told_of_one_by_one(world: RealWorld) -> None:
 
     found = world.port.jobs()
     assert {found[job].array_task: job for job in tasks.values()} == tasks
-    wanted = by_json(world)
+    wanted = told_by_library(world)[1]
     assert [different(found[job], wanted[job]) for job in tasks.values()] == [[], []]
 
 
-def test_an_array_whose_tasks_were_cancelled_one_by_one_is_the_same_as_text_and_as_json(world: RealWorld) -> None:
+def test_an_array_whose_tasks_were_cancelled_one_by_one_is_the_same_as_text_and_through_the_library(
+    world: RealWorld,
+) -> None:
     """Slurm keeps its record, which stands for no task any more."""
     array = world.cluster.sbatch("-H", "--array=1-2")
     for task in (1, 2):
         world.cluster.run("scancel", f"{array}_{task}")
     world.wait("it is over", lambda: world.job(JobId(array)).is_over)
 
-    found, wanted = world.port.jobs()[JobId(array)], by_json(world)[JobId(array)]
+    found, wanted = world.port.jobs()[JobId(array)], told_by_library(world)[1][JobId(array)]
     assert different(found, wanted) == []
     assert (wanted.array_job_id, wanted.array_task, wanted.waiting_tasks) == (None, None, 1)
 
@@ -132,7 +131,7 @@ def test_what_did_not_change_is_the_same_object(world: RealWorld) -> None:
     assert world.port.nodes([N2])[N2] is nodes[N2]
 
 
-def test_a_reason_that_text_cannot_tell_is_told_by_json(world: RealWorld) -> None:
+def test_a_reason_and_a_comment_may_be_anything(world: RealWorld) -> None:
     world.admin("n1", "drain", "x State=IDLE [root@2020-01-01] NodeName=n9")
     world.cluster.run("scontrol", "update", "nodename=n1", "comment=a\nNodeName=n8")
     before = world.port.nodes()
@@ -142,6 +141,7 @@ def test_a_reason_that_text_cannot_tell_is_told_by_json(world: RealWorld) -> Non
         assert reason is not None
         assert reason.text == "x State=IDLE [root@2020-01-01] NodeName=n9"
         assert world.port.nodes([N1]) == {N1: before[N1]}
+        assert told_by_library(world)[0] == before
     finally:
         world.cluster.run("scontrol", "update", "nodename=n1", "comment=")
 
@@ -167,8 +167,8 @@ def test_nodes_that_never_were_and_the_usual_port_are_told_of(
     if slurm_root != Path("/"):
         monkeypatch.setenv("PATH", f"{wrappers(tmp_path, slurm_root)}:/usr/sbin:/usr/bin:/sbin:/bin")
     with running(("n1",), slurm_root, _MORE) as made:
-        asked, port = commands(made), CommandLineSlurm(conf=made.env["SLURM_CONF"])
-        wanted = records.nodes(asked.read(*asked.version().read_nodes))
+        port = CommandLineSlurm(conf=made.env["SLURM_CONF"])
+        wanted = told_by_library(RealWorld(cluster=made, port=port))[0]
 
         assert port.nodes() == wanted
         assert port.nodes([NodeName("x1"), NodeName("x2")]) == {

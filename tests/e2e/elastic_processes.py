@@ -43,7 +43,7 @@ class ElasticRun:
         self.env = env | own | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
         argv = [sys.executable, "-m", "steward.elastic", "7", "--folder", str(folder / "c"), "--nodes", "2"]
         argv += ["--sizes", "2,3,4", "--grace", str(grace_s), "--silent", "60", "--listen", "127.0.0.1"]
-        argv += ["--port", str(free_port(os.getpid()))]  # as the agent does: when it ends, nobody else gets that port
+        argv += ["--port", str(free_port())]  # as the agent does: when it ends, nobody else gets that port
         self.coordinator = self.start(argv, "coordinator")
         self.wait("the coordinator listens", lambda: (folder / "c" / "address").exists())
         self.env["STEWARD_ELASTIC_ADDRESS"] = ":".join((folder / "c" / "address").read_text().split())

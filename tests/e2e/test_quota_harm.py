@@ -102,7 +102,7 @@ def test_a_whole_machine_taken_with_one_gpu_counts_as_all_of_it(quotas: QuotaSto
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 2, percent=50))
     size = ("--gres=gpu:l4:1", "--nodes=1", "--ntasks=1")
     greedy = quotas.asks("guest", *size, "--exclusive", user=USER)
-    quotas.wait_says(greedy, "Slurm counts more for the job than it asked for")
+    quotas.wait_says(greedy, "the job never fits: it asks for 4 GPUs of")
     quotas.wait_state(quotas.asks("guest", *size, "--mem=1G", user=USER), "RUNNING", SOON_S)
     assert quotas.job(greedy).state == "PENDING"
 

@@ -1,28 +1,11 @@
 """A machine that shuts down in good order sends SIGTERM to everything, then it is gone. Its job comes back, however its
 script answers; a job that ends beside it does not."""
 
-import signal
-
-import pytest
-
-from steward.adapters import proc
-from steward.adapters.providers.local import LocalProvider
-from steward.model.ids import NodeName
 from steward.testbed.faults import FaultKind
-from tests.e2e.on_node import has_own_machines
 from tests.e2e.story import Story
 
 ENDS = {"signal": "exec sleep 120", "own code": "trap 'exit 200' TERM", "saved": "trap 'sleep 0.3; exit 0' TERM"}
 """What a script does at SIGTERM."""
-
-
-def stop(story: Story, node: str) -> None:
-    """Tell every process of the node's machine to end, as a shutdown does, and then switch it off."""
-    machine = LocalProvider(story.bed.spec.dir).machine(NodeName(node))
-    assert machine is not None
-    for seen in proc.descendants(machine.init):
-        proc.send(seen.process, signal.SIGTERM)
-    story.hurt(FaultKind.KILL_NODE, node)
 
 
 def started(story: Story, name: str, at_term: str, *options: str) -> int:
@@ -34,15 +17,13 @@ def started(story: Story, name: str, at_term: str, *options: str) -> int:
 
 
 def test_jobs_on_machines_that_shut_down_in_good_order_come_back_and_no_others(story: Story) -> None:
-    if has_own_machines(story.bed):
-        pytest.skip("a container that is told to stop ends by systemd's own order")
     jobs = {name.replace(" ", "-"): started(story, name.replace(" ", "-"), text) for name, text in ENDS.items()}
     failed = started(story, "failed", "sleep 4; exit 7")
     cancelled = started(story, "cancelled", "trap 'exit 200' TERM")
     story.bed.run(["scancel", str(cancelled)])
 
     for job in jobs.values():
-        stop(story, story.job(job).batch_host)
+        story.hurt(FaultKind.STOP_NODE, story.job(job).batch_host, "1")
 
     for name, job in jobs.items():
         story.wait(f"{name} runs again", (story.dir / f"{name}-1").exists, 30.0)

@@ -9,7 +9,7 @@ from steward.adapters.slurm import rules, team_rules
 from steward.adapters.slurm.accounting_text import limits_of
 from steward.adapters.slurm.team_rules import ours
 from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Account, Accounting, Association, Capabilities, Qos, Tres
-from steward.model.action.quota import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
+from steward.model.action import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.ports import Retryable, Stale

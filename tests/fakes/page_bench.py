@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from steward.model.events import Event
-from steward.model.ledger import Run
 from steward.model.plan import Plan
 from steward.workflows.snapshot import Phases, Snapshot
 from tests.builders.picture import Picture
@@ -31,8 +30,8 @@ def pages_of(picture: Picture, events: Sequence[Event] = ()) -> Iterator[ApiBenc
     bench.want = picture.want
     with an_api(bench) as api:
         api.store.memory = picture.memory
-        runs = (run for many in picture.memory.ledger.values() for run in many)
-        api.store.lines = {line.key if isinstance(line, Run) else line.id: line for line in (*runs, *cases)}
+        runs = [run for many in picture.memory.ledger.values() for run in many]
+        api.store.lines = {**{run.key: run for run in runs}, **{case.id: case for case in cases}}
         api.store.add_events(events)
         show_as_it_is(api, picture)
         yield api

@@ -141,10 +141,9 @@ class FakeSlurm(FakeCluster):
             raise Retryable(f"jobs are on {busy[0]}: not deleted")
 
     def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
-        for (available, active), names in rules.by_other_features(self.nodes(), nodes, prefix, word).items():
+        for (available, active), names in rules.by_features(self.nodes(), nodes, prefix, word).items():
             for name in names:
-                both = {"features": available | {prefix + word}, "active_features": active | {prefix + word}}
-                self.node_table[name] = replace(self.node_table[name], **both)  # type: ignore[arg-type]
+                self.node_table[name] = replace(self.node_table[name], features=available, active_features=active)
 
     def cancel_replica(self, job: JobId, run: JobId) -> None:
         found = rules.found(self.jobs(), job)

@@ -1,7 +1,7 @@
 """`decode(encode(x)) == x` for everything that the store keeps, through real JSON text."""
 
 import json
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -14,6 +14,7 @@ from steward.model.case import Case, Step
 from steward.model.events import Event
 from steward.model.memory import Memory
 from steward.model.resume import JobMemory
+from tests.builders.actions import KINDS
 
 _PLAIN = {
     float: st.floats(allow_nan=False),
@@ -38,13 +39,13 @@ def test_a_jobs_memory_comes_back_as_it_was(job: JobMemory) -> None:
     assert through_json(JobMemory, job) == job
 
 
-_ACTIONS: st.SearchStrategy[Action] = st.one_of([st.from_type(kind) for kind in get_args(Action)])
+_ACTIONS: st.SearchStrategy[Action] = st.one_of([st.from_type(kind) for kind in KINDS])
 
 
 @given(_ACTIONS)
-def test_an_action_comes_back_as_it_was_and_as_the_same_class(action: Action) -> None:
-    found = through_json(Action, action)
-    assert (type(found), found) == (type(action), action)
+def test_an_action_comes_back_as_it_was(action: Action) -> None:
+    found = through_json(type(action), action)
+    assert found == action
 
 
 @given(st.from_type(Event))

@@ -115,7 +115,7 @@ def test_a_node_that_stays_busy_is_skipped_and_that_is_said() -> None:
 
     (run,) = runs(head)
     assert run.results[N1] is DeepResult.SKIPPED
-    assert "jobs run on it" in run.why[N1]
+    assert "jobs run on the node" in run.why[N1]
 
 
 def test_a_waiting_job_that_needs_the_nodes_has_them_at_once() -> None:

@@ -71,7 +71,7 @@ def test_shares_are_the_whole_batch_and_the_gradient_is_its_mean(batch: int, wor
 
 
 def test_a_batch_that_does_not_divide_is_refused_with_the_sizes_that_work() -> None:
-    with pytest.raises(ValueError, match=r"does not divide by 3 ranks \(it does by 1, 2\): use another size"):
+    with pytest.raises(ValueError, match=r"does not divide by 3 ranks \(but by 1, 2\): use another size"):
         batch_plan(128, world=3, rank=0, uneven=False)
 
 

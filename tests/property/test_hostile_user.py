@@ -10,12 +10,11 @@ import os
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steward.adapters.node.job_look import parse
-from steward.adapters.slurm import native_reader, records, text_jobs
+from steward.adapters.slurm import records, text_jobs
 from steward.adapters.slurm.text_nodes import Odd
 from steward.adapters.wire.deep_messages import DeepLine, deep_frame, deep_of
 from steward.adapters.wire.elastic_messages import elastic_word_frame, elastic_word_of
@@ -34,7 +33,7 @@ from steward.model.resume_mode import ResumeMode
 from steward.model.witness import Witness
 from tests.builders.picture import Picture, a_cluster, n
 from tests.fakes.hub_bench import hello
-from tests.property.test_slurm_text import FORMAT, as_text, jobs
+from tests.property.test_slurm_text import FORMAT, as_line, as_text, jobs
 
 EXAMPLES = settings(max_examples=int(os.environ.get("HOSTILE_EXAMPLES", "100")))
 N1, EVIL = NodeName("n1"), 1666
@@ -97,7 +96,20 @@ def test_what_an_agent_takes_from_a_user_the_head_takes_from_the_agent(line: byt
             greeting = _hello_frame(replace(hello(), opted=(opted,)), "0" * 32)
             assert _hello_of(through(greeting)).opted == (opted,)
         case AskLine():
-            parts = ["kind", "job", "step", "uid", "mode", "attempt", "restart", "status", "replay", "script_gone"]
+            parts = [
+                "kind",
+                "job",
+                "step",
+                "uid",
+                "mode",
+                "attempt",
+                "restart",
+                "status",
+                "replay",
+                "script_gone",
+                "script_unbegun",
+            ]
+            parts.append("script_unbegun")
             ask = Ask(id=AskId("n1-1"), node=N1, at=1e9, **{name: getattr(request, name) for name in parts})
             assert ask_of(through(ask_frame(ask)), N1) == ask
         case ExitLine():
@@ -184,8 +196,8 @@ typed = st.fixed_dictionaries({"excluded_nodes": excluded, "name": free, "commen
 def test_what_a_user_types_into_his_job_hides_no_other_job(told: list[dict[str, Any]], evil: dict[str, str]) -> None:
     evil = {key: text.encode("utf-8", "replace").decode().replace("\0", "") for key, text in evil.items()}
     mine, others = told[0] | evil, told[1:]
-    known = records.jobs(json.dumps({"jobs": others}))
-    found = records.jobs(json.dumps({"jobs": [mine, *others]}))
+    known = {job.id: job for job in map(records.job_of, map(as_line, others))}
+    found = {job.id: job for job in map(records.job_of, map(as_line, [mine, *others]))}
     assert found.keys() == {mine["job_id"], *known}
     assert {id: job for id, job in found.items() if id in known} == known
 
@@ -194,28 +206,9 @@ def test_what_a_user_types_into_his_job_hides_no_other_job(told: list[dict[str, 
     read = {}
     for record in FORMAT.cut("".join(long for long, _ in texts)):
         id = text_jobs.id_of(record)
-        with contextlib.suppress(Odd):  # asked for as JSON
-            read[id] = text_jobs.job(record, short.excluded[id], short.times[id], has_flags=False)
+        with contextlib.suppress(Odd):
+            read[id] = text_jobs.job(record, short.excluded[id], short.times[id])
     assert {id: job for id, job in read.items() if id in known} == known
-
-
-class Odder:
-    """A record of pyslurm that cannot be read."""
-
-    def __getattr__(self, name: str) -> object:
-        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, name)
-
-
-def test_a_job_that_pyslurm_cannot_read_hides_no_other_job() -> None:
-    class Plain:
-        id, user_id, state, excluded_nodes = 8, 1000, "RUNNING", "n1,,n2"
-
-        def __getattr__(self, name: str) -> object:
-            return None if name.endswith(("_id", "time")) else "" if "count" not in name else 0
-
-    assert [job.id for job in native_reader.readable([Odder(), Plain()])] == [8]
-    with pytest.raises(UnicodeDecodeError):
-        native_reader.readable([Odder()])
 
 
 # What is decided.

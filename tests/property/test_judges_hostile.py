@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steward.checks import CHECKS
 from steward.checks.check import Check, Facts, Past, Reading, Verdict
-from steward.checks.limits import limits_of
+from steward.checks.known import limits_of
 from steward.model.ids import NodeName
 from steward.model.probe import (
     AskMunge,

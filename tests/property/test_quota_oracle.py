@@ -2,164 +2,275 @@
 nobody goes without that owner starting for it. `WORLDS=2000` tries more of them."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain, combinations
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steward.model.accounting import Capabilities
 from steward.model.ids import JobId, NodeName
+from steward.model.job import JobState
+from steward.model.machine_types import MachineType
+from steward.model.node import NodeBase
+from steward.model.quota import Share
 from steward.policy.draft import Draft
 from steward.policy.quota.turn import take_turn
 from steward.views.explain_quota import quota_lines
 from tests.builders.picture import Picture
-from tests.builders.quota import LISTS, MARKS, WEAK, own
-from tests.builders.quota_site import a_site, done, runs, waits
+from tests.builders.quota import C5, G6, LISTS, MARKS, UNBOUND, WEAK, a_picture, a_quota
+from tests.builders.quota_oracle import Machines, Part, Runs, ways
+from tests.builders.quota_site import done, settled
+from tests.builders.want import but
 
-WORLDS = int(os.environ.get("WORLDS", "120"))
-NODES, GPUS = ("n1", "n2", "n3"), 4
-OWNER, HOPELESS = 99, 98
+WORLDS = int(os.environ.get("WORLDS", "60"))
+NODES = ("n1", "n2", "n3")
+OWNER, SECOND, HOPELESS = 90, 91, 80
 BIG = "big"
+MIG = "gpu:1g.5gb"
+P4 = MachineType(name="ml.p4d.24xlarge", cpus=96, memory_mb=1152 * 1024, gpus=8)
+A100 = MachineType(name="ml.p4de.24xlarge", cpus=96, memory_mb=1152 * 1024, gpus=4, gres="gpu:a100:4")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
-    """`gpus` on each of `nodes`, or in all (`total`)."""
+class Kind:
+    """A kind of quota on three machines. `decides`: the resource of which teams own amounts, `each` of it on a machine.
+    `odd`: the third machine is of another type, of which a owns all."""
 
-    gpus: int
-    nodes: int = 1
-    required: frozenset[str] = frozenset()
-    excluded: frozenset[str] = frozenset()
-    exclusive: bool = False
-    feature: str = ""
-    total: bool = False
+    name: str
+    machine: MachineType
+    decides: str
+    each: int
+    gres: str = ""
+    whole: bool = False
+    odd: MachineType | None = None
 
-    def starts(self, free: Mapping[str, int], big: Collection[str]) -> bool:
-        """Try every set of nodes."""
-        may = [n for n in NODES if n not in self.excluded and (not self.feature or n in big)]
-        may = [n for n in may if not self.exclusive or free[n] == GPUS]
-        counts = range(1, len(may) + 1) if self.total else (self.nodes,)
-        sets = chain.from_iterable(combinations(may, count) for count in counts)
-        return any(self.required <= set(on) and self._has(free, on) for on in sets)
+    def nodes(self) -> tuple[str, ...]:
+        return NODES[:2] if self.odd else NODES
 
-    def _has(self, free: Mapping[str, int], on: Collection[str]) -> bool:
-        if self.total:
-            return sum(free[n] for n in on) >= self.gpus and all(free[n] for n in on)
-        return all(free[n] >= self.gpus for n in on)
+    def has(self) -> dict[str, int]:
+        return {"cpu": self.machine.cpus, "mem": self.machine.memory_mb} | {self.decides: self.each}
 
-    @property
-    def all_gpus(self) -> int:
-        return self.gpus if self.total else self.gpus * self.nodes
+    def share(self, amount: int) -> Share:
+        if self.whole:
+            return Share(machine_type=self.machine.name, count=amount // self.each)
+        if self.decides == "cpu":
+            return Share(machine_type=self.machine.name, vcpu=amount)
+        if self.decides == MIG:
+            return Share(machine_type=self.machine.name, partition=("1g.5gb", amount))
+        return Share(machine_type=self.machine.name, accelerators=amount)
 
-    def fields(self) -> dict[str, Any]:
-        return {
-            "node_count": self.nodes,
-            "required": frozenset(map(NodeName, self.required)),
-            "excluded": frozenset(map(NodeName, self.excluded)),
-            "exclusive": self.exclusive,
-            "features": self.feature,
-            "is_total": self.total,
-        }
+    def tres(self, amounts: Mapping[str, int], nodes: int, *, typed: bool) -> str:
+        words = [f"cpu={amounts['cpu']}", f"mem={amounts['mem']}M", f"node={nodes}", "billing=1"]
+        if self.gres:
+            count, type = amounts[self.decides], self.gres.split(":")[1]
+            words += [f"gres/gpu={count}", *([f"gres/gpu:{type}={count}"] if typed or self.decides == MIG else [])]
+        return ",".join(words)
+
+
+KINDS = (
+    Kind(name="gpu", machine=G6, decides="gpu", each=4, gres=G6.gres),
+    Kind(name="whole", machine=G6, decides="gpu", each=4, gres=G6.gres, whole=True),
+    Kind(name="cpu", machine=C5, decides="cpu", each=8),
+    Kind(name="mig", machine=P4, decides=MIG, each=4, gres="gpu:1g.5gb:4"),
+    Kind(name="two types", machine=G6, decides="gpu", each=4, gres=G6.gres, odd=A100),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """A job of team a: so much of what decides on each of its nodes. `end`: of its QOS."""
+
+    on: tuple[str, ...]
+    each: Mapping[str, int]
+    end: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """`jobs`: id -> node, GPUs and the end of its QOS. All are of team a; the one that waits is of team b, which owns
-    all that a does not."""
+    """All that runs is of team a; the one that waits is of team b, which owns all that a does not."""
 
-    jobs: Mapping[int, tuple[str, int, str]]
+    kind: Kind
+    jobs: Mapping[int, Running]
     big: frozenset[str]
-    shape: Shape
-    before: bool
-    """A job of four nodes, of the same team, waits before it."""
+    parts: tuple[Part, ...]
     can: Capabilities
+    typed: bool
+    before: bool = False
+    """A job of four nodes, of the same team, waits before it."""
+    bound: tuple[int, int] = (0, 0)
+    """It is an array: so many tasks wait, and only so many may run at once."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
-    def free(self, gone: Collection[int] = ()) -> dict[str, int]:
-        return {n: GPUS - sum(g for id, (at, g, _) in self.jobs.items() if at == n and id not in gone) for n in NODES}
+    @property
+    def machines(self) -> Machines:
+        return Machines(has=dict.fromkeys(self.kind.nodes(), self.kind.has()), features={BIG: self.big})
+
+    @property
+    def runs(self) -> list[Runs]:
+        return [
+            Runs(id=str(id), team="a", on=dict.fromkeys(job.on, job.each), own=job.end == "g")
+            for id, job in self.jobs.items()
+        ]
 
     @property
     def owned(self) -> int:
-        return sum(gpus for _, gpus, end in self.jobs.values() if end == "g")
+        """By b."""
+        most = self.kind.each * len(self.kind.nodes())
+        left = most - sum(each.amount(self.kind.decides) for each in self.runs if each.own)
+        return left // self.kind.each * self.kind.each if self.kind.whole else left
 
-    @property
-    def borrowed(self) -> list[int]:
-        return [id for id, (_, _, end) in self.jobs.items() if end == "b"]
+    def ways(self) -> list[set[str]]:
+        found = ways(self.machines, self.parts, self.runs, [each for each in self.runs if not each.own])
+        return [set(way) for way in found]
 
-    def ways(self) -> Iterator[tuple[int, ...]]:
-        """Every set of borrowed jobs whose going lets it start."""
-        sets = chain.from_iterable(combinations(self.borrowed, size) for size in range(len(self.borrowed) + 1))
-        return (each for each in sets if self.shape.starts(self.free(each), self.big))
+    def wanted(self) -> dict[str, int]:
+        """As Slurm counts it: all of a machine that nobody else may be on."""
+        found: dict[str, int] = {}
+        for part in self.parts:
+            for kind, amount in (self.kind.has() if part.exclusive else part.amounts()).items():
+                found[kind] = found.get(kind, 0) + amount
+        return found
 
     def picture(self) -> Picture:
-        site = a_site(self.can, own("a", self.owned), own("b", len(NODES) * GPUS - self.owned), machines=len(NODES))
-        nodes = dict(site.seen.nodes)
-        for name in self.big:
-            site = site.node(name, features=nodes[NodeName(name)].features | {BIG})
-        for id, (node, gpus, end) in self.jobs.items():
-            site = runs(site, id, "a", gpus, end, node, started=1000.0 + 7 * id % 13)
+        other = (Share(machine_type=A100.name, accelerators=4),) if self.kind.odd else ()
+        rest = replace(self.kind, whole=False).share(sum(e.amount(self.kind.decides) for e in self.runs if e.own))
+        shares = {"a": (rest, *other), "b": (self.kind.share(self.owned),)}
+        unbound: tuple[Share, ...] = (*UNBOUND, Share(machine_type=self.kind.machine.name, accelerators=100, vcpu=999))
+        if self.kind.decides == MIG:
+            unbound = (Share(machine_type=self.kind.machine.name, partition=("1g.5gb", 99)),)
+        quotas = [a_quota(team, *own, borrow_absolute=unbound, weight=10) for team, own in shares.items()]
+        site = a_picture(*quotas, machines=3, can=self.can)
+        types = {**site.want.capacity.types, P4.name: P4, A100.name: A100}
+        site = replace(site, want=replace(site.want, capacity=but(site.want.capacity, types=types)))
+        site = settled(site.see(nodes={name: self._node(name, node) for name, node in site.seen.nodes.items()}))
+        for id, job in self.jobs.items():
+            site = self._run(site, id, job)
         if self.before:
-            site = waits(site, HOPELESS, "b", 4, node_count=4, reason="Resources", submitted=site.now - 9)
-        gpus = self.shape.all_gpus
-        return waits(site, OWNER, "b", gpus, reason="Resources", **self.shape.fields())
+            site = self._wait(site, HOPELESS, Part(each=self.parts[0].each, nodes=4), site.now - 9)
+        for id, part in zip((OWNER, SECOND), self.parts, strict=False):
+            site = self._wait(site, id, part, site.now)
+        return site
+
+    def _node(self, name: NodeName, node: Any) -> Any:
+        is_odd = self.kind.odd is not None and name == NODES[2]
+        machine = self.kind.odd if is_odd and self.kind.odd else self.kind.machine
+        features = frozenset({machine.name} | ({BIG} if name in self.big else set()))
+        gres = machine.gres if is_odd else self.kind.gres
+        return replace(node, gres=gres, cpus=machine.cpus, memory_mb=machine.memory_mb, features=features)
+
+    def _run(self, site: Picture, id: int, job: Running) -> Picture:
+        amounts = {kind: amount * len(job.on) for kind, amount in job.each.items()}
+        size = self.kind.tres(amounts, len(job.on), typed=True)
+        fields: dict[str, Any] = {"account": "a", "requested": size, "allocated": size, "qos": f"stw-a-{job.end}"}
+        site = site.job(id, on=job.on, started=1000.0 + 7 * id % 13, **fields)
+        for name in job.on:
+            site = site.node(name, base=NodeBase.MIXED)
+        return site
+
+    def _wait(self, site: Picture, id: int, part: Part, submitted: float) -> Picture:
+        fields: dict[str, Any] = {
+            "account": "b",
+            "qos": "stw-b-g",
+            "reason": "Resources",
+            "submitted": submitted,
+            "requested": self.kind.tres(part.amounts(), part.nodes, typed=self.typed),
+            "node_count": part.nodes,
+            "required": frozenset(map(NodeName, part.required)),
+            "excluded": frozenset(map(NodeName, part.excluded)),
+            "exclusive": part.exclusive,
+            "features": part.feature,
+            "is_total": part.total,
+            "most_nodes": part.most,
+        }
+        if len(self.parts) > 1 and id != HOPELESS:
+            fields["het_job_id"] = JobId(OWNER)
+        if self.bound[0]:
+            fields |= {"array_job_id": JobId(id), "waiting_tasks": self.bound[0], "most_tasks": self.bound[1]}
+        return site.job(id, on=(), state=JobState.PENDING, **fields).change_job(id, started=None)
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> Shape:
-    kind = draw(st.sampled_from(["plain", "nodes", "required", "excluded", "exclusive", "feature", "total"]))
-    gpus = draw(st.integers(1, GPUS))
+def parts_of(draw: st.DrawFn, kind: Kind) -> Part:
+    shape = draw(st.sampled_from(["plain", "nodes", "required", "excluded", "exclusive", "feature", "total"]))
+    amount = draw(st.integers(1, kind.each))
     some = frozenset(draw(st.sets(st.sampled_from(NODES), min_size=1, max_size=2)))
-    match kind:
+    each = amounts_of(draw, kind, amount)
+    match shape:
         case "nodes":
-            return Shape(gpus=gpus, nodes=draw(st.integers(2, 3)))
+            return Part(each=each, nodes=draw(st.integers(2, 3)))
         case "required":
-            return Shape(gpus=gpus, nodes=max(len(some), draw(st.integers(1, 2))), required=some)
+            return Part(each=each, nodes=max(len(some), draw(st.integers(1, 2))), required=some)
         case "excluded":
-            return Shape(gpus=gpus, excluded=some)
+            return Part(each=each, excluded=some)
         case "exclusive":
-            return Shape(gpus=gpus, exclusive=True)
+            return Part(each=each, exclusive=True)
         case "feature":
-            return Shape(gpus=gpus, feature=BIG)
+            return Part(each=each, feature=BIG)
         case "total":
-            return Shape(gpus=draw(st.integers(1, 8)), total=True)
+            count = draw(st.integers(1, 2 * kind.each))
+            nodes, most = draw(st.sampled_from([(1, 0), (1, 1), (1, 2), (2, 2)]))
+            whole = {"cpu": count, "mem": count * 1024, kind.decides: count}
+            return Part(each=whole, total=True, nodes=nodes, most=most)
         case _:
-            return Shape(gpus=gpus)
+            return Part(each=each)
+
+
+def amounts_of(draw: st.DrawFn, kind: Kind, amount: int) -> dict[str, int]:
+    """CPUs and memory follow, but for jobs of CPUs alone: there memory may be what is scarce."""
+    gib = draw(st.integers(1, 2 * amount)) if kind.decides == "cpu" else amount
+    return {"cpu": amount, "mem": gib * 1024, kind.decides: amount}
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
-    jobs: dict[int, tuple[str, int, str]] = {}
+def worlds(draw: st.DrawFn, kind: Kind) -> World:
+    jobs: dict[int, Running] = {}
+    free = {node: kind.has() for node in kind.nodes()}
     for id in range(1, draw(st.integers(0, 8)) + 1):
-        node, gpus = draw(st.sampled_from(NODES)), draw(st.integers(1, GPUS))
-        if sum(g for at, g, _ in jobs.values() if at == node) + gpus <= GPUS:
-            jobs[id] = node, gpus, draw(st.sampled_from("gbb"))
+        on = tuple(sorted(draw(st.sets(st.sampled_from(kind.nodes()), min_size=1, max_size=1 + (id % 4 == 0)))))
+        each = amounts_of(draw, kind, draw(st.integers(1, kind.each)))
+        if all(free[node][what] >= amount for node in on for what, amount in each.items()):
+            jobs[id] = Running(on=on, each=each, end=draw(st.sampled_from("gbb")))
+            for node in on:
+                free[node] = {what: has - each.get(what, 0) for what, has in free[node].items()}
+    parts: tuple[Part, ...] = (draw(parts_of(kind)),)
+    if draw(st.integers(0, 5)) == 0:
+        parts = tuple(replace(draw(parts_of(kind)), total=False, most=0, exclusive=False, nodes=1) for _ in range(2))
+        parts = tuple(replace(part, required=frozenset()) for part in parts)
     return World(
+        kind=kind,
         jobs=jobs,
         big=frozenset(draw(st.sets(st.sampled_from(NODES), max_size=2))),
-        shape=draw(shapes()),
-        before=draw(st.booleans()),
+        parts=parts,
         can=draw(st.sampled_from([LISTS, MARKS, WEAK])),
+        typed=kind.odd is not None or draw(st.booleans()),
+        before=draw(st.booleans()),
+        bound=draw(st.sampled_from([(0, 0), (0, 0), (1, 1), (3, 1)])) if len(parts) == 1 else (0, 0),
     )
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 @settings(max_examples=WORLDS, deadline=None)
-@given(worlds())
-def test_who_goes_lets_the_owner_start_and_an_owner_waits_only_where_nobody_helps(world: World) -> None:
-    if world.shape.all_gpus > len(NODES) * GPUS - world.owned:
+@given(data=st.data())
+def test_who_goes_lets_the_owner_start_and_an_owner_waits_only_where_nobody_helps(
+    kind: Kind, data: st.DataObject
+) -> None:
+    world = data.draw(worlds(kind))
+    if world.wanted()[kind.decides] > world.owned or not world.owned:
         return  # not covered by its quota
     before = world.picture()
     after, _ = done(before)
-    going = {int(id) for id, memory in after.memory.quota_jobs.items() if memory.yielding}
-    ways = [set(way) for way in world.ways()]
-    assert going <= set(world.borrowed)
-    if ways and set() not in ways:
-        assert going in ways, f"{going} go, of {ways}"
-        assert not any(way < going for way in ways), f"{going} go, fewer would do: {ways}"
+    going = {str(id) for id, memory in after.memory.quota_jobs.items() if memory.yielding}
+    found = world.ways()
+    assert going <= {each.id for each in world.runs if not each.own}
+    if found and set() not in found:
+        assert going in found, f"{going} go, of {found}"
+        assert not any(way < going for way in found), f"{going} go, fewer would do: {found}"
     else:
         assert not going, f"{going} go in vain"
-    _check_told(before, is_hopeless=not ways)
+    _check_told(before, is_hopeless=not found)
 
 
 def _check_told(picture: Picture, *, is_hopeless: bool) -> None:

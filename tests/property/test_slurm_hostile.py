@@ -1,21 +1,18 @@
 """Whatever Slurm's commands print is read, or refused in one line: a broken answer is never a smaller cluster."""
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steward.adapters.slurm import partitions, records, reservations, versions
+from steward.adapters.slurm import partitions, reservations, versions
 from steward.adapters.slurm.include import parse_partitions
 from steward.adapters.slurm.words import expand, node_list
 from steward.model.ids import NodeName
 from steward.ports import PortError, Retryable
 
-RECORDED = sorted((Path(__file__).parent.parent / "recordings").glob("*/nodes.stdout"))
 NASTY = (
     *(
         "",
@@ -55,14 +52,6 @@ NASTY = (
     ),
 )
 nasty = st.sampled_from(NASTY) | st.text(max_size=30)
-values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | nasty,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(("set", "number", "infinite", "return_code", "signal", "id")), inner)
-    ),
-    max_leaves=5,
-)
 
 
 def one_line(error: Exception) -> str:
@@ -79,69 +68,6 @@ def read_or_refused(read: Callable[[str], object], text: str) -> Any:
     except PortError as error:
         one_line(error)
         return None
-
-
-def recorded(kind: str, release: int) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((RECORDED[release].parent / f"{kind}.stdout").read_text(errors="replace"))
-    return found
-
-
-@pytest.mark.parametrize("release", range(len(RECORDED)), ids=[path.parent.name for path in RECORDED])
-@pytest.mark.parametrize("kind", ["nodes", "jobs"])
-@settings(max_examples=150, database=None)
-@given(data=st.data())
-def test_a_record_with_any_value_anywhere_is_read_or_refused(kind: str, release: int, data: st.DataObject) -> None:
-    answer = recorded(kind, release)
-    record = data.draw(st.sampled_from(answer[kind]))
-    for key in data.draw(st.lists(st.sampled_from(sorted(record)), min_size=1, max_size=4)):
-        record[key] = data.draw(values)
-    read: Any = records.nodes if kind == "nodes" else records.jobs
-    found = read_or_refused(read, json.dumps({**answer, kind: [record]}))
-    if found:
-        (name,) = found
-        told = record["name"] if kind == "nodes" else record["job_id"]
-        told = told["number"] if isinstance(told, dict) else told
-        assert str(name) == str(told).encode("utf-8", "replace").decode() or int(told) == name
-        json.dumps(str(found), ensure_ascii=False).encode("utf-8")
-
-
-@pytest.mark.parametrize("kind", ["nodes", "jobs"])
-@settings(max_examples=60, database=None)
-@given(data=st.data())
-def test_an_answer_that_is_cut_off_is_never_a_smaller_one(kind: str, data: st.DataObject) -> None:
-    text = json.dumps(recorded(kind, 0))
-    cut = text[: data.draw(st.integers(0, len(text) - 1))]
-    with pytest.raises(Retryable) as refused:
-        (records.nodes if kind == "nodes" else records.jobs)(cut)
-    one_line(refused.value)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[" * 100_000,
-        '{"nodes":' + "[" * 990 + "]" * 990 + "}",
-        '{"nodes": [], "errors": [], "last_update": Infinity}',
-        '{"nodes": [1e999]}',
-        '{"nodes": {"n1": {}}}',
-        '{"nodes": [], "nodes": 7}',
-        "\x1b[31m" + "\0" * 5000,
-        "9" * 5000,
-    ],
-    ids=range(8),
-)
-def test_nonsense_is_told_in_one_line(text: str) -> None:
-    with pytest.raises(Retryable) as refused:
-        records.nodes(text)
-    one_line(refused.value)
-
-
-@pytest.mark.parametrize("wrong", [True, 7.5, float("inf"), {"set": True, "number": 7.5}])
-def test_a_job_id_that_is_no_whole_number_is_no_job(wrong: object) -> None:
-    answer = recorded("jobs", 0)
-    answer["jobs"] = [{**answer["jobs"][0], "job_id": wrong}]
-    with pytest.raises(Retryable):
-        records.jobs(json.dumps(answer))
 
 
 lines = st.lists(

@@ -1,6 +1,5 @@
-"""What Slurm tells as text is read as what it tells as JSON, whatever users and administrators write."""
+"""What Slurm tells as text is read as what its library tells, whatever users and administrators write."""
 
-import json
 from typing import Any
 
 from hypothesis import given
@@ -12,6 +11,7 @@ from steward.adapters.slurm.text_nodes import Odd
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.ports import Retryable
+from tests.fakes.reader_lines import job_line, node_line
 
 FORMAT = Format()
 FREE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60) | st.sampled_from(
@@ -26,7 +26,7 @@ STATES = st.sampled_from([state.value for state in JobState if state.value != "U
 def texts(draw: st.DrawFn) -> dict[str, Any]:
     """What a job has of text that is no list of nodes."""
     return {
-        "name": draw(FREE.filter(lambda text: text != "(null)")),
+        "name": draw(FREE),
         "account": draw(FREE.filter(_is_told)),
         "admin_comment": draw(FREE.filter(_is_told)),
         "comment": draw(FREE.filter(_is_told)),
@@ -53,7 +53,7 @@ def shapes(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def jobs(draw: st.DrawFn) -> dict[str, Any]:
-    """A job as v0.0.38 tells of it."""
+    """A job as Slurm's library tells of it."""
     state, nodes = draw(STATES), draw(st.integers(1, 9))
     is_task = draw(st.booleans())
     tres = f"cpu={nodes},node={nodes},billing={nodes}"
@@ -135,16 +135,41 @@ def as_text(job: dict[str, Any]) -> tuple[str, str]:
     return long + "\n", f"{job['job_id']}|{shown}|{job['excluded_nodes']}\n"
 
 
+def as_line(job: dict[str, Any]) -> str:
+    """Its record of steward-slurm."""
+    of = {
+        "id": job["job_id"], "name": job["name"], "state": job["job_state"], "user_id": job["user_id"],
+        "reason": job["state_reason"], "described": job["state_description"], "nodes": job["nodes"],
+        "batch_host": job["batch_host"], "is_batch": int(job["batch_flag"]), "restarts": job["restart_cnt"],
+        "requeue": int(job["requeue"]), "exit_status": job["exit_code"], "excluded": job["excluded_nodes"],
+        "array_job_id": job["array_job_id"], "array_task": _or_nothing(job["array_task_id"]),
+        "het_job_id": job["het_job_id"], "partition": job["partition"], "account": job["account"],
+        "node_count": job["node_count"], "most_nodes": job["max_nodes"], "submitted": job["submit_time"],
+        "eligible": job["eligible_time"] or "", "started": job["start_time"] or "", "ended": job["end_time"],
+        "preempted": job["preempt_time"] or "", "admin_comment": job["admin_comment"], "comment": job["comment"],
+        "qos": job["qos"], "limit_minutes": _or_nothing(job["time_limit"]), "priority": job["priority"],
+        "nice": job["nice"], "submit_host": "login1", "requested": job["tres_req_str"],
+        "allocated": job["tres_alloc_str"], "tres_per_job": job["tres_per_job"], "tres_per_node": job["tres_per_node"],
+        "tasks_per_node": job["tasks_per_node"], "tasks": job["tasks"], "required": job["required_nodes"],
+        "features": job["features"], "exclusive": int(job["shared"] == "none"),
+    }  # fmt: skip
+    return job_line(**of)
+
+
+def _or_nothing(number: int | None) -> object:
+    return "" if number is None else number
+
+
 @given(st.lists(jobs(), unique_by=lambda job: job["job_id"], max_size=5))
-def test_jobs_are_the_same_as_text_and_as_json(told: list[dict[str, Any]]) -> None:
+def test_jobs_are_the_same_as_text_and_through_the_library(told: list[dict[str, Any]]) -> None:
     texts = [as_text(job) for job in told]
     short = text_jobs.short("".join(short for _, short in texts))
     found = {}
     for record in FORMAT.cut("".join(long for long, _ in texts)):
         id = text_jobs.id_of(record)
-        found[id] = text_jobs.job(record, short.excluded[id], short.times[id], has_flags=False)
+        found[id] = text_jobs.job(record, short.excluded[id], short.times[id])
 
-    assert found == records.jobs(json.dumps({"jobs": told}))
+    assert found == {job.id: job for job in map(records.job_of, map(as_line, told))}
 
 
 @given(st.lists(jobs(), unique_by=lambda job: job["job_id"], min_size=1, max_size=3), st.data())
@@ -161,7 +186,7 @@ def test_an_answer_that_is_cut_off_is_odd_or_of_fewer_jobs(told: list[dict[str, 
 @given(st.text(max_size=200) | FREE, st.text(max_size=40), st.integers(0, 3))
 def test_no_record_makes_more_than_an_odd_one(record: str, excluded: str, times: int) -> None:
     try:
-        text_jobs.job(record, excluded, times, has_flags=True)
+        text_jobs.job(record, excluded, times)
     except (Odd, Retryable):
         return
 
@@ -179,7 +204,7 @@ FLAGS = st.frozensets(st.sampled_from(["DRAIN", "COMPLETING", "CLOUD", "NOT_RESP
 
 
 @given(BASES, FLAGS, FREE, WORDS, st.just(0) | TIMES, st.tuples(TIMES, TIMES, TIMES))
-def test_a_node_is_the_same_as_text_and_as_json_or_odd(
+def test_a_node_is_the_same_as_text_and_through_the_library(
     base: str, flags: frozenset[str], reason: str, features: str, boot: int, load: tuple[int, int, int]
 ) -> None:
     tail = f" Reason={reason} [root@7]" if reason else ""
@@ -187,20 +212,17 @@ def test_a_node_is_the_same_as_text_and_as_json_or_odd(
     line = LINE.format(
         load=load[0], free=load[1], busy=load[2], features=features, state=state, boot=boot or "None", tail=tail
     )
-    told = {
-        "name": "n1", "state": base.lower(), "state_flags": sorted(flags), "partitions": ["main", "x"],
-        "features": features, "active_features": "a,b", "address": "10.0.0.1", "hostname": "vm", "port": 6818,
-        "cpus": 4, "real_memory": 500, "gres": "gpu:8",
-        "boot_time": boot, "slurmd_start_time": 1795438302, "reason": reason,
-        "reason_changed_at": 7, "reason_set_by_user": "root",
-    }  # fmt: skip
-    (wanted,) = records.nodes(json.dumps({"nodes": [told]})).values()
-    try:
-        key = text_nodes.key(line, "7000")
-    except Odd:
-        assert set(reason) & set("=[]\n")
-        return
+    wanted = records.node_of(
+        node_line(
+            name="n1", state=state, partitions="main,x", features=features, active_features="a,b", address="10.0.0.1",
+            hostname="vm", port=6818, cpus=4, memory_mb=500, gres="gpu:8", boot_time=boot or "",
+            slurmd_started=1795438302, reason=reason, reason_at=7, reason_user="root",
+        )
+    )  # fmt: skip
+    ((name, told),) = text_nodes.lines(line + "\n")
+    key = text_nodes.key(told, "7000")
 
+    assert name == "n1"
     assert text_nodes.node(key) == wanted
     assert text_nodes.key(line.replace(f"CPULoad={load[0]}", "CPULoad=0.01"), "7000") == key
     assert text_nodes.node(text_nodes.key(line.replace("Port=6818 ", ""), "7000")).port == 7000

@@ -43,8 +43,8 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     shop = workshop()
     flags = os.environ.get("SLURM_CFLAGS", "")
-    for sources, target in (("spank", "all"), ("reader", "try")):  # make does not see that the header is another
-        run("make", "-s", *(["-B"] if flags else []), "-C", sources, target)
+    for sources, target in (("spank", "all"), ("reader", "try")):
+        run("make", "-s", "-C", sources, target)
     wanted = packages(shop.python, slurm_release(flags))
     if said.shim_only:
         wanted = tuple(each for each in wanted if "steward-shim" in each.provides)

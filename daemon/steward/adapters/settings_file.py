@@ -8,7 +8,7 @@ from types import MappingProxyType
 from steward.adapters.owners import OthersMayChange, settings_text
 from steward.adapters.settings_path import settings_path
 from steward.checks import known
-from steward.checks.limits import limits_of
+from steward.checks.known import limits_of
 from steward.model.desired import Desired
 from steward.model.settings import Problem, Settings, SettingsError, parse
 

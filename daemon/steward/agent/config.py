@@ -14,7 +14,8 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from steward.adapters.owners import OthersMayChange, settings_text
 from steward.checks import known
-from steward.checks.limits import Limits, limits_of
+from steward.checks.known import limits_of
+from steward.checks.limits import Limits
 from steward.model.mend import RESTARTABLE
 
 T = TypeVar("T")
@@ -77,11 +78,12 @@ class AgentConfig:
         return host.strip("[]"), int(port)
 
     def for_node(self, node: str) -> "AgentConfig":
-        """The same with `%n` replaced by the node's name in every path of `[agent]`."""
+        """Return the same for one node: `%n` in paths of `[agent]` is its name; numbers are its own."""
         table = self.agent
         paths = {name: value for name in _fields(AgentTable) if isinstance(value := getattr(table, name), Path)}
         own = {name: Path(str(path).replace("%n", node)) for name, path in paths.items()}
-        return dataclasses.replace(self, agent=dataclasses.replace(table, **own))  # type: ignore[arg-type]  # all paths
+        agent = dataclasses.replace(table, **own)  # type: ignore[arg-type]  # all paths
+        return dataclasses.replace(self, agent=agent, checks=self.checks.at(node))
 
 
 LENIENT = frozenset({"cluster"})

@@ -126,7 +126,7 @@ class Elastic:
                 return {}
             self._forget(opted.job)
             try:
-                known = self._know(opted, free_port(opted.job), secrets.token_hex(16))
+                known = self._know(opted, free_port(), secrets.token_hex(16))
             except PortError as error:
                 log.warning("no elastic run job=%d why=%r", opted.job, str(error))
                 return {}

@@ -24,6 +24,9 @@ from steward.ports import PortError
 log = logging.getLogger(__name__)
 
 MAX_LINE = 256 * 1024
+HEAR_EVERY_S = 0.05
+"""Each word is all that there is to say: of those that come meanwhile only the last one is read. A user can have
+thousands lie ready."""
 _DIAL_S = 2.0
 _MAX_UNSENT = 1 << 20
 
@@ -78,11 +81,15 @@ class ElasticLine:
             proc.send(self._process, signal.SIGTERM)
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        rest = b""
         try:
-            while line := await reader.readline():
-                value = strict_json(line)
-                if isinstance(value, dict):
+            while piece := await reader.read(MAX_LINE):
+                *_, last, rest = (b"\n" + rest + piece).rsplit(b"\n", 2)
+                if len(rest) > MAX_LINE:
+                    raise Malformed(f"a line is longer than {MAX_LINE} bytes")
+                if last and isinstance(value := strict_json(last), dict):
                     self._heard(value)
+                await asyncio.sleep(HEAR_EVERY_S)
         except (OSError, ValueError, RecursionError, Malformed) as error:
             log.warning("elastic line ends run=%d why=%r", self._place.run, str(error)[:200])
         finally:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice, zip_longest
 from typing import Protocol
 
 from steward.adapters.node.job_look import Look, Stamp, Told
@@ -279,13 +280,26 @@ class JobWatch:
 
     def _now_known(self) -> tuple[Progress, ...]:
         now = self._clock.now()
-        found = (replace(one.found, quiet_s=self._quiet_s(job, now)) for job, one in sorted(self._watched.items()))
-        told = [one for one in found if one.job in self._here or one.step is not None or one.checkpointed is not None]
-        return tuple(told[-MAX_JOBS:])
+        told = {job: one for job, one in sorted(self._watched.items()) if job in self._here or _has_told(one.found)}
+        kept = fair_share({job: one.opted.uid for job, one in told.items()}, MAX_JOBS)
+        return tuple(replace(told[job].found, quiet_s=self._quiet_s(job, now)) for job in sorted(kept))
 
     def _quiet_s(self, job: JobId, now: float) -> float:
         quiet_s = self._activity.quiet_s(job, now)
         return quiet_s if quiet_s >= TELL_QUIET_S else 0.0
+
+
+def _has_told(found: Progress) -> bool:
+    return found.step is not None or found.checkpointed is not None
+
+
+def fair_share(users: Mapping[JobId, int], most: int) -> frozenset[JobId]:
+    """At most so many of the jobs of these users, the last of each user first: who has many hides no other's."""
+    of_user: defaultdict[int, list[JobId]] = defaultdict(list)
+    for job, uid in users.items():
+        of_user[uid].append(job)
+    in_turn = zip_longest(*(reversed(its) for its in of_user.values()))
+    return frozenset(islice((job for turn in in_turn for job in turn if job is not None), most))
 
 
 def _learn(one: _Watched, told: Told, now: float) -> None:

@@ -14,7 +14,7 @@ from steward.adapters.node.mender import same_gpu
 from steward.adapters.wire.messages import finding_of, finding_record
 from steward.agent.tasks import Debounced
 from steward.checks.check import Verdict
-from steward.checks.kernel_events import Kept, related, remember
+from steward.checks.kernel_events import KernelEvent, related, remember
 from steward.checks.kernel_log import FAMILY, judge, with_limits
 from steward.checks.limits import Limits
 from steward.model.dotted import said_of
@@ -68,7 +68,7 @@ class KernelWatch:
         self._position: int | None = None
         self.is_read = False
         self._inode = 0
-        self._events: tuple[Kept, ...] = ()
+        self._events: tuple[KernelEvent, ...] = ()
         self._saved_at = 0.0
         self._restore()
 
@@ -192,22 +192,22 @@ class KernelWatch:
             log.warning("kernel state not saved why=%r", str(error))
 
 
-def _is_cured(event: Kept, names: tuple[str, ...]) -> bool:
+def _is_cured(event: KernelEvent, names: tuple[str, ...]) -> bool:
     about = (event.subject, event.verdict.hardware)
     is_light = event.verdict.advice in (Advice.RESET_GPU, Advice.RESTART_SERVICE)
     return is_light and any(same_gpu(one, name) for one in about for name in names)
 
 
-def _told(events: tuple[Kept, ...]) -> frozenset[Finding]:
+def _told(events: tuple[KernelEvent, ...]) -> frozenset[Finding]:
     """The findings that others hear of: not every line that only counts."""
     return frozenset(event.finding for event in events)
 
 
-def _kept_record(event: Kept) -> dict[str, Any]:
+def _kept_record(event: KernelEvent) -> dict[str, Any]:
     return {"finding": finding_record(event.finding), "subject": event.subject, "times": list(event.times)}
 
 
-def _kept_of(record: Any) -> Kept:
+def _kept_of(record: Any) -> KernelEvent:
     finding = finding_of(record["finding"])
     verdict = Verdict(
         outcome=finding.outcome,
@@ -218,4 +218,4 @@ def _kept_of(record: Any) -> Kept:
         hardware=finding.hardware,
     )
     times = tuple(float(time) for time in record["times"])
-    return Kept(check=finding.check, subject=str(record["subject"]), verdict=verdict, at=finding.at, times=times)
+    return KernelEvent(check=finding.check, subject=str(record["subject"]), verdict=verdict, at=finding.at, times=times)

@@ -14,7 +14,7 @@ from steward.adapters.files import read_json, write_json
 from steward.adapters.node.probe import KEEP_S
 from steward.adapters.offload import Threads
 from steward.checks.check import NO_NOTES, Check, Facts, Notes, Past, Reading, Verdict, unknown
-from steward.checks.samples import Rule, Standing, settle
+from steward.checks.samples import CheckStanding, SampleRule, after_look
 from steward.model.health import Finding, Incarnation, Outcome
 from steward.model.probe import Raw
 from steward.ports import Clock, PortError, ProbePort
@@ -108,13 +108,13 @@ class Track:
         facts: Facts,
         probes: ProbePort,
         clock: Clock,
-        rule: Rule,
+        rule: SampleRule,
         interval_s: float,
         memory: CheckMemory,
     ) -> None:
         self.check = check
         self.due = loop_now()
-        self.standing = Standing()
+        self.standing = CheckStanding()
         self._facts = facts
         self._probes = probes
         self._clock = clock
@@ -148,7 +148,7 @@ class Track:
 
     def start_anew(self) -> None:
         """Forget what stands and what is just being seen, and look soon."""
-        self.standing = Standing()
+        self.standing = CheckStanding()
         self._anew = loop_now()
         self.look_soon()
 
@@ -188,7 +188,7 @@ class Track:
             before = _without_last_bad(before)
         if verdict.is_bad and before is self.standing:
             self._confirms_from = now + self.check.confirm_s
-        self.standing = settle(before, verdict, self._clock.now(), self._rule)
+        self.standing = after_look(before, verdict, self._clock.now(), self._rule)
         self._looked = began
         self.due = now if began < self._wanted else self._next(verdict, now)
 
@@ -233,7 +233,7 @@ class Track:
         return tuple(self._probes.look(probe) for probe in self.check.probes(self._facts))
 
 
-def _without_last_bad(old: Standing) -> Standing:
+def _without_last_bad(old: CheckStanding) -> CheckStanding:
     """Another bad look stands for that one as well. The same standing where it has none."""
     if True not in old.recent:
         return old

@@ -42,7 +42,7 @@ from steward.agent.setup import Setups
 from steward.agent.track import CheckMemory, Track
 from steward.checks.check import Check, Facts
 from steward.checks.known import mode_of
-from steward.checks.samples import Rule
+from steward.checks.samples import SampleRule
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
 from steward.ports import Clock, MungePort, Notifier, Permanent, PortError
@@ -243,7 +243,7 @@ def _senses(
     memory = CheckMemory(config.agent.state_dir / f"checks-{node}.json", incarnation=who, clock=clock)
 
     def track(check: Check) -> Track:
-        rule = Rule(
+        rule = SampleRule(
             bad_samples=health.bad_samples,
             last_samples=health.last_samples,
             clear_after_s=health.clear_after_s,

@@ -30,6 +30,7 @@ from steward.api.late import Endpoint
 from steward.api.page import page_routes
 from steward.api.quota_pages import quota_routes
 from steward.api.report_pages import report_routes
+from steward.api.routes import OPENAPI, document
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
 from steward.api.standstill import TellsStandstill
@@ -161,6 +162,9 @@ class Pages:
         channel = words_of(body).get("channel", "")
         return JSONResponse(await run_in_threadpool(test_channels, self._source.notify, who, channel))
 
+    def openapi(self, _request: Request) -> Response:
+        return JSONResponse(document(self._source.version))
+
     def deeps(self, _request: Request) -> Response:
         return JSONResponse(deeps_view(self._source.snapshot()))
 
@@ -211,6 +215,7 @@ def build(
         reads.route("/v1/checks/deep/{id}", pages.deep),
         reads.route("/v1/elastic", pages.elastic),
         reads.route("/v1/notify", pages.notify),
+        Route(OPENAPI, pages.openapi),
         reads.route("/metrics", pages.metrics),
         *_orders(pages),
         *page_routes(source, news, reads, heavy),

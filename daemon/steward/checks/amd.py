@@ -1,4 +1,4 @@
-"""AMD GPUs as the amdgpu driver shows them in sysfs. The same facts as amd-smi gives, without starting a program."""
+"""AMD GPUs as the amdgpu driver shows them in sysfs: the facts that amd-smi gives, without starting a program."""
 
 import re
 from collections.abc import Callable
@@ -35,8 +35,12 @@ _TEMPERATURE = re.compile(r"hwmon/hwmon[0-9]+/temp(?P<sensor>[0-9]+)_(?P<what>in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """One GPU. `uncorrectable` is by block (`umc`: memory, `xgmi_wafl`: links), `pages` by the driver's letter
-    (R reserved, P waits for the next reset, F cannot be reserved), `hot` names sensors beyond their critical value."""
+    """One AMD GPU with its error counts, bad pages and hot sensors.
+
+    `uncorrectable` counts errors by block (`umc`: memory, `xgmi_wafl`: links). `pages` counts bad pages by the driver's
+    letter (R reserved, P waits for the next reset, F cannot be reserved). `hot` names the sensors at or above their
+    critical value; `sensors` counts all that can be judged.
+    """
 
     name: str
     uncorrectable: dict[str, int] = field(default_factory=dict)
@@ -47,12 +51,12 @@ class Card:
 
 
 def probes(facts: Facts) -> tuple[ReadTree, ...]:
-    """One look for all checks of AMD GPUs."""
+    """Return the one probe that all checks of AMD GPUs share."""
     return (_TREE,)
 
 
 def gpus(raw: Raw) -> tuple[str, ...]:
-    """The identity of each GPU that the compute driver lists: its unique id, its place on the bus where it has none."""
+    """Return the identity of each GPU that the compute driver lists: its unique id, or else its place on the bus."""
     texts: dict[str, dict[str, str]] = {}
     for path, text in raw.files.items():
         if match := _NODE.match(path):
@@ -73,7 +77,7 @@ def _identity(node: str, properties: str) -> str:
 
 
 def cards(raw: Raw) -> tuple[Card, ...]:
-    """The graphics devices that tell of errors or temperatures."""
+    """Return the graphics devices that report errors or temperatures."""
     texts: dict[str, dict[str, str]] = {}
     for path, text in raw.files.items():
         if match := _CARD.match(path):
@@ -102,8 +106,8 @@ def _card(name: str, texts: dict[str, str]) -> Card:
 
 
 def _hot(texts: dict[str, str]) -> tuple[tuple[str, ...], int]:
-    """Sensors at or above their critical temperature, and how many there are (sysfs counts in 0.001 degrees)."""
-    found: dict[str, dict[str, str]] = {}
+    """Return the sensors at or above their critical temperature, and how many sensors have one."""
+    found: dict[str, dict[str, str]] = {}  # temperatures in 0.001 degrees, as sysfs has them
     for file, text in texts.items():
         if match := _TEMPERATURE.search(file):
             found.setdefault(match["sensor"], {})[match["what"]] = text.strip()
@@ -136,7 +140,7 @@ COUNT = Check(
     cost_ms=3.0,
     settings=(EXPECTED,),
 )
-"""Every AMD GPU that was there is there still."""
+"""The check that every AMD GPU seen in this boot is still there."""
 
 _LINKS = "xgmi_wafl"
 _SHOWN = 8
@@ -161,7 +165,7 @@ def _of_cards(judge: Callable[[tuple[Card, ...], Facts, Past], Verdict], is_told
         if not gpus(raws[0]):
             return skipped("no AMD GPU on this node")
         found = tuple(card for card in cards(raws[0]) if is_told(card))
-        return judge(found, facts, past) if found else skipped("the driver does not tell")
+        return judge(found, facts, past) if found else skipped("the driver does not report it")
 
     return told
 
@@ -186,7 +190,8 @@ def _xgmi(found: tuple[Card, ...], facts: Facts, past: Past) -> Verdict:
 
 
 def note_pages(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
-    """Card -> bad pages at the first look of this boot: those were dealt with before."""
+    """Note how many bad pages each card had at the first look of this boot."""
+    # Those were dealt with before this boot: an earlier note wins over the present count.
     return {**{card.name: (float(sum(card.pages.values())),) for card in cards(raws[0])}, **past.notes}
 
 

@@ -1,4 +1,4 @@
-"""Every check as people read of it: what it detects, where it looks, how often, by which numbers, in what mode."""
+"""The catalogue of checks for people: what each check detects, where it looks, how often, its limits and its mode."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ _ITS_OWN = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """A limit in force. `by`: `default`, or the table of the settings that says another one."""
+    """A limit in force. `by` is `default`, or the table of the settings that sets it."""
 
     name: str
     value: float
@@ -27,7 +27,11 @@ class Number:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedCheck:
-    """`mode_by` as `Number.by`. `every_s` 0: whenever something happens. `cost_ms`: CPU time of one look, about."""
+    """A check as listed for people.
+
+    `mode_by` is `default`, or the table of the settings that sets the mode. `every_s` is 0 for a check that runs
+    whenever something happens. `cost_ms` is roughly the CPU time of one look.
+    """
 
     id: str
     title: str
@@ -41,12 +45,12 @@ class ListedCheck:
 
 
 def catalogue(limits: Limits, interval_s: float) -> tuple[ListedCheck, ...]:
-    """Every check that there is, the kernel log's lines as one. `interval_s` is of those without one of their own."""
+    """Return every built-in check, with all kernel-log lines as one; `interval_s` is the default period."""
     return (*(_listed(check, limits, interval_s) for check in CHECKS), _kernel_log(limits))
 
 
 def site_check(id: str, limits: Limits, interval_s: float) -> ListedCheck:
-    """One of the site's own, or any other that agents tell of and that is not listed."""
+    """Return the entry of a site's own check, or of any check that agents report and `catalogue` does not list."""
     period_s = site.period_s(id, limits)
     return ListedCheck(
         id=id,
@@ -78,7 +82,7 @@ def _listed(check: Check, limits: Limits, interval_s: float) -> ListedCheck:
 def _kernel_log(limits: Limits) -> ListedCheck:
     return ListedCheck(
         id=kernel_log.FAMILY,
-        title=f"a line of the kernel log that tells of a fault ({len(kernel_log.SIGNATURES)} signatures)",
+        title=f"a kernel-log line that reports a fault ({len(kernel_log.SIGNATURES)} signatures)",
         source="kmsg",
         every_s=0.0,
         timeout_s=0.0,
@@ -90,7 +94,7 @@ def _kernel_log(limits: Limits) -> ListedCheck:
 
 
 def mode_by(id: str, limits: Limits) -> str:
-    """The table that says the mode, or `default`."""
+    """Return the heading of the table that sets the mode, or `default`."""
     entry = entry_of(id, limits.modes)
     return table_of(entry) if entry else _ITS_OWN
 
@@ -110,7 +114,7 @@ def _numbers(thresholds: Iterable[Threshold], limits: Limits) -> tuple[Number, .
     )
 
 
-# The same for docs/config.md: the part on the tables of checks, made from their rows.
+# The section of docs/config.md about the tables of checks, made from their declarations.
 
 _HEAD = """## `[checks.<id>]`
 
@@ -119,6 +123,9 @@ A table for each check, by its id: `[checks."ib.flap"]`, or without the quotes. 
 the `mode` of every check whose id begins with `ib.` and that has none of its own; the longest such name wins.
 `[checks.kernel_log]` and `[checks.site]` hold the mode of all lines and files without a table of their own, such as
 `[checks."kernel_log.xid79"]` and `[checks."site.scratch"]` (default: `"drain"` and `"report"`).
+
+Where nodes are unlike, a number may be said for some of them: `expected_count = {"gpu[1-8]" = 8, "viz1" = 2}` in
+`[checks.gpu]`. On all others it is as if nothing was said.
 
 | Table | Key | Type | Default | Range | Meaning |
 |---|---|---|---|---|---|"""
@@ -131,14 +138,14 @@ def checks_page() -> str:
 
 
 def _rows(settings: Iterable[Setting]) -> Iterator[str]:
-    """Each once: checks of a family may share one."""
+    """Yield a row of the page for each setting, once even where checks of a family share it."""
     for one in dict.fromkeys(settings):
         cells = (f"`{table_of(one.id)}`", f"`{one.key}`", *_described(one), one.text)
         yield f"| {' | '.join(cells)} |".replace("|  |", "| |")
 
 
 def _described(setting: Setting) -> tuple[str, str, str]:
-    """Type, default and range."""
+    """Return the type, default and range of a setting, as the page shows them."""
     match setting:
         case Threshold(default=default):
             high = f" to {setting.high:g}" if setting.high < NO_END else ""

@@ -14,24 +14,24 @@ from steward.model.probe import Probe, Raw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Facts about a node for its probes and judges. `slurm_conf` is the path of its slurm.conf."""
+    """The facts about a node that its probes and judges need. `slurm_conf` is the path of its slurm.conf."""
 
     node: NodeName
     limits: Limits
     slurm_conf: str = ""
 
     def limit(self, threshold: Threshold) -> float:
-        """The site's number, or the threshold's own."""
+        """Return the site's value of the threshold, or else its default."""
         return self.limits.number(threshold)
 
     def names(self, setting: Names) -> tuple[str, ...]:
-        """The site's list, or the check's own."""
+        """Return the site's value of the list, or else its default."""
         return self.limits.names(setting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of one look. `text` may hold foreign text. `scope` and `hardware` as in Finding."""
+    """The judgement of one look. `text` may hold untrusted text; `scope` and `hardware` mean the same as in Finding."""
 
     outcome: Outcome
     severity: Severity = Severity.INFO
@@ -45,7 +45,7 @@ class Verdict:
         return self.outcome is Outcome.FAILED
 
     def finding(self, check: str, at: float, *, event: bool = False, subject: str = "") -> Finding:
-        """As the head is told of it. `subject`: what it is about, where it names no hardware itself."""
+        """Return the finding for the head; `subject` is its hardware where the judgement names none."""
         return Finding(
             check=check,
             outcome=self.outcome,
@@ -59,17 +59,17 @@ class Verdict:
         )
 
 
-# What a judge knows of earlier looks: whether the check stands as failed, and its counters over time.
+# What a judge knows from earlier looks: whether the check counts as failed, and its counters over time.
 
 Notes = Mapping[str, tuple[float, ...]]
-"""The notes that a check made for itself: by name, times (Unix s) or other numbers."""
+"""The notes that a check keeps for its next look: by name, times (Unix s) or other numbers."""
 
 NO_NOTES: Notes = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Counters as one look found them, at Unix seconds `at`."""
+    """The counters that one look found, at Unix seconds `at`."""
 
     at: float
     values: Mapping[str, float]
@@ -77,8 +77,11 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """`readings` are oldest first and end with the present look's; `now` is its time (Unix s). `notes` are what the
-    check noted, the present look included; they outlive the agent, not the boot."""
+    """The earlier looks of one check, for the judge of the present look.
+
+    `readings` are oldest first and end with the present look's; `now` is its time (Unix s). `notes` include the present
+    look's; they survive a restart of the agent, but not a reboot.
+    """
 
     was_bad: bool = False
     now: float = 0.0
@@ -86,43 +89,46 @@ class Past:
     notes: Notes = field(default_factory=lambda: NO_NOTES)
 
     def growth(self, name: str, within_s: float) -> float:
-        """How much a counter grew within the last `within_s` seconds. One that fell was reset: it grew from zero."""
+        """Return how much a counter grew within the last `within_s` seconds."""
         values = [r.values[name] for r in self._within(within_s) if name in r.values]
         pairs = pairwise(values)
+        # A counter that fell was reset, and has grown from zero since.
         return sum(new - old if new >= old else new for old, new in pairs)
 
     def per_second(self, name: str, within_s: float) -> float:
-        """The mean rate of `name` over the time that the readings of that window span; 0 with fewer than two."""
+        """Return the mean rate of `name` over the time that the window's readings span; 0 with fewer than two."""
         times = [r.at for r in self._within(within_s) if name in r.values]
         span = times[-1] - times[0] if times else 0.0
         return self.growth(name, within_s) / span if span > 0 else 0.0
 
     def share(self, name: str, within_s: float) -> tuple[int, int]:
-        """(looks in which it was not zero, looks that have it)."""
+        """Return in how many of the window's looks the value was not zero, and how many looks have the value."""
         values = [r.values[name] for r in self._within(within_s) if name in r.values]
         return sum(value != 0 for value in values), len(values)
 
     def _within(self, seconds: float) -> list[Reading]:
-        """The window's readings, and the last one before it: growth since the window's begin needs it."""
+        """Return the window's readings and the last one before the window."""
+        # Growth since the start of the window is measured from that last one.
         first = next((n for n, r in enumerate(self.readings) if r.at >= self.now - seconds), len(self.readings))
         return list(self.readings[max(first - 1, 0) :])
 
 
 Judge = Callable[[tuple[Raw, ...], Facts, Past], Verdict]
-"""(what each probe brought back, facts, what earlier looks found) -> verdict."""
+"""(the result of each probe, facts, the earlier looks) -> verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One state check. `default_mode` (`off`: it is not run) holds until the site says another word for the check or
-    its family. `settings` are all else that a site may say of it.
+    """A health check of the node's state.
 
-    `every_s` None means `agent.check_interval_s`. A first bad look is repeated after `confirm_s`; a failure must last
-    `bad_for_s` before it stands. `is_quick` checks take part in a check-now; the others cost too much or never change
-    that fast. `title` says what it detects, `source` where it looks (`nvml`, `sysfs`, `procfs`, `kmsg`, `command`), and
-    `cost_ms` about what CPU time one look takes. `readings` takes the counters out of a look; they are kept for
-    `keep_s` and given to the judge. `note` says what the check wants to know at its next look, also after a restart of
-    the agent in the same boot; it sees what it noted last in `past.notes`.
+    `default_mode` (`off`: the check does not run) applies unless the site sets a mode for the check or its family.
+    `settings` are the other settings of the check. A first bad look is repeated after `confirm_s`; a failure must last
+    `bad_for_s` before it counts. `is_quick` checks take part in a check-now; the others cost too much or never change
+    that fast. `title` names the fault that the check detects, `source` the place where it looks (`nvml`, `sysfs`,
+    `procfs`, `kmsg`, `command`), and `cost_ms` is roughly the CPU time of one look. `readings` takes the counters out
+    of a look; they are kept for `keep_s` and given to the judge. `note` returns what the check needs at its next look,
+    also after a restart of the agent in the same boot; `past.notes` holds the notes of the look before. `every_s` None
+    means `agent.check_interval_s`.
     """
 
     id: str
@@ -143,7 +149,7 @@ class Check:
     note: Callable[[tuple[Raw, ...], Facts, Past], Notes] | None = None
 
     def mode(self, limits: Limits) -> str:
-        """`off`, `report` or `drain`, as these settings say."""
+        """Return the mode of the check under these settings: `off`, `report` or `drain`."""
         return said_of(self.id, limits.modes) or self.default_mode
 
     @property
@@ -151,13 +157,13 @@ class Check:
         return tuple(one for one in self.settings if isinstance(one, Threshold))
 
     def verdict(self, raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-        """The judge's word; UNKNOWN when a look failed."""
+        """Return the judge's verdict, or UNKNOWN if a probe failed."""
         error = next((raw.error for raw in raws if raw.error), "")
         return unknown(error) if error else self.judge(raws, facts, past)
 
 
 def always(*probes: Probe) -> Callable[[Facts], tuple[Probe, ...]]:
-    """The probes of a check that looks at the same things on every node."""
+    """Return the `probes` function of a check that uses the same probes on every node."""
     return lambda facts: probes
 
 
@@ -166,12 +172,12 @@ def passed(text: str) -> Verdict:
 
 
 def unknown(text: str) -> Verdict:
-    """The look failed or says nothing: never a reason to act."""
+    """Return the verdict of a look that failed or shows nothing: never a reason to act."""
     return Verdict(outcome=Outcome.UNKNOWN, text=text)
 
 
 def skipped(text: str) -> Verdict:
-    """There is nothing to look at on this node; `text` says why."""
+    """Return the verdict of a check that does not apply to this node; `text` says why."""
     return Verdict(outcome=Outcome.SKIPPED, text=text)
 
 
@@ -179,14 +185,14 @@ def failed(text: str, severity: Severity, advice: Advice, *, scope: Scope = Scop
     return Verdict(outcome=Outcome.FAILED, severity=severity, advice=advice, text=text, scope=scope, hardware=hardware)
 
 
-# Events that say more when they come again.
+# Events that weigh more when they repeat.
 
 GAP_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """The `times`-th event of this kind about the same thing within `within_s` seconds says more than the first.
+    """The severity and advice from the `times`-th event of one kind about one subject within `within_s` seconds on.
 
     Lines closer than `gap_s` to the last one that counted are the same event.
     """

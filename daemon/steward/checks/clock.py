@@ -38,7 +38,7 @@ _DAEMONS = frozenset({"chronyd", "ntpd", "ntpd-rs", "openntpd", "systemd-timesyn
 
 
 def _judge_sync(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """A machine whose host sets its clock has no daemon, and its kernel always says "not synchronised"."""
+    """Judge whether the kernel calls the clock synchronised, on a node that runs a time daemon."""
     clock, listed = raws
     running = sorted(_DAEMONS & {process.name for process in listed.processes})
     if clock.synchronised is None:
@@ -46,6 +46,7 @@ def _judge_sync(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     if clock.synchronised:
         return passed("the clock is synchronised")
     if not running:
+        # A virtual machine whose host sets its clock has no daemon, and its kernel always says "not synchronised".
         return skipped("no time daemon runs here; the check `clock` compares with the head")
     return failed(f"{running[0]} runs, but the clock is not synchronised", Severity.INFO, Advice.NONE)
 
@@ -62,6 +63,6 @@ SYNC = Check(
     source="procfs",
     cost_ms=0.1,
 )
-"""Does a time daemon hold the clock? The kernel knows when it was set last."""
+"""The check that a time daemon keeps the clock synchronised, by the kernel's own flag."""
 
 CHECKS: tuple[Check, ...] = (CLOCK, SYNC)

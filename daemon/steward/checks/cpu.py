@@ -15,7 +15,7 @@ _LIST = re.compile(r"^[0-9]{1,6}(?:-[0-9]{1,6})?(?:,[0-9]{1,6}(?:-[0-9]{1,6})?){
 
 
 def count_cpus(text: str | None) -> int | None:
-    """How many CPUs the list names; None where it is none."""
+    """Return how many CPUs the kernel's list names (`0-3,8`); None if the text is no such list."""
     plain = (text or "").strip()
     if not _LIST.match(plain):
         return None
@@ -36,8 +36,9 @@ def _topology_probes(facts: Facts) -> tuple[Probe, ...]:
 
 
 def _judge_topology(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """Slurm's CPUs are cores where the site schedules cores and threads where it schedules threads: in either case more
-    than the machine has online cannot be. Fewer are the site's choice."""
+    """Judge whether the machine has at least the CPUs online that Slurm was told of."""
+    # Slurm's CPUs are cores where the site schedules cores, and threads where it schedules threads: neither can exceed
+    # what is online. Fewer than online are the site's choice.
     files, shown = raws
     if is_pretended(files.files.get(facts.slurm_conf)):
         return skipped("slurm.conf says config_overrides: its CPUs need not be there")
@@ -69,7 +70,8 @@ _SLOW = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"})
 
 
 def _judge_clocksource(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """Every call for the time of day costs a hundred times as much."""
+    """Judge whether the kernel counts time with a slow clock source."""
+    # With a slow one, every call for the time of day costs a hundred times as much.
     current = printable((raws[0].files.get(_CURRENT) or "").strip(), 32)
     if not current:
         return skipped("the kernel does not name its clock source")
@@ -94,7 +96,7 @@ CLOCKSOURCE = Check(
 _CPUS = "/sys/devices/system/cpu/cpu[0-9]*/cpufreq"
 _FIRST_DRIVER = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver"
 _ADAPTS = frozenset({"intel_pstate", "amd-pstate", "amd-pstate-epp"})
-"""Their `powersave` goes to full speed under load; that of the others stays at the lowest."""
+"""Drivers whose `powersave` governor goes to full speed under load; with other drivers it stays at the lowest."""
 
 
 def _judge_governor(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:

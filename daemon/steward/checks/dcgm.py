@@ -1,6 +1,6 @@
-"""The words of NVIDIA's DCGM service, where it runs and its owner has switched its health watches on.
+"""The check of what NVIDIA's DCGM service reports, where it runs with its health watches switched on.
 
-DCGM calls a thing failed also when it could not look: what is no incident of a named system says unknown.
+DCGM also reports a failure when it could not look: anything but an incident of a named system is judged unknown.
 """
 
 import json
@@ -28,7 +28,7 @@ _SYSTEMS = {
     "thermal system": (Severity.SUSPECT, Advice.NONE),
     "power system": (Severity.SUSPECT, Advice.NONE),
 }
-"""The severity of a failure of each of DCGM's systems; a warning is only told."""
+"""The severity of a failure of each of DCGM's systems; a warning is only reported."""
 
 
 def probes(facts: Facts) -> tuple[RunProgram, ...]:
@@ -48,7 +48,7 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     if raw.returncode is None:
         return skipped("dcgmi is not installed")
     if any(words in said.lower() for words in _ABSENT):
-        return skipped("DCGM's service does not run here")
+        return skipped("the DCGM service does not run on this node")
     if _NO_WATCHES in said.lower():
         return skipped("DCGM's health watches are off: switch them on with `dcgmi health -s a`")
     try:
@@ -60,7 +60,7 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
 
 
 def _told(overall: str, incidents: list[tuple[str, str, str, str]]) -> Verdict:
-    """The worst incident decides."""
+    """Return the verdict on DCGM's answer; the worst incident decides."""
     if overall == "Healthy" and not incidents:
         return passed("DCGM sees nothing wrong")
     if not incidents or overall not in ("Healthy", "Warning", "Failure"):
@@ -78,7 +78,7 @@ def _weight(incident: tuple[str, str, str, str]) -> tuple[Severity, Advice]:
 
 
 def _incidents(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str, str, str]]:
-    """(entity, system, Warning or Failure, message) of each system that is named somewhere in the tree."""
+    """Yield (entity, system, Warning or Failure, message) for each of DCGM's systems named anywhere in the tree."""
     if not isinstance(tree, dict) or len(path) > 8:
         return
     for name, below in tree.items():

@@ -18,7 +18,7 @@ PATHS = Names(
 )
 USERS = Names(
     name="disk.users",
-    text="Folders that users may fill, local scratch too. A full file system that holds one is only reported.",
+    text="Folders that users may fill, local scratch too. A full file system that holds one of them is only reported.",
     default=("/tmp", "/var/tmp", "/dev/shm"),
 )
 FULL = Threshold(
@@ -39,8 +39,7 @@ def _disk_probes(facts: Facts) -> tuple[DiskUsage, ...]:
 
 
 def _judge_disk(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """Bad from `full_percent` on, and then until less than `clear_percent` is in use. What users can fill is told: no
-    user gets a node taken out, and a full disk of theirs says nothing about the machine."""
+    """Judge space and inodes: bad from `full_percent` on, and then until less than `clear_percent` is in use."""
     (raw,) = raws
     if not raw.disks:
         return skipped(f"none of {', '.join(facts.names(PATHS))} exists")
@@ -51,22 +50,23 @@ def _judge_disk(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         told = f"in use: {', '.join(f'{path} {used[path]:.1f} %' for path in full)} (limit {limit:g} %)"
         if any(path not in users_can_fill(raw.disks, facts.names(USERS)) for path in full):
             return failed(told, Severity.DEGRADED, Advice.REPLACE)
+        # No user may get a node drained, and a disk that users filled shows no fault of the machine.
         return failed(f"{told}; users can fill that, so this is only reported", Severity.INFO, Advice.NONE)
     fullest = max(used, key=lambda path: used[path])
     return passed(f"fullest: {fullest} {used[fullest]:.0f} %")
 
 
 def users_can_fill(disks: Mapping[str, Disk], users: Collection[str]) -> frozenset[str]:
-    """Those with a folder on their file system in which all may write. Subvolumes of one (btrfs) differ in the device
-    and have their size in common."""
+    """Return the paths whose file system holds a folder that every user may write to."""
+    # Subvolumes of one btrfs differ in the device and share their size.
     theirs = [disk for path, disk in disks.items() if path in users or disk.is_open]
     devices, sizes = {disk.device for disk in theirs}, {disk.total for disk in theirs}
     return frozenset(path for path, disk in disks.items() if disk.device in devices or disk.total in sizes)
 
 
-def only_told(verdict: Verdict, users: Collection[str]) -> Verdict:
-    """The verdict of a program of the site's. One that says that a folder is full which users can fill is told, as ours
-    is: else any user gets a node taken out and replaced."""
+def report_only_if_users_filled_it(verdict: Verdict, users: Collection[str]) -> Verdict:
+    """Return the verdict of a site's program, lowered to a report if its text says that one of `users` is full."""
+    # Otherwise any user could get a node drained and replaced.
     if verdict.outcome is not Outcome.FAILED or not _SAYS_FULL.search(verdict.text):
         return verdict
     if not any(re.search(rf"(?<![\w/.-]){re.escape(path)}(?![\w/-])", verdict.text) for path in users):
@@ -75,7 +75,7 @@ def only_told(verdict: Verdict, users: Collection[str]) -> Verdict:
 
 
 def used_percent(disk: Disk) -> float:
-    """Share of space or of inodes in use, whichever is higher; 0 for a file system that counts neither."""
+    """Return the share of space or of inodes in use, whichever is higher; 0 for a file system that counts neither."""
     parts = ((disk.total, disk.free), (disk.inodes, disk.inodes_free))
     return max((100.0 * (total - free) / total for total, free in parts if total > 0), default=0.0)
 
@@ -98,7 +98,7 @@ _REBUILDS = re.compile(r"\b(?:recovery|reshape)\s*=\s*[0-9.]+%")
 
 
 def _judge_raid(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """An array that rebuilds itself onto a spare needs nobody."""
+    """Judge the software RAID arrays: an array that lost a disk and is not rebuilding is bad."""
     arrays = {found["name"]: found["rest"] for found in _ARRAY.finditer(raws[0].files.get(_STATUS) or "")}
     if not arrays:
         return skipped("no software RAID on this node")
@@ -106,7 +106,7 @@ def _judge_raid(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     alone = [name for name in lost if not _REBUILDS.search(arrays[name])]
     if alone:
         return failed(f"lost a disk: {', '.join(alone)}", Severity.DEGRADED, Advice.REPLACE, hardware=alone[0])
-    if lost:
+    if lost:  # a spare takes over: nothing to repair
         return failed(f"lost a disk and rebuilds: {', '.join(lost)}", Severity.INFO, Advice.NONE, hardware=lost[0])
     return passed(f"{len(arrays)} arrays are whole")
 
@@ -121,7 +121,7 @@ RAID = Check(
     source="procfs",
     cost_ms=0.1,
 )
-"""Linux software RAID: an array that lost a disk."""
+"""The check of Linux software RAID for an array that lost a disk."""
 
 _DEAD = frozenset({"dead", "deleting", "deleting (no IO)"})
 _HOT = 0x02
@@ -159,13 +159,13 @@ def _broken(warnings: Mapping[str, int]) -> dict[str, str]:
 
 
 def _warning(text: str) -> int:
-    """`critical_warning` of nvme-cli's JSON, which newer ones wrap in an object; 0 where there is none."""
+    """Return `critical_warning` of nvme-cli's JSON; 0 if there is none."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):
         return 0
     value = answer.get("critical_warning") if isinstance(answer, dict) else None
-    value = value.get("value") if isinstance(value, dict) else value
+    value = value.get("value") if isinstance(value, dict) else value  # newer versions of nvme-cli wrap the number
     return value if isinstance(value, int) else 0
 
 
@@ -177,16 +177,16 @@ NVME = Check(
     every_s=3600.0,
     timeout_s=60.0,
     is_quick=False,
-    title="an NVMe drive is dead or says that it fails",
+    title="an NVMe drive is dead or reports that it fails",
     source="sysfs",
     cost_ms=3.0,
 )
-"""NVMe drives: does the controller live, and what does the drive say of itself (where nvme-cli is installed)?"""
+"""The check of NVMe drives: their controllers' state, and their own health report where nvme-cli is installed."""
 
 
 def _smart_probes(facts: Facts) -> tuple[RunOnEach, ...]:
-    """A disk that sleeps is not woken."""
-    argv = ("smartctl", "--health", "--nocheck=standby", "--json=c")
+    """Return the probe that asks each SATA or SAS disk for its own verdict."""
+    argv = ("smartctl", "--health", "--nocheck=standby", "--json=c")  # standby: a sleeping disk is not woken
     return (RunOnEach(patterns=("/dev/sd[a-z]", "/dev/sd[a-z][a-z]"), argv=argv, max_paths=64),)
 
 
@@ -197,13 +197,13 @@ def _judge_smart(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         return skipped(raws[0].output or "no disk here reports its health")
     failing = sorted(name for name, passes in told.items() if not passes)
     if failing:
-        text = f"the disk says that it fails: {', '.join(failing)}"
+        text = f"the disk's own health report (SMART) says that it fails: {', '.join(failing)}"
         return failed(text, Severity.DEGRADED, Advice.REPLACE, hardware=failing[0])
-    return passed(f"{len(told)} disks say that they are well")
+    return passed(f"{len(told)} disks report good health")
 
 
 def _passes(text: str) -> bool | None:
-    """None where the disk does not say: it is virtual, asleep, or behind a controller that hides it."""
+    """Return whether the disk calls itself healthy; None if it is virtual, asleep, or hidden by a controller."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):
@@ -221,11 +221,11 @@ SMART = Check(
     every_s=6 * 3600.0,
     timeout_s=120.0,
     is_quick=False,
-    title="a disk says that it fails (SMART)",
+    title="a disk reports that it fails (SMART)",
     source="command",
     cost_ms=5.0,
 )
-"""The check of disks behind SATA and SAS by their own report, where smartctl is installed."""
+"""The check of SATA and SAS disks by their own health report, where smartctl is installed."""
 
 CHECKS: tuple[Check, ...] = (
     DISK,

@@ -1,5 +1,7 @@
-"""Known lines in what a job printed last: a table, and a pure look at the text. They support evidence and are never
-enough for it: users can print anything."""
+"""The known lines at the end of a job's output: a table of patterns, and a pure search for them.
+
+These lines support other evidence and never suffice alone: users can print anything.
+"""
 
 import re
 from collections.abc import Iterator
@@ -15,8 +17,12 @@ _SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signature:
-    """`last_word`: Slurm's own word for the end, which counts before all others. What comes after it is tidying up."""
+class JobLogSignature:
+    """A pattern of a line that hints at the cause of a job's failure.
+
+    `last_word` marks Slurm's own message about the end of the job: it counts before all others, and lines after it come
+    from the job's cleanup.
+    """
 
     sign: str
     pattern: re.Pattern[str]
@@ -26,23 +32,23 @@ class Signature:
     note: str = ""
 
 
-def _signature(sign: str, pattern: str, lean: Lean, *, strong: bool = False, note: str = "") -> Signature:
-    return Signature(sign=sign, pattern=re.compile(pattern, re.IGNORECASE), lean=lean, strong=strong, note=note)
+def _signature(sign: str, pattern: str, lean: Lean, *, strong: bool = False, note: str = "") -> JobLogSignature:
+    return JobLogSignature(sign=sign, pattern=re.compile(pattern, re.IGNORECASE), lean=lean, strong=strong, note=note)
 
 
-def _ending(sign: str, pattern: str, lean: Lean, note: str) -> Signature:
+def _ending(sign: str, pattern: str, lean: Lean, note: str) -> JobLogSignature:
     return replace(_signature(sign, pattern, lean, strong=True, note=note), last_word=True)
 
 
 _SLURM = r"(?:slurmstepd|srun)(?:-\S+)?: .{0,80}"
 INFRA, STORAGE, CASCADE, AMBIGUOUS, USER = Lean.INFRA, Lean.STORAGE, Lean.CASCADE, Lean.AMBIGUOUS, Lean.USER
 
-SIGNATURES: tuple[Signature, ...] = (
+SIGNATURES: tuple[JobLogSignature, ...] = (
     _ending("slurm.time_limit", _SLURM + r"DUE TO TIME LIMIT", USER, "the time limit ended it"),
     _ending("slurm.preempted", _SLURM + r"DUE TO PREEMPTION", AMBIGUOUS, "Slurm made room"),
     _ending("slurm.node_failure", _SLURM + r"DUE TO NODE FAILURE", INFRA, "Slurm lost a node"),
     _ending("slurm.oom", _SLURM + r"(?:oom[-_]kill|out of memory)", USER, "the memory limit of the job"),
-    _ending("slurm.cancelled", _SLURM + r"CANCELLED AT", AMBIGUOUS, "somebody or Slurm ended it"),
+    _ending("slurm.cancelled", _SLURM + r"CANCELLED AT", AMBIGUOUS, "a person or Slurm cancelled it"),
     _signature(GRES_LOST, _SLURM + r"Invalid generic resource \(gres\) specification", AMBIGUOUS),
     _signature("gpu.ecc", r"uncorrectable ECC error", INFRA, strong=True, note="CUDA error 214: the rank's own GPU"),
     _signature("gpu.lost", r"GPU (?:is lost|has fallen off the bus)", INFRA, strong=True),
@@ -112,14 +118,14 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     _signature("peer.gone", r"Connection reset by peer|Broken pipe|Connection closed by peer|Socket Timeout", CASCADE),
 )
-"""The first that fits a line names it. Each repetition in them is bounded: no text makes them slow."""
+"""The patterns; the first that matches a line names it. Each repetition is bounded, so that no text makes them slow."""
 
 
 def signs_in(text: str) -> tuple[LogSign, ...]:
-    """The known lines of the last MAX_LINES of `text`, one of each sign, in the order in which they count.
+    """Return the known lines among the last MAX_LINES of `text`, one of each sign, the most telling first.
 
-    That is: Slurm's own word for the end, then the earliest of what may have begun it; what only follows from
-    something else (a cascade) is left out where there is anything else. `order` is the line's number.
+    Slurm's own message about the end comes first, then the possible causes by their line number, which is `order`. A
+    line that only follows from another failure (a cascade) is left out if there is any other cause.
     """
     lines = text.splitlines()[-MAX_LINES:]
     found = list(_once(_known(lines)))
@@ -130,7 +136,7 @@ def signs_in(text: str) -> tuple[LogSign, ...]:
     return tuple([*endings[:1], *first][:MAX_SIGNS])
 
 
-def _known(lines: list[str]) -> Iterator[tuple[LogSign, Signature]]:
+def _known(lines: list[str]) -> Iterator[tuple[LogSign, JobLogSignature]]:
     for order, line in enumerate(lines):
         short = line[:MAX_LINE]
         known = next((one for one in SIGNATURES if one.pattern.search(short)), None)
@@ -139,8 +145,8 @@ def _known(lines: list[str]) -> Iterator[tuple[LogSign, Signature]]:
             yield LogSign(sign=known.sign, lean=known.lean, strong=known.strong, line=shown, order=order), known
 
 
-def _once(found: Iterator[tuple[LogSign, Signature]]) -> Iterator[tuple[LogSign, Signature]]:
-    """The first line of each sign."""
+def _once(found: Iterator[tuple[LogSign, JobLogSignature]]) -> Iterator[tuple[LogSign, JobLogSignature]]:
+    """Yield only the first line of each sign."""
     seen: set[str] = set()
     for sign, known in found:
         if sign.sign not in seen:

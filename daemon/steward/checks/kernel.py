@@ -1,5 +1,4 @@
-"""Checks of the kernel: what it has left for all (load, process numbers, file handles), the modules it loaded, a reboot
-that it waits for."""
+"""Checks of the kernel: shared resources in use (load, process numbers, file handles), modules, a pending reboot."""
 
 import re
 
@@ -13,7 +12,7 @@ MODULES = "/proc/modules"
 
 
 def loaded_modules(raw: Raw) -> frozenset[str] | None:
-    """Names, with `_` for `-` as the kernel has them; None where there is no list."""
+    """Return the names of the loaded modules, with `_` for `-` as the kernel has them; None if there is no list."""
     text = raw.files.get(MODULES)
     return None if text is None else frozenset(line.split(" ", 1)[0] for line in text.splitlines())
 
@@ -27,13 +26,13 @@ PERCENT = Threshold(
 
 
 def _judge_pids(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """A job can use them up: told, and no reason to act."""
+    """Judge how many process numbers are in use; a job can use them up, so this is only reported."""
     files = raws[0].files
     tasks = _TASKS.match(files.get(_LOAD) or "")
     limits = [int(text) for path in _LIMITS if (text := (files.get(path) or "").strip()[:15]).isdecimal()]
     limit = min(limits, default=0)
     if tasks is None or limit <= 0:
-        return unknown(f"{_LOAD} or {_LIMITS[0]} makes no sense")
+        return unknown(f"cannot understand {_LOAD} or {_LIMITS[0]}")
     used = 100.0 * int(tasks[1]) / limit
     text = f"{tasks[1]} processes and threads of {limit} ({used:.0f} %)"
     return failed(text, Severity.INFO, Advice.NONE) if used > facts.limit(PERCENT) else passed(text)
@@ -50,7 +49,7 @@ PIDS = Check(
     cost_ms=0.2,
     settings=(PERCENT,),
 )
-"""Process numbers that are left. Threads have one, too."""
+"""The check of process numbers in use; each thread has one, too."""
 
 _HANDLES = "/proc/sys/fs/file-nr"
 _NUMBERS = re.compile(r"^([0-9]{1,19})\s+([0-9]{1,19})\s+([0-9]{1,19})\s*$")
@@ -60,10 +59,10 @@ FILES_PERCENT = Threshold(
 
 
 def _judge_files(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """A job can use them up: told, and no reason to act."""
+    """Judge how many file handles are in use; a job can use them up, so this is only reported."""
     found = _NUMBERS.match(raws[0].files.get(_HANDLES) or "")
     if found is None or int(found[3]) == 0:
-        return unknown(f"{_HANDLES} makes no sense")
+        return unknown(f"cannot understand {_HANDLES}")
     used = 100.0 * (int(found[1]) - int(found[2])) / int(found[3])
     text = f"{found[1]} file handles of {found[3]} ({used:.0f} %)"
     return failed(text, Severity.INFO, Advice.NONE) if used > facts.limit(FILES_PERCENT) else passed(text)
@@ -80,7 +79,7 @@ FILES = Check(
     cost_ms=0.1,
     settings=(FILES_PERCENT,),
 )
-"""File handles that the kernel has left for all processes."""
+"""The check of the kernel's file handles in use."""
 
 _AVERAGES = re.compile(r"^[0-9.]{1,12} [0-9.]{1,12} ([0-9]{1,9}\.[0-9]{2}) ")
 PER_CPU = Threshold(
@@ -93,10 +92,10 @@ PER_CPU = Threshold(
 
 
 def _judge_load(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """Jobs make load: told, and no reason to act."""
+    """Judge the load of the last 15 minutes; jobs make load, so this is only reported."""
     found, cpus = _AVERAGES.match(raws[0].files.get(_LOAD) or ""), count_cpus(raws[0].files.get(ONLINE) or "")
     if found is None or not cpus:
-        return unknown(f"{_LOAD} or {ONLINE} makes no sense")
+        return unknown(f"cannot understand {_LOAD} or {ONLINE}")
     text = f"load {found[1]} on {cpus} CPUs in 15 min"
     return failed(text, Severity.INFO, Advice.NONE) if float(found[1]) > facts.limit(PER_CPU) * cpus else passed(text)
 
@@ -113,19 +112,19 @@ LOAD = Check(
     cost_ms=0.1,
     settings=(PER_CPU,),
 )
-"""Processes that wait for a CPU, against the CPUs that are there."""
+"""The check of the load against the number of CPUs."""
 
 
 MODULES_REQUIRED = Names(
     name="os.modules.required",
-    text="Kernel modules that must be loaded; what is built into the kernel is not one.",
+    text="Kernel modules that must be loaded; do not list one that is built into the kernel.",
 )
 
 
 def _judge_modules(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     wanted = [name.replace("-", "_") for name in facts.names(MODULES_REQUIRED)]
     if not wanted:
-        return skipped('no module is named (required of [checks."os.modules"])')
+        return skipped('no module is required (set `required` in [checks."os.modules"])')
     there = loaded_modules(raws[0])
     if there is None:
         return skipped(f"no {MODULES} here")
@@ -147,7 +146,7 @@ REQUIRED = Check(
     settings=(MODULES_REQUIRED,),
     cost_ms=0.2,
 )
-"""Kernel modules that the site says must be loaded: one that failed to build or to load takes its devices with it."""
+"""The check of kernel modules that the site requires: without its module, a device cannot be used."""
 
 _WANTED, _PACKAGES = "/run/reboot-required", "/run/reboot-required.pkgs"
 _SCHEDULED = "/run/systemd/shutdown/scheduled"
@@ -165,8 +164,8 @@ def _judge_reboot(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     if files.get(_WANTED) is not None:
         packages = sorted(set((files.get(_PACKAGES) or "").split()))
         named = f" for {', '.join(packages[:_SHOWN])}" if packages else ""
-        return failed(f"a reboot is wanted{named}", Severity.INFO, Advice.NONE)
-    return passed("no reboot is wanted")
+        return failed(f"a reboot is pending{named}", Severity.INFO, Advice.NONE)
+    return passed("no reboot is pending")
 
 
 REBOOT = Check(
@@ -176,11 +175,11 @@ REBOOT = Check(
     default_mode="report",
     every_s=300.0,
     is_quick=False,
-    title="a reboot is wanted or scheduled",
+    title="a reboot is pending or scheduled",
     source="files",
     cost_ms=0.1,
 )
-"""A reboot that the machine wants, or has been told to make by itself."""
+"""The check for a reboot that the system asks for or that is scheduled."""
 
 CHECKS: tuple[Check, ...] = (
     PIDS,

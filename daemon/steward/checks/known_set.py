@@ -1,4 +1,4 @@
-"""Devices that were there once in this boot, or that the site expects: one that vanished is broken."""
+"""Judgement of a set of devices: a device that was seen in this boot, or that the site expects, must be there."""
 
 from collections.abc import Callable, Iterable
 
@@ -10,18 +10,18 @@ from steward.model.probe import Raw
 _SHOWN = 8
 
 Devices = Callable[[Raw], Iterable[str]]
-"""The devices that one look found, each by a name that it keeps."""
+"""A look -> the devices that it found, each by a name that never changes within a boot."""
 
 
 def remember(there: Iterable[str], past: Past) -> Notes:
-    """The notes after this look: device -> when it was seen first."""
+    """Return the notes after this look: when each device was first seen."""
     return {**dict.fromkeys(there, (past.now,)), **past.notes}
 
 
 def judge_set(
     there: Iterable[str], past: Past, *, expected: int, what: str, severity: Severity, advice: Advice
 ) -> Verdict:
-    """Bad when a device that was noted is missing, or when fewer than `expected` (0: no number) are there."""
+    """Judge the set: bad if a noted device is missing, or if fewer than `expected` (0: any number) are there."""
     found = set(there)
     gone = sorted(set(past.notes) - found)
     if not found and not gone and not expected:
@@ -35,12 +35,12 @@ def judge_set(
 
 
 def note_of(devices: Devices) -> Callable[[tuple[Raw, ...], Facts, Past], Notes]:
-    """The notes that a check of these devices makes."""
+    """Return the `note` function of a check of these devices."""
     return lambda raws, facts, past: remember(devices(raws[0]), past)
 
 
 def judge_of(devices: Devices, expected: Threshold, what: str, severity: Severity, advice: Advice) -> Judge:
-    """The judge of a check of these devices; `expected` is the site's number of them."""
+    """Return the judge of a check of these devices; `expected` is the setting for their number."""
 
     def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         wanted = int(facts.limit(expected))

@@ -1,26 +1,29 @@
-"""The tables `[checks.*]` of the settings: what a site says of checks, and how a check declares what may be said."""
+"""The tables `[checks.*]` of the settings: the values that a site sets, and how a check declares its settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, cast
 
-from steward.model.dotted import ALL, leaves
+from steward.model.dotted import ALL
+from steward.model.setting_types import expand_nodes
 
 MODE = "mode"
 NO_END = 1e12
 WORDS = ("off", "report", "drain")
-"""What a mode may be: not run, only reported, acted on."""
+"""The modes of a check: not run, only reported, acted on."""
 
 OPEN = ("kernel_log", "site")
-"""Ids of which there are more (`kernel_log.xid79`, `site.scratch`) than any list has: the table of each speaks for
-those without one of their own."""
+"""Families whose checks cannot be listed (`kernel_log.xid79`, `site.scratch`). A family's table sets the mode of its
+checks without a table of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Something that a site may say of a check. `name` is the check's id and the key in its table
-    (`gpu.temp.margin_c`); of a family's table the pattern (`net.*.interfaces`)."""
+    """A setting of a check. `name` is the check's id, or a family's pattern, with the key in its table.
+
+    Examples: `gpu.temp.margin_c`, `net.*.interfaces`.
+    """
 
     name: str
     text: str
@@ -36,7 +39,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold(Setting):
-    """A number that a check judges by; `default` None: it does not. `low` and `high` bound what a site may say."""
+    """A number that a check judges by. `low` and `high` bound the site's value; `default` None means no limit."""
 
     default: float | None
     unit: str
@@ -47,27 +50,41 @@ class Threshold(Setting):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names(Setting):
-    """A list of paths, units and the like, each once."""
+    """A setting that is a list of paths, units and the like, each once."""
 
     default: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text(Setting):
-    """A word, or nothing."""
+class TextSetting(Setting):
+    """A setting that is a text; empty if it is not set."""
 
     default: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a site says: `modes` by check id or pattern (`ib.*`), all else by the setting's name."""
+    """The values that a site sets: `modes` by check id or pattern (`ib.*`), all others (`said`) by setting name.
+
+    `by_node`: numbers that are set for some nodes only, by setting name and node list.
+    """
 
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     said: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    by_node: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: MappingProxyType({}))
+
+    def at(self, node: str) -> "Limits":
+        """Return what holds on one node."""
+        here = {
+            name: number
+            for name, numbers in self.by_node.items()
+            for nodes, number in numbers.items()
+            if node in expand_nodes(nodes)
+        }
+        return Limits(modes=self.modes, said=MappingProxyType({**self.said, **here}))
 
     def number(self, setting: Threshold) -> float:
-        """0 where there is none."""
+        """Return the site's value or the default; 0 if there is neither."""
         return float(self.said.get(setting.name, setting.default) or 0)
 
     def says(self, setting: Setting) -> bool:
@@ -76,22 +93,12 @@ class Limits:
     def names(self, setting: Names) -> tuple[str, ...]:
         return tuple(self.said.get(setting.name, setting.default))
 
-    def word(self, setting: Text) -> str:
+    def word(self, setting: TextSetting) -> str:
         return cast(str, self.said.get(setting.name, setting.default))
 
 
-def limits_of(tables: Mapping[str, Any]) -> Limits:
-    """The tables, which `known.problems` finds nothing wrong with."""
-    found = {".".join(path): value for path, value in leaves(tables) if not isinstance(value, Mapping)}
-    found = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
-    modes = {name.removesuffix(f".{MODE}"): word for name, word in found.items() if name.endswith(f".{MODE}")}
-    modes |= {f"{id}{ALL}": modes[id] for id in OPEN if id in modes}  # what no table of a line or file says
-    said = {name: value for name, value in found.items() if not name.endswith(f".{MODE}")}
-    return Limits(modes=MappingProxyType(modes), said=MappingProxyType(said))
-
-
 def table_of(entry: str) -> str:
-    """The heading of the table of a check id or pattern, as a file has it."""
+    """Return the heading of the table of a check id or pattern, as written in the file."""
     id = entry.removesuffix(ALL) if entry.removesuffix(ALL) in OPEN else entry
     return f"[checks.{quoted(id)}]"
 

@@ -1,4 +1,4 @@
-"""Memory: as much as Slurm was told of, some of it free, without errors."""
+"""Memory: its size against Slurm's, how much is free and how fragmented, its errors."""
 
 import re
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ MEMORY = Check(
     cost_ms=8.0,
     settings=(TOLERANCE,),
 )
-"""The machine's memory against what Slurm was told: a module that failed at boot is not there any more."""
+"""The check of the machine's memory against Slurm's RealMemory: a module that failed at boot is missing."""
 
 _AVAILABLE = re.compile(r"^MemAvailable:\s+([0-9]{1,15}) kB$", re.MULTILINE)
 MIN_MB = Threshold(
@@ -63,7 +63,7 @@ MIN_MB = Threshold(
 
 
 def _judge_free(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """A job may use up its node: told, and no reason to act."""
+    """Judge how much memory is available; a job may use it up, so this is only reported."""
     found = _AVAILABLE.search(raws[0].files.get(_MEMINFO) or "")
     if found is None:
         return unknown(f"{_MEMINFO} has no MemAvailable")
@@ -83,7 +83,7 @@ FREE = Check(
     cost_ms=0.3,
     settings=(MIN_MB,),
 )
-"""Memory that programs can still get."""
+"""The check of the memory that programs can still get."""
 
 HUGE_ORDER = 9
 """Blocks of 2^9 pages are the 2 MiB of a huge page."""
@@ -92,13 +92,13 @@ _ROW = re.compile(r"^Node\s+([0-9]{1,4}), zone\s+Normal((?:\s+[0-9]{1,12}){10,20
 
 
 def _judge_frag(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """A full page cache looks like this, too: told, and no reason to act."""
+    """Judge the largest free blocks; a full page cache looks the same, so this is only reported."""
     text = raws[0].files.get(_BUDDYINFO)
     if text is None:
         return skipped(f"no {_BUDDYINFO} here")
     free = {node: sum(int(count) for count in counts.split()[HUGE_ORDER:]) for node, counts in _ROW.findall(text)}
     if not free:
-        return unknown(f"{_BUDDYINFO} makes no sense")
+        return unknown(f"cannot understand {_BUDDYINFO}")
     if none := [node for node, blocks in free.items() if not blocks]:
         return failed(f"no free block of 2 MiB on NUMA node {', '.join(none)}", Severity.INFO, Advice.NONE)
     return passed(f"{sum(free.values())} free blocks of 2 MiB and more")
@@ -116,7 +116,7 @@ FRAG = Check(
     source="procfs",
     cost_ms=0.1,
 )
-"""Memory in large pieces: without any, huge pages and drivers that want contiguous memory fail or wait."""
+"""The check for large free blocks: without any, huge pages and drivers that need contiguous memory fail or wait."""
 
 _DAY_S = 86400.0
 _CONTROLLERS = "/sys/devices/system/edac/mc/mc*"
@@ -130,13 +130,13 @@ CE_PER_DAY = Threshold(
 
 
 def _edac_readings(raws: tuple[Raw, ...]) -> Mapping[str, float]:
-    """`mc0/ce_count` -> number."""
+    """Return the error counts by controller and kind, such as `mc0/ce_count`."""
     found = ((PurePosixPath(path), (text or "").strip()) for path, text in raws[0].files.items())
     return {f"{path.parent.name}/{path.name}": float(text) for path, text in found if text.isdecimal()}
 
 
 def _judge_edac(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """An error that was not corrected has destroyed data; many corrected ones announce it."""
+    """Judge the error counts: any uncorrected error is bad; many corrected ones announce it."""
     now = _edac_readings(raws)
     if not now:
         return skipped("the kernel counts no memory errors here (no EDAC driver)")
@@ -171,7 +171,7 @@ EDAC = Check(
     readings=_edac_readings,
     keep_s=_DAY_S,
 )
-"""Errors that the memory controllers have counted since boot."""
+"""The check of the errors that the memory controllers have counted since boot."""
 
 CHECKS: tuple[Check, ...] = (
     MEMORY,

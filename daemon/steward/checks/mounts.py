@@ -10,7 +10,7 @@ from steward.model.probe import DiskUsage, Probe, Raw, ReadFiles, TouchMounts
 
 _TABLE = "/proc/mounts"
 _WHOLE = 60_000
-"""A longer table may be cut."""
+"""Characters of the table from which on it may be cut."""
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -27,7 +27,7 @@ def _judge_mounts(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     raw, *tables = raws
     writable, present = facts.names(WRITABLE), facts.names(PRESENT)
     if not writable and not present:
-        return skipped("none is named (writable, present of [checks.mounts])")
+        return skipped("no mount point is named (set `writable` or `present` in [checks.mounts])")
     table = tables[0].files.get(_TABLE) if tables else ""
     if table is None:
         return unknown(f"{_TABLE} is not there")
@@ -52,7 +52,8 @@ def _well(writable: tuple[str, ...], present: tuple[str, ...]) -> str:
 
 
 def mounted(table: str) -> tuple[tuple[str, str], ...]:
-    """Mount point and type of each line of /proc/mounts, where white space and backslashes of a path are `\\040`."""
+    """Return mount point and type of each line of /proc/mounts."""
+    # White space and backslashes of a path are octal there, as in `\\040`.
     fields = (line.split(" ") for line in table.splitlines())
     return tuple((_OCTAL.sub(lambda match: chr(int(match[1], 8)), words[1]), words[2]) for words in fields if words[2:])
 
@@ -66,8 +67,8 @@ MOUNTS = Check(
     cost_ms=0.1,
     settings=(WRITABLE, PRESENT),
 )
-"""File systems that must be there, and those that must be writable: the kernel turns one read-only when its disk
-fails."""
+"""The check of file systems that must be mounted or writable: when a disk fails, the kernel makes its file system
+read-only."""
 
 TYPES = (
     *("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "wekafs", "panfs", "pvfs2", "cifs", "smb3", "9p", "afs"),
@@ -77,7 +78,7 @@ _EVERY_S = 60.0
 _SHOWN = 6
 SHARED_PATHS = Names(
     name="fs.shared.paths",
-    text="Shared file systems that must be mounted and answer; none named: all that are mounted of a shared type (NFS, "
+    text="Shared file systems that must be mounted and answer; empty: all that are mounted of a shared type (NFS, "
     "Lustre, ...).",
 )
 MISSES = Threshold(
@@ -91,7 +92,7 @@ MISSES = Threshold(
 
 
 def _shared_probes(facts: Facts) -> tuple[TouchMounts, ...]:
-    """Those that the site named, or else what is mounted of a shared type."""
+    """Return the probe of the file systems that the site names, or else of all mounted ones of a shared type."""
     named = facts.names(SHARED_PATHS)
     return (TouchMounts(paths=named, types=() if named else TYPES),)
 
@@ -115,7 +116,7 @@ def _judge_shared(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
 
 
 def _in_a_row(path: str, past: Past) -> int:
-    """How many looks up to this one missed it."""
+    """Return how many looks in a row, up to this one, got no answer from `path`."""
     misses = 0
     for reading in reversed(past.readings):
         if not reading.values.get(path):
@@ -138,7 +139,7 @@ SHARED = Check(
     readings=_shared_readings,
     keep_s=101 * _EVERY_S,
 )
-"""Shared file systems are mounted and answer. One that does not is the server's fault or the network's: it never
-touches a node."""
+"""The check that shared file systems are mounted and answer. A failure is the server's fault or the network's: no node
+is acted on."""
 
 CHECKS: tuple[Check, ...] = (MOUNTS, SHARED)

@@ -1,7 +1,8 @@
-"""AWS Neuron devices (Inferentia, Trainium) as their driver shows them in sysfs. The same facts as neuron-ls and
-neuron-monitor give, without starting a program.
+"""AWS Neuron devices (Inferentia, Trainium) as their driver shows them in sysfs.
 
-Driver 2.31 moved parts of its tree; where a counter is not at its documented old place, its check is skipped."""
+The same facts as neuron-ls and neuron-monitor give, without starting a program. Driver 2.31 moved parts of its tree; a
+check whose counter is not at its documented old place is skipped.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -43,7 +44,7 @@ MAX_HW_ERRORS = Threshold(
 
 
 def probes(facts: Facts) -> tuple[ReadTree, ...]:
-    """One look for all checks of Neuron devices."""
+    """Return the one probe that all checks of Neuron devices share."""
     return (_TREE,)
 
 
@@ -52,7 +53,7 @@ def _devices(raw: Raw) -> tuple[str, ...]:
 
 
 def _counts(raw: Raw, pattern: re.Pattern[str]) -> dict[str, int]:
-    """`neuron0 sram_ecc_uncorrected` -> the count."""
+    """Return the counts by device and counter, such as `neuron0 sram_ecc_uncorrected`."""
     found = {}
     for path, text in raw.files.items():
         if (match := pattern.match(path)) and (number := _NUMBER.match(text or "")):
@@ -66,7 +67,7 @@ def _of_counts(pattern: re.Pattern[str], judge: Callable[[dict[str, int], Facts,
             return skipped(_NONE)
         files = [path for path in raws[0].files if pattern.match(path)]
         if not files:
-            return skipped("the driver does not tell")
+            return skipped("the driver does not report it")
         found = _counts(raws[0], pattern)
         return judge(found, facts, past) if found else unknown(f"not a number: {files[0]}")
 
@@ -74,7 +75,8 @@ def _of_counts(pattern: re.Pattern[str], judge: Callable[[dict[str, int], Facts,
 
 
 def _ecc(found: dict[str, int], facts: Facts, past: Past) -> Verdict:
-    """Judge the ECC counters. The device repairs what it can at its next reset."""
+    """Judge the ECC counters."""
+    # Errors called repairable are repaired by the device at its next reset.
     bad = {name: count for name, count in found.items() if count}
     lasting = {name: count for name, count in bad.items() if not name.endswith(_REPAIRABLE)}
     told = ", ".join(f"{name}: {count}" for name, count in list((lasting or bad).items())[:8])

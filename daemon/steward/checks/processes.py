@@ -1,4 +1,4 @@
-"""Processes: stuck in the kernel, never collected, or of users without a job."""
+"""Processes that are stuck in the kernel, zombies, or of users without a job."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from steward.model.health import Advice, Severity
 from steward.model.probe import ListProcesses, Process, Raw, ReadFiles
 
 PROCESSES_S = 120.0
-"""A look at every process costs milliseconds of CPU on a large node."""
+"""Seconds between looks at all processes: each costs milliseconds of CPU on a large node."""
 STUCK_S = Threshold(
     name="os.dstate.stuck_s",
     default=300.0,
@@ -27,21 +27,22 @@ _GPU_THREADS = ("nvidia", "nv_", "UVM ")
 
 
 def _dstate_readings(raws: tuple[Raw, ...]) -> Mapping[str, float]:
-    """CPU time of each process in state D, plus one."""
+    """Return the CPU time, plus one, of each process in state D."""
+    # Plus one, so that a process without any CPU time differs from one that is not there.
     return {_key(process): process.ticks + 1.0 for process in _blocked(raws)}
 
 
 def _judge_dstate(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """Only the GPU driver's own kernel threads are proof of a broken node: nobody else can have that parent. What is
-    stuck otherwise mostly waits for a file server, which no repair of a node mends."""
+    """Judge the processes stuck in state D; only those of the GPU driver prove that the node is broken."""
     if not raws[0].processes:
         return skipped("/proc lists no process here")
     limit = facts.limit(STUCK_S)
     stuck = [process for process in _blocked(raws) if _since(process, past) <= past.now - limit]
+    # A user can choose a process's name, but only kernel threads have that parent.
     driver = [process for process in stuck if process.parent == _KTHREADD and process.name.startswith(_GPU_THREADS)]
     if driver:
         return failed(f"the GPU driver hangs: {_told(driver)}", Severity.DEGRADED, Advice.REBOOT)
-    if stuck:
+    if stuck:  # mostly waiting for a file server, which no repair of a node mends
         return failed(f"stuck in state D for {limit:g} s: {_told(stuck)}", Severity.INFO, Advice.NONE)
     return passed("no process is stuck")
 
@@ -55,7 +56,7 @@ def _key(process: Process) -> str:
 
 
 def _since(process: Process, past: Past) -> float:
-    """The first of the looks, up to now without a gap, that found it in state D with this CPU time."""
+    """Return since when every look found the process in state D with this CPU time."""
     key, since = _key(process), past.now
     for reading in reversed(past.readings):
         if reading.values.get(key) != process.ticks + 1.0:
@@ -83,7 +84,7 @@ DSTATE = Check(
     readings=_dstate_readings,
     keep_s=_KEEP_S,
 )
-"""Processes that are stuck in the kernel: in state D for minutes, without a tick of CPU time."""
+"""The check for processes stuck in the kernel: in state D for minutes, without a tick of CPU time."""
 
 PER_CPU = Threshold(
     name="os.zombie.per_cpu", default=50.0, unit="processes", text="More zombies for each CPU are reported.", low=1.0
@@ -115,17 +116,17 @@ ZOMBIE = Check(
     cost_ms=0.3,
     settings=(PER_CPU,),
 )
-"""Processes that have ended and that nobody collects."""
+"""The check for zombies: processes that have ended and that their parents do not collect."""
 
 FIRST_UID = Threshold(
     name="proc.rogue.first_uid",
     default=1000.0,
     unit="uid",
-    text="Users from this one on are people.",
+    text="The lowest user id of a person.",
     high=4294967295.0,
 )
 AGE_S = Threshold(
-    name="proc.rogue.age_s", default=300.0, unit="s", text="Younger processes are not looked at.", high=604800.0
+    name="proc.rogue.age_s", default=300.0, unit="s", text="Younger processes are ignored.", high=604800.0
 )
 _NOBODY = frozenset({65534, 4294967294})
 _SESSION = frozenset({"systemd", "(sd-pam)", "dbus-daemon", "dbus-broker"})
@@ -135,7 +136,7 @@ _DEPTH = 64
 
 
 def _judge_rogue(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """Reported only: Slurm's own plugins and the site's rules for logins decide who may be here."""
+    """Judge processes of users who have no job here; only reported, as the site decides who may log in."""
     by_pid = {process.pid: process for process in raws[0].processes}
     if not by_pid:
         return skipped("/proc lists no process here")
@@ -159,7 +160,7 @@ def _counts(process: Process, facts: Facts, now: float) -> bool:
 
 
 def _is_of_a_job(process: Process, by_pid: dict[int, Process]) -> bool:
-    """A slurmstepd, which is root's, is among its ancestors."""
+    """Return whether a slurmstepd of root is among the ancestors of the process."""
     here: Process | None = process
     for _ in range(_DEPTH):
         here = by_pid.get(here.parent) if here else None
@@ -187,7 +188,7 @@ ROGUE = Check(
     cost_ms=1.0,
     settings=(FIRST_UID, AGE_S),
 )
-"""Processes of users who have no job here, outside of any job."""
+"""The check for processes outside of any job, of users who have no job here."""
 
 CHECKS: tuple[Check, ...] = (
     DSTATE,

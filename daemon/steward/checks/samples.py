@@ -1,5 +1,7 @@
-"""From single looks to a standing: a state counts as bad when it was bad in some of the last looks, and as good again
-when it has been good for a while. A look that failed counts neither way."""
+"""The standing of a check over several looks: bad after some bad looks, good again after a good while.
+
+A look that failed counts neither way.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -8,9 +10,12 @@ from steward.model.health import Finding, Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """Bad: `bad_samples` of the last `last_samples` looks, over at least `bad_for_s` seconds. Good again: nothing bad
-    for `clear_after_s` seconds."""
+class SampleRule:
+    """The rule by which looks change the standing of a check.
+
+    Bad: `bad_samples` of the last `last_samples` looks were bad, over at least `bad_for_s` seconds. Good again: no look
+    was bad for `clear_after_s` seconds.
+    """
 
     bad_samples: int = 2
     last_samples: int = 3
@@ -19,10 +24,10 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """The standing of one check. `told` is what others may know; None before the first look.
+class CheckStanding:
+    """The standing of one check. `told` is the verdict to report; None before the first look.
 
-    `is_unsure`: bad looks that are not enough yet; look again soon.
+    `is_unsure` means that there were bad looks, but not enough yet: look again soon.
     """
 
     told: Verdict | None = None
@@ -30,7 +35,7 @@ class Standing:
     is_bad: bool = False
     is_unsure: bool = False
     recent: tuple[bool, ...] = ()
-    """The last looks, newest last; True is bad."""
+    """Whether each of the last looks was bad, newest last."""
     bad_since: float | None = None
     good_since: float | None = None
 
@@ -38,8 +43,8 @@ class Standing:
         return None if self.told is None else self.told.finding(check, self.since)
 
 
-def settle(old: Standing, look: Verdict, now: float, rule: Rule) -> Standing:
-    """The standing after one more look."""
+def after_look(old: CheckStanding, look: Verdict, now: float, rule: SampleRule) -> CheckStanding:
+    """Return the standing after one more look."""
     match look.outcome:
         case Outcome.FAILED:
             return _after_bad(old, look, now, rule)
@@ -48,10 +53,10 @@ def settle(old: Standing, look: Verdict, now: float, rule: Rule) -> Standing:
         case Outcome.UNKNOWN:
             return old if old.is_bad or old.is_unsure else _tell(old, look, now)
         case Outcome.SKIPPED:
-            return _tell(Standing(told=old.told, since=old.since), look, now)
+            return _tell(CheckStanding(told=old.told, since=old.since), look, now)
 
 
-def _after_bad(old: Standing, look: Verdict, now: float, rule: Rule) -> Standing:
+def _after_bad(old: CheckStanding, look: Verdict, now: float, rule: SampleRule) -> CheckStanding:
     since = now if old.bad_since is None else old.bad_since
     seen = replace(old, recent=(*old.recent, True)[-rule.last_samples :], bad_since=since, good_since=None)
     enough = sum(seen.recent) >= rule.bad_samples and now - since >= rule.bad_for_s
@@ -62,7 +67,7 @@ def _after_bad(old: Standing, look: Verdict, now: float, rule: Rule) -> Standing
     return replace(seen, told=doubt, since=since, is_unsure=True)
 
 
-def _after_good(old: Standing, look: Verdict, now: float, rule: Rule) -> Standing:
+def _after_good(old: CheckStanding, look: Verdict, now: float, rule: SampleRule) -> CheckStanding:
     recent = (*old.recent, False)[-rule.last_samples :]
     good_since = now if old.good_since is None else old.good_since
     if old.is_bad and now - good_since < rule.clear_after_s:
@@ -72,7 +77,7 @@ def _after_good(old: Standing, look: Verdict, now: float, rule: Rule) -> Standin
     return _tell(seen, look, now)
 
 
-def _tell(old: Standing, look: Verdict, now: float) -> Standing:
-    """`since` stays while the outcome does."""
+def _tell(old: CheckStanding, look: Verdict, now: float) -> CheckStanding:
+    """Return the standing that reports this look; `since` stays while the outcome does."""
     same = old.told is not None and old.told.outcome is look.outcome
     return replace(old, told=look, since=old.since if same else now)

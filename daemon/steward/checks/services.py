@@ -1,4 +1,4 @@
-"""Services of the node: slurmd, munged, what systemd gave up on, and the machine's own controller."""
+"""Services of the node: slurmd, munged, failed systemd units, and the machine's management controller (BMC)."""
 
 import re
 
@@ -9,7 +9,7 @@ from steward.model.probe import AskMunge, Raw, RunProgram
 from steward.model.text import printable
 
 _BAD_FOR_S = 60.0
-"""A restart or upgrade of slurmd is no fault; jobs run on meanwhile."""
+"""How long slurmd must be down: its restart or upgrade is no fault, and jobs run on meanwhile."""
 
 
 ANSWERS_S = Threshold(
@@ -24,8 +24,8 @@ def _slurmd_probes(facts: Facts) -> tuple[RunProgram, ...]:
 
 
 def _judge_slurmd(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """A refused connection is a dead slurmd. One that does not answer in time may be a busy node: the head's second
-    witness tells a frozen slurmd, not this check."""
+    """Judge slurmd's answer: only a refused connection is bad."""
+    # slurmd may be late on a busy node. The head's second witness finds a frozen slurmd, not this check.
     (raw,) = raws
     if raw.returncode == 0 and "Slurmd PID" in raw.output:
         return passed("slurmd answers")
@@ -47,7 +47,7 @@ SLURMD = Check(
     cost_ms=7.0,
     settings=(ANSWERS_S,),
 )
-"""slurmd answers: asked the way Slurm's own tools ask it, so that nothing is left in its log."""
+"""The check that slurmd answers, asked the way Slurm's own tools ask, so that nothing is left in its log."""
 
 UNIT = "munge.service"
 _SHOWN = 200
@@ -74,11 +74,11 @@ MUNGE = Check(
     source="socket",
     cost_ms=0.5,
 )
-"""munged makes credentials and reads them: without it neither slurmd nor the agent can speak with the controller."""
+"""The check that munged makes and reads credentials: slurmd and the agent need them to reach the controller."""
 
 WATCHED = Names(
     name="svc.units.units",
-    text="systemd units that must not have failed; those that are not installed are left out.",
+    text="systemd units that must not have failed; units that are not installed are ignored.",
     default=(
         "munge.service",
         "ssh.service",
@@ -98,16 +98,16 @@ _UNIT = re.compile(r"^Id=(?P<id>[\w@.:\\-]{1,255})$", re.MULTILINE)
 
 
 def _units_probes(facts: Facts) -> tuple[RunProgram, ...]:
-    """All in one call; of a unit that is not installed systemd says just that."""
+    """Return the probe that asks systemd for all units in one call."""
     argv = ("systemctl", "show", "--property=Id,LoadState,ActiveState", "--", *facts.names(WATCHED))
     return (RunProgram(argv=argv, timeout_s=8.0, max_bytes=65536, may_be_absent=True),)
 
 
 def _judge_units(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """Stopped or switched off is what an admin did; `failed` is what nobody wanted."""
+    """Judge the units: `failed` is bad; stopped or disabled is an admin's choice."""
     (raw,) = raws
     if not facts.names(WATCHED):
-        return skipped('no unit is named (units of [checks."svc.units"])')
+        return skipped('no unit is named (set `units` in [checks."svc.units"])')
     if raw.returncode is None or _NO_SYSTEMD in raw.output:
         return skipped("no systemd on this node")
     blocks = [block for block in raw.output.split("\n\n") if _UNIT.search(block)]
@@ -138,10 +138,10 @@ UNITS = Check(
     cost_ms=6.0,
     settings=(WATCHED,),
 )
-"""Services that systemd has given up on."""
+"""The check for services that systemd has given up on."""
 
 _BAD = frozenset({"cr", "nr"})
-"""Critical, non-recoverable."""
+"""ipmitool's states of a critical (`cr`) and a non-recoverable (`nr`) sensor."""
 _STATES = frozenset({"ok", "ns", "nc", "us", *_BAD})
 _SENSORS_SHOWN = 6
 
@@ -152,16 +152,16 @@ def _sensors_probes(facts: Facts) -> tuple[RunProgram, ...]:
 
 
 def _judge_sensors(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """`name | reading | state` in each line. A controller that does not answer says nothing about the node."""
+    """Judge the controller's sensors, from lines of `name | reading | state`."""
     (raw,) = raws
     rows = [[word.strip() for word in line.split("|")] for line in raw.output.splitlines()]
     states = {printable(row[0], 32): row[2] for row in rows if len(row) == 3 and row[2] in _STATES}
-    if raw.returncode != 0 or not states:
-        return skipped("no controller (BMC) can be asked here")
+    if raw.returncode != 0 or not states:  # a controller that does not answer says nothing about the node
+        return skipped("no controller (BMC) answers on this node")
     bad = sorted(name for name, state in states.items() if state in _BAD)
     if bad:
         return failed(f"critical: {', '.join(bad[:_SENSORS_SHOWN])}", Severity.SUSPECT, Advice.NONE)
-    return passed(f"{len(states)} sensors are well")
+    return passed(f"{len(states)} sensors are within their limits")
 
 
 SENSORS = Check(
@@ -176,7 +176,7 @@ SENSORS = Check(
     source="command",
     cost_ms=20.0,
 )
-"""Fans, power supplies and temperatures as the machine's controller sees them, where ipmitool is installed."""
+"""The check of fans, power supplies and temperatures by the machine's controller, where ipmitool is installed."""
 
 CHECKS: tuple[Check, ...] = (
     SLURMD,

@@ -1,12 +1,11 @@
-"""The site's own executables: one line of text, or Nagios exit codes, in; a verdict out. And its configuration of LBNL
-Node Health Check."""
+"""The site's own checks: executables that print a line or exit like Nagios plugins, and LBNL Node Health Check."""
 
 import re
 import shlex
 
 from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped, unknown
-from steward.checks.disk import USERS, only_told
-from steward.checks.limits import Limits, Setting, Text, Threshold
+from steward.checks.disk import USERS, report_only_if_users_filled_it
+from steward.checks.limits import Limits, Setting, TextSetting, Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import Probe, Raw, ReadFiles, RunProgram
 
@@ -21,20 +20,20 @@ TIMEOUT_S = Threshold(
     name="site.timeout_s",
     default=10.0,
     unit="s",
-    text="Time limit of each; the result of a check that takes longer is unknown.",
+    text="Time limit of each site check; the result of one that takes longer is unknown.",
     low=0.1,
     high=600.0,
 )
-NHC = Text(
+NHC = TextSetting(
     name="site.nhc",
     text="A configuration of LBNL Node Health Check to run as the check `site.nhc`, such as `/etc/nhc/nhc.conf`; nhc "
-    "itself then marks no node.",
+    "then marks no node by itself.",
 )
 _NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,34}$")
 
 
 def is_name(file_name: str) -> bool:
-    """Whether a file's name can be part of a check id: a-z, 0-9, `_`, `.` and `-`, 35 characters at most."""
+    """Return whether a file's name can be part of a check id: a-z, 0-9, `_`, `.` and `-`, 35 characters at most."""
     return _NAME.match(file_name) is not None
 
 
@@ -43,23 +42,22 @@ def site_id(file_name: str) -> str:
 
 
 def every_s(id: str) -> Threshold:
-    text = "Seconds between two runs, where it is not `check_interval_s`."
+    text = "Seconds between two runs; unset: `check_interval_s`."
     return Threshold(name=f"{id}.every_s", default=None, unit="s", text=text)
 
 
-def params(id: str) -> Text:
-    return Text(name=f"{id}.params", text="What the file gets in `HC_TEST_PARAMS`.")
+def params(id: str) -> TextSetting:
+    return TextSetting(name=f"{id}.params", text="The value of `HC_TEST_PARAMS` in the file's environment.")
 
 
 def settings_of(id: str) -> tuple[Setting, ...]:
-    """What the table of one of them may hold."""
+    """Return the settings of one site check, but for its mode."""
     return (every_s(id), params(id))
 
 
 def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """The last `HEALTH_CHECK_RESULT:` line that is about this node counts; without one, the exit status as Nagios
-    plugins use it."""
-    return only_told(_judged(raws, facts), facts.names(USERS))
+    """Judge by the last `HEALTH_CHECK_RESULT:` line about this node, or else by a Nagios plugin's exit status."""
+    return report_only_if_users_filled_it(_judged(raws, facts), facts.names(USERS))
 
 
 def _judged(raws: tuple[Raw, ...], facts: Facts) -> Verdict:
@@ -82,8 +80,8 @@ def _judged(raws: tuple[Raw, ...], facts: Facts) -> Verdict:
 
 
 def _told(results: "list[re.Match[str]]", node: str) -> Verdict:
-    """The verdict of a site's check. Of results about several hosts those of this node count. One host alone is this
-    one, under whatever name."""
+    """Return the verdict of the last result line about this node."""
+    # Results about one host alone are about this node, under whatever name.
     ours = [result for result in results if _short(result["host"]) == _short(node)]
     hosts = {_short(result["host"]) for result in results}
     if not ours and len(hosts) > 1:
@@ -107,12 +105,12 @@ def _result(result: "re.Match[str]") -> Verdict:
 
 
 def period_s(id: str, limits: Limits) -> float | None:
-    """What the site said; None: nothing."""
+    """Return the period that the site sets for the check; None if it sets none."""
     return limits.number(every_s(id)) if limits.says(every_s(id)) else None
 
 
 def site_check(path: str, file_name: str, limits: Limits, *, results_dir: str = "") -> Check:
-    """The check that runs the executable at `path`. It may keep things in `results_dir`."""
+    """Return the check that runs the executable at `path`, which may keep files in `results_dir`."""
     id, timeout_s = site_id(file_name), limits.number(TIMEOUT_S)
     program = RunProgram(
         argv=(path,),
@@ -137,36 +135,35 @@ def site_check(path: str, file_name: str, limits: Limits, *, results_dir: str = 
     )
 
 
-# A configuration of LBNL Node Health Check, run as it is: what nhc finds is a finding; it marks no node itself.
+# LBNL Node Health Check with the site's configuration as it is: its result is a finding; nhc itself marks no node.
 
 _NHC = "nhc"
 NHC_ID = site_id(_NHC)
 _EVERY_S = 60.0
 _SPARE_S = 2.0
-"""nhc's own watchdog ends it so much before we do: then it says which check hung."""
+"""How much earlier nhc's own watchdog ends it than we do: the watchdog says which check hung."""
 _FAILED = re.compile(r"Health check failed: *(?P<why>[^\n]*)")
 _BROKEN = frozenset((8, 9, 10, 129, 130, 142, 143, 145))
-"""Called wrongly, ended by a signal or by its watchdog, or another one runs: nothing is said of the node."""
+"""Exit statuses that say nothing about the node: wrong call, a signal, nhc's watchdog, or another nhc runs."""
 _LEAST_STRANGE = 100
-"""From here on a status is a shell's, or a signal's."""
+"""The lowest exit status that comes from a shell or a signal."""
 _OWN_NAME = "nhc-steward"
-"""A name for nhc's log lines and pid file that a site's own nhc does not use."""
+"""A name for nhc's log lines and pid file, other than that of the site's own nhc."""
 _HOST_SETTINGS = '[[ ! -r "$SYSCONFIGDIR/nhc" ]] || . "$SYSCONFIGDIR/nhc"'
-"""The host's settings of nhc (/etc/default/nhc, /etc/sysconfig/nhc), read before ours: those that we need win. Under
-another name nhc 1.4.3 would not read them, and under its own after ours."""
+"""Reads the host's settings of nhc (/etc/default/nhc, /etc/sysconfig/nhc) before ours, so that ours win. nhc 1.4.3
+under another name would not read them at all, and under its own name after ours."""
 _MUTE = "LOGFILE='>/dev/null 2>&1'"
-"""The setting that drops the output of checks: only the word of a check that failed comes back, however much was
-printed before."""
+"""The setting that drops the output of checks, however long: only the message of a failed check comes back."""
 _NO_OFFLINE = (
     f'eval "nhc_$(declare -f die)"; die() {{ MARK_OFFLINE=0; NHC_RM=slurm; SILENT=0; {_MUTE}; nhc_die "$@"; }}'
 )
-"""Every failed check ends in nhc's `die`, which marks the node as the variables of that moment say. A line of the
-configuration can set them (`* || export MARK_OFFLINE=1`), so they are set again there."""
+"""Wraps nhc's `die`, which every failed check calls and which marks the node if its variables say so then. A line of
+the configuration can set them (`* || export MARK_OFFLINE=1`), so they are set again here."""
 _NO_ONLINE = "nhcmain_mark_online() { :; }"
 
 
 def nhc_check(limits: Limits) -> Check:
-    """The check that runs nhc with the file of `checks.site.nhc`."""
+    """Return the check that runs nhc with the file of `checks.site.nhc`."""
     conf, timeout_s = limits.word(NHC), limits.number(TIMEOUT_S)
     probes = (ReadFiles(paths=(conf,)), _nhc_program(conf, timeout_s))
 
@@ -174,7 +171,7 @@ def nhc_check(limits: Limits) -> Check:
         is_there = raws[0].files.get(conf) is not None
         if not is_there:
             return unknown(f"{conf}: no such file (checks.site.nhc)")
-        return only_told(_nhc_judged(raws[1]), facts.names(USERS))
+        return report_only_if_users_filled_it(_nhc_judged(raws[1]), facts.names(USERS))
 
     def look(facts: Facts) -> tuple[Probe, ...]:
         return probes
@@ -194,8 +191,9 @@ def nhc_check(limits: Limits) -> Check:
 
 
 def _nhc_program(conf: str, timeout_s: float) -> RunProgram:
-    """nhc evaluates each argument that is no option, in turn, before it reads the configuration."""
+    """Return the probe that runs nhc with the configuration `conf`, without marking the node."""
     limit_s = max(1, int(timeout_s - _SPARE_S))
+    # nhc evaluates each argument that is no option, in turn, before it reads the configuration.
     ours = (f"CONFFILE={shlex.quote(conf)}", f"TIMEOUT={limit_s}", f"NAME={_OWN_NAME}", "DETACHED_MODE=0", _MUTE)
     return RunProgram(
         argv=(_NHC, _HOST_SETTINGS, *ours, _NO_OFFLINE, _NO_ONLINE), timeout_s=timeout_s, max_bytes=MAX_OUTPUT
@@ -203,14 +201,13 @@ def _nhc_program(conf: str, timeout_s: float) -> RunProgram:
 
 
 def _nhc_judged(raw: Raw) -> Verdict:
-    """A status that nhc has for itself says nothing of the node; with any other it, or a check that ended it, found
-    fault."""
+    """Judge nhc's exit status and output."""
     status = raw.returncode
     found = _FAILED.findall(raw.output)
     if status not in _BROKEN and found:
         return failed(f"nhc: {found[0].strip()}", Severity.DEGRADED, Advice.NONE)
     if status == 0:
         return passed("nhc found nothing")
-    if status is not None and 0 < status < _LEAST_STRANGE and status not in _BROKEN:
+    if status is not None and 0 < status < _LEAST_STRANGE and status not in _BROKEN:  # nhc, or a check that ended it
         return failed(f"nhc ended with status {status} and gave no reason", Severity.DEGRADED, Advice.NONE)
     return unknown(f"nhc ended with status {status}: {found[-1] if found else raw.output.strip()[:200]}")

@@ -1,4 +1,4 @@
-"""The node against what Slurm was told of it: its GPUs, and space for slurmd's own files."""
+"""The node as Slurm needs it: its GPUs against Slurm's Gres, slurmd's spool directory, and the shim."""
 
 import re
 from collections.abc import Mapping
@@ -15,23 +15,26 @@ EVERY_S = 3600.0
 
 
 def show_node(facts: Facts) -> RunProgram:
-    env = (("SLURM_CONF", facts.slurm_conf),) if facts.slurm_conf else ()
-    return RunProgram(argv=("scontrol", "--oneliner", "show", "node", facts.node), env=env, timeout_s=8.0)
+    return RunProgram(argv=("scontrol", "--oneliner", "show", "node", facts.node), env=_env(facts), timeout_s=8.0)
+
+
+def _env(facts: Facts) -> tuple[tuple[str, str], ...]:
+    return (("SLURM_CONF", facts.slurm_conf),) if facts.slurm_conf else ()
 
 
 def is_pretended(slurm_conf: str | None) -> bool:
-    """Whether the site says in this slurm.conf that its words count and not the machine."""
+    """Return whether this slurm.conf says that its own numbers count, and not the machine's (config_overrides)."""
     return _OVERRIDES.search(slurm_conf or "") is not None
 
 
 def number(shown: Raw, name: str) -> int | None:
-    """The value of one of its numbers; None where Slurm did not answer or does not say."""
+    """Return the number that `scontrol show node` gives for `name`; None if Slurm did not answer or has none."""
     found = re.search(rf"(?:^|\s){name}=([0-9]{{1,12}})(?:\s|$)", shown.output) if shown.returncode == 0 else None
     return int(found[1]) if found else None
 
 
 def no_answer(shown: Raw, facts: Facts) -> str:
-    """Why nothing can be compared."""
+    """Return why nothing can be compared: Slurm's answer."""
     return f"scontrol show node {facts.node}: rc={shown.returncode} {shown.output[:200]}"
 
 
@@ -39,9 +42,9 @@ _NVIDIA = "/proc/driver/nvidia/gpus/*/information"
 _AMD = "/sys/class/kfd/kfd/topology/nodes/*/gpu_id"
 _PCI = "/sys/bus/pci/devices/*/"
 _OURS = ("0x10de", "0x1002")
-"""NVIDIA and AMD: of their GPUs a driver's list is read."""
+"""The PCI vendors whose drivers' lists of GPUs are read: NVIDIA and AMD."""
 _ACCELERATORS = ("0x0302", "0x0380", "0x1200")
-"""PCI classes of what computes and shows no picture."""
+"""PCI classes of accelerators without a display."""
 _MOST_FILES = 8192
 _GRES = re.compile(r"(?:^|\s)Gres=(\S{1,4096})")
 _GPU = re.compile(r"(?:^|,)gpu(?::(?P<type>[^:,()]{1,64}))?:(?P<count>[0-9]{1,6})(?=$|[,(])")
@@ -56,7 +59,8 @@ def _gres_probes(facts: Facts) -> tuple[Probe, ...]:
 
 
 def _judge_gres(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """What Slurm gives to jobs must be there: a device that is dead since the boot is in no driver's list."""
+    """Judge whether the drivers list as many GPUs as Slurm gives to jobs."""
+    # A GPU that has been dead since boot is in no driver's list, so that the checks of listed GPUs do not miss it.
     files, conf, shown = raws
     if is_pretended(conf.files.get(facts.slurm_conf)):
         return skipped("slurm.conf says config_overrides: its GPUs need not be there")
@@ -75,7 +79,7 @@ def _judge_gres(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
 
 
 def _without_driver(told: int, files: Mapping[str, str | None]) -> Verdict:
-    """What the PCI bus shows says whether it is the driver. Accelerators of others have drivers that are not read."""
+    """Judge by the PCI bus why no driver lists a GPU: the driver is missing, or the GPU is."""
     classes = {
         path.rpartition("/")[0]: (text or "").strip()[:6] for path, text in files.items() if path[-5:] == "class"
     }
@@ -87,13 +91,14 @@ def _without_driver(told: int, files: Mapping[str, str | None]) -> Verdict:
         return failed(
             f"{text}, {len(ours)} are on the PCI bus: is the driver loaded?", Severity.DEGRADED, Advice.REBOOT
         )
-    if any(classes[slot] in _ACCELERATORS for slot in shown):
+    if any(classes[slot] in _ACCELERATORS for slot in shown):  # their drivers' lists are not read
         return skipped("the accelerators here are not NVIDIA's or AMD's")
     return failed(f"{text}, none is on the PCI bus", Severity.SUSPECT, Advice.REBOOT)
 
 
 def _is_gpu(path: str, text: str | None) -> bool:
-    """The AMD driver lists CPUs as well, without a number of a GPU."""
+    """Return whether the file stands for a GPU."""
+    # The AMD driver lists CPUs as well, with an empty or zero gpu_id.
     return not path.endswith("/gpu_id") or (text or "0").strip() not in ("", "0")
 
 
@@ -108,7 +113,7 @@ GRES = Check(
     source="command",
     cost_ms=8.0,
 )
-"""GPUs that Slurm was told of against those that a driver lists."""
+"""The check of Slurm's GPUs (Gres) against those that a driver lists."""
 
 PERCENT = Threshold(
     name="slurm.spool.percent",
@@ -145,7 +150,7 @@ SPOOL = Check(
     cost_ms=0.2,
     settings=(PERCENT,),
 )
-"""Space for what slurmd keeps of its jobs: without it no job starts here."""
+"""The check of the space in slurmd's spool directory: without space no job starts here."""
 
 
 def _judge_spool_ro(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
@@ -165,41 +170,33 @@ SPOOL_RO = Check(
     source="statvfs",
     cost_ms=0.1,
 )
-"""Slurm tells of a read-only spool with no node's name: it holds job after job that it tries to start there."""
+"""The check for a read-only spool directory. Slurm reports it without the node's name, and holds each job that it tries
+to start there."""
 
 SHIM = "slurm.shim"
-_SENT = "/run/slurm/conf"
-"""What slurmctld sends to a configless slurmd; Slurm's commands look there by themselves."""
-_NAMED = re.compile(r"^\s*PlugStackConfig\s*=\s*(\S+)", re.IGNORECASE | re.MULTILINE)
-
-
-def _conf_of(facts: Facts) -> str:
-    return facts.slurm_conf or f"{_SENT}/slurm.conf"
+SHIM_EVERY_S = 30.0
+_REFUSED = "unrecognized option"
 
 
 def _shim_probes(facts: Facts) -> tuple[Probe, ...]:
-    folder = _conf_of(facts).rpartition("/")[0]
-    patterns = (f"{folder}/plugstack.conf", f"{folder}/plugstack.conf.d/*")
-    return ReadFiles(paths=(_conf_of(facts),)), ReadTree(patterns=patterns)
+    argv = ("sbatch", "--auto-resume=1", "--version")
+    return (RunProgram(argv=argv, env=_env(facts), timeout_s=8.0, may_be_absent=True),)
 
 
 def _judge_shim(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """The files that steps on this node really read: not those that lie beside slurm.conf on the controller."""
-    conf, folder = raws[0].files.get(_conf_of(facts)), _conf_of(facts).rpartition("/")[0]
-    file = f"{folder}/plugstack.conf"
-    if conf is None:
-        return skipped("no slurm.conf can be read here")
-    if (named := _NAMED.search(conf)) is not None and named[1] not in (file, "plugstack.conf"):
-        return skipped(f"PlugStackConfig is {named[1]}")
-    read = {path: text.splitlines() for path, text in raws[1].files.items() if text is not None}
-    lines = [line.split("#")[0] for text in read.values() for line in text]
-    if any("steward" in line for line in lines):
-        return passed("steps here have the shim")
-    if any(line.split()[:1] == ["include"] for line in read.get(file, ())):
-        return skipped(f"{file} includes other files")
-    why = "does not name steward.so" if file in read else "is not there"
-    sent = ": slurmd has it from slurmctld, after `scontrol reconfigure`" if folder == _SENT else ""
-    return failed(f"{file} {why}{sent}", Severity.INFO, Advice.NONE)
+    """Return the verdict of Slurm's own loader: sbatch loads plugins here as slurmstepd does, from the same files."""
+    asked = raws[0]
+    if asked.returncode is None:
+        return skipped(asked.output)
+    if asked.returncode == 0:
+        return passed(f"the plugin is loaded ({asked.output.strip()})")
+    lines = [line for line in asked.output.splitlines() if line.startswith("sbatch: ")]
+    if not any(_REFUSED in line for line in lines):
+        return unknown(f"sbatch --version: rc={asked.returncode} {asked.output[:200]}")
+    why = next(
+        (line for line in lines if "steward" in line), "the plugstack.conf that Slurm reads here does not name it"
+    )
+    return failed(why.removeprefix("sbatch: ").removeprefix("error: "), Severity.INFO, Advice.NONE)
 
 
 LOADED = Check(
@@ -207,12 +204,13 @@ LOADED = Check(
     probes=_shim_probes,
     judge=_judge_shim,
     default_mode="report",
-    every_s=60.0,
-    title="jobs on this node have no shim",
-    source="procfs",
-    cost_ms=0.2,
+    every_s=SHIM_EVERY_S,
+    is_quick=False,
+    title="jobs on this node run without the shim",
+    source="command",
+    cost_ms=8.0,
 )
-"""Whether steps on this node load the shim: without it no job that fails here asks for a decision."""
+"""The check that steps on this node load the shim: without it, a job that fails here asks for no decision."""
 
 CHECKS: tuple[Check, ...] = (
     SPOOL,

@@ -1,4 +1,4 @@
-"""NVIDIA's Xid codes: what each says about the node (reference: health research 2.1, after NVIDIA's own sheet).
+"""The meaning of NVIDIA's Xid and SXid codes for the node (reference: health research 2.1, after NVIDIA's own sheet).
 
 Most Xids are a job's own fault and never act. A code that is in no list is reported and never acts either.
 """
@@ -55,7 +55,7 @@ APPLICATION = frozenset(
         *range(126, 136),
     )
 )
-"""The job's own fault, or a mere symptom of another error."""
+"""Xids that are the job's own fault, or a mere symptom of another error."""
 
 RECOVERY: dict[str, tuple[Severity, Advice]] = {
     "node reboot required": (_FATAL, _REBOOT),
@@ -65,13 +65,13 @@ RECOVERY: dict[str, tuple[Severity, Advice]] = {
     "drain and reset": (_DEGRADED, _RESET),
     "drain p2p": (_SUSPECT, _RESET),
 }
-"""Xid 154: the driver says itself what must be done. Other words of its (a new driver's) are reported."""
+"""The recovery actions that the driver itself asks for in Xid 154. Others (of a newer driver) are reported."""
 
 _SOFTWARE_ONLY = 0x80000000
 _DAY_S = 86400.0
 _BURST_S = 180.0
 _STICKY_S = 10800.0
-"""Xids of one burst are one event; those of a dead GPU or link go on for hours."""
+"""The burst of a dead GPU or link, which goes on for hours. All Xids of one burst are one event."""
 
 
 def _again(severity: Severity, advice: Advice, gap_s: float = _BURST_S) -> Repeat:
@@ -99,7 +99,7 @@ def judge_xid(code: int, line: str) -> Verdict:
 
 
 def judge_recovery(action: str, line: str) -> Verdict:
-    """Xid 154: `action` is the new recovery action in the driver's words."""
+    """Judge Xid 154; `action` is the new recovery action in the driver's words."""
     if action.lower() not in RECOVERY:
         return passed(f"Xid 154 (recovery action: {action}): {line}")
     severity, advice = RECOVERY[action.lower()]
@@ -127,7 +127,7 @@ class Nvlink5:
 
     @property
     def counts(self) -> bool:
-        """Whether it says that a link is broken."""
+        """Whether the error means that a link is broken."""
         told_elsewhere = self.unit.startswith(("RLW_REMAP", "NETIR_BER"))
         return self.is_fatal and not self.is_software_only and not told_elsewhere
 
@@ -138,7 +138,7 @@ def judge_nvlink5(error: Nvlink5, line: str) -> Verdict:
     if error.unit.startswith("NETIR_BER"):
         return passed(f"{what}, bit errors: check cables and optics): {line}")
     if error.unit.startswith("RLW_REMAP"):
-        return passed(f"{what}, what to do is in the driver's Xid 154): {line}")
+        return passed(f"{what}, the driver's Xid 154 says what to do): {line}")
     if error.is_software_only:
         return passed(f"{what}, software only): {line}")
     if not error.is_fatal:
@@ -148,14 +148,13 @@ def judge_nvlink5(error: Nvlink5, line: str) -> Verdict:
 
 
 def xid_repeat(code: int) -> Repeat | None:
-    """The repeat rule of an Xid that the same GPU gives again within a day; None where it has none. A burst of lines
-    counts once."""
+    """Return the rule for an Xid that the same GPU reports again within a day; None if there is none."""
     return _AGAIN.get(code)
 
 
 # NVSwitch's SXid codes (HGX and DGX up to Hopper; reference: health research 2.3, after NVIDIA's own guide).
 #
-# A code that is in no list is reported and never acts; so is one of a port that the driver itself calls non-fatal.
+# A code that is in no list is reported and never acts; nor does a port's code that the driver itself calls non-fatal.
 
 NOISE = frozenset(
     (
@@ -163,7 +162,7 @@ NOISE = frozenset(
         *(19071, *range(24001, 24004), 20001, 20009, 22013, 20012, 10001, 10002, 10004, 10005),
     )
 )
-"""Corrected errors, link noise, privilege and thermal notes: reported."""
+"""SXids that are only reported: corrected errors, link noise, privilege and thermal notes."""
 
 PORT = frozenset(
     (
@@ -172,10 +171,10 @@ PORT = frozenset(
         *(19064, 19066, 19067, 19069, 19070, 20034, 22012, *range(24004, 24008)),
     )
 )
-"""One port is dead: the GPU behind it sees Xid 74, the other jobs go on."""
+"""SXids of one dead port: the GPU behind it reports Xid 74, other jobs go on."""
 
 FABRIC = frozenset((12020, 22003, 22011, *range(23001, 23018)))
-"""The whole baseboard is dead."""
+"""SXids that mean that the whole baseboard is dead."""
 
 STALLED = {
     11004: "the fabric's partitions are wrong, traffic stalls",

@@ -8,6 +8,7 @@ import shlex
 import tarfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from steward.workflows.far_hosts import ASK, REMOVE, Facts, Odd, Outcome, Role, 
 _ASK_S, _WORK_S, _CONNECT_S = 30.0, 900.0, 60.0
 _NO_QUESTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 _LONGEST = 400
+_REMEDY = "look at journalctl -u steward-agent there, at TCP to agent.head, and at the MUNGE key"
+_LOG = "journalctl -u steward-agent -n 2 -o cat"
 _BACK = "scontrol update nodename={} state=resume"
 
 Shell = Callable[[str, str, bytes, float], str]
@@ -85,9 +88,12 @@ def install(
     def archive(names: tuple[str, ...]) -> bytes:
         return _archive([folder / name for name in names], settings)
 
-    def work(host: str) -> None:
+    def work(host: str) -> str:
         facts = Facts.of(shell(host, ASK, b"", _ASK_S))
-        shell(host, install_script(kind, head), archive(chosen(files, facts, kind)), _WORK_S)
+        said = shell(host, install_script(kind, head), archive(chosen(files, facts, kind)), _WORK_S)
+        if kind is Role.NODE and host == hosts[0]:
+            _await_first(context.client(), host, shell)
+        return said
 
     _end(_each(hosts, work, "installed", at_once), "installed")
     if kind is Role.NODE:
@@ -153,22 +159,23 @@ def _archive(files: Sequence[Path], settings: Path) -> bytes:
     return made.getvalue()
 
 
-def _each(hosts: Sequence[str], work: Callable[[str], object], done: str, at_once: int) -> Tally:
+def _each(hosts: Sequence[str], work: Callable[[str], str], done: str, at_once: int) -> Tally:
     """With a line for each host as it ends."""
     ended = 0
 
     def one(host: str) -> Outcome:
         began = time.monotonic()
         try:
-            work(host)
+            note = printable(work(host).strip(), _LONGEST)
         except Odd as odd:
             return Outcome(host=host, odd=str(odd), seconds=time.monotonic() - began)
-        return Outcome(host=host, seconds=time.monotonic() - began)
+        return Outcome(host=host, note=note, seconds=time.monotonic() - began)
 
     def tell(outcome: Outcome) -> None:
         nonlocal ended
         ended += 1
-        text = f"not {done}: {outcome.odd}" if outcome.odd else f"{done}, {outcome.seconds:.0f} s"
+        good = f"{done}, {outcome.seconds:.0f} s{'; ' if outcome.note else ''}{outcome.note}"
+        text = f"not {done}: {outcome.odd}" if outcome.odd else good
         line(f"[{ended}/{len(hosts)}] {outcome.host}: {text}", "bold red" if outcome.odd else "")
 
     return on_hosts(hosts, one, tell, at_once=at_once)
@@ -186,20 +193,32 @@ def _end(tally: Tally, done: str) -> None:
 
 
 def _await_agents(client: Client, hosts: Sequence[str]) -> None:
-    """Wait for the agents of those hosts that Slurm has as nodes. Raises ClickException for agents that do not come."""
-    until = time.monotonic() + _CONNECT_S
+    """Tell whether the agents of all hosts are connected. Raises ClickException for agents that do not come."""
+    try:
+        silent = silent_agents(client, hosts, _CONNECT_S)
+    except HeadError as error:
+        line(f"whether their agents are connected is not known: {error}", "yellow")
+        return
+    if silent:
+        raise click.ClickException(f"installed, but no agent is connected from {fold(silent)}: {_REMEDY}")
+    line(f"every agent of {fold(hosts)} is connected")
+
+
+def _await_first(client: Client, host: str, shell: Shell) -> None:
+    """What keeps this agent from the head keeps all of them: no other host is begun. Raises Odd."""
+    with suppress(HeadError):  # told at the end
+        if silent_agents(client, [host], _CONNECT_S):
+            said = " ".join(shell(host, _LOG, b"", _ASK_S).split())
+            raise Odd(f"installed, but its agent is not connected after {_CONNECT_S:g} s: {printable(said, _LONGEST)}")
+
+
+def silent_agents(client: Client, hosts: Sequence[str], limit_s: float) -> list[str]:
+    """Wait for the agents of those hosts that Slurm has as nodes; return those that do not come. Raises HeadError."""
+    until = time.monotonic() + limit_s
     while True:
-        try:
-            silent = [node["name"] for node in client.nodes() if node["name"] in hosts and not _is_connected(node)]
-        except HeadError as error:
-            line(f"whether their agents are connected is not known: {error}", "yellow")
-            return
-        if not silent:
-            line(f"every agent of {fold(hosts)} is connected")
-            return
-        if time.monotonic() >= until:
-            remedy = "look at journalctl -u steward-agent there, at TCP to agent.head, and at the MUNGE key"
-            raise click.ClickException(f"installed, but no agent is connected from {fold(silent)}: {remedy}")
+        silent = [node["name"] for node in client.nodes() if node["name"] in hosts and not _is_connected(node)]
+        if not silent or time.monotonic() >= until:
+            return silent
         time.sleep(1.0)
 
 

@@ -62,7 +62,7 @@ def _write(file: Path, text: str) -> None:
 
 def _show_job(job: Mapping[str, Any]) -> None:
     line(f"job {job['job']} {job['name']} of {job['user']} in {job['partition']}: {job['state']}", "bold")
-    again = f"started again {times(job['resumes'])}; steps made again: {_known(job['steps_redone'])}"
+    again = f"resumed {times(job['resumes'])}; steps made again: {_known(job['steps_redone'])}"
     line(f"runs      {job['runs']}, {again}")
     _show_sums(job["sums"])
     line("")

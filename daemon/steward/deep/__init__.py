@@ -1,2 +1,1 @@
-"""The runner of deep checks on the nodes: `python -m steward.deep`, one task a node, started by the head's Slurm
-job."""
+"""The runner of deep checks on the nodes: `python -m steward.deep`, one task a node, in the head's Slurm job."""

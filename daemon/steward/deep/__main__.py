@@ -11,22 +11,25 @@ from pathlib import Path
 from steward.adapters.process import run
 from steward.deep.fabric import Tools
 from steward.deep.meeting import Meeting
-from steward.deep.pair import Pace
+from steward.deep.pair import TransferPace
 from steward.deep.rank import PairLimits, Seat, check_pairs, usual_streams
 from steward.deep.stress import StressLimits, check_node
-from steward.deep.tell import Here, Teller
-from steward.deep.workers import Budget, TorchDoor
+from steward.deep.tell import MeasureMaker, Teller
+from steward.deep.workers import Budget, TorchRunner
 from steward.model.deep import RUN_KEY, DeepKind
 from steward.model.ids import NodeName
 from steward.ports import Permanent, PortError
 
-# Where this task stands, by Slurm's own variables.
+# The rank and node of this task, by Slurm's own variables.
 
 _EXPAND_S = 10.0
 
 
 def seat_of(run_id: str, env: Mapping[str, str]) -> Seat:
-    """Without Slurm's variables: the only rank of a run of one node. Raises Permanent or Retryable."""
+    """Return this task's seat in the run; without Slurm's variables, the only seat of a run of one node.
+
+    Raises Permanent or Retryable.
+    """
     here = env.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
     rank, ranks = int(env.get("SLURM_PROCID", "0")), int(env.get("SLURM_NTASKS", "1"))
     nodes = _expand(env.get("SLURM_STEP_NODELIST") or env.get("SLURM_JOB_NODELIST") or here)
@@ -44,7 +47,7 @@ def seat_of(run_id: str, env: Mapping[str, str]) -> Seat:
 
 
 def _addresses(env: Mapping[str, str], first: str) -> tuple[str, ...]:
-    """Where the first node may be found: by its name, and where srun is, which the job's script started there."""
+    """Return the addresses to try for the first node: srun's, which the job's script runs there, and its name."""
     return tuple(dict.fromkeys(filter(None, (env.get("SLURM_LAUNCH_NODE_IPADDR"), first))))
 
 
@@ -55,13 +58,16 @@ def _expand(nodes: str) -> list[str]:
 
 
 _STRESS_SHARE = 0.55
-"""The share of the time for the stress check, where both kinds are asked for."""
+"""The share of the time for the stress check, if both kinds are asked for."""
 _MARGIN_S = 1.0
 _TOLD, _NOT_TOLD, _WRONG_PLACE = 0, 1, 2
 
 
 def main(words: Sequence[str], env: Mapping[str, str]) -> int:
-    """0: the agent heard everything, whatever was found; 1: it did not; 2: this task is not where it should be."""
+    """Run the deep check and return the exit status, which does not depend on the results.
+
+    0: the agent received all of them. 1: it did not. 2: this task does not run on the node of its rank.
+    """
     asked = _parser().parse_args(words)
     logging.basicConfig(format="steward-deep: %(message)s", level=logging.INFO)
     budget = Budget.of(asked.budget_s - min(_MARGIN_S, asked.budget_s / 4))
@@ -79,14 +85,14 @@ def _measure(asked: argparse.Namespace, seat: Seat, teller: Teller, budget: Budg
     kinds = asked.kinds
     if DeepKind.STRESS in kinds:
         mine = budget.part(_STRESS_SHARE) if DeepKind.CONNECTIVITY in kinds else budget
-        check_node(Here(seat.node), teller, mine, _stress_limits(asked))
+        check_node(MeasureMaker(seat.node), teller, mine, _stress_limits(asked))
     if DeepKind.CONNECTIVITY in kinds:
         limits = PairLimits(
             streams=usual_streams(),
             most_bytes=asked.tcp_mb << 20,
-            pace=Pace(mbps=asked.throttle_mbps),
+            pace=TransferPace(mbps=asked.throttle_mbps),
             is_tournament=asked.acceptance,
-            tools=Tools(torch=TorchDoor(asked.torch_python)),
+            tools=Tools(torch=TorchRunner(asked.torch_python)),
         )
         check_pairs(seat, teller, budget, limits)
 
@@ -97,7 +103,7 @@ def _stress_limits(asked: argparse.Namespace) -> StressLimits:
         memory_bytes=asked.memory_mb << 20,
         disk_folder=asked.disk_dir,
         disk_bytes=asked.disk_mb << 20,
-        torch=TorchDoor(asked.torch_python),
+        torch=TorchRunner(asked.torch_python),
         dcgm_level=asked.dcgm_level,
     )
 
@@ -106,17 +112,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m steward.deep", description=__doc__)
     parser.add_argument("--run", required=True, help="the deep check's id")
     parser.add_argument("--kinds", required=True, type=_kinds, help="InstanceStress,InstanceConnectivity")
-    parser.add_argument("--budget-s", required=True, type=float, help="seconds after which it is over")
+    parser.add_argument("--budget-s", required=True, type=float, help="seconds after which the deep check ends")
     parser.add_argument("--socket", required=True, help="the agent's socket; %%n is the node's name")
     parser.add_argument("--acceptance", action="store_true", help="all pairs instead of two passes")
-    parser.add_argument("--memory-share", type=_share, default=0.5, help="of what is free (default 0.5)")
-    parser.add_argument("--memory-mb", type=int, default=1 << 30, help="at most that many MiB of memory")
-    parser.add_argument("--disk-dir", type=Path, default=Path("/var/tmp"), help="where a file is written and read")
-    parser.add_argument("--disk-mb", type=int, default=1024, help="at most that many MiB of it (default 1024)")
-    parser.add_argument("--tcp-mb", type=int, default=64 << 10, help="at most that many MiB between a pair")
+    parser.add_argument("--memory-share", type=_share, default=0.5, help="share of the free memory (default 0.5)")
+    parser.add_argument("--memory-mb", type=int, default=1 << 30, help="at most so many MiB of memory")
+    parser.add_argument("--disk-dir", type=Path, default=Path("/var/tmp"), help="the folder to write a file in")
+    parser.add_argument("--disk-mb", type=int, default=1024, help="at most so many MiB in the file (default 1024)")
+    parser.add_argument("--tcp-mb", type=int, default=64 << 10, help="at most so many MiB between a pair")
     parser.add_argument("--dcgm-level", type=int, choices=range(5), default=0, help="of `dcgmi diag` (default 0: none)")
     parser.add_argument("--torch-python", default="", help="a Python with PyTorch and Steward (default: this one)")
-    parser.add_argument("--throttle-mbps", type=float, help="for tests: this node sends and takes no faster")
+    parser.add_argument("--throttle-mbps", type=float, help="for tests: limit the speed of this node's transfers")
     return parser
 
 

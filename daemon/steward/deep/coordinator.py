@@ -1,4 +1,4 @@
-"""Rank 0's second voice: who came, which pairs are measured now, and who is told of what was found."""
+"""The coordinator beside rank 0: admits ranks, has pairs of them measured, and sends the results to both ends."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from typing import Any
 from steward.adapters.wire.deep_messages import measure_record
 from steward.deep.fabric import START_S
 from steward.deep.meeting import MAX_LINE, Meeting, NoPeer, is_proof, nonce, packed, proof, unpacked
-from steward.deep.tell import Here
+from steward.deep.tell import MeasureMaker
 from steward.deep.workers import Budget
 from steward.model.deep import Measure
 from steward.model.health import Outcome
@@ -23,14 +23,14 @@ from steward.policy.deep.pairs import Pair, Round, all_rounds, first_rounds, sec
 GREET_S = 3.0
 ANSWER_SLACK_S = 12.0
 SLOW_SHARE = 0.85
-"""A pair below this share of the run's median is looked at again; whom that blames is the head's to say."""
+"""A pair below this share of the run's median is measured again. The head decides which node is to blame."""
 LONGEST_S, SHORTEST_S = 10.0, 0.3
 _ROUNDS_AHEAD = 4
 
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """A rank that came. `address` "" is rank 0's own: others use the one at which they found it."""
+    """A rank that joined. `address` is empty for rank 0: others use the address at which they found rank 0."""
 
     node: NodeName
     address: str
@@ -42,13 +42,13 @@ class Member:
     asked: int = 0
 
     async def ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """The rank's answer; one to an order before it, which was not waited for any more, is let go. Raises NoPeer."""
+        """Send the rank an order and return its answer. Raises NoPeer."""
         self.asked += 1
         try:
             async with asyncio.timeout(timeout_s):
                 self.writer.write(packed({**message, "n": self.asked}))
                 while (said := unpacked(await self.reader.readuntil(b"\n"))).get("n") != self.asked:
-                    pass
+                    pass  # a late answer to an earlier order
                 return said
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
             raise NoPeer(f"{self.node} does not answer ({type(error).__name__})") from None
@@ -59,8 +59,11 @@ class Member:
 
 
 @dataclass(slots=True, kw_only=True)
-class Coordinator:
-    """`nodes` are the names of those that should come; `join` is how long they are waited for, `budget` the whole."""
+class PairCoordinator:
+    """The coordinator of a run's pairs.
+
+    `nodes` are all nodes of the run. `join` is the time for them to join, `budget` the time for everything.
+    """
 
     meeting: Meeting
     nodes: Sequence[NodeName]
@@ -69,17 +72,17 @@ class Coordinator:
     is_tournament: bool = False
     members: dict[NodeName, Member] = field(default_factory=dict)
     _found: dict[Pair, float] = field(default_factory=dict)
-    """Mbit/s of each measured pair; 0 for one that failed."""
+    """Mbit/s of each measured pair; 0 for a pair that failed."""
     _all_here: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, listener: socket.socket) -> None:
-        """Until everything is measured and told, or the budget is over."""
+        """Run until everything is measured and reported, or the budget is spent."""
         server = await asyncio.start_server(self._greet, sock=listener, limit=MAX_LINE)
         try:
             async with asyncio.timeout(self.budget.left_s):
                 await self._lead()
         except TimeoutError:
-            self._say_all({"do": "end", "why": "the time is over"})
+            self._say_all({"do": "end", "why": "the time budget is spent"})
         else:
             self._say_all({"do": "end", "why": ""})
         finally:
@@ -118,7 +121,7 @@ class Coordinator:
 
     async def _measure(self, pair: Pair, seconds: float) -> None:
         driver, server = (self.members[node] for node in pair)
-        if not driver.address:  # rank 0 is found by others, so they are never asked to reach themselves through it
+        if not driver.address:  # only the others know rank 0's address, so rank 0 always drives
             driver, server = server, driver
         order = {
             "do": "drive",
@@ -133,26 +136,26 @@ class Coordinator:
             said = await driver.ask(order, seconds + ANSWER_SLACK_S + len(tools) * (seconds + START_S))
             measures = measures_of(said, driver.node, server.node)
         except NoPeer as error:
-            measures = [Here(driver.node, server.node).unknown("tcp.bandwidth", str(error))]
+            measures = [MeasureMaker(driver.node, server.node).unknown("tcp.bandwidth", str(error))]
         self._found[pair] = min((_worth(one) for one in measures if one.check == "tcp.bandwidth"), default=0.0)
         for end, other in ((driver, server), (server, driver)):
             records = [{**measure_record(one), "node": end.node, "partner": other.node} for one in measures]
             end.say({"do": "note", "measures": records})
 
     def _tools(self, one: Member, other: Member, seconds: float) -> list[str]:
-        """Those that both have, where there is time for them in this round and two more."""
+        """Return the tools that both ranks have; none if there is no time for them in this round and two more."""
         both = sorted(one.tools & other.tools)
         return both if self.budget.left_s > 3 * len(both) * (seconds + START_S) else []
 
     def _tell_absent(self) -> None:
-        """Whoever is here tells of those who are not: that is no fault that anybody proved."""
+        """Have one rank report the nodes that did not join, as unknown: their absence proves no fault."""
         absent = [node for node in self.nodes if node not in self.members]
         if not self.members or not absent:
             return
         witness = self.members.get(self.nodes[0]) or next(iter(self.members.values()))
-        text = "it did not come to be measured with others"
+        text = "the node did not join the measurement of pairs"
         for node in absent:
-            record = measure_record(Here(node).unknown("pair.presence", text))
+            record = measure_record(MeasureMaker(node).unknown("pair.presence", text))
             witness.say({"do": "note", "measures": [record]})
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -172,9 +175,9 @@ class Coordinator:
         hello = unpacked(await reader.readuntil(b"\n"))
         node = NodeName(str(hello["node"]))
         if not is_proof(hello["proof"], self.meeting.key, self.meeting.run, "join", mine, node):
-            raise NoPeer("it does not know the run's key")
+            raise NoPeer("the rank does not know the run's key")
         if node not in self.nodes or node in self.members:
-            raise NoPeer("nobody waits for it")
+            raise NoPeer(f"{node} is no node of this run, or has joined before")
         writer.write(packed({"proof": proof(self.meeting.key, self.meeting.run, "host", str(hello["nonce"]))}))
         peer = str(writer.get_extra_info("peername")[0]).removeprefix("::ffff:")
         return Member(
@@ -193,14 +196,14 @@ class Coordinator:
 
 
 def measures_of(said: dict[str, Any], node: NodeName, partner: NodeName) -> list[Measure]:
-    """The driver's results, as measures of the pair. Raises NoPeer for what is no answer."""
-    here, seconds = Here(node, partner), float(said.get("seconds", 0.0))
+    """Return the driver's results as measures of the pair. Raises NoPeer if the message is no answer."""
+    here, seconds = MeasureMaker(node, partner), float(said.get("seconds", 0.0))
     if said.get("error"):
         text = f"no measurement between {node} and {partner}: {said['error']}"
         return [here.bad("tcp.bandwidth", text, seconds=seconds)]
     found = said.get("found")
     if not isinstance(found, list):
-        raise NoPeer(f"{node} answered with something else")
+        raise NoPeer(f"{node} answered without results")
     return [
         here.said(
             str(one["check"]),
@@ -219,5 +222,5 @@ def _worth(measure: Measure) -> float:
 
 
 def new_token() -> str:
-    """A new token, which a rank's partners must give to its server."""
+    """Return a new token, which a rank's partners must present to its server."""
     return secrets.token_hex(16)

@@ -1,4 +1,4 @@
-"""Measurements of a pair by tools that need a program at both ends: RDMA writes, and collectives of PyTorch."""
+"""Measurements of a pair by tools that run at both ends: RDMA writes, and collectives of PyTorch."""
 
 import json
 import shutil
@@ -9,11 +9,11 @@ from pathlib import Path
 
 from steward.adapters.process import Completed, Failed, run
 from steward.deep.gpu import has_gpu
-from steward.deep.workers import TorchDoor
+from steward.deep.workers import TorchRunner
 
 RDMA, GLOO, NCCL = "rdma.bandwidth", "pair.allreduce_cpu", "pair.allreduce_gpu"
 START_S = 25.0
-"""For the tools to be loaded and to meet, besides what they measure."""
+"""Seconds for the two ends of a tool to start and to connect, besides the measurement."""
 _TRIES = 4
 
 
@@ -21,7 +21,7 @@ _TRIES = 4
 class Tools:
     """The tools that this node has."""
 
-    torch: TorchDoor = field(default_factory=TorchDoor)
+    torch: TorchRunner = field(default_factory=TorchRunner)
     infiniband: Path = Path("/sys/class/infiniband")
     dev: Path = Path("/dev")
 
@@ -36,22 +36,21 @@ class Tools:
         return frozenset(found)
 
     def serve(self, tool: str, port: int, seconds: float) -> None:
-        """The passive end, until the other end is through. Raises Failed."""
+        """Run the passive end of the tool until the other end is done. Raises Failed."""
         if tool == RDMA:
             run(_rdma(port, seconds), timeout_s=seconds + START_S)
         elif tool in (GLOO, NCCL):
             self._collective(tool, 0, "0.0.0.0", port, seconds)
 
     def drive(self, tool: str, address: str, port: int, seconds: float) -> dict[str, object]:
-        """Measure with the tool and return its result for the coordinator; UNKNOWN where the tool failed: that says
-        little about a link."""
+        """Measure with the tool and return its result for the coordinator."""
         try:
             if tool == RDMA:
                 done = _again(lambda: run([*_rdma(port, seconds), address], timeout_s=seconds + START_S))
                 return {"check": tool, **rdma_found(done.text)}
             done = self._collective(tool, 1, address, port, seconds)
             return {"check": tool, **collective_found(done.text)}
-        except Failed as error:
+        except Failed as error:  # a failure of the tool says little about the link
             return {"check": tool, "outcome": "unknown", "text": str(error)[:150]}
 
     def _collective(self, tool: str, rank: int, address: str, port: int, seconds: float) -> Completed:
@@ -61,7 +60,7 @@ class Tools:
 
 
 def rdma_found(text: str) -> dict[str, object]:
-    """The average of `ib_write_bw --report_gbits`: the fourth column of the line that begins with the size."""
+    """Return the average of `ib_write_bw --report_gbits`: the fourth column of the line that begins with the size."""
     for line in reversed(text.splitlines()):
         words = line.split()
         if len(words) >= 4 and words[0].isdigit() and words[1].isdigit():
@@ -77,9 +76,9 @@ def collective_found(text: str) -> dict[str, object]:
             continue
         if isinstance(said, dict) and "value" in said:
             if said.get("wrong"):
-                return {"outcome": "failed", "text": f"{said['wrong']} sums came out wrong"}
+                return {"outcome": "failed", "text": f"{said['wrong']} sums were wrong"}
             return {"value": float(said["value"]), "unit": str(said.get("unit", ""))}
-    return {"outcome": "unknown", "text": "the collective printed nothing"}
+    return {"outcome": "unknown", "text": "the collective printed no result"}
 
 
 def free_port() -> int:
@@ -92,7 +91,7 @@ def _rdma(port: int, seconds: float) -> Sequence[str]:
 
 
 def _again(what: Callable[[], Completed]) -> Completed:
-    """The other end may not listen yet."""
+    """Run the command, again if it fails at once: the other end may not listen yet."""
     for _ in range(_TRIES - 1):
         try:
             return what()

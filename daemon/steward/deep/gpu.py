@@ -1,4 +1,4 @@
-"""GPUs of one node: DCGM's diagnosis where it is installed, and arithmetic and memory by PyTorch where that is."""
+"""Measures of one node's GPUs: DCGM's diagnosis, and arithmetic and memory by PyTorch, where installed."""
 
 import json
 import re
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.process import Failed, run
-from steward.deep.tell import Here
-from steward.deep.workers import Budget, TorchDoor
+from steward.deep.tell import MeasureMaker
+from steward.deep.workers import Budget, TorchRunner
 from steward.model.deep import Measure
 
 _DEVICES = ("nvidia0", "kfd")
@@ -28,16 +28,16 @@ def has_gpu(dev: Path = Path("/dev")) -> bool:
 
 
 def check_gpus(
-    here: Here, budget: Budget, *, torch: TorchDoor, dcgm_level: int, dev: Path = Path("/dev")
+    here: MeasureMaker, budget: Budget, *, torch: TorchRunner, dcgm_level: int, dev: Path = Path("/dev")
 ) -> list[Measure]:
-    """DCGM (root only, level 0: not at all) gets up to 60 % of the time, PyTorch the rest."""
+    """Measure the GPUs: DCGM (as root only; level 0: not at all) gets up to 60 % of the time, PyTorch the rest."""
     if not has_gpu(dev):
         return [here.skipped("gpu.gemm", "no GPU")]
     told = _dcgm(here, budget.part(0.6), dcgm_level) if dcgm_level else []
     return [*told, *_torch(here, budget, torch)]
 
 
-def _dcgm(here: Here, budget: Budget, level: int) -> list[Measure]:
+def _dcgm(here: MeasureMaker, budget: Budget, level: int) -> list[Measure]:
     tool = shutil.which("dcgmi")
     if tool is None:
         return [here.skipped("gpu.dcgm", "dcgmi is not installed")]
@@ -48,11 +48,11 @@ def _dcgm(here: Here, budget: Budget, level: int) -> list[Measure]:
     return [judge_dcgm(here, done.text, level, done.seconds)]
 
 
-def _torch(here: Here, budget: Budget, torch: TorchDoor) -> list[Measure]:
+def _torch(here: MeasureMaker, budget: Budget, torch: TorchRunner) -> list[Measure]:
     if not torch.is_there():
         return [here.skipped("gpu.gemm", "PyTorch is not installed")]
     if budget.left_s < _MIN_S:
-        return [here.skipped("gpu.gemm", "no time left for it")]
+        return [here.skipped("gpu.gemm", "no time left")]
     try:
         done = torch.run("gpu", f"{budget.left_s * 0.7:.1f}", timeout_s=budget.left_s)
     except Failed as error:
@@ -60,8 +60,8 @@ def _torch(here: Here, budget: Budget, torch: TorchDoor) -> list[Measure]:
     return judge_gpus(here, done.text, done.seconds)
 
 
-def judge_gpus(here: Here, text: str, seconds: float) -> list[Measure]:
-    """Judge the child's output, an object a line. The slowest GPU stands for the node; one that errs fails it."""
+def judge_gpus(here: MeasureMaker, text: str, seconds: float) -> list[Measure]:
+    """Judge the child's output, an object a line: the slowest GPU counts, and any GPU with wrong results fails."""
     found = [one for line in text.splitlines() if isinstance(one := _loaded(line), Mapping)]
     trouble = next((str(one["error"]) for one in found if "error" in one), "")
     if trouble:
@@ -76,7 +76,7 @@ def judge_gpus(here: Here, text: str, seconds: float) -> list[Measure]:
         slowest = min(those, key=lambda one: float(one["value"]))
         text = f"{len(those)} GPUs, the slowest is {slowest.get('gpu')}"
         measures.append(here.good(check, float(slowest["value"]), str(slowest.get("unit", "")), text, seconds))
-    return measures or [here.unknown("gpu.gemm", "PyTorch said nothing", seconds)]
+    return measures or [here.unknown("gpu.gemm", "PyTorch printed no result", seconds)]
 
 
 def _loaded(line: str) -> object:
@@ -100,8 +100,8 @@ class _Result:
         return deployed or _SET_UP.search(self.text) is not None
 
 
-def judge_dcgm(here: Here, text: str, level: int, seconds: float) -> Measure:
-    """FAILED only for a failed test of hardware; a failed set-up or no sensible answer is UNKNOWN."""
+def judge_dcgm(here: MeasureMaker, text: str, level: int, seconds: float) -> Measure:
+    """Judge DCGM's answer: FAILED only if a test of hardware failed; UNKNOWN if its set-up failed or no test passed."""
     results = list(_results(text))
     failed = [one for one in results if one.status == "fail"]
     hard = [one for one in failed if not one.is_set_up]
@@ -140,7 +140,8 @@ def _result(category: Mapping[str, Any], test: Mapping[str, Any], one: Mapping[s
 
 
 def _warning(said: object) -> str:
-    """A text in DCGM 3, a list of objects from 4 on."""
+    """Return the first warning."""
+    # A text in DCGM 3, a list of objects from 4 on.
     first = said[0] if isinstance(said, list) and said else said
     return str(first.get("warning", "")) if isinstance(first, dict) else str(first or "")
 

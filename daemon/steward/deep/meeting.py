@@ -1,5 +1,7 @@
-"""How the ranks of one deep check speak with each other (JSON objects, one a line, and the proof that a peer belongs to
-it), and where they meet without being told a port: at numbers that follow from the run's id."""
+"""The meeting of a deep check's ranks: how they find each other, prove that they belong to the run, and talk.
+
+Messages are JSON objects, one a line. The ports to try follow from the run's id, so that no port has to be agreed on.
+"""
 
 import contextlib
 import hashlib
@@ -21,7 +23,7 @@ Message = Mapping[str, Any]
 
 
 class NoPeer(Exception):
-    """The other end is gone, too slow, or none of ours."""
+    """A peer is gone, too slow, or does not belong to the run."""
 
 
 def packed(message: Message) -> bytes:
@@ -29,13 +31,13 @@ def packed(message: Message) -> bytes:
 
 
 def unpacked(line: bytes) -> dict[str, Any]:
-    """Raises NoPeer."""
+    """Return the message in the line. Raises NoPeer."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
-        raise NoPeer("it answers in an unknown protocol") from None
+        raise NoPeer("the peer answers in an unknown protocol") from None
     if not isinstance(message, dict):
-        raise NoPeer("it answers in an unknown protocol")
+        raise NoPeer("the peer answers in an unknown protocol")
     return message
 
 
@@ -44,7 +46,7 @@ def nonce() -> str:
 
 
 def proof(key: str, *words: str) -> str:
-    """Only who knows `key` can make it."""
+    """Return the proof that the sender of `words` knows `key`."""
     return hmac.new(key.encode(), "\0".join(words).encode(), hashlib.sha256).hexdigest()
 
 
@@ -52,22 +54,22 @@ def is_proof(said: object, key: str, *words: str) -> bool:
     return isinstance(said, str) and hmac.compare_digest(said.encode(), proof(key, *words).encode())
 
 
-class Lines:
-    """Lines over a blocking socket."""
+class LineSocket:
+    """A blocking socket that carries messages, one a line."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self._got = b""
 
     def send(self, message: Message) -> None:
-        """Raises NoPeer."""
+        """Send the message. Raises NoPeer."""
         try:
             self.sock.sendall(packed(message))
         except OSError as error:
             raise NoPeer(f"cannot send: {error.strerror or error}") from None
 
     def receive(self, timeout_s: float) -> dict[str, Any]:
-        """Raises NoPeer."""
+        """Return the next message. Raises NoPeer."""
         self.sock.settimeout(max(timeout_s, 0.01))
         while b"\n" not in self._got:
             try:
@@ -75,14 +77,14 @@ class Lines:
             except OSError as error:
                 raise NoPeer(f"no answer: {error.strerror or error}") from None
             if not chunk or len(self._got) > MAX_LINE:
-                raise NoPeer("it hung up")
+                raise NoPeer("the peer closed the connection")
             self._got += chunk
         line, _, self._got = self._got.partition(b"\n")
         return unpacked(line)
 
 
 def listen(port: int) -> socket.socket:
-    """A listening socket on all addresses, IPv6 too where there is any. Raises OSError when the port is taken."""
+    """Return a listening socket on all addresses, with IPv6 if there is any. Raises OSError if the port is taken."""
     with contextlib.suppress(OSError):
         if socket.has_dualstack_ipv6():
             return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=256)
@@ -91,14 +93,15 @@ def listen(port: int) -> socket.socket:
 
 CANDIDATES = 16
 LOW, HIGH = 20_000, 30_000
-"""Below the ports that systems choose by themselves."""
+"""The range of candidate ports: below those that systems choose by themselves."""
 _TRY_S = 1.0
 _PAUSE_S = 0.2
 
 
 class _Addresses:
-    """Names become addresses in a thread: a name service that does not answer must not keep us from the others."""
+    """The addresses of the given names, each resolved in a thread of its own."""
 
+    # A name service that does not answer must not delay the addresses that are known.
     def __init__(self, names: Sequence[str]) -> None:
         self._known: list[str] = []
         for name in names:
@@ -117,7 +120,7 @@ class _Addresses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meeting:
-    """A run as its ranks know it. `key` proves that a peer belongs to it."""
+    """A run as its ranks know it. `key` proves that a peer belongs to the run."""
 
     run: str
     key: str
@@ -128,15 +131,17 @@ class Meeting:
             yield LOW + int.from_bytes(digest[:4], "big") % (HIGH - LOW)
 
     def host(self) -> socket.socket:
-        """Rank 0's listening socket. Raises NoPeer when all candidates are taken."""
+        """Return rank 0's listening socket. Raises NoPeer if all candidate ports are taken."""
         for port in self.ports():
             with contextlib.suppress(OSError):
                 return listen(port)
         raise NoPeer(f"none of {CANDIDATES} ports from {LOW} to {HIGH} is free")
 
-    def join(self, addresses: Sequence[str], hello: dict[str, Any], budget: Budget) -> tuple[Lines, str]:
-        """A connection to rank 0 that proved to be of this run, and the address at which it was found; tried until the
-        budget is over. Raises NoPeer."""
+    def join(self, addresses: Sequence[str], hello: dict[str, Any], budget: Budget) -> tuple[LineSocket, str]:
+        """Connect to rank 0 of this run, and return the connection and the address at which rank 0 was found.
+
+        Tries until the budget is spent. Raises NoPeer.
+        """
         found = _Addresses(addresses)
         while budget.left_s > 0:
             for address in found.known():
@@ -147,17 +152,17 @@ class Meeting:
             time.sleep(min(_PAUSE_S, budget.left_s))
         raise NoPeer(f"the first node could not be reached at {', '.join(found.known()) or 'no known address'}")
 
-    def _greet(self, address: str, port: int, hello: dict[str, Any]) -> Lines:
+    def _greet(self, address: str, port: int, hello: dict[str, Any]) -> LineSocket:
         try:
             sock = socket.create_connection((address, port), timeout=_TRY_S)
         except OSError as error:
             raise NoPeer(error.strerror or str(error)) from None
-        lines = Lines(sock)
+        lines = LineSocket(sock)
         try:
             theirs, mine = str(lines.receive(_TRY_S).get("nonce")), nonce()
             lines.send({**hello, "nonce": mine, "proof": proof(self.key, self.run, "join", theirs, hello["node"])})
             if not is_proof(lines.receive(_TRY_S).get("proof"), self.key, self.run, "host", mine):
-                raise NoPeer("another program, or another run, answers")
+                raise NoPeer("another program or another run answers at this port")
         except NoPeer:
             sock.close()
             raise

@@ -1,4 +1,4 @@
-"""Memory that is filled with patterns and read back: what does not keep its content is found; and how fast it is."""
+"""The measure of memory: fill it with patterns, read them back, and time both."""
 
 import contextlib
 import mmap
@@ -8,18 +8,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from steward.deep.tell import Here
-from steward.deep.workers import Budget, Told, on_every_core
+from steward.deep.tell import MeasureMaker
+from steward.deep.workers import Budget, WorkerAnswer, on_every_core
 from steward.model.deep import Measure
 
 BLOCK = 8 << 20
 _PIECE = 1 << 20
 _KEPT_FREE = 0.15
-"""Share of the machine's memory that stays free whatever was asked: others may grow while we run."""
+"""The share of the machine's memory to leave free in any case: other programs may grow while this one runs."""
 _FILL_SHARE = 0.3
-"""Share of the time for taking memory; the rest is for the patterns."""
+"""The share of the time for allocating memory; the rest is for the patterns."""
 _WRITE_SHARE = 0.4
-"""The share of the time that is left when a pattern begins; the data must be read back, too, and that takes longer."""
+"""The share of the remaining time for writing a pattern; reading it back takes longer."""
 PATTERNS = (0x00, 0xFF, 0x55, 0xAA, 0x33)
 _FILES = {
     "": ("memory.max", "memory.current"),
@@ -36,8 +36,8 @@ class Block(Protocol):
     def __getitem__(self, where: slice, /) -> bytes | bytearray: ...
 
 
-def check_memory(here: Here, budget: Budget, *, share: float, most_bytes: int) -> list[Measure]:
-    """Takes `share` of the memory that is free and allowed, `most_bytes` at most, all cores together."""
+def check_memory(here: MeasureMaker, budget: Budget, *, share: float, most_bytes: int) -> list[Measure]:
+    """Measure `share` of the memory that is free and allowed, at most `most_bytes`, with all cores together."""
     began = time.monotonic()
     wanted = min(int(memory_room() * share), most_bytes)
     if wanted < BLOCK:
@@ -45,18 +45,18 @@ def check_memory(here: Here, budget: Budget, *, share: float, most_bytes: int) -
     workers = min(len(os.sched_getaffinity(0)), wanted // BLOCK)
 
     held: list[Block] = []
-    """Let go with its process, after the answer: to give gigabytes back takes seconds on a busy machine."""
+    """Freed when its process ends, after the answer: freeing gigabytes takes seconds on a busy machine."""
 
     def work(number: int, mine: Budget) -> dict[str, float | str]:
-        held.extend(take(wanted // workers, mine.part(_FILL_SHARE)))
-        return dict(keep(held, mine))
+        held.extend(allocate(wanted // workers, mine.part(_FILL_SHARE)))
+        return dict(check_patterns(held, mine))
 
     told = on_every_core(work, budget, cores=workers)
     return judge_memory(here, told, time.monotonic() - began)
 
 
-def take(size: int, budget: Budget) -> list[Block]:
-    """Blocks of at most `size` bytes in all; fewer when time or the machine's memory runs short."""
+def allocate(size: int, budget: Budget) -> list[Block]:
+    """Return blocks of at most `size` bytes in all, less if time or the machine's memory runs short."""
     blocks: list[Block] = []
     spare = int(total() * _KEPT_FREE)
     while (len(blocks) + 1) * BLOCK <= size and available() > spare + BLOCK and (budget.left_s > 0 or not blocks):
@@ -68,13 +68,16 @@ def take(size: int, budget: Budget) -> list[Block]:
     return blocks
 
 
-def keep(blocks: Sequence[Block], budget: Budget) -> dict[str, float]:
-    """Writes each pattern everywhere, then reads everything: a cache is too small to lie about all of it. Over in time
-    also where the machine is slow; `blocks` in the answer are those that were read back."""
+def check_patterns(blocks: Sequence[Block], budget: Budget) -> dict[str, float]:
+    """Write each pattern to all blocks, then read them back, within the budget also on a slow machine.
+
+    `blocks` in the answer counts those that were read back.
+    """
+    # All are written before any is read: no cache is large enough to answer in place of the memory.
     wrong, moved, spent, passes, kept = 0, 0, 0.0, 0, 0
     while blocks and (budget.left_s > 0 or passes == 0):
         pattern = _pattern(passes)
-        began = time.process_time()  # not the clock: others on the machine do not make the memory slower
+        began = time.process_time()  # not the clock: other programs do not make the memory slower
         written = 0
         for block in _in_time(blocks, budget.part(_WRITE_SHARE)):
             _write(block, pattern)
@@ -89,14 +92,14 @@ def keep(blocks: Sequence[Block], budget: Budget) -> dict[str, float]:
 
 
 def _in_time(blocks: Sequence[Block], budget: Budget) -> Iterator[Block]:
-    """One by one while there is time; the first one in any case."""
+    """Yield the blocks while there is time; the first one in any case."""
     for number, block in enumerate(blocks):
         if number and budget.left_s <= 0:
             return
         yield block
 
 
-def judge_memory(here: Here, told: list[Told], seconds: float) -> list[Measure]:
+def judge_memory(here: MeasureMaker, told: list[WorkerAnswer], seconds: float) -> list[Measure]:
     wrong = sum(float(one.answer.get("wrong", 0)) for one in told)
     lost = [one.lost or str(one.answer.get("error", "")) for one in told if one.lost or "error" in one.answer]
     size = sum(float(one.answer.get("blocks", 0)) for one in told) * BLOCK / 2**20
@@ -104,10 +107,10 @@ def judge_memory(here: Here, told: list[Told], seconds: float) -> list[Measure]:
         blocks = f"{wrong:.0f} blocks of {BLOCK >> 20} MiB"
         return [here.bad("memory.keep", f"memory did not keep what was written: {blocks}", wrong, "blocks", seconds)]
     if lost:
-        why = f"{len(lost)} of {len(told)} workers did not answer: {lost[0]}"
+        why = f"{len(lost)} of {len(told)} workers gave no result: {lost[0]}"
         return [here.unknown("memory.keep", why, seconds)]
     if not size:
-        return [here.skipped("memory.keep", "no memory could be taken")]
+        return [here.skipped("memory.keep", "no memory could be allocated")]
     passes = min(float(one.answer["passes"]) for one in told)
     speed = sum(_speed(one) for one in told)
     return [
@@ -116,7 +119,7 @@ def judge_memory(here: Here, told: list[Told], seconds: float) -> list[Measure]:
     ]
 
 
-def _speed(one: Told) -> float:
+def _speed(one: WorkerAnswer) -> float:
     return float(one.answer["moved"]) / max(float(one.answer["seconds"]), 1e-6) / 1e6
 
 
@@ -134,12 +137,12 @@ def _differs(block: Block, piece: bytes) -> bool:
 
 
 def memory_room(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes that could be taken before the machine, or the tightest of our cgroups, is full; 0 when it is not known."""
+    """Return the bytes that the machine and the tightest of our cgroups have left; 0 if unknown."""
     return max(0, min([available(proc), *_cgroup_rooms(proc, cgroups)]))
 
 
 def available(proc: Path = Path("/proc")) -> int:
-    """MemAvailable in bytes; 0 when it cannot be read."""
+    """Return MemAvailable in bytes; 0 if it cannot be read."""
     return _meminfo(proc, "MemAvailable")
 
 
@@ -160,7 +163,7 @@ def _meminfo(proc: Path, name: str) -> int:
 
 
 def _cgroup_rooms(proc: Path, cgroups: Path) -> Iterator[int]:
-    """For each level from our own cgroup up to the root that has a limit."""
+    """Yield the bytes left in each cgroup with a limit, from our own up to the root."""
     try:
         lines = (proc / "self" / "cgroup").read_text().splitlines()
     except OSError:

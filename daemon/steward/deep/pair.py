@@ -1,5 +1,4 @@
-"""Bandwidth and latency between two nodes over TCP: the pace of bytes, the server that each rank runs for its partners,
-and what the driver of a measurement does."""
+"""Bandwidth and latency between two nodes over TCP: the server that each rank runs, and the driver's measurement."""
 
 import contextlib
 import hmac
@@ -11,24 +10,24 @@ from dataclasses import dataclass, field
 
 from steward.adapters.process import Failed
 from steward.deep.fabric import Tools, free_port
-from steward.deep.meeting import Lines, NoPeer, listen
+from steward.deep.meeting import LineSocket, NoPeer, listen
 
 CHUNK = 256 << 10
 _SLOW_CHUNK = 4 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """`mbps` None: as fast as can be."""
+class TransferPace:
+    """A speed limit for sending and receiving. `mbps` None means no limit."""
 
     mbps: float | None = None
 
-    def shared(self, streams: int) -> "Pace":
-        """The pace of one of `streams`."""
-        return Pace(mbps=None if self.mbps is None else self.mbps / streams)
+    def shared(self, streams: int) -> "TransferPace":
+        """Return the pace of each of `streams` parallel streams."""
+        return TransferPace(mbps=None if self.mbps is None else self.mbps / streams)
 
     def send(self, sock: socket.socket, seconds: float, most_bytes: int) -> int:
-        """Bytes given to the kernel. A peer that takes none for a while ends it."""
+        """Send for `seconds`, and return the number of bytes given to the kernel; end early if the peer takes none."""
         data = memoryview(bytes(self._chunk()))
         began, sent = time.monotonic(), 0
         sock.settimeout(seconds + 1.0)
@@ -39,7 +38,7 @@ class Pace:
         return sent
 
     def receive(self, sock: socket.socket, seconds: float) -> tuple[int, float]:
-        """(bytes until the peer ended, seconds from the first one on); `seconds` at most."""
+        """Receive for at most `seconds`; return the number of bytes and the seconds from the first byte to the last."""
         buffer = bytearray(self._chunk())
         began, got, first = time.monotonic(), 0, 0.0
         last = began
@@ -71,10 +70,12 @@ MAX_CONNECTIONS = 64
 
 
 class PairServer:
-    """Listens until `close`. A connection says what it wants in its first line; nobody can make it run for longer than
-    `MAX_SECONDS`."""
+    """The server of one rank for its partners; listens until `close`.
 
-    def __init__(self, token: str, pace: Pace, tools: Tools) -> None:
+    The first line of a connection says what to do, for at most `MAX_SECONDS`.
+    """
+
+    def __init__(self, token: str, pace: TransferPace, tools: Tools) -> None:
         self._token = token
         self._tools = tools
         self._pace = pace
@@ -103,13 +104,13 @@ class PairServer:
         try:
             with sock:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._do(Lines(sock))
+                self._do(LineSocket(sock))
         except (NoPeer, Failed, OSError, ValueError, TypeError):
-            return  # the driver tells how it ended
+            return  # the driver reports how the measurement ended
         finally:
             self._slots.release()
 
-    def _do(self, lines: Lines) -> None:
+    def _do(self, lines: LineSocket) -> None:
         asked = lines.receive(HEADER_S)
         if not hmac.compare_digest(str(asked.get("token")).encode(), self._token.encode()):
             return
@@ -141,8 +142,8 @@ _SLACK_S = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
-    """Where a partner's server listens, and the word that it wants to hear."""
+class Partner:
+    """The address of a partner's server, and the token that it demands."""
 
     address: str
     port: int
@@ -151,35 +152,35 @@ class Peer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """The numbers of one pair: Mbit/s there and back, and the median round trip in microseconds."""
+    """The results of one pair: Mbit/s there and back, and the median round trip in microseconds."""
 
     there: float
     back: float
     latency_us: float
 
 
-def measure_pair(peer: Peer, *, seconds: float, most_bytes: int, streams: int, pace: Pace) -> Numbers:
-    """Takes `seconds` in all, about. Raises NoPeer when the partner cannot be reached or does not keep up."""
+def measure_pair(peer: Partner, *, seconds: float, most_bytes: int, streams: int, pace: TransferPace) -> Numbers:
+    """Measure a pair in about `seconds`. Raises NoPeer if the partner cannot be reached or does not keep up."""
     latency = _latency_us(peer, seconds * 0.1)
     there = _flow(peer, "sink", seconds * 0.45, most_bytes // 2, streams, pace)
     back = _flow(peer, "source", seconds * 0.45, most_bytes // 2, streams, pace)
     return Numbers(there=there, back=back, latency_us=latency)
 
 
-def connect(peer: Peer, what: str, **more: object) -> Lines:
-    """A connection on which the partner does `what`. Raises NoPeer."""
+def connect(peer: Partner, what: str, **more: object) -> LineSocket:
+    """Return a connection on which the partner does `what`. Raises NoPeer."""
     try:
         sock = socket.create_connection((peer.address, peer.port), timeout=CONNECT_S)
     except OSError as error:
         raise NoPeer(f"cannot connect: {error.strerror or error}") from None
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    lines = Lines(sock)
+    lines = LineSocket(sock)
     lines.send({"token": peer.token, "do": what, **more})
-    lines.receive(CONNECT_S)  # it is ready: what follows is not taken for the request's rest
+    lines.receive(CONNECT_S)  # the partner is ready: further bytes are not taken for the rest of the request
     return lines
 
 
-def _latency_us(peer: Peer, seconds: float) -> float:
+def _latency_us(peer: Partner, seconds: float) -> float:
     lines = connect(peer, "echo")
     until = time.monotonic() + max(seconds, 0.02)
     took: list[float] = []
@@ -190,7 +191,7 @@ def _latency_us(peer: Peer, seconds: float) -> float:
                 began = time.perf_counter()
                 sock.sendall(b"p")
                 if not sock.recv(1):
-                    raise NoPeer("it hung up")
+                    raise NoPeer("the peer closed the connection")
                 took.append(time.perf_counter() - began)
         except OSError as error:
             raise NoPeer(f"no answer: {error.strerror or error}") from None
@@ -208,11 +209,11 @@ class _Stream:
 
 @dataclass(frozen=True, slots=True)
 class _Flow:
-    peer: Peer
+    peer: Partner
     what: str
     seconds: float
     most_bytes: int
-    pace: Pace
+    pace: TransferPace
     streams: list[_Stream] = field(default_factory=list)
 
     def run(self, mine: _Stream) -> None:
@@ -223,19 +224,19 @@ class _Flow:
         except (NoPeer, OSError) as error:
             mine.lost = str(error)
 
-    def _send(self, lines: Lines) -> tuple[int, float]:
-        """Send, and return the bytes that the partner says it got: bytes in buffers do not count."""
+    def _send(self, lines: LineSocket) -> tuple[int, float]:
+        """Send, and return the bytes and seconds that the partner reports: bytes in buffers do not count."""
         self.pace.send(lines.sock, self.seconds, self.most_bytes)
         lines.sock.shutdown(socket.SHUT_WR)
         answer = lines.receive(self.seconds + _SLACK_S)
         return int(answer.get("bytes", 0)), float(answer.get("seconds", 0.0))
 
-    def _receive(self, lines: Lines) -> tuple[int, float]:
+    def _receive(self, lines: LineSocket) -> tuple[int, float]:
         return self.pace.receive(lines.sock, self.seconds + _SLACK_S)
 
 
-def _flow(peer: Peer, what: str, seconds: float, most_bytes: int, streams: int, pace: Pace) -> float:
-    """Mbit/s over `streams` connections at once."""
+def _flow(peer: Partner, what: str, seconds: float, most_bytes: int, streams: int, pace: TransferPace) -> float:
+    """Return the Mbit/s over `streams` parallel connections. Raises NoPeer."""
     share = max(CHUNK, most_bytes // streams)
     flow = _Flow(peer, what, seconds, share, pace.shared(streams), [_Stream() for _ in range(streams)])
     threads = [threading.Thread(target=flow.run, args=(mine,), daemon=True) for mine in flow.streams]

@@ -1,4 +1,4 @@
-"""One rank's part in measuring pairs: it comes to rank 0, does what it is told, and tells its agent what was found."""
+"""One rank's part in measuring pairs: join rank 0, carry out its orders, and report the results to the agent."""
 
 import asyncio
 import contextlib
@@ -11,11 +11,11 @@ from typing import Any
 
 from steward.adapters.wire.deep_messages import measure_of
 from steward.adapters.wire.frames import Malformed
-from steward.deep.coordinator import Coordinator, new_token
+from steward.deep.coordinator import PairCoordinator, new_token
 from steward.deep.fabric import Tools
-from steward.deep.meeting import Lines, Meeting, NoPeer
-from steward.deep.pair import CONNECT_S, Numbers, Pace, PairServer, Peer, connect, measure_pair
-from steward.deep.tell import Here, Teller
+from steward.deep.meeting import LineSocket, Meeting, NoPeer
+from steward.deep.pair import CONNECT_S, Numbers, PairServer, Partner, TransferPace, connect, measure_pair
+from steward.deep.tell import MeasureMaker, Teller
 from steward.deep.workers import Budget
 from steward.model.ids import NodeName
 
@@ -26,7 +26,7 @@ _MARGIN_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """This rank's place: `nodes` are all nodes in the order of ranks, `addresses` where rank 0 may be found."""
+    """The place of this rank in the run: `nodes` are all nodes by rank, `addresses` those to try for rank 0."""
 
     rank: int
     nodes: tuple[NodeName, ...]
@@ -40,18 +40,18 @@ class Seat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairLimits:
-    """`pace` makes a slow node in tests."""
+    """The limits of measuring pairs. `pace` makes a slow node in tests."""
 
     most_bytes: int = 64 << 30
     streams: int = 4
-    pace: Pace = field(default_factory=Pace)
+    pace: TransferPace = field(default_factory=TransferPace)
     is_tournament: bool = False
     tools: Tools = field(default_factory=Tools)
 
 
 def check_pairs(seat: Seat, teller: Teller, budget: Budget, limits: PairLimits) -> None:
-    """Over within the budget, whoever else does not come or goes."""
-    here = Here(seat.node)
+    """Measure pairs; end within the budget even if other ranks are missing or leave."""
+    here = MeasureMaker(seat.node)
     if len(seat.nodes) < 2:
         teller.tell([here.skipped("tcp.bandwidth", "the run has one node: there is no partner")])
         return
@@ -71,14 +71,14 @@ def check_pairs(seat: Seat, teller: Teller, budget: Budget, limits: PairLimits) 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    here: Here
+    here: MeasureMaker
     teller: Teller
-    lines: Lines
+    lines: LineSocket
     address: str
     limits: PairLimits
 
     def play(self, budget: Budget) -> None:
-        """Raises NoPeer when rank 0 falls silent."""
+        """Carry out rank 0's orders until it ends the run. Raises NoPeer if rank 0 falls silent."""
         while True:
             order = self.lines.receive(budget.left_s + _MARGIN_S)
             match order.get("do"):
@@ -96,7 +96,7 @@ class _Part:
     def _drive(self, order: dict[str, Any]) -> dict[str, Any]:
         began = time.monotonic()
         try:
-            peer = Peer(
+            peer = Partner(
                 address=str(order["address"]) or self.address, port=int(order["port"]), token=str(order["token"])
             )
             found = measure_pair(
@@ -110,7 +110,7 @@ class _Part:
             return {"error": str(error), "seconds": time.monotonic() - began}
         return {"seconds": time.monotonic() - began, "found": [*_found(found), *self._by_tools(peer, order)]}
 
-    def _by_tools(self, peer: Peer, order: dict[str, Any]) -> Iterator[dict[str, object]]:
+    def _by_tools(self, peer: Partner, order: dict[str, Any]) -> Iterator[dict[str, object]]:
         for tool in map(str, order.get("tools", ())):
             seconds = float(order["seconds"])
             try:
@@ -123,12 +123,12 @@ class _Part:
 
     def _note(self, order: dict[str, Any]) -> None:
         if order.get("alone"):
-            self.teller.tell([self.here.unknown("tcp.bandwidth", "no other node came to be measured with")])
+            self.teller.tell([self.here.unknown("tcp.bandwidth", "no other node joined the measurement of pairs")])
             return
         try:
             self.teller.tell([measure_of(one, self.here.node) for one in order.get("measures", ())])
         except Malformed as error:
-            raise NoPeer(f"the first node sent what makes no sense: {error}") from None
+            raise NoPeer(f"the first node sent a malformed measure: {error}") from None
 
 
 def _found(numbers: Numbers) -> list[dict[str, object]]:
@@ -145,12 +145,12 @@ def _addresses(seat: Seat) -> Sequence[str]:
 
 @contextlib.contextmanager
 def _coordinating(seat: Seat, join: Budget, budget: Budget, is_tournament: bool) -> Iterator[None]:
-    """On rank 0 the coordinator runs in a thread of its own meanwhile. Raises NoPeer when it cannot listen."""
+    """Run the coordinator in a thread for the duration of the context, on rank 0. Raises NoPeer if it cannot listen."""
     if seat.rank != 0:
         yield
         return
     listener = seat.meeting.host()
-    coordinator = Coordinator(
+    coordinator = PairCoordinator(
         meeting=seat.meeting,
         nodes=seat.nodes,
         join=join,
@@ -166,5 +166,5 @@ def _coordinating(seat: Seat, join: Budget, budget: Budget, is_tournament: bool)
 
 
 def usual_streams() -> int:
-    """Connections at once: one core of ours rarely fills a fast link."""
+    """Return the number of parallel connections: a single core rarely fills a fast link."""
     return max(1, min(4, len(os.sched_getaffinity(0)) // 2))

@@ -1,4 +1,4 @@
-"""Measures of one node alone, one part after the other."""
+"""Measures of one node alone: GPUs, CPUs, memory and disk, one after the other."""
 
 import contextlib
 import hashlib
@@ -16,8 +16,8 @@ from uuid import uuid4
 from steward.adapters.process import Failed, run
 from steward.deep.gpu import check_gpus, has_gpu
 from steward.deep.memory import check_memory
-from steward.deep.tell import Here, Teller
-from steward.deep.workers import Budget, Told, TorchDoor, on_every_core
+from steward.deep.tell import MeasureMaker, Teller
+from steward.deep.workers import Budget, TorchRunner, WorkerAnswer, on_every_core
 from steward.model.deep import Measure
 
 _MARGIN_S = 1.5
@@ -29,15 +29,15 @@ class StressLimits:
     memory_bytes: int = 1 << 50
     disk_folder: Path = Path("/var/tmp")
     disk_bytes: int = 1 << 30
-    torch: TorchDoor = field(default_factory=TorchDoor)
+    torch: TorchRunner = field(default_factory=TorchRunner)
     dcgm_level: int = 0
 
 
 Part = tuple[str, float, Callable[[Budget], list[Measure]]]
-"""Name, share of the time that is left when it begins, what to do."""
+"""The name of a part, its share of the time that is then left, and the function that measures."""
 
 
-def parts(here: Here, limits: StressLimits) -> Iterator[Part]:
+def parts(here: MeasureMaker, limits: StressLimits) -> Iterator[Part]:
     gpus = 0.6 if has_gpu() else 0.05
     yield "gpu", gpus, lambda budget: check_gpus(here, budget, torch=limits.torch, dcgm_level=limits.dcgm_level)
     yield "cpu", 0.35, lambda budget: check_cpu(here, budget)
@@ -49,15 +49,15 @@ def parts(here: Here, limits: StressLimits) -> Iterator[Part]:
     yield "disk", 0.6, lambda budget: check_disk(here, budget, limits.disk_folder, limits.disk_bytes)
 
 
-def check_node(here: Here, teller: Teller, budget: Budget, limits: StressLimits) -> None:
-    """Over within the budget; each part is told when it is over."""
+def check_node(here: MeasureMaker, teller: Teller, budget: Budget, limits: StressLimits) -> None:
+    """Measure all parts within the budget, and report each one when it is done."""
     mine = Budget(budget.until - min(_MARGIN_S, budget.left_s / 4))
     for name, share, measure in parts(here, limits):
         teller.progress(name)
         teller.tell(measure(mine.part(share)))
 
 
-# Every core busy with arithmetic of which the answer is known: a core that errs is found, and how fast all are.
+# Arithmetic with a known result on every core: finds a core that calculates wrongly, and measures the speed of all.
 
 KNOWN = "3aee69797a6aed38404fbac425a02226bc9d1c871d42bc210286a1dfaf92d2ce"
 """The result of every healthy core after one round: integers, IEEE doubles and SHA-256 are the same on all machines."""
@@ -66,7 +66,7 @@ _DATA = bytes(range(256)) * 1024
 
 
 def arithmetic() -> str:
-    """One round (about 50 ms), as a digest."""
+    """Calculate for one round (about 50 ms), and return the digest of the results."""
     digest = hashlib.sha256()
     for turn in range(40):
         digest.update(_DATA)
@@ -81,8 +81,8 @@ def arithmetic() -> str:
     return digest.hexdigest()
 
 
-def check_cpu(here: Here, budget: Budget, *, known: str = KNOWN) -> list[Measure]:
-    """Half of the budget goes to stress-ng where that is installed."""
+def check_cpu(here: MeasureMaker, budget: Budget, *, known: str = KNOWN) -> list[Measure]:
+    """Measure the cores; stress-ng gets half of the budget if it is installed."""
     tool = shutil.which("stress-ng")
     own = _own(here, budget.part(0.5) if tool else budget, known)
     if tool is None:
@@ -90,7 +90,7 @@ def check_cpu(here: Here, budget: Budget, *, known: str = KNOWN) -> list[Measure
     return [own, _stress_ng(here, tool, budget)]
 
 
-def _own(here: Here, budget: Budget, known: str) -> Measure:
+def _own(here: MeasureMaker, budget: Budget, known: str) -> Measure:
     def work(number: int, mine: Budget) -> dict[str, float | str]:
         rounds, wrong, began = 0, 0, time.process_time()
         while mine.left_s > 0 or rounds == 0:
@@ -102,8 +102,8 @@ def _own(here: Here, budget: Budget, known: str) -> Measure:
     return judge_cores(here, on_every_core(work, budget), time.monotonic() - began)
 
 
-def judge_cores(here: Here, told: list[Told], seconds: float) -> Measure:
-    """A core that erred fails the node; one that did not answer is not known."""
+def judge_cores(here: MeasureMaker, told: list[WorkerAnswer], seconds: float) -> Measure:
+    """Judge the cores: a wrong result fails the node; a core without an answer makes the measure unknown."""
     wrong = [one.core for one in told if one.answer.get("wrong")]
     lost = [one for one in told if one.lost or "rounds" not in one.answer]
     if wrong:
@@ -112,15 +112,15 @@ def judge_cores(here: Here, told: list[Told], seconds: float) -> Measure:
     if lost or not told:
         why = lost[0].lost or "no answer" if lost else "no core may be used"
         return here.unknown("cpu.verify", f"{len(lost)} of {len(told)} cores did not answer: {why}", seconds)
-    # Per second of CPU time: who else uses the machine is no property of its cores, their frequency is.
+    # Per second of CPU time: the load of other programs is no property of the cores, their frequency is.
     speed = sum(float(one.answer["rounds"]) / max(float(one.answer["seconds"]), 1e-6) for one in told)
     return here.good("cpu.verify", speed, "rounds/s", f"{len(told)} cores", seconds)
 
 
-def _stress_ng(here: Here, tool: str, budget: Budget) -> Measure:
+def _stress_ng(here: MeasureMaker, tool: str, budget: Budget) -> Measure:
     seconds = int(budget.left_s - 1)
     if seconds < 1:
-        return here.skipped("cpu.stress_ng", "no time left for it")
+        return here.skipped("cpu.stress_ng", "no time left")
     argv = [tool, "--cpu", "0", "--verify", "--oomable", "--timeout", f"{seconds}s"]
     try:
         done = run(argv, timeout_s=seconds + 1.0, check=False, max_bytes=1 << 20)
@@ -134,14 +134,16 @@ def _stress_ng(here: Here, tool: str, budget: Budget) -> Measure:
     return here.good("cpu.stress_ng", done.seconds, "s", "stress-ng --verify", done.seconds)
 
 
-# A file that is written and read back past the page cache: what the disk keeps, and how fast.
+# A file written and read back past the page cache: checks its content and measures the speed.
 
 BLOCK = 4 << 20
 
 
-def check_disk(here: Here, budget: Budget, folder: Path, most_bytes: int) -> list[Measure]:
-    """At most `most_bytes` and half of what is free. The file is gone afterwards, also when we are killed: it has no
-    name while it is used."""
+def check_disk(here: MeasureMaker, budget: Budget, folder: Path, most_bytes: int) -> list[Measure]:
+    """Measure the disk under `folder` with a file of at most `most_bytes` and half of the free space.
+
+    The file has no name while it is in use: it is gone afterwards even if this process is killed.
+    """
     began = time.monotonic()
     try:
         size = min(most_bytes, shutil.disk_usage(folder).free // 2)
@@ -160,7 +162,7 @@ def check_disk(here: Here, budget: Budget, folder: Path, most_bytes: int) -> lis
 
 
 def open_nameless(folder: Path) -> tuple[int, bool]:
-    """A new file without a name, and whether O_DIRECT works on it. Raises OSError."""
+    """Return the descriptor of a new file without a name, and whether O_DIRECT works on it. Raises OSError."""
     path = folder / f".steward-deep-{uuid4().hex}"
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     for direct in (os.O_DIRECT, 0):
@@ -177,7 +179,7 @@ def open_nameless(folder: Path) -> tuple[int, bool]:
     raise AssertionError("one of the two returns or raises")
 
 
-def _measure(here: Here, fd: int, blocks: int, budget: Budget, how: str) -> list[Measure]:
+def _measure(here: MeasureMaker, fd: int, blocks: int, budget: Budget, how: str) -> list[Measure]:
     buffer = mmap.mmap(-1, BLOCK)  # aligned, as O_DIRECT wants it
     written, write_s = _write(fd, buffer, blocks, budget.part(0.5))
     wrong, read_s = _read(fd, buffer, written)
@@ -193,7 +195,7 @@ def _measure(here: Here, fd: int, blocks: int, budget: Budget, how: str) -> list
 
 
 def _write(fd: int, buffer: mmap.mmap, blocks: int, budget: Budget) -> tuple[int, float]:
-    """(blocks written and synced, seconds). One at least."""
+    """Write and sync at least one block, more while there is time; return how many blocks, and the seconds."""
     spent, done = 0.0, 0
     while done < blocks and (budget.left_s > 0 or done == 0):
         buffer[:] = content(done)
@@ -208,7 +210,7 @@ def _write(fd: int, buffer: mmap.mmap, blocks: int, budget: Budget) -> tuple[int
 
 
 def _read(fd: int, buffer: mmap.mmap, blocks: int) -> tuple[int, float]:
-    """(blocks that differ, seconds)."""
+    """Read the blocks back, and return how many differ, and the seconds."""
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     spent, wrong = 0.0, 0
     for at in range(blocks):
@@ -220,5 +222,5 @@ def _read(fd: int, buffer: mmap.mmap, blocks: int) -> tuple[int, float]:
 
 
 def content(number: int) -> bytes:
-    """The content of block `number`: no block is like another."""
+    """Return the content of block `number`, different for each block."""
     return (number.to_bytes(8, "big") + bytes(range(248))) * (BLOCK // 256)

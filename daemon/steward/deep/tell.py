@@ -1,5 +1,4 @@
-"""Measures of this node: made short, and on their way to its agent. One that could not be sent is sent again with the
-next."""
+"""The report of this node's measures to its agent. A measure that could not be sent is sent again with the next one."""
 
 import logging
 import math
@@ -17,13 +16,13 @@ log = logging.getLogger(__name__)
 
 TIMEOUT_S = 2.0
 LAST_TRIES = 5
-"""The node is busy with what was measured on it: an agent that does not answer the last word in time is asked again."""
+"""How often the last line is sent: the node may still be busy with the measurement, and its agent slow to answer."""
 MAX_KEPT = 512
 _OK = b"steward/1 ok\n"
 
 
 class Teller:
-    """`socket_path` is the agent's; `said` are all measures in the order in which they were found."""
+    """Sends measures to the agent at `socket_path`. `said` are all measures so far, in order."""
 
     def __init__(self, socket_path: Path, run: str, node: NodeName) -> None:
         self._path = socket_path
@@ -33,7 +32,7 @@ class Teller:
         self.said: list[Measure] = []
 
     def tell(self, measures: list[Measure]) -> bool:
-        """True when the agent has heard everything so far."""
+        """Send the measures, and return whether the agent has received everything so far."""
         self.said += measures
         self._waiting.extend(measure_line(self._run, self._node, one) for one in measures)
         return self._flush()
@@ -50,10 +49,10 @@ class Teller:
                 tries -= 1
                 if tries and isinstance(error, TimeoutError):
                     continue
-                log.warning("the agent at %s does not listen: %s", self._path, error)
+                log.warning("cannot report to the agent at %s: %s", self._path, error)
                 return False
             if answer != _OK:
-                log.warning("the agent at %s refused what was measured", self._path)
+                log.warning("the agent at %s refused a measure", self._path)
                 return False
             self._waiting.popleft()
         return True
@@ -68,8 +67,8 @@ def _ask(path: Path, line: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
-    """Makes measures of `node`, or of a pair with `partner`."""
+class MeasureMaker:
+    """Maker of measures of `node`, or of its pair with `partner`."""
 
     node: NodeName
     partner: NodeName | None = None

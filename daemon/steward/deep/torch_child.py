@@ -1,4 +1,4 @@
-"""`python -m steward.deep.torch_child`: what PyTorch measures, an object a line on stdout. Started by `workers.py`.
+"""`python -m steward.deep.torch_child`: measures by PyTorch, an object a line on stdout. Started by `workers.py`.
 
 gpu SECONDS                                       arithmetic, memory and transfers of every GPU
 allreduce BACKEND RANK PORT ADDRESS SECONDS       an all_reduce of two ranks over gloo or nccl
@@ -17,7 +17,7 @@ _CHUNK = 1 << 28
 _MEMORY_SHARE = 0.6
 _PATTERNS = (0, -1, 0x55555555, -0x55555556)
 _MESSAGE = {"gloo": 4 << 20, "nccl": 64 << 20}
-"""Elements of four bytes."""
+"""The size of a message, in elements of four bytes, by backend."""
 _MEET_S = 20.0
 
 
@@ -50,7 +50,7 @@ def _gpus(seconds: float) -> None:
 
 
 def _gemm(gpu: int, seconds: float) -> None:
-    """The same product again and again: a GPU that finds another result once is broken."""
+    """Measure matrix products: a GPU that ever finds another result for the same product is broken."""
     torch.manual_seed(1)
     one = torch.randn(_SIZE, _SIZE, device=f"cuda:{gpu}", dtype=torch.bfloat16)
     expected, rounds, wrong, spent = one @ one, 0, 0, 0.0
@@ -65,7 +65,14 @@ def _gemm(gpu: int, seconds: float) -> None:
         wrong += not torch.equal(found, expected)
         rounds += 10
     speed = rounds * 2 * _SIZE**3 / spent / 1e12
-    _say(check="gpu.gemm", gpu=gpu, value=speed, unit="TFLOP/s", wrong=wrong, text="a product came out differently")
+    _say(
+        check="gpu.gemm",
+        gpu=gpu,
+        value=speed,
+        unit="TFLOP/s",
+        wrong=wrong,
+        text="the same product gave different results",
+    )
 
 
 def _memory(gpu: int, seconds: float) -> None:

@@ -1,5 +1,7 @@
-"""The processes of a deep check: the same work on every core at once, each core in a process of its own that can be
-killed, and PyTorch in one of its own; and the seconds that a part may take."""
+"""The processes of a deep check: one on each core for the same work, and one for PyTorch.
+
+A process of its own can be killed when its time budget is spent.
+"""
 
 import contextlib
 import importlib.util
@@ -18,7 +20,7 @@ from steward.adapters.process import Completed, run
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """`until` is on the monotonic clock of this machine."""
+    """The time that a part may take. `until` is on the monotonic clock of this machine."""
 
     until: float
 
@@ -28,17 +30,20 @@ class Budget:
 
     @property
     def left_s(self) -> float:
-        """0 at least."""
+        """The seconds left, at least 0."""
         return max(0.0, self.until - time.monotonic())
 
     def part(self, share: float, *, most_s: float = float("inf")) -> "Budget":
-        """`share` of what is left, `most_s` seconds at most."""
+        """Return a budget of `share` of the time left, at most `most_s` seconds."""
         return Budget.of(min(self.left_s * share, most_s))
 
 
 @dataclass(frozen=True, slots=True)
-class TorchDoor:
-    """`python` "" is our own interpreter, if it has PyTorch; another one needs Steward's package in its path."""
+class TorchRunner:
+    """Starts PyTorch's measures in a process of their own.
+
+    `python` is the interpreter, which needs PyTorch and Steward's package; empty means our own, if it has PyTorch.
+    """
 
     python: str = ""
 
@@ -46,22 +51,22 @@ class TorchDoor:
         return bool(self.python) or importlib.util.find_spec("torch") is not None
 
     def run(self, *words: str, timeout_s: float) -> Completed:
-        """Raises Failed."""
+        """Run `torch_child` with these arguments. Raises Failed."""
         argv = [self.python or sys.executable, "-m", "steward.deep.torch_child", *words]
         return run(argv, timeout_s=timeout_s, max_bytes=1 << 20)
 
 
 Answer = Mapping[str, float | str]
 Work = Callable[[int, Budget], Answer]
-"""(number of the worker from 0, its budget) -> what it found, as plain values."""
+"""(number of the worker from 0, its budget) -> its results, as plain values."""
 
 GRACE_S = 1.0
 _MAX_ANSWER = 65536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """The answer of one worker; `lost` says why there is no answer."""
+class WorkerAnswer:
+    """The answer of one worker; `lost` says why there is none."""
 
     core: int
     answer: Answer = field(default_factory=dict)
@@ -76,9 +81,12 @@ class _Child:
     got: bytes = b""
 
 
-def on_every_core(work: Work, budget: Budget, *, cores: int | None = None) -> list[Told]:
-    """Runs `work` once on each core that we may use (at most `cores`). What is not over `GRACE_S` after the budget is
-    killed and told as lost. Must not be called while other threads run."""
+def on_every_core(work: Work, budget: Budget, *, cores: int | None = None) -> list[WorkerAnswer]:
+    """Run `work` once on each core that we may use (at most `cores`), and return the answers.
+
+    A worker that still runs `GRACE_S` after the budget is killed and returned as lost. Do not call this while other
+    threads run: it forks.
+    """
     allowed = sorted(os.sched_getaffinity(0))[:cores]
     sys.stdout.flush()
     children = [_start(work, number, core, budget) for number, core in enumerate(allowed)]
@@ -100,7 +108,7 @@ def _start(work: Work, number: int, core: int, budget: Budget) -> _Child:
 
 
 def _work(work: Work, number: int, core: int, budget: Budget, writer: int) -> NoReturn:
-    """In the child: never returns into the parent's code."""
+    """Run the work in the child and exit, never returning into the parent's code."""
     status = 1
     try:
         with contextlib.suppress(OSError):
@@ -125,7 +133,7 @@ def _read(children: list[_Child], until: float) -> None:
                 del open_pipes[pipe]
 
 
-def _end(child: _Child) -> Told:
+def _end(child: _Child) -> WorkerAnswer:
     with contextlib.suppress(ProcessLookupError):
         os.kill(child.pid, signal.SIGKILL)  # not reaped yet: the number is still its own
     _, status = os.waitpid(child.pid, 0)
@@ -133,8 +141,8 @@ def _end(child: _Child) -> Told:
     try:
         answer = json.loads(child.got)
     except ValueError:
-        return Told(core=child.core, lost=_why(status))
-    return Told(core=child.core, answer=answer)
+        return WorkerAnswer(core=child.core, lost=_why(status))
+    return WorkerAnswer(core=child.core, answer=answer)
 
 
 def _why(status: int) -> str:

@@ -1,1 +1,1 @@
-"""The coordinator of an elastic run, on its base job's batch host, in its user's name: says who takes part."""
+"""The coordinator of an elastic run: on the base job's batch host, as its user, it decides which nodes take part."""

@@ -1,4 +1,4 @@
-"""Starts the coordinator of one run, whose token is in the environment (STEWARD_ELASTIC_TOKEN)."""
+"""Start the coordinator of one elastic run; its token is in the environment (STEWARD_ELASTIC_TOKEN)."""
 
 import argparse
 import asyncio
@@ -7,27 +7,27 @@ import os
 import signal
 from pathlib import Path
 
-from steward.elastic.run import Run
+from steward.elastic.run import CoordinatedRun
 from steward.elastic.server import SILENT_S, Coordinator
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m steward.elastic", description=__doc__)
     parser.add_argument("run", help="the base's job id")
-    parser.add_argument("--folder", type=Path, required=True, help="for its socket and its memory; its user's own")
-    parser.add_argument("--nodes", type=int, required=True, help="the base's nodes, which are the least")
-    parser.add_argument("--sizes", default="", help="allowed sizes in nodes, by commas; any where it is left out")
-    parser.add_argument("--grace", type=float, default=600.0, help="seconds to save in when a node has to leave")
-    parser.add_argument("--silent", type=float, default=SILENT_S, help="seconds until a silent agent is lost")
-    parser.add_argument("--listen", default="", help="an address of this machine; all where it is left out")
-    parser.add_argument("--port", type=int, default=0, help="0: any free one; DIR/address says which")
+    parser.add_argument("--folder", type=Path, required=True, help="the user's folder for socket, address and state")
+    parser.add_argument("--nodes", type=int, required=True, help="the base's nodes: the smallest size")
+    parser.add_argument("--sizes", default="", help="allowed sizes in nodes, separated by commas (default: any)")
+    parser.add_argument("--grace", type=float, default=600.0, help="seconds to save before a node leaves")
+    parser.add_argument("--silent", type=float, default=SILENT_S, help="seconds until a silent agent counts as lost")
+    parser.add_argument("--listen", default="", help="an address of this machine (default: all)")
+    parser.add_argument("--port", type=int, default=0, help="0: any free port, written to FOLDER/address")
     asked = parser.parse_args()
     token = os.environ.pop("STEWARD_ELASTIC_TOKEN", "")
     if not token:
         parser.error("STEWARD_ELASTIC_TOKEN is not in the environment")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     sizes = tuple(sorted({asked.nodes, *(int(size) for size in asked.sizes.split(","))})) if asked.sizes else ()
-    run = Run(base=asked.nodes, sizes=sizes, grace_s=asked.grace)
+    run = CoordinatedRun(base=asked.nodes, sizes=sizes, grace_s=asked.grace)
     asked.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     coordinator = Coordinator(asked.run, run, asked.folder, token, silent_s=asked.silent)
     asyncio.run(_serve(coordinator, asked.listen, asked.port))

@@ -1,9 +1,9 @@
-"""How long a run waits for what, and how often it begins a generation by itself."""
+"""The deadlines of an elastic run, and the limit of generations that begin without an order."""
 
 from collections import deque
 
 PATIENCE_S = 3600.0
-"""A save that nothing presses is waited for, for so long."""
+"""How long to wait for a save that is not urgent."""
 GATHER_S = 90.0
 START_S = 300.0
 LOST_S = 1.0
@@ -12,20 +12,26 @@ FIRST_S = 600.0
 VERDICT_S = 8.0
 RESTORE_S = 10.0
 FINISH_S = 300.0
-"""As torchrun waits for other nodes when its own processes are done."""
+"""As long as torchrun waits for other nodes when its own processes are done."""
 ALONE_S = 300.0
 MOST_ALONE = 16
 
 
-class Alone:
-    """Generations that began without an order, lately. Each has a cause of its own (a node that is lost or has to
-    leave), and there are few of those: where there are many, one generation brings about the next."""
+class RestartLoopDetector:
+    """The recent generations that began without an order.
+
+    Each has a cause (a node that is lost or has to leave), and such causes are rare. If there are many, each generation
+    causes the next.
+    """
 
     def __init__(self) -> None:
         self.begun: deque[float] = deque()
 
     def is_loop(self, now: float, nodes: int, *, is_ordered: bool) -> bool:
-        """One more begins now. The job fails then, and is resumed like any other, instead of beginning for ever."""
+        """Count a generation that begins now, and return whether the run restarts in a loop.
+
+        The job must fail then, and be resumed like any other, instead of restarting for ever.
+        """
         if is_ordered:
             self.begun.clear()
             return False

@@ -1,4 +1,4 @@
-"""One of torchrun's agents, as the coordinator of its run knows it, and what it may say. What comes in is hostile."""
+"""One of torchrun's agents, as the coordinator of its run knows it, and the checks of its (untrusted) messages."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,17 +15,17 @@ _LARGEST = 1 << 62
 
 @dataclass(slots=True, kw_only=True)
 class Peer:
-    """A node's agent. `over` says how its processes ended (done or failed), until it is told what to do about it."""
+    """A node's agent. `over` is how its processes ended (done or failed), until the agent gets its next order."""
 
     node: str
     agent: str = ""
-    """Which one of the node, where several say its name."""
+    """Tells apart several agents that claim the same node."""
     is_base: bool
     is_first: bool
-    """Whether it is on the base's batch host."""
+    """Whether the agent is on the base's batch host."""
     processes: int = 1
     generation: int = 0
-    """That its processes run; 0: none."""
+    """The generation that the agent's processes run; 0 means none."""
     address: str = ""
     port: int = 0
     waits: bool = False
@@ -33,35 +33,35 @@ class Peer:
     leaves: bool = False
     noticed: bool = False
     stoppable: bool = False
-    """Its user said that its processes may be stopped at any time."""
+    """Whether the user allowed its processes to be stopped at any time."""
     saved: set[int] = field(default_factory=set)
-    """Local ranks that saved in this generation."""
+    """The local ranks that saved in this generation."""
 
     @property
     def is_at_rest(self) -> bool:
-        """Nothing is lost when its processes are stopped now."""
+        """Whether the agent's processes can be stopped now without loss."""
         return len(self.saved) >= self.processes or (self.over == "done" and self.noticed)
 
     @property
     def order(self) -> tuple[bool, bool, tuple[str | int, ...]]:
-        """Ranks go by this: the batch host first, then the base, then the replicas, each by name."""
+        """The sort key of ranks: the batch host first, then the base, then the replicas, each by name."""
         parts = tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", self.node))
         return not self.is_first, not self.is_base, parts
 
     def forget_generation(self) -> None:
-        """The agent's processes are stopped: what they said is about the past."""
+        """Forget the messages of the agent's processes, which are stopped."""
         self.saved.clear()
         self.noticed, self.stoppable, self.over = False, False, ""
 
 
 def in_order(peers: Iterable[Peer]) -> list[Peer]:
-    """By rank."""
+    """Return the peers by rank."""
     return sorted(peers, key=lambda peer: peer.order)
 
 
 def fitting(peers: Iterable[Peer], base: int, sizes: tuple[int, ...]) -> tuple[str, ...]:
-    """As many of these as make an allowed size, the base's own before replicas; none where they are too few, or
-    replicas alone: their base is at its end then, and may begin anew elsewhere."""
+    """Return the nodes for the largest allowed size, the base's before replicas; empty if they make no run."""
+    # Replicas alone make none: their base is at its end, and may begin anew elsewhere.
     ranked = in_order(peers)
     if len(ranked) < base or not any(peer.is_base for peer in ranked):
         return ()
@@ -70,7 +70,7 @@ def fitting(peers: Iterable[Peer], base: int, sizes: tuple[int, ...]) -> tuple[s
 
 
 class BadWord(ValueError):
-    """A line that is not what an agent may say."""
+    """A line that no agent may send."""
 
 
 def node_of(words: Mapping[str, Any], key: str = "node") -> str:
@@ -81,7 +81,7 @@ def node_of(words: Mapping[str, Any], key: str = "node") -> str:
 
 
 def nodes_of(words: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Names in the order in which they came, each once."""
+    """Return the node names in their order, each once. Raises BadWord."""
     value = words.get(key, [])
     if not isinstance(value, list) or len(value) > MAX_MEMBERS:
         raise BadWord(f"{key} is not a list of node names")
@@ -109,7 +109,7 @@ def address_of(words: Mapping[str, Any]) -> str:
 
 
 def peer_of(words: Mapping[str, Any]) -> Peer:
-    """From an agent's first line."""
+    """Return the peer that an agent's first line describes. Raises BadWord."""
     return Peer(
         node=node_of(words),
         agent=str(words.get("agent", ""))[:64],

@@ -1,8 +1,8 @@
-"""Who takes part in an elastic run, generation by generation. Pure: events and the time in, lines to send out.
+"""The nodes that take part in an elastic run, generation by generation. Pure: events and time in, lines to send out.
 
-A generation is *asked* to save (the flag that all ranks see), *gathers* (its processes are stopped, each agent of the
-next one comes to wait) and *forms* once, when all of them wait. Each of these has a deadline. Nobody is let in but by
-an order, nobody is kept who is lost or has to leave.
+A generation is *asked* to save (a flag that all ranks see), *gathers* (its processes are stopped, and each agent of the
+next generation waits) and *forms* once, when all of them wait. Each of these has a deadline. Nodes join by an order
+only; nodes that are lost or have to leave never stay.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,23 +19,23 @@ from steward.elastic.pace import (
     START_S,
     VERDICT_S,
     WAITING_S,
-    Alone,
+    RestartLoopDetector,
 )
 from steward.elastic.peer import MAX_PROCESSES, Peer, address_of, fitting, in_order, maybe_whole_of, nodes_of, whole_of
 from steward.elastic.steps import Steps
 
 Line = dict[str, Any]
 _SLOWER = 1.5
-"""A save may take so much longer than the slowest of before."""
+"""How many times as long as the slowest earlier save a save may take."""
 
 
 @dataclass(kw_only=True)
-class Run:
-    """The one owner of what is known of a run. `out` is what is to be sent: (node, line)."""
+class CoordinatedRun:
+    """The state of an elastic run, as its coordinator knows it. `out` are the lines to send, each with its node."""
 
     base: int
     sizes: tuple[int, ...]
-    """In nodes, rising; empty: any."""
+    """The allowed sizes in nodes, rising; empty means any."""
     grace_s: float
     generation: int = 0
     members: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Run:
     peers: dict[str, Peer] = field(default_factory=dict)
     out: list[tuple[str, Line]] = field(default_factory=list)
     target: tuple[str, ...] = ()
-    """Who is to wait before the generation forms; empty: it has formed."""
+    """The nodes that must wait before the generation forms; empty once it has formed."""
     next_members: tuple[str, ...] | None = None
     next_generation: int = 0
     missing: set[str] = field(default_factory=set)
@@ -52,28 +52,29 @@ class Run:
     step: int | None = None
     saved_step: int | None = None
     consumed: int | None = None
-    why: str = "no node has come yet"
+    why: str = "no node has joined yet"
     saved_s: float | None = None
     up_s: float | None = None
     asked_at: float = 0.0
     rest_at: float = 0.0
-    alone: Alone = field(default_factory=Alone)
+    alone: RestartLoopDetector = field(default_factory=RestartLoopDetector)
     trained: bool = False
-    """A training of this job is done. The next is the base's alone: a replica's script would run the first again."""
+    """Whether a training of this job is done. Only the base takes part in the next one: a replica's script would run
+    the first again."""
     presses: bool = False
-    """Whoever has not saved at the deadline is stopped all the same."""
+    """Whether processes that have not saved at the deadline are stopped all the same."""
     asks: bool = False
-    """A process of the training asks whether to save: a change of size can wait for it."""
+    """Whether a process of the training asks when to save, so that a change of size can wait for the save."""
     unsaved: tuple[str, ...] = ()
     """The nodes that had not saved when the last generation was stopped."""
     steps: Steps = field(default_factory=Steps)
     failed_first: str = ""
-    """The node whose processes failed while those of the others ran: theirs may have failed because of it."""
+    """The node whose processes failed first; those of other nodes may have failed because of that."""
 
-    # What agents and people say
+    # Messages of agents, orders and time
 
     def join(self, peer: Peer, members: tuple[str, ...], now: float) -> None:
-        """An agent came, or came back after its line or the coordinator was gone."""
+        """Take in an agent that joins, or comes back after its connection or the coordinator was lost."""
         if peer.generation > self.generation and peer.node in members:
             self.generation, self.members, self.state = peer.generation, members, "running"
             self.expect_all(now)
@@ -82,12 +83,12 @@ class Run:
         if self.asked and peer.node in self.members:
             self._send(peer.node, asked=self.generation)
         self._begin_if_torn(now)
-        if peer.leaves:  # it said so to the coordinator before this one, or while none was there
+        if peer.leaves:  # the agent gave notice to an earlier coordinator, or while there was none
             peer.leaves = False
             self.notice(peer.node, now)
 
     def wait(self, node: str, words: Mapping[str, Any], now: float) -> None:
-        """The node's processes are stopped (or were never begun), and it waits for a generation."""
+        """Take in that the node's processes are stopped, or never began, and that it waits for a generation."""
         peer = self.peers[node]
         peer.address, peer.port = address_of(words), whole_of(words, "port", high=65535)
         if self._begins_next(peer):
@@ -104,8 +105,8 @@ class Run:
         self._form_if_ready(now)
 
     def _begins_next(self, peer: Peer) -> bool:
-        """Whether it is a new launcher of the base, for another training of the script or for its step once more. The
-        last one is over on all of the base's nodes then; on a replica it may hang."""
+        """Return whether the peer is a new launcher of the base, for another training or for the step once more."""
+        # The last training is over then on all of the base's nodes; on a replica it may hang.
         if not peer.is_base or peer.generation or not (self.state == "failed" or self.is_finished):
             return False
         others = (self.peers[node] for node in self.members if node in self.peers and node != peer.node)
@@ -118,7 +119,7 @@ class Run:
                 self._send(one.node, leave=True)
 
     def notice(self, node: str, now: float) -> None:
-        """The node is to be given back."""
+        """Take in that the node is to be given back."""
         peer = self.peers[node]
         if peer.leaves:
             return
@@ -127,12 +128,12 @@ class Run:
             self._gather(tuple(one for one in self.target if one != node), now, f"{node} has to leave")
         elif node not in self.members or self.state == "failed":
             self._send(node, leave=True)
-        elif not self.is_over:  # else its processes end by themselves
+        elif not self.is_over:  # a run that is over ends its processes by itself
             wanted = tuple(one for one in self._wanted() if one != node)
             self._ask(wanted, self._save_s, now, f"{node} has to leave")
 
     def said(self, node: str, words: Mapping[str, Any], now: float) -> None:
-        """Take in what a process of the training told its agent."""
+        """Take in a message of a process of the training."""
         peer, what = self.peers[node], words.get("what")
         if whole_of(words, "generation", high=1 << 31) != self.generation or node not in self.members or self.target:
             return
@@ -153,19 +154,19 @@ class Run:
             self.step = step
         self.steps.saw(step, now)
         self.consumed = self.consumed if consumed is None else consumed
-        if self.state == "forming" and self.is_steerable:  # each of the nodes that may be stopped says so by itself
+        if self.state == "forming" and self.is_steerable:  # each node that may be stopped reports so itself
             self.state = "running"
             self.deadlines.pop("start", None)
             self.up_s = now - self.rest_at if self.rest_at else None
         self._gather_if_saved(now)
 
     def over(self, node: str, how: str, now: float) -> None:
-        """The node's processes ended. After a save on demand that is no end; a failure may be another node's."""
+        """Take in that the node's processes ended: done or failed."""
         peer = self.peers[node]
         peer.over = how
         if self.target:
             self._send(node, restart=peer.generation)
-        elif how == "done" and not (self.asked and peer.noticed):
+        elif how == "done" and not (self.asked and peer.noticed):  # an end after a save on demand is no end of the run
             if self.state != "done":
                 self.deadlines["finish"] = now + FINISH_S
             self.state, self.why, self.trained = "done", "the training is done", True
@@ -174,13 +175,13 @@ class Run:
                 self._send(waiting, leave=True)
         elif self.is_over:
             self._judge_if_finished()
-        elif how == "failed" and "verdict" not in self.deadlines:
+        elif how == "failed" and "verdict" not in self.deadlines:  # a lost node may be the cause: wait for word of it
             self.failed_first = node
             self.deadlines["verdict"] = now + VERDICT_S
         self._gather_if_saved(now)
 
     def lost(self, node: str, now: float) -> None:
-        """The line of the node's agent is gone: the agent ended, or the node died."""
+        """Take in that the connection of the node's agent is lost: the agent ended, or the node died."""
         peer = self.peers.pop(node, None)
         if self.is_over and not self.peers:
             self.state, self.members, self.why = "waiting", (), "all agents are gone"
@@ -191,8 +192,11 @@ class Run:
             self._lose(node, now, "was lost")
 
     def order(self, words: Mapping[str, Any], now: float) -> None:
-        """The head's wish: this generation, with these members. One that is not newer than what is, is old. The present
-        members: nothing is to change any more. A `patient` one waits for the save, and stops nobody before it."""
+        """Take in the head's order for a new generation with these members.
+
+        An order for no newer generation is ignored; one with the present members calls off the change under way. A
+        `patient` order waits for the save and stops no process before it.
+        """
         generation = whole_of(words, "generation", high=1 << 31, default=self.generation + 1)
         wanted = tuple(node for node in nodes_of(words, "members") if self._may_take_part(node))
         grace_s = float(whole_of(words, "grace_s", high=86_400))
@@ -210,7 +214,7 @@ class Run:
             self._gather(wanted, now, why)
 
     def tick(self, now: float) -> None:
-        """Do what is due: deadlines that passed, and the next step."""
+        """Act on the deadlines that have passed."""
         late = [name for name, at in self.deadlines.items() if at <= now]
         for name in late:
             self.deadlines.pop(name, None)
@@ -232,31 +236,31 @@ class Run:
         elif "start" in late and self.state == "forming":
             self.state = "running"
 
-    # What is read
+    # Questions
 
     @property
     def asked(self) -> bool:
-        """The ranks of the generation were asked to save."""
+        """Whether the ranks of the generation were asked to save."""
         return self.state == "saving"
 
     @property
     def is_over(self) -> bool:
-        """Whether the run's processes ended for good: they were done, or failed for a reason of their own."""
+        """Whether the run's processes ended for good: done, or failed by themselves."""
         return self.state in ("done", "failed")
 
     @property
     def is_finished(self) -> bool:
-        """Done, on all nodes."""
+        """Whether the training is done on all nodes."""
         return self.state == "done" and "finish" not in self.deadlines
 
     @property
     def is_steerable(self) -> bool:
-        """Whether its processes ask when to save, or may be stopped at any time: else growing costs what they did."""
+        """Whether the processes ask when to save, or may be stopped at any time; if not, growing loses their work."""
         return self.asks or self._is_stoppable
 
     @property
     def begins_to_save(self) -> bool:
-        """A rank knows that all are to save."""
+        """Whether a rank has begun to save, or knows that all ranks must."""
         peers = (self.peers[node] for node in self.members if node in self.peers)
         return self.asked and any(peer.noticed or peer.saved for peer in peers)
 
@@ -267,14 +271,17 @@ class Run:
 
     @property
     def _save_s(self) -> float:
-        """The time to save before a node leaves. Where saves took longer, to wait for one costs nothing: without it the
-        steps are lost for sure."""
+        """The time to save before a node leaves."""
+        # If earlier saves took longer than the grace time, wait longer: without the save the steps are lost for sure.
         return max(self.grace_s, _SLOWER * self.steps.slowest_s)
 
-    # How it goes on
+    # Changes of generation
 
     def _ask(self, members: tuple[str, ...], grace_s: float | None, now: float, why: str) -> None:
-        """`grace_s` None: nothing presses, so that nobody is stopped before the save, while one is to be expected."""
+        """Ask all ranks to save, for a next generation of these members.
+
+        `grace_s` None means no hurry: no process is stopped before the save, as long as one can be expected.
+        """
         self.presses = (self.presses and self.asked) or grace_s is not None
         until = now + (PATIENCE_S if grace_s is None else grace_s)
         self.deadlines["save"] = min(until, self.deadlines.get("save", until))
@@ -286,15 +293,15 @@ class Run:
         self._gather_if_saved(now)
 
     def _end_save(self, now: float) -> None:
-        """Time is up: go on without a save, or as before where nothing presses and none has begun."""
+        """End the wait for the save: go on without, or call off the change if it can wait and no save has begun."""
         if not (self.presses or self.begins_to_save):
-            self._call_off("no rank came to the end of a step")
+            self._call_off("no rank reached the end of a step")
             return
         slow = [node for node in self.members if node in self.peers and not self.peers[node].is_at_rest]
-        self._gather(self._wanted(), now, f"{', '.join(slow) or 'nobody'} did not save in time: went on without")
+        self._gather(self._wanted(), now, f"{', '.join(slow) or 'no node'} did not save in time: went on without")
 
     def _call_off(self, why: str) -> None:
-        """All train on; where ranks have begun to save they do so first, and begin again as many as they are."""
+        """Call the change off: all train on, or if ranks have begun to save, all save and begin again unchanged."""
         if not self.asked or any(self.peers[node].leaves for node in self.members if node in self.peers):
             return
         self.next_members, self.why = self.members, why
@@ -311,7 +318,7 @@ class Run:
             self._gather(self._wanted(), now, self.why)
 
     def _gather(self, wanted: Iterable[str], now: float, why: str) -> None:
-        """The next generation begins: who runs is stopped, who is not in it and has to leave goes."""
+        """Begin the next generation: stop the processes that run, and send away nodes that have to leave."""
         self.why, self.rest_at = why, now
         here = [self.peers[node] for node in dict.fromkeys(wanted) if node in self.peers]
         chosen = fitting([peer for peer in here if not peer.leaves], self.base, self.sizes)
@@ -324,7 +331,7 @@ class Run:
             self.deadlines.pop(name, None)
         self.missing.clear()
         if begins and self.alone.is_loop(now, len(self.peers), is_ordered=self.next_generation > self.generation):
-            self.state, self.members, self.why = "failed", (), f"it began again too often by itself: {why}"
+            self.state, self.members, self.why = "failed", (), f"restarted too often without an order: {why}"
             self._stop_all()
             return
         if not chosen:
@@ -356,7 +363,7 @@ class Run:
         self._form_if_ready(now)
 
     def _form_if_ready(self, now: float) -> None:
-        """A generation forms once, when the last one that belongs to it waits: nobody waits for who may still come."""
+        """Form the generation once, when all nodes that belong to it wait."""
         if self.state == "waiting":
             self._first(now)
         elif self.target and all(node in self.peers and self.peers[node].waits for node in self.target):
@@ -374,8 +381,7 @@ class Run:
                 self._send(peer.node, form=form)
 
     def _first(self, now: float) -> None:
-        """The first round is the base's own; after too few were left, whoever is here makes up the base's size;
-        replicas alone are none."""
+        """Form a generation from nothing: of the base's nodes, or later of any nodes with one of the base's."""
         ready = [one for one in self.peers.values() if one.waits and not one.leaves]
         ready = [one for one in ready if one.is_base or (self.generation and not self.trained)]
         if len(ready) < self.base or not any(one.is_base for one in ready):
@@ -385,7 +391,7 @@ class Run:
         chosen = fitting(ready, self.base, self.sizes)
         self.generation += 1
         self.deadlines.pop("waiting", None)
-        self.why = f"{len(chosen)} nodes came"
+        self.why = f"{len(chosen)} nodes joined"
         self.state, self.target, self.members, self.rest_at = "forming", chosen, chosen, now
         self._form_if_ready(now)
 
@@ -396,8 +402,8 @@ class Run:
     def _lack(self, here: Iterable[Peer]) -> str:
         nodes = list(here)
         if len(nodes) >= self.base and not any(peer.is_base for peer in nodes):
-            return "none of the base's own nodes is here: waits for one"
-        return f"{len(nodes)} of at least {self.base} nodes are here: waits for more"
+            return "none of the base's own nodes has joined: waiting for one"
+        return f"{len(nodes)} of at least {self.base} nodes have joined: waiting for more"
 
     def _wanted(self) -> tuple[str, ...]:
         return self.members if self.next_members is None else self.next_members
@@ -414,8 +420,11 @@ class Run:
             self.deadlines.setdefault("lost", now + LOST_S)
 
     def _begin_if_torn(self, now: float) -> None:
-        """A member does not run the generation any more, or never did: its launcher began anew, or the coordinator did
-        while it gathered them. All begin the next one, once those that are looked for are here or given up."""
+        """Begin the next generation if a member does not run the present one.
+
+        Its launcher was restarted, or the coordinator was while it gathered the members. Wait first for missing members
+        until they join or are given up.
+        """
         if self._torn and not self.missing:
             self._go_on_with_those_here(now)
         elif self._torn:
@@ -427,7 +436,7 @@ class Run:
 
     @property
     def _torn(self) -> str:
-        """The first such member; empty: all run the generation, or stop for the next one."""
+        """The first member that does not run the generation; empty if all do, or stop for the next one."""
         if self.target or self.state not in ("running", "saving", "forming"):
             return ""
         here = (node for node in self.members if node in self.peers)
@@ -439,16 +448,13 @@ class Run:
             self.deadlines["lost"] = now + RESTORE_S
 
     def _rule(self, now: float) -> None:
-        """Processes failed and no node was lost. Where a replica's were the first, the run goes on without it.
-
-        After the coordinator's own restart a node that did not come back yet is the likelier cause.
-        """
+        """Rule on failed processes: go on without a lost node or a replica that failed first; else the run fails."""
         first = self.peers.get(self.failed_first)
-        if self.missing:
+        if self.missing:  # also after the coordinator's own restart: a node that is not back is the likelier cause
             self._go_on_with_those_here(now)
         elif first is not None and not first.is_base and first.over == "failed":
             first.leaves = True
-            self._gather(self._survivors(), now, f"the processes of {first.node}, a replica's, failed: goes on without")
+            self._gather(self._survivors(), now, f"the processes of replica {first.node} failed: goes on without")
         else:
             self.state, self.why = "failed", "processes failed and no node was lost"
             self._judge()
@@ -456,7 +462,7 @@ class Run:
                 self._stop_if_saved(peer)
 
     def _stop_if_saved(self, peer: Peer) -> None:
-        """It waits for a generation that does not come."""
+        """Stop a peer that saved and would wait for a generation that does not come."""
         if peer.saved and peer.is_at_rest and not peer.over:
             self._send(peer.node, restart=peer.generation)
 
@@ -467,7 +473,7 @@ class Run:
             self._judge_if_finished()
 
     def _judge_if_finished(self) -> None:
-        """The processes of the first node that are done have others beside them that may still write."""
+        """Send the verdicts once no node works any more: after the first node is done, others may still write."""
         if not any(self._works_on(node) for node in self.members):
             self.deadlines.pop("finish", None)
         if "finish" not in self.deadlines:

@@ -1,4 +1,4 @@
-"""The coordinator's lines: one from each of torchrun's agents (TCP, with the token), some from Steward's agent."""
+"""The coordinator's connections: one from each of torchrun's agents (TCP, with the token), and Steward's agent's."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from steward.elastic.peer import MAX_LINE, BadWord, nodes_of, peer_of, whole_of
-from steward.elastic.run import Run
+from steward.elastic.run import CoordinatedRun
 
 SILENT_S = 5.0
 BEAT_S = 1.0
@@ -29,12 +29,12 @@ Line = dict[str, Any]
 
 
 class Coordinator:
-    """Carries lines and time to a run, and what the run says to whom it is for."""
+    """The server of a run: takes in messages and time, and sends the run's lines to its agents."""
 
-    def __init__(self, name: str, run: Run, folder: Path, token: str, *, silent_s: float = SILENT_S) -> None:
+    def __init__(self, name: str, run: CoordinatedRun, folder: Path, token: str, *, silent_s: float = SILENT_S) -> None:
         self.name, self.run, self.folder, self.token, self.silent_s = name, run, folder, token, silent_s
         self.sign = hashlib.sha256(token.encode()).hexdigest()
-        """Says whose state a file is; each run of a job has a token of its own."""
+        """Marks the state file as this run's; each run of a job has a token of its own."""
         self.lines: dict[str, asyncio.StreamWriter] = {}
         self.relays: set[asyncio.StreamWriter] = set()
         self.open = 0
@@ -44,8 +44,10 @@ class Coordinator:
         self.heard_at = time.monotonic()
 
     async def serve(self, host: str, port: int, stopped: asyncio.Event) -> None:
-        """Until `stopped`, or until nobody has been here for long. Its files are written when it listens. Without a
-        host at all addresses of the machine, those of IPv6 too."""
+        """Serve until `stopped`, or until no agent has been connected for long; without a host, at all addresses.
+
+        The address file is written when the server listens.
+        """
         relay = self.folder / "relay.sock"
         relay.unlink(missing_ok=True)
         self.restore()
@@ -55,7 +57,7 @@ class Coordinator:
             agents = await asyncio.start_unix_server(self.hear_relay, f"{relay}.tmp", limit=MAX_LINE)
         finally:
             os.umask(before)
-        relay.with_name(f"{relay.name}.tmp").rename(relay)  # no name before somebody listens
+        relay.with_name(f"{relay.name}.tmp").rename(relay)  # no name before the socket listens
         _write(self.folder / "address", f"{host} {members.sockets[0].getsockname()[1]}\n")
         async with members, agents:
             await self.turn(stopped)
@@ -79,15 +81,14 @@ class Coordinator:
                 await asyncio.wait_for(stopped.wait(), _TICK_S)
 
     def send_away(self) -> None:
-        """The run ends with its base: replicas do not wait for the next one, which is another run's. Where one of the
-        base's own nodes is here still, its job may go on and the run with it: who has to leave learns that from the
-        next coordinator, or from there being none."""
+        """Tell all agents that the coordinator ends, and replicas to leave if the base is gone."""
+        # While one of the base's own nodes is here, its job may go on, and the run with it under another coordinator.
         is_over = not any(peer.is_base for peer in self.run.peers.values())
         self.run.out += [(node, {"leave": True} if is_over else {"ends": True}) for node in self.run.peers]
         self.flush()
 
     async def hear_member(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One of torchrun's agents, or somebody without the token, who gets no answer."""
+        """Serve one of torchrun's agents; a connection without the token gets no answer."""
         if self.open >= _MOST_LINES:
             writer.close()
             return
@@ -104,7 +105,7 @@ class Coordinator:
                     break
                 self.take(node, _line_of(line))
         except (BadWord, TimeoutError, OSError, ValueError) as error:
-            _log.warning("a line ends node=%s why=%s", node or "-", error or type(error).__name__)
+            _log.warning("a connection ends node=%s why=%s", node or "-", error or type(error).__name__)
         finally:
             self.open -= 1
             if node and self.lines.get(node) is writer:
@@ -114,23 +115,22 @@ class Coordinator:
             writer.close()
 
     def arrive(self, hello: Line, writer: asyncio.StreamWriter) -> str:
-        """The node of an agent that arrives; empty for a second agent of a node whose line lives: two that replace each
-        other never end."""
+        """Let an agent join and return its node; empty for a second agent of a node whose first is connected."""
         peer, members = peer_of(hello), nodes_of(hello, "members")
         known = self.run.peers.get(peer.node)
         if known is not None and (known.agent != peer.agent or not peer.agent) and (known.is_base or not peer.is_base):
             _send(writer, {"refused": f"another agent of node {peer.node} takes part"})
-            return ""
+            return ""  # two agents that replace each other would never end
         if before := self.lines.pop(peer.node, None):
             before.close()
         self.lines[peer.node] = writer
         self.run.join(peer, members, time.monotonic())
-        _send(writer, {"beat": True})  # by a word of ours the agent knows that a coordinator is there
+        _send(writer, {"beat": True})  # shows the agent that a coordinator is there
         self.flush()
         return peer.node
 
     def take(self, node: str, line: Line) -> None:
-        """One line of an agent: that it waits, has to leave, what a process said, how its processes ended."""
+        """Take in one line of an agent: it waits, has to leave, a process spoke, or its processes ended."""
         now = time.monotonic()
         if "wait" in line:
             self.run.wait(node, line, now)
@@ -144,7 +144,7 @@ class Coordinator:
             self.flush()
 
     async def hear_relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Steward's agent on this node: orders in, states out. The socket's mode says who may come."""
+        """Serve Steward's agent on this node: orders in, states out. The socket's mode controls access."""
         self.relays.add(writer)
         _send(writer, {"run": self.name, **word_of(self.run)})
         try:
@@ -154,13 +154,13 @@ class Coordinator:
                     self.run.order(order, time.monotonic())
                     self.flush()
         except (BadWord, OSError, ValueError) as error:
-            _log.warning("a relay's line ends why=%s", error)
+            _log.warning("the connection of Steward's agent ends why=%s", error)
         finally:
             self.relays.discard(writer)
             writer.close()
 
     def flush(self) -> None:
-        """Send what the run has for others, keep what a restart needs, say what is new (a step once a second)."""
+        """Save the state for a restart, send the run's lines, and report news to the head (steps once a second)."""
         self.keep()
         out, self.run.out = self.run.out, []
         for node, line in out:
@@ -176,7 +176,7 @@ class Coordinator:
                 _send(writer, {"run": self.name, **word})
 
     def keep(self) -> None:
-        """Written before anybody hears of a new generation."""
+        """Save the state, before any agent hears of a new generation."""
         run = self.run
         words = {"generation": run.generation, "members": list(run.members), "trained": run.trained}
         kept = json.dumps({"run": self.sign, **words})
@@ -185,26 +185,25 @@ class Coordinator:
             _quietly(lambda: _write(self.folder / "state.json", kept))
 
     def restore(self) -> None:
-        """Members of before have a moment to come back. What an earlier run of the job kept, before its requeue, is
-        none of ours."""
+        """Load the state of an earlier coordinator of this run, and give its members a moment to come back."""
         try:
             kept = _line_of((self.folder / "state.json").read_bytes())
             generation, members = whole_of(kept, "generation", high=1 << 31), nodes_of(kept, "members")
         except FileNotFoundError:
             return
         except (OSError, ValueError) as error:
-            _log.warning("what was kept cannot be read why=%s", error)
+            _log.warning("cannot read the saved state %s: %s", self.folder / "state.json", error)
             return
         if kept.get("run") != self.sign:
-            return
+            return  # of an earlier run of the job, before its requeue
         self.run.generation, self.run.members, self.run.trained = generation, members, kept.get("trained") is True
         if generation and members:
             self.run.state, self.run.why = "running", "the coordinator restarted"
             self.run.expect_all(time.monotonic())
 
 
-def word_of(run: Run) -> Line:
-    """The run as the head is told of it."""
+def word_of(run: CoordinatedRun) -> Line:
+    """Return the state of the run, as reported to the head."""
     return {
         "state": "ended" if run.is_finished else {"done": "running", "failed": "waiting"}.get(run.state, run.state),
         "generation": run.generation,
@@ -234,17 +233,17 @@ def _line_of(line: bytes) -> Line:
 
 
 def _send(writer: asyncio.StreamWriter, line: Line) -> None:
-    """Who does not read his lines loses them: he is given up soon."""
+    """Send the line, unless the peer does not read its lines: such a peer is given up soon."""
     if not writer.is_closing() and writer.transport.get_write_buffer_size() < _MAX_UNSENT:
         writer.write(json.dumps(line).encode() + b"\n")
 
 
 def _quietly(write: Callable[[], None]) -> None:
-    """A full disk costs the memory of a restart, never the run."""
+    """Write, and only log a failure: a full disk costs the state for a restart, never the run."""
     try:
         write()
     except OSError as error:
-        _log.warning("the state cannot be kept why=%s", error)
+        _log.warning("cannot save the state: %s", error)
 
 
 def _write(path: Path, text: str) -> None:

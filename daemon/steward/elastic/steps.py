@@ -1,4 +1,4 @@
-"""How far the training is, generation by generation: what a change of size cost. Pure."""
+"""The progress of the training, generation by generation, and the cost of a change of size. Pure."""
 
 from collections import deque
 
@@ -6,7 +6,7 @@ _SAVES_KEPT = 5
 
 
 class Steps:
-    """The steps that the processes of a generation told of, and how long saves took."""
+    """The steps that the processes of a generation reported, and how long saves took."""
 
     def __init__(self) -> None:
         self._first: tuple[int, float] | None = None
@@ -14,20 +14,20 @@ class Steps:
         self._before: tuple[int, float] | None = None
         self._saves = deque[float](maxlen=_SAVES_KEPT)
         self.again: int | None = None
-        """The steps that are made again since the last generation was stopped; None: not known."""
+        """How many steps are repeated since the last generation was stopped; None if unknown."""
         self.again_s: float | None = None
-        """How long they had taken."""
+        """How long those steps had taken; None if unknown."""
 
     @property
     def slowest_s(self) -> float:
-        """From the wish to all saved, of the last ones; 0: none is known."""
+        """The longest time from the order until all had saved, of the last saves; 0 if none is known."""
         return max(self._saves, default=0.0)
 
     def saved(self, took_s: float) -> None:
         self._saves.append(took_s)
 
     def saw(self, step: int | None, now: float) -> None:
-        """A process made a step, or saved after it."""
+        """Take in that a process made a step, or saved after it."""
         if step is None:
             return
         if self._first is None:
@@ -37,7 +37,7 @@ class Steps:
             self._last = (step, now)
 
     def stopped(self, *, saved: int | None) -> None:
-        """The processes of the generation are stopped; `saved`: the step after which all of them had saved."""
+        """Take in that the generation's processes are stopped; `saved` is the step after which all had saved."""
         if self._first is not None and self._last is not None:
             steps = self._last[0] - self._first[0]
             self._before = (self._last[0], (self._last[1] - self._first[1]) / steps if steps else 0.0)

@@ -116,10 +116,10 @@ class Admission:
             del self._again[claim.hello.node]
             self._tell(_twice(claim, now))
 
-    def strangers(self) -> frozenset[NodeName]:
-        """Nodes whose agents spoke last from where nobody knows them to be."""
+    def nodes_at(self, origin: Origin) -> frozenset[NodeName]:
+        """Return the nodes whose agents spoke last from such an address."""
         places = list(self._places.items())
-        return frozenset(node for node, place in places if self._origin(node, place) is Origin.STRANGE)
+        return frozenset(node for node, place in places if self._origin(node, place) is origin)
 
     def _origin(self, node: NodeName, place: Place) -> Origin:
         if self._rule is AddressRule.OFF:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steward.adapters.owners import settings_problem
-from steward.adapters.slurm.choose import Choice
 from steward.adapters.slurm.config import SlurmConfig
 from steward.adapters.slurm.include import IncludeFile
+from steward.head.origin import Origin
 from steward.model.desired import Desired
 from steward.model.events import Event
 from steward.model.ids import NodeName
@@ -56,7 +56,8 @@ class Doctor:
     """The settings."""
     clock: Clock
     slurm: SlurmPort
-    slurm_choice: Choice
+    reader_problem: Callable[[], str]
+    """Why Slurm is read through its commands; empty where it is not."""
     config: SlurmConfig
     munge: MungePort
     store: StorePort
@@ -65,8 +66,8 @@ class Doctor:
     standstill: Callable[[], Standstill | None]
     views: Callable[[], Mapping[NodeName, AgentView]]
     details: Callable[[], Mapping[NodeName, AgentDetail]]
-    moved: Callable[[], frozenset[NodeName]]
-    """Nodes whose agents speak from where neither Slurm nor the provider knows them to be."""
+    nodes_at: Callable[[Origin], frozenset[NodeName]]
+    """Nodes whose agents speak from such addresses."""
     capacity: CapacityPlace
     rules: RepairPolicy
     want: Desired
@@ -88,10 +89,11 @@ class Doctor:
         return [line for topic, remedy, look in looks for line in _safely(topic, remedy, look)]
 
     def _slurm(self) -> list[Line]:
-        said = f"{self.slurm.describe()} ({self.slurm_choice.why})"
-        if self.slurm_choice.is_second:
-            remedy = "install the pyslurm of this Slurm's release, or change cluster.slurm_adapter"
-            return [warn("slurm", said, remedy)]
+        said = self.slurm.describe()
+        if self.reader_problem():
+            return [
+                warn("slurm", said, "install the packages that were built for this Slurm, or `make shim` where it is")
+            ]
         return [ok("slurm", said)]
 
     def _picture(self) -> list[Line]:
@@ -160,12 +162,12 @@ class Doctor:
             expected = with_machine(Draft(latest.seen, self.want, latest.memory, latest.at))
         heard = {name for name, view in self.views().items() if view.connected and name in nodes}
         found = judge_agents(expected | heard, self.views(), self.details(), self.version, is_new=is_new)
-        return [*found, *judge_addresses(self.moved())]
+        return [*found, *judge_addresses(self.nodes_at(Origin.STRANGE), self.nodes_at(Origin.UNKNOWN))]
 
     def _slurm_conf(self) -> list[Line]:
         config = self.config.config()
-        shim = judge_shim(*self.config.plugstack(config), is_new=self._is_new())
-        return [*shim, *judge_loaded(self.views()), *judge_slurm(config)]
+        shim = judge_loaded(self.views()) or judge_shim(*self.config.plugstack(config), is_new=self._is_new())
+        return [*shim, *judge_slurm(config)]
 
     def _is_new(self) -> bool:
         """No agent has ever come, to this head or an earlier one."""

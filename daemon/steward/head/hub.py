@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from steward.adapters.wire.elastic_messages import resize_frame, submit_frame
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.adapters.wire.handshake import SHORT_HELLO, WAIT_S, Gate, Hello, Terms, accept_agent
+from steward.adapters.wire.handshake import SHORT_HELLO, WAIT_S, HandshakeGate, Hello, Terms, accept_agent
 from steward.adapters.wire.job_messages import BundlePiece, facts_frame, stacks_frame
 from steward.adapters.wire.messages import answer_frame, check_now_frame, let_go_frame
 from steward.adapters.wire.order_messages import LogChunk, LookOrder, look_frame, mend_frame, set_up_frames
@@ -17,7 +17,7 @@ from steward.adapters.wire.seal import Sealer
 from steward.head.arrival import Admission, Place, Refused, place_of
 from steward.head.hearing import Hearing, Keep, Questions
 from steward.head.link import Link
-from steward.head.origin import Origins
+from steward.head.origin import Origin, Origins
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
 from steward.head.watch import Examine, Watch
@@ -96,7 +96,7 @@ class Hub:
         self._links: dict[NodeName, Link] = {}
         self._greeting: Greeting[Link] = Greeting(most=_MAX_GREETING, freely=_MAX_FREELY)
         self._watch = Watch(roster=self._roster, clock=clock, ring=ring, links=self._links, examine=examine)
-        self._gate = Gate()
+        self._gate = HandshakeGate()
         self._server: asyncio.Server | None = None
         self._turning: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -131,9 +131,9 @@ class Hub:
     def details(self) -> Mapping[NodeName, AgentDetail]:
         return self._roster.details()
 
-    def strangers(self) -> frozenset[NodeName]:
-        """Nodes whose agents speak from where neither Slurm nor the provider knows them to be."""
-        return self._admission.strangers()
+    def nodes_at(self, origin: Origin) -> frozenset[NodeName]:
+        """Return the nodes whose agents spoke last from such an address."""
+        return self._admission.nodes_at(origin)
 
     def forget_jobs(self, known: Collection[JobId]) -> None:
         """Opted-in jobs that Slurm does not know any more are of no interest."""
@@ -328,16 +328,22 @@ class Hub:
 # Connections that have not proved themselves yet: bounded, and no address can keep the others out.
 
 
-class Closable(Protocol):
+class Greeted(Protocol):
+    @property
+    def has_spoken(self) -> bool:
+        """Whether its whole hello came: an agent says it at once."""
+
     def close(self, why: str) -> None: ...
 
 
-L = TypeVar("L", bound=Closable)
+L = TypeVar("L", bound=Greeted)
 
 
 class Greeting(Generic[L]):
-    """At most `most` at once, and from `freely` on few of one address. A newcomer without a place is refused, which
-    costs next to nothing; but where an address has two more than his, the newest of that one makes room."""
+    """At most `most` at once, and from `freely` on few of one address. A newcomer without a place gets that of the
+    longest silent one of his own address: any user of a node can hold connections from it, and its agent must come
+    through. Else, where an address has two more than his, the newest of that one makes room. Else he is refused, which
+    costs next to nothing."""
 
     def __init__(self, *, most: int, freely: int | None = None, few: int = 16) -> None:
         self._most, self._freely, self._few = most, most if freely is None else freely, few
@@ -384,11 +390,15 @@ class Greeting(Generic[L]):
         return len(self) < self._freely or (len(self) < self._most and len(self._of.get(host, ())) < self._few)
 
     def _make_room(self, host: str) -> bool:
+        one = next((link for link in self._of.get(host, ()) if not link.has_spoken), None) or self._of_crowd(host)
+        if one is None:
+            return False
+        self.leave(one)
+        one.close("too many connections from its address")
+        return True
+
+    def _of_crowd(self, host: str) -> L | None:
         size = max(self._sizes, default=0)
         if len(self._of.get(host, ())) + 1 >= size:
-            return False
-        crowd = next(its for its in self._of.values() if len(its) == size)
-        newest = next(reversed(crowd))
-        self.leave(newest)
-        newest.close("too many connections from its address")
-        return True
+            return None
+        return next(reversed(next(its for its in self._of.values() if len(its) == size)))

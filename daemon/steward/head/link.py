@@ -125,7 +125,8 @@ class Link(asyncio.StreamReaderProtocol):
         self._stream = asyncio.StreamReader(limit=MAX_FRAME + _LENGTH)
         super().__init__(self._stream, lambda reader, writer: greet(self, reader, self._kept(writer)))
         self._buffer = bytearray()
-        self._greeted = False
+        self.has_spoken = False
+        """Its first frame came, whole."""
         self._peer: asyncio.Transport | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._owner: Owner | None = None
@@ -185,7 +186,7 @@ class Link(asyncio.StreamReaderProtocol):
             return
         if self._owner is not None:
             self._split()
-        elif not self._greeted:
+        elif not self.has_spoken:
             self._show_first()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -241,7 +242,7 @@ class Link(asyncio.StreamReaderProtocol):
             self.send_away("a frame that is too long")
         elif len(self._buffer) >= _LENGTH + size:
             first, self._buffer = self._buffer[: _LENGTH + size], self._buffer[_LENGTH + size :]
-            self._greeted = True
+            self.has_spoken = True
             super().data_received(bytes(first))
 
     def _split(self) -> None:

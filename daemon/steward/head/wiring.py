@@ -16,10 +16,11 @@ from steward.adapters.service import SystemClock
 from steward.adapters.settings_file import desired
 from steward.adapters.site_commands import SiteCommands
 from steward.adapters.slurm.accounting import SlurmAccounting
-from steward.adapters.slurm.choose import Choice
-from steward.adapters.slurm.choose import choose as choose_slurm
+from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.config import Privacy, SlurmConfig
+from steward.adapters.slurm.fits import FitAsker
 from steward.adapters.slurm.include import IncludeFile
+from steward.adapters.slurm.library import Library
 from steward.adapters.slurm.submitted import SubmittedJobs
 from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
@@ -32,7 +33,7 @@ from steward.api.server import build
 from steward.api.source import CheckBook, Source
 from steward.api.turns import News
 from steward.api.users import UserPages, build_users
-from steward.checks.limits import limits_of
+from steward.checks.known import limits_of
 from steward.head import choose
 from steward.head.doctor import CapacityPlace, Doctor
 from steward.head.hub import Hub
@@ -91,7 +92,7 @@ class _Base:
     bell: Bell
     told: deque[Event]
     munge: Munge
-    slurm: Choice
+    slurm: CommandLineSlurm
     accounting: SlurmAccounting
     config: SlurmConfig
     provider: ProviderPort | None
@@ -171,8 +172,13 @@ def _base(settings: Settings) -> _Base:
     bell, want = Bell(), desired(settings)
     told = deque[Event](maxlen=_MAX_TOLD)
     conf, limit_s = settings.cluster.slurm_conf, settings.cluster.command_timeout_s
-    slurm = choose_slurm(
-        settings.cluster.slurm_adapter, conf=str(conf), timeout_s=limit_s, include=settings.capacity.slurm_include
+    include = settings.capacity.slurm_include
+    slurm = CommandLineSlurm(
+        conf=str(conf),
+        timeout_s=limit_s,
+        include=IncludeFile(include, str(conf)) if include else None,
+        library=Library(conf=str(conf)),
+        asker=FitAsker(conf=str(conf)),
     )
     return _Base(
         settings=settings,
@@ -182,9 +188,9 @@ def _base(settings: Settings) -> _Base:
         told=told,
         munge=Munge(str(settings.cluster.munge_socket or "")),
         slurm=slurm,
-        accounting=SlurmAccounting(conf=str(conf), jobs=slurm.slurm.jobs, timeout_s=limit_s),
+        accounting=SlurmAccounting(conf=str(conf), jobs=slurm.jobs, timeout_s=limit_s),
         config=SlurmConfig(conf=conf, timeout_s=limit_s),
-        provider=choose.fleet(settings, slurm.slurm),
+        provider=choose.fleet(settings, slurm),
         store=choose.store(settings, told.append),
         metrics=Metrics(want),
         commands=Commands(bell.ring),
@@ -195,7 +201,7 @@ def _base(settings: Settings) -> _Base:
 def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
     head = base.settings.head
     observer = Observer(
-        slurm=base.slurm.slurm,
+        slurm=base.slurm,
         provider=base.provider,
         agents=hub,
         clock=base.clock,
@@ -210,7 +216,7 @@ def _parts(base: _Base, hub: Hub, witness: PortWitness) -> Parts:
     )
     journal = Journal(base.store, base.clock, base.metrics.count)
     ports = Ports(
-        slurm=base.slurm.slurm,
+        slurm=base.slurm,
         provider=base.provider,
         agents=hub,
         witness=witness,
@@ -284,8 +290,8 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -
         file=file,
         version=__version__,
         clock=base.clock,
-        slurm=base.slurm.slurm,
-        slurm_choice=base.slurm,
+        slurm=base.slurm,
+        reader_problem=base.slurm.reader_problem,
         config=base.config,
         munge=base.munge,
         store=base.store,
@@ -294,7 +300,7 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -
         standstill=cycle.standstill,
         views=hub.views,
         details=hub.details,
-        moved=hub.strangers,
+        nodes_at=hub.nodes_at,
         capacity=_place(base.settings),
         rules=base.want.repair,
         want=base.want,
@@ -314,5 +320,6 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -
         metrics=base.metrics,
         doctor=doctor.examine,
         notify=desk,
+        read_job=lambda id: base.slurm.jobs([id]),
         checks=CheckBook.of(limits_of(base.settings.checks), base.settings.agent.check_interval_s),
     )

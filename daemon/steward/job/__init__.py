@@ -1,13 +1,13 @@
-"""For training scripts inside a job: three lines, the standard library only, harmless everywhere.
+"""Calls for training scripts inside a job: three lines, the standard library only, harmless everywhere.
 
     from steward import job
 
-    job.progress(step)                          # after each step: how far it is
+    job.progress(step)                          # after each step
     job.checkpoint_saved("/ckpt/step-100", 100) # after each checkpoint
-    job.latest_checkpoint("/ckpt")              # at the start: the newest complete one, or None
+    job.latest_checkpoint("/ckpt")              # at the start: the newest complete checkpoint, or None
 
-Nothing here raises into the training loop or waits for anything; outside a job of Steward's all of it does nothing
-(`latest_checkpoint` works everywhere). docs/job.md says what each call is good for, and how other languages do it.
+No call raises an exception into the training loop or waits. Outside Steward's jobs the calls do nothing, but for
+`latest_checkpoint`, which works everywhere. docs/job.md explains each call, and how to do the same in other languages.
 """
 
 from steward.job.checkpoints import latest_checkpoint

@@ -1,15 +1,15 @@
-"""Which checkpoint to go on from: the newest one that is complete. A half-written one is never taken.
+"""The choice of a checkpoint to continue from: the newest complete one, never a half-written one.
 
-Looked at is each entry of the folder (not what is deeper), symbolic links and names of drafts left out. Complete is
+Each entry of the folder itself counts, but for symbolic links and names of drafts. Complete is
 
-- a folder with a `.metadata` file as torch.distributed.checkpoint writes it last, and no empty shard beside it;
-- a folder with a marker file `COMPLETE` or `.complete`, whatever its content: write it last;
-- a file that got its name by a rename when it was whole. A draft is known by its name: a leading dot, a trailing `~`,
-  or a part `tmp`, `temp`, `partial`, `part`, `incomplete`, `draft`, `writing` or `lock` between dots, dashes or
-  underscores. An empty file is none; a zip archive (.npz, torch.save) or .safetensors file must have its end.
+- a folder with a `.metadata` file, which torch.distributed.checkpoint writes last, and no empty shard beside it;
+- a folder with a marker file `COMPLETE` or `.complete`, whatever its content: write the marker last;
+- a file that got its name by a rename when it was whole. The name of a draft has a leading dot, a trailing `~`, or a
+  part `tmp`, `temp`, `partial`, `part`, `incomplete`, `draft`, `writing` or `lock` between dots, dashes or underscores.
+  An empty file is no checkpoint; a zip archive (.npz, torch.save) or .safetensors file must have its end.
 
 The newest has the greatest step number in its name (`step-120`, `iter_7`, `checkpoint-500`; otherwise the last number
-in it); of equals, and of those without a number, the one that was written last.
+in the name). Of those with equal numbers or none, the newest is the one that was written last.
 """
 
 import fnmatch
@@ -31,9 +31,9 @@ _ZIP, _ZIP_NAMES = b"PK\x03\x04", (".npz", ".zip")
 
 
 def latest_checkpoint(folder: "str | os.PathLike[str]", pattern: str = "*") -> Path | None:
-    """The newest complete checkpoint in `folder` whose name fits `pattern` (as in a shell); None where there is none.
+    """Return the newest complete checkpoint in `folder` whose name fits the shell pattern; None if there is none.
 
-    Never raises: what cannot be read is no checkpoint.
+    Never raises: an entry that cannot be read is no checkpoint.
     """
     try:
         with os.scandir(folder) as entries:
@@ -44,7 +44,7 @@ def latest_checkpoint(folder: "str | os.PathLike[str]", pattern: str = "*") -> P
 
 
 def _key(entry: "os.DirEntry[str]") -> tuple[int, float, str] | None:
-    """(step, mtime, path), by which the newest is the greatest; None for what is no complete checkpoint."""
+    """Return (step, mtime, path), the greatest for the newest; None if the entry is no complete checkpoint."""
     try:
         if _DRAFT.search(entry.name) or entry.name in MARKERS or entry.is_symlink():
             return None
@@ -56,7 +56,7 @@ def _key(entry: "os.DirEntry[str]") -> tuple[int, float, str] | None:
 
 
 def step_of(name: str) -> int:
-    """The step that a checkpoint's name tells; -1 where it tells none."""
+    """Return the step number in a checkpoint's name; -1 if there is none."""
     stem = name.removesuffix(Path(name).suffix) if not Path(name).suffix[1:].isdigit() else name
     found = _STEP.findall(stem) or _NUMBER.findall(stem)
     return int(found[-1]) if found else -1
@@ -84,7 +84,7 @@ def _is_whole_file(path: str) -> bool:
 
 
 def _has_all_tensors(start: bytes, header: bytes, size: int) -> bool:
-    """The header names the end of each tensor: the last one is the end of the file."""
+    """Return whether a .safetensors file ends where its header says that the last tensor does."""
     length = int.from_bytes(start, "little")
     if len(start) < 8 or len(header) != length:
         return False

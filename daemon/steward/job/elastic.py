@@ -1,13 +1,15 @@
-"""Lets a training loop change its number of nodes while it runs: asked at the end of each step, agreed by all ranks.
+"""Calls by which a training loop changes its number of nodes while it runs.
+
+The loop asks at the end of each step, and all ranks agree on the answer:
 
     from steward.job import elastic
 
     if elastic.resize_wanted(step, consumed):          # the same answer on all ranks
         elastic.save_and_wait(lambda: save(step), step, consumed)
 
-After that the ranks are stopped and started again at the new size; they go on from the checkpoint. HyperPod's
-pattern works too: when `elastic_event_detected()` is true, save, return and end with status 0. Outside an elastic run
-all of it does nothing and answers "no". Standard library only: torch is used where the script has imported it.
+Then the ranks are stopped and started again at the new size, and continue from the checkpoint. HyperPod's pattern works
+too: if `elastic_event_detected()` is true, save, return and end with status 0. Outside an elastic run the calls do
+nothing and answer "no". Standard library only: torch is used if the script has imported it.
 """
 
 import json
@@ -46,7 +48,7 @@ _SAY_AGAIN_S = 5.0
 
 
 class _Run:
-    """This process's memory of its run: a worker lives for one generation."""
+    """The state of this process in its run: a worker lives for one generation."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -60,12 +62,12 @@ _run = _Run()
 
 
 def active() -> bool:
-    """Whether this process is a rank of an elastic run."""
+    """Return whether this process is a rank of an elastic run."""
     return bool(os.environ.get(FOLDER)) and generation() > 0
 
 
 def generation() -> int:
-    """How often this run has formed, counted from 1; 0 outside an elastic run."""
+    """Return how often this run has formed, counted from 1; 0 outside an elastic run."""
     text = os.environ.get(GENERATION, "")
     return int(text) if text.isdigit() else 0
 
@@ -77,11 +79,11 @@ def resize_wanted(
     every: int = 1,
     agree: Callable[[bool], bool] | None = None,
 ) -> bool:
-    """Whether all ranks should save now: call it on every rank at the end of every step.
+    """Return whether all ranks should save now. Call this on every rank at the end of every step.
 
     The ranks agree by one all-reduce of one number, at each call or at each `every`-th. `step` and `consumed` (samples)
-    are told to Steward, about once a second; a loop without a step says once that it makes steps. `agree`: true on all
-    ranks when it is called with true on one; a loop without torch.distributed gives it.
+    are reported to Steward about once a second; a loop without a step reports once that it makes steps. A loop without
+    torch.distributed passes `agree`: a function that returns true on all ranks if it is called with true on one.
     """
     if not active():
         return False
@@ -96,26 +98,26 @@ def resize_wanted(
 
 
 def elastic_event_detected() -> bool:
-    """HyperPod's question, by its name: true means save a checkpoint, leave the loop and end with status 0."""
+    """Return whether to save a checkpoint, leave the loop and end with status 0; the name is HyperPod's."""
     return resize_wanted()
 
 
 def save_and_wait(save: Callable[[], object], step: int, consumed: int | None = None) -> None:
-    """Call `save`, tell that this rank's part is saved, and wait to be stopped and started at the new size."""
+    """Call `save`, report that this rank's part is saved, and wait to be stopped and started at the new size."""
     save()
     saved(step, consumed)
     wait_for_resize()
 
 
 def saved(step: int, consumed: int | None = None) -> None:
-    """This rank's part of the checkpoint of this step is on disk."""
+    """Report that this rank's part of the checkpoint of this step is on disk."""
     if active():
         _run.saved = {"what": "saved", "step": step, "consumed": consumed}
         _tell(_run.saved)
 
 
 def wait_for_resize(longest_s: float = LONGEST_WAIT_S) -> None:
-    """Wait for the end of this process, which torchrun brings about. A rank that waits too long trains on as it was."""
+    """Wait for torchrun to end this process; after `longest_s` the rank trains on unchanged."""
     if not active():
         return
     until = time.monotonic() + longest_s
@@ -133,7 +135,7 @@ def _is_asked() -> bool:
 
 
 def _agreed(asked: bool) -> bool:
-    """True on all ranks when it is true on one. Without torch.distributed each process speaks for itself."""
+    """Return true on all ranks if `asked` is true on one; without torch.distributed, just `asked`."""
     torch: Any = sys.modules.get("torch")
     if torch is None or not torch.distributed.is_available() or not torch.distributed.is_initialized():
         return asked
@@ -144,7 +146,7 @@ def _agreed(asked: bool) -> bool:
 
 
 def _tell_step(step: int | None, consumed: int | None) -> None:
-    """The run may change its size from the first one on."""
+    """Report a step of rank 0; from the first report on, the run may change its size."""
     if os.environ.get("RANK", "0") != "0":
         return
     if step is None and not _run.calls:
@@ -155,7 +157,7 @@ def _tell_step(step: int | None, consumed: int | None) -> None:
 
 
 def _tell(words: dict[str, Any]) -> None:
-    """One datagram to torchrun's agent on this node. A lost one costs time, never the run: no step waits to be told."""
+    """Send one datagram to torchrun's agent on this node; a lost one costs time, never the run."""
     words |= {"generation": generation(), "local_rank": os.environ.get("LOCAL_RANK", "0")}
     words |= {"ranks": os.environ.get("LOCAL_WORLD_SIZE", "1"), "at": time.time()}
     try:

@@ -1,7 +1,7 @@
 """The entry that torchrun finds under the name `steward` in the entry points `torchrun.handlers`.
 
-Every process that imports torch.distributed's launcher loads this, training processes too, and while torch is half
-imported: so torch is imported once a handler is wanted.
+Every process that imports torch.distributed's launcher loads this module, training processes too, while torch is half
+imported. So this module imports torch only when a handler is made.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def handler() -> Callable[[Any], Any]:
-    """The function that makes a rendezvous handler from torchrun's parameters."""
+    """Return the function that makes a rendezvous handler from torchrun's parameters."""
     return _create
 
 

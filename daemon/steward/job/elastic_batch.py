@@ -1,10 +1,9 @@
-"""How a fixed global batch is cut over any number of ranks, which options hold at which size, and which samples a rank
-takes, exactly: the only state is one number. Standard library only.
+"""The batches of an elastic run: each rank's share of a fixed global batch, its samples, and options for each size.
 
-Sample number `c` of the run (from 0, over all epochs) is a fixed one, given by the seed: each epoch is a permutation
-of the data set of its own. A step takes the numbers [consumed, consumed + global batch); how these are cut over ranks
-does not change which they are. So a run that changes its size takes the same samples in the same order as one that
-does not.
+The only state is one number. Sample number `c` of the run (from 0, over all epochs) is fixed by the seed: each epoch is
+a permutation of the data set of its own. A step takes the numbers [consumed, consumed + global batch), however they are
+shared among ranks. So a run that changes its size takes the same samples in the same order as one that does not.
+Standard library only.
 """
 
 import json
@@ -19,9 +18,9 @@ from typing import Any
 class BatchPlan:
     """One rank's share of each global batch.
 
-    The mean over the global batch needs the right weights where shares are uneven: multiply the *sum* of a micro
-    batch's losses by `loss_scale` before `backward()`. DDP and FSDP then divide by the number of ranks, and the
-    gradient is the mean over the whole global batch, whatever the number of ranks.
+    Multiply the *sum* of a micro batch's losses by `loss_scale` before `backward()`, so that uneven shares get the
+    right weights. DDP and FSDP then divide by the number of ranks, and the gradient is the mean over the whole global
+    batch, whatever the number of ranks.
     """
 
     global_batch: int
@@ -35,14 +34,14 @@ class BatchPlan:
 
     @property
     def accumulation(self) -> int:
-        """How many micro batches make one step."""
+        """The number of micro batches in one step."""
         return len(self.micro_batches)
 
 
 def batch_plan(global_batch: int, *, world: int, rank: int, micro: int = 0, uneven: bool = True) -> BatchPlan:
-    """This rank's share. `micro` is the most that a rank takes at once (0: all of its share).
+    """Return this rank's share; `micro` is the most samples that a rank takes at once (0: all of its share).
 
-    ValueError when the batch cannot be cut: fewer samples than ranks, or not even and `uneven=False`.
+    Raises ValueError if the batch cannot be shared: fewer samples than ranks, or uneven with `uneven=False`.
     """
     if global_batch < 1 or world < 1 or not 0 <= rank < world or micro < 0:
         raise ValueError(f"no batch plan for global_batch={global_batch}, world={world}, rank={rank}, micro={micro}")
@@ -64,13 +63,13 @@ def batch_plan(global_batch: int, *, world: int, rank: int, micro: int = 0, unev
 
 
 def batch_trouble(global_batch: int, world: int, *, uneven: bool = True) -> str:
-    """Why this batch does not go with this number of ranks; empty when it does."""
+    """Return why this batch cannot be shared among this number of ranks; empty if it can."""
     if global_batch < world:
         return f"a global batch of {global_batch} is less than one sample for each of {world} ranks"
     if global_batch % world and not uneven:
         fitting = [str(ranks) for ranks in range(1, world + 1) if global_batch % ranks == 0]
         return (
-            f"a global batch of {global_batch} does not divide by {world} ranks (it does by {', '.join(fitting)}): "
+            f"a global batch of {global_batch} does not divide by {world} ranks (but by {', '.join(fitting)}): "
             "use another size, or uneven shares"
         )
     return ""
@@ -82,7 +81,7 @@ def _cut(local: int, passes: int) -> tuple[int, ...]:
 
 
 def scale_config(source: "str | Path | Mapping[str, Any]", nodes: int) -> dict[str, Any]:
-    """The options for this size: those of `default`, overridden by those of the size.
+    """Return the options for this size: those of `default`, overridden by those of the size.
 
     `source` is a mapping, or a JSON or TOML file, of tables named by their number of nodes; inner tables are merged.
     """
@@ -115,10 +114,10 @@ _ROUNDS = 4
 
 
 class ElasticSampler:
-    """Yields this rank's sample indexes of one global batch after another, without end.
+    """An endless iterator over this rank's sample indexes, one global batch after another.
 
-    `consumed_samples` is what a checkpoint keeps: how many samples all ranks together have taken. It moves by a whole
-    global batch when the loop comes for the next one (`step_done` says so earlier, before a save).
+    `consumed_samples` is how many samples all ranks together have taken: save it in the checkpoint. It grows by a whole
+    global batch when the loop asks for the next one, or earlier by `step_done`, before a save.
     """
 
     def __init__(self, length: int, plan: BatchPlan, *, seed: int = 0, consumed_samples: int = 0) -> None:
@@ -137,18 +136,18 @@ class ElasticSampler:
             yield self.indexes()
 
     def step_done(self) -> None:
-        """The batch that was given out is trained on: it counts as consumed. A second call does nothing."""
+        """Count the batch that was given out as consumed. A second call does nothing."""
         if self._is_out:
             self.consumed_samples += self.plan.global_batch
             self._is_out = False
 
     def indexes(self) -> list[int]:
-        """This rank's indexes of the global batch that begins at `consumed_samples`."""
+        """Return this rank's indexes of the global batch that begins at `consumed_samples`."""
         start = self.consumed_samples + self.plan.start
         return [sample_at(number, self.length, self.seed) for number in range(start, start + self.plan.local_batch)]
 
     def micro_batches(self) -> list[list[int]]:
-        """The same indexes, cut into the plan's micro batches."""
+        """Return the same indexes, cut into the plan's micro batches."""
         indexes, cut, at = self.indexes(), [], 0
         for size in self.plan.micro_batches:
             cut.append(indexes[at : at + size])
@@ -157,23 +156,23 @@ class ElasticSampler:
 
     @property
     def epoch(self) -> int:
-        """Whole passes over the data so far."""
+        """The number of whole passes over the data so far."""
         return self.consumed_samples // self.length
 
 
 def sample_at(number: int, length: int, seed: int = 0) -> int:
-    """The index of the run's sample `number`: within each epoch every index comes exactly once."""
+    """Return the index of the run's sample `number`: within each epoch every index comes exactly once."""
     epoch, place = divmod(number, length)
     key = _mixed(_mixed(seed & _MASK) ^ epoch)
     half = max(1, ((length - 1).bit_length() + 1) // 2)
-    while True:  # the network permutes the next power of four; what falls outside is permuted again
+    while True:  # the network permutes numbers up to a power of four: one outside the data is permuted again
         place = _permuted(place, half, key)
         if place < length:
             return place
 
 
 def _permuted(place: int, half: int, key: int) -> int:
-    """A Feistel network: a permutation of the numbers below 4 ** half, without a table of them."""
+    """Return the place after a permutation of the numbers below 4 ** half: a Feistel network, which needs no table."""
     mask = (1 << half) - 1
     left, right = place >> half, place & mask
     for number in range(_ROUNDS):
@@ -182,7 +181,7 @@ def _permuted(place: int, half: int, key: int) -> int:
 
 
 def _mixed(value: int) -> int:
-    """The finisher of splitmix64: every bit of the value moves every bit of the result."""
+    """Return the value mixed by splitmix64's finisher: every bit of the value changes every bit of the result."""
     value = (value + 0x9E3779B97F4A7C15) & _MASK
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK

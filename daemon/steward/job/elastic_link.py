@@ -1,7 +1,7 @@
-"""The line from one of torchrun's agents to its run's coordinator, held by a thread. Standard library only.
+"""The connection from one of torchrun's agents to its run's coordinator, held by a thread. Standard library only.
 
-The link fails open: while no coordinator answers, nobody is asked for anything and torchrun does as it does alone. A
-base that was not told of a coordinator trains on the nodes of its own job.
+The link fails open: while no coordinator answers, torchrun works as it does alone. A base without the address of a
+coordinator trains on the nodes of its own job.
 """
 
 import contextlib
@@ -27,13 +27,13 @@ BEAT_S = 1.0
 SILENT_S = 10.0
 AGAIN_S = 0.5
 AWAY_S = 45.0
-"""A coordinator that ended is there again by then; what ends meanwhile may be another node's fault."""
+"""How long to expect a coordinator back; processes that end meanwhile may do so because of another node."""
 ORPHANED_S = 3.0
-"""A coordinator that said its end, and no other one so much later: the base is over, and its run with it."""
+"""How long after a coordinator announced its end, without another one, the base and its run count as over."""
 DEAF = ("sh", "-c", "trap '' TERM USR1; exec \"$@\"", "sh")
-"""Before a command: it does not hear the signals that Slurm sends to all processes of a job that it preempts."""
+"""A prefix for a command that must ignore the signals that Slurm sends to all processes of a preempted job."""
 _UNLED_PORTS = range(20_000, 32_000)
-"""For a base without a coordinator: below those that the kernel gives to connections by itself."""
+"""The ports for a base without a coordinator: below those that the kernel gives to connections by itself."""
 _LOOK_S = 0.02
 _MOST_WORDS = 256
 _MOST_FOLDER = 60
@@ -43,14 +43,14 @@ Line = dict[str, Any]
 
 
 def missing(env: Mapping[str, str]) -> str:
-    """The first variable without which a process takes part in no elastic run; empty: all are there."""
+    """Return the first missing variable that an elastic run needs; empty if all are set."""
     needed = ("RUN",) if _is_base(env) else ("RUN", "ADDRESS", "TOKEN")
     names = (f"STEWARD_ELASTIC_{word}" for word in needed)
     return next((name for name in names if not env.get(name)), "")
 
 
 def own_address(env: Mapping[str, str]) -> str:
-    """The address of this host that the run's other nodes reach: the one on the way to the coordinator."""
+    """Return the address of this host for the run's other nodes: the one on the route to the coordinator."""
     if given := env.get("STEWARD_ELASTIC_LOCAL_ADDRESS"):
         return given
     host, _ = _coordinator(env)
@@ -61,8 +61,8 @@ def own_address(env: Mapping[str, str]) -> str:
 
 
 def _coordinator(env: Mapping[str, str]) -> tuple[str, int]:
-    """Its host and port. Where nobody told of one: port 0 of the host that `srun` was started on (the batch host, which
-    is the job's first node)."""
+    """Return the coordinator's host and port; without one, port 0 of the host on which `srun` was started."""
+    # That is the batch host, which is the job's first node.
     host, _, port = env.get("STEWARD_ELASTIC_ADDRESS", "").rpartition(":")
     if port:
         return host.strip("[]"), int(port)
@@ -70,8 +70,8 @@ def _coordinator(env: Mapping[str, str]) -> tuple[str, int]:
 
 
 def unled_port(run: str, led: int) -> int:
-    """Where a base's nodes train without a coordinator: the same for all of them, and not the port `led` that was told
-    as the coordinator's. Nodes that still look for it there would be taken for ranks of the training."""
+    """Return the port at which a base's nodes train without a coordinator, the same on all of them."""
+    # Never the coordinator's port `led`: nodes that still dial it there would be taken for ranks of the training.
     port = _UNLED_PORTS[zlib.crc32(f"{run} {led}".encode()) % len(_UNLED_PORTS)]
     return port + (port == led)
 
@@ -80,11 +80,11 @@ def _is_base(env: Mapping[str, str]) -> bool:
     return env.get("STEWARD_ELASTIC_ROLE") != "replica"
 
 
-class Link:
-    """The run as the agent's main thread sees it; the link's own thread keeps it true.
+class CoordinatorLink:
+    """The run as the agent's main thread sees it; the link's own thread keeps it up to date.
 
-    `form` is the generation to take part in, `restart` says that the processes of this one are to be stopped, `leave`
-    that this node is no longer wanted, `verdict` what becomes of processes that ended.
+    `form` is the generation to take part in, `restart` means that the processes of the present one must be stopped,
+    `leave` that this node must leave, and `verdict` is the coordinator's ruling on processes that ended.
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:
@@ -116,15 +116,16 @@ class Link:
         self._thread = threading.Thread(target=self._keep, name="steward-elastic", daemon=True)
         self._thread.start()
         if self.is_alone and self.hello["first"]:
-            text = f"run {self.run} trains on the nodes of its own job only: no agent told it of a coordinator"
+            text = f"run {self.run} trains on the nodes of its own job only: STEWARD_ELASTIC_ADDRESS is not set"
             print(f"steward: {text}", file=sys.stderr, flush=True)
 
     # The main thread's part
 
     def wait(self, address: str, port: int, longest_s: float, alone_s: float) -> Line | None:
-        """This node's place in the next generation; None: it is not wanted any more. TimeoutError when none forms.
+        """Return this node's place in the next generation; None if the node must leave.
 
-        A base's node that finds no coordinator for `alone_s`, or knows of none, takes its place in its own job.
+        A base's node that finds no coordinator for `alone_s`, or knows of none, takes its place in its own job. Raises
+        TimeoutError if no generation forms.
         """
         until = time.monotonic() + longest_s
         alone_at = time.monotonic() + (0.0 if self.is_alone else alone_s)
@@ -135,7 +136,7 @@ class Link:
             self._send(self.waiting)
             while self.form is None and not self.leave and not self._goes_unheard:
                 if self.fail or time.monotonic() > until:
-                    raise TimeoutError(self.fail or f"it did not form within {longest_s} s")
+                    raise TimeoutError(self.fail or f"no generation formed within {longest_s} s")
                 alone_at = time.monotonic() + alone_s if self.connected else alone_at
                 if time.monotonic() >= alone_at and self.hello["role"] == "base":
                     self.form = self._alone()
@@ -148,43 +149,46 @@ class Link:
             return self.form
 
     def notice(self) -> None:
-        """This node is to be given back. The coordinator is told, or the next one. For signal handlers: no lock."""
+        """Take in that this node is to be given back, and tell the coordinator, or the next one.
+
+        Takes no lock: signal handlers call this.
+        """
         self.leaves = True
 
     def started(self, ranks: int) -> None:
-        """The processes of this generation may be stopped from now on, for a change of size, where they ask nothing."""
+        """Report that the processes of this generation may be stopped from now on, for a change of size."""
         with self.changed:
             said = {"what": "started", "generation": self.generation, "ranks": ranks, "stoppable": True}
             self.words.append(said)
             self._send(said)
 
     def ended(self, how: str) -> str:
-        """Tell that processes ended, and hear what to do: `restart`, `wait`, or their own end (`done`, `failed`)."""
+        """Report how processes ended, and return what to do: `restart`, `wait`, or their own end (`done`, `failed`)."""
         with self.changed:
             self._hear_words()
             if self.over != how:
                 self.over = how
                 self._send({"over": how})
             if self.verdict and not self.restart:
-                return self.verdict  # also where the node is to leave: its processes are over for good
+                return self.verdict  # even if the node must leave: its processes are over for good
             if self.restart or self.is_unwanted:
                 return "restart"
             return "wait" if self.is_led and not self._goes_unheard else how
 
     @property
     def is_led(self) -> bool:
-        """A coordinator answers, or the one that answered is expected back. Asked by a signal handler: no lock."""
+        """Whether a coordinator answers, or is expected back. Takes no lock: signal handlers ask."""
         return self.connected or (not self._dials_no_more and time.monotonic() < self.away_since + AWAY_S)
 
     @property
     def is_unwanted(self) -> bool:
-        """This node goes without a save: the coordinator says so, or ended, and no other one is there to say when. Its
-        processes may hang in a collective with ranks that are gone."""
+        """Whether this node leaves without a save: the coordinator says so, or ended and has no successor."""
+        # Without a coordinator its processes may hang in a collective with ranks that are gone.
         return self.leave or (self._goes_unheard and time.monotonic() >= self.ends_at + ORPHANED_S)
 
     @property
     def _goes_unheard(self) -> bool:
-        """This node is to leave, and nobody is there to be told: without processes it has nothing to wait for."""
+        """Whether this node must leave while no coordinator is connected: without processes, it need not wait."""
         return self.leaves and not self.connected
 
     @property
@@ -200,7 +204,8 @@ class Link:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _alone(self) -> Line:
-        """The base's job by itself. Its first node bars the coordinator's port: none comes late, for the others."""
+        """Return this node's place in the base's job by itself, without a coordinator."""
+        # The first node occupies the coordinator's port, so that a late coordinator cannot split the base's nodes.
         self.is_alone = True
         rank, world = (int(os.environ.get(name, "0")) for name in ("SLURM_NODEID", "SLURM_NNODES"))
         host, led = self.address
@@ -223,8 +228,8 @@ class Link:
             self._rest()
 
     def _rest(self) -> None:
-        """Until a coordinator may be dialled again. The training's words are heard meanwhile: when they pile up, who
-        says the next one has to wait."""
+        """Wait until the coordinator may be dialled again, and take in the training's messages meanwhile."""
+        # If messages pile up, the process that sends the next one has to wait.
         words = select.poll()
         words.register(self._heard, select.POLLIN)
         until = time.monotonic() + AGAIN_S
@@ -268,8 +273,8 @@ class Link:
                 self._take(json.loads(line_of_it))
 
     def _take(self, line: Line) -> None:
-        """Only who speaks as a coordinator is one: another program may have its port by now, the base's own training
-        among them, where another node went alone first."""
+        """Take in a line of the coordinator. Raises ValueError if it is none."""
+        # Another program may have the coordinator's port by now, even the base's training if another node went alone.
         if not isinstance(line, dict):
             raise ValueError("a line is not a JSON object")
         with self.changed:
@@ -281,7 +286,7 @@ class Link:
                 (self.folder / f"resize-{self.generation}").touch()
             elif "unasked" in line and line["unasked"] == self.generation:
                 (self.folder / f"resize-{self.generation}").unlink(missing_ok=True)
-            elif "restart" in line:  # said twice, it may come when the processes that it is about are stopped
+            elif "restart" in line:  # a repeated one may come when those processes are already stopped
                 self.restart = self.restart or (line["restart"] == self.generation > 0)
             elif line.get("leave"):
                 self.leave = True
@@ -299,7 +304,7 @@ class Link:
         os.environ[FOLDER], os.environ[GENERATION] = str(self.folder), str(self.generation)
 
     def _hear_words(self) -> None:
-        """Take in what the training's processes said, in order. Saves are kept for a coordinator that begins anew."""
+        """Take in the messages of the training's processes, in order; saves are kept for a restarted coordinator."""
         while True:
             try:
                 words = json.loads(self._heard.recv(65536))
@@ -313,11 +318,11 @@ class Link:
                 self._send(words)
 
     def _has_heard(self, words: Line) -> bool:
-        """A rank that waits says again that it saved."""
+        """Return whether the message is known: a rank that waits repeats that it saved."""
         return any({**words, "at": 0} == {**known, "at": 0} for known in self.words)
 
     def _send(self, line: Line) -> None:
-        """With the lock held. A line that breaks is found by the thread."""
+        """Send a line; the caller holds the lock. The thread notices a broken connection."""
         if self._socket is None:
             return
         try:
@@ -334,16 +339,16 @@ class Link:
 
 
 def _barred_port(port: int) -> socket.socket:
-    """Bound and silent: nobody else listens at this port of the host, and who dials it is refused."""
+    """Return a socket that occupies the port without listening: no other program can, and connections are refused."""
     bar = socket.socket()
-    with contextlib.suppress(OSError):  # another program has it, or a coordinator that answers nobody
+    with contextlib.suppress(OSError):  # another program has the port, or a coordinator that does not answer
         bar.bind(("", port))
     return bar
 
 
 def _own_folder(env: Mapping[str, str]) -> str | None:
-    """The job's own on this node, which is removed after the job however that ended; else the one for temporary files.
-    A socket's path holds 107 bytes."""
+    """Return the job's own folder on this node, removed after the job; else a folder for temporary files."""
+    # The path of a socket holds 107 bytes. None means the default folder for temporary files.
     job = os.path.dirname(env.get("STEWARD_PROGRESS_FILE", ""))
     if job and len(job) <= _MOST_FOLDER and os.access(job, os.W_OK | os.X_OK):
         return job

@@ -1,7 +1,7 @@
 """A launcher for programs that torchrun does not start: `python -m steward.job.launch [--ranks N] COMMAND [ARG...]`.
 
-On each node of an elastic run it waits for the node's place, starts N processes of the command and, when the run
-changes its size, stops them and starts them again. They get torchrun's variables: RANK, LOCAL_RANK, WORLD_SIZE,
+On each node of an elastic run the launcher waits for the node's place, starts N processes of the command and, when the
+run changes its size, stops them and starts them again. They get torchrun's variables: RANK, LOCAL_RANK, WORLD_SIZE,
 LOCAL_WORLD_SIZE, GROUP_RANK (the node's), GROUP_WORLD_SIZE (nodes), MASTER_ADDR, MASTER_PORT. Standard library only.
 """
 
@@ -19,14 +19,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from steward.job.elastic_link import DEAF, Link, missing, own_address
+from steward.job.elastic_link import DEAF, CoordinatorLink, missing, own_address
 
 JOIN_S = 86_400.0
 ALONE_S = 60.0
 STOP_S = 15.0
-"""From SIGTERM to SIGKILL."""
+"""The time from SIGTERM to SIGKILL."""
 AGAIN_S = 3.0
-"""A second signal so much later is an order to end."""
+"""The time after which a second signal is an order to end."""
 _LOOK_S = 0.02
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -34,11 +34,11 @@ Process = subprocess.Popen[bytes]
 
 
 class Launcher:
-    """One node's. Its processes live for one generation."""
+    """The launcher of one node. Its processes live for one generation."""
 
     def __init__(self, command: Sequence[str], *, ranks: int, alone_s: float, start_s: float) -> None:
         self.command, self.ranks, self.alone_s, self.start_s = command, ranks, alone_s, start_s
-        self.link = Link(os.environ)
+        self.link = CoordinatorLink(os.environ)
         self.address = own_address(os.environ)
         self.is_replica = self.link.hello["role"] == "replica"
         self.noticed_at: float | None = None
@@ -46,7 +46,7 @@ class Launcher:
         self.processes: list[Process] = []
 
     def run(self) -> int:
-        """The exit status: 0 when the training is done or the node is not wanted any more."""
+        """Run until the end, and return the exit status: 0 if the training is done or the node must leave."""
         for number in (signal.SIGTERM, signal.SIGINT, *((signal.SIGUSR1,) if self.is_replica else ())):
             signal.signal(number, self.hear)
         _adopt_orphans()
@@ -65,7 +65,7 @@ class Launcher:
             self.link.close()
 
     def hear(self, number: int, _: FrameType | None) -> None:
-        """A replica's first signal says that its node is taken back: the run is told and goes on without it."""
+        """Handle a signal: a replica's first one means that Slurm takes its node back; the run goes on without it."""
         now = time.monotonic()
         if not self.is_replica or not self.link.is_led or now - (self.noticed_at or now) > AGAIN_S:
             self.ended_by = number
@@ -74,7 +74,7 @@ class Launcher:
         self.link.notice()
 
     def generation(self, form: dict[str, Any]) -> int | None:
-        """Until its processes are to be stopped (None), or are over for good (the exit status)."""
+        """Run the generation's processes; return the exit status, or None if they were stopped for the next one."""
         self.processes = [self.start(form, local) for local in range(self.ranks)]
         how, status, started_at = "", 0, time.monotonic() + self.start_s
         while not (self.link.restart or self.link.leave):
@@ -92,7 +92,7 @@ class Launcher:
         return None
 
     def start(self, form: dict[str, Any], local: int) -> Process:
-        """A replica's processes are not ended by the signals that tell of a preemption: Slurm sends them to all."""
+        """Start one process of the command."""
         place = {
             "RANK": int(form["rank"]) * self.ranks + local,
             "LOCAL_RANK": local,
@@ -104,10 +104,11 @@ class Launcher:
             "MASTER_PORT": form["port"],
         }
         env = {**os.environ, **{name: str(value) for name, value in place.items()}}
+        # Slurm sends the signals of a preemption to all processes of a job: a replica's must ignore them.
         return subprocess.Popen([*(DEAF if self.is_replica else ()), *self.command], env=env, start_new_session=True)
 
     def stop(self) -> None:
-        """Whole process groups; a replica's, which do not hear SIGTERM, at once."""
+        """Stop the processes with their process groups; a replica's, which ignore SIGTERM, at once."""
         until = time.monotonic() + (0.0 if self.is_replica else STOP_S)
         _signal(self.processes, signal.SIGTERM)
         while time.monotonic() < until and any(process.poll() is None for process in self.processes):
@@ -120,14 +121,14 @@ class Launcher:
 
 
 def _adopt_orphans() -> None:
-    """Have orphans of our processes become our children, not init's."""
+    """Make orphans of our processes our own children, instead of init's."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _end_family() -> None:
-    """Programs that start processes themselves give them sessions of their own: these must not run beside those of the
-    next generation, on the same GPUs."""
+    """End all processes below ours, which must not use the GPUs beside those of the next generation."""
+    # A program may give the processes that it starts sessions of their own.
     until = time.monotonic() + STOP_S
     while (family := _family()) and time.monotonic() < until:
         for pid in family:
@@ -140,7 +141,7 @@ def _end_family() -> None:
 
 
 def _family() -> list[int]:
-    """All processes that we started, and that these did."""
+    """Return all processes that we started, and their descendants."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -163,13 +164,13 @@ def _signal(processes: Sequence[Process], number: signal.Signals) -> None:
 
 
 def _status(codes: Sequence[int | None]) -> int:
-    """As a shell says it: of the first process that failed; 0: none has."""
+    """Return the exit status of the first process that failed, as a shell shows it; 0 if none has failed."""
     code = next((code for code in codes if code), 0)
     return 128 - code if code < 0 else code
 
 
 def _free_port() -> int:
-    """For MASTER_PORT, should this be the first node: the training listens there."""
+    """Return a free port for MASTER_PORT, where the training listens if this is the first node."""
     with socket.socket() as tried:
         tried.bind(("", 0))
         return int(tried.getsockname()[1])
@@ -185,7 +186,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "--start-s",
         type=float,
         default=float("inf"),
-        help="seconds after which a program that tells Steward nothing counts as started (else after five minutes)",
+        help="seconds after which a program that does not report to Steward counts as started (default: 5 minutes)",
     )
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...")
     asked = parser.parse_args(words)

@@ -1,8 +1,8 @@
 """torchrun's rendezvous backend `steward`: `torchrun --rdzv-backend=steward`. The only part that imports torch.
 
-The coordinator says who takes part. torchrun restarts its processes without counting a restart when it learns that
-somebody waits; so "the next generation is due" is told to it as that. Processes that ended while the run changes its
-size, or because another node died, are no failure of theirs: they are held for the coordinator's word.
+The coordinator decides which nodes take part. torchrun restarts its processes, without counting a restart, when it sees
+that nodes wait to join: so a new generation is shown to it as a waiting node. Processes that end while the run changes
+its size, or because another node died, did not fail: their result is held until the coordinator rules on it.
 """
 
 import os
@@ -24,20 +24,20 @@ from torch.distributed.elastic.rendezvous.api import (
     RendezvousTimeoutError,
 )
 
-from steward.job.elastic_link import DEAF, Link, missing, own_address
+from steward.job.elastic_link import DEAF, CoordinatorLink, missing, own_address
 
 JOIN_TIMEOUT_S = 86_400
 ALONE_S = 60
 _watched: list[bool] = []
 EXIT_S = 10
-"""For other agents to end too, once the coordinator has said that all processes are done: torchrun itself waits minutes
-for one that is gone."""
+"""How long to wait for other agents once the coordinator has said that all processes are done: torchrun itself waits
+minutes for an agent that is gone."""
 AGAIN_S = 3.0
-"""A second signal so much later is an order to end, as torchrun has it."""
+"""The time after which a second signal is an order to end, as torchrun has it."""
 
 
 def create(parameters: RendezvousParameters) -> RendezvousHandler:
-    """One agent's handler. Raises where the job is no elastic one, with what to do."""
+    """Return the handler of one agent. Raises ValueError, with what to do, if the job is not elastic."""
     if name := missing(os.environ):
         raise ValueError(
             f"--rdzv-backend=steward: {name} is not in the environment. "
@@ -49,14 +49,14 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
 
 
 class StewardRendezvous(RendezvousHandler):
-    """Takes part as the coordinator says. Each generation has a store of its own, on its first node."""
+    """A rendezvous led by the coordinator. Each generation has a store of its own, on its first node."""
 
     def __init__(self, parameters: RendezvousParameters) -> None:
         self.address = parameters.local_addr or own_address(os.environ)
         self.timeout_s = parameters.get_as_int("join_timeout", JOIN_TIMEOUT_S) or JOIN_TIMEOUT_S
         self.alone_s = parameters.get_as_int("alone_s", ALONE_S) or ALONE_S
         self.run_id: str = parameters.run_id
-        self.link = Link(os.environ)
+        self.link = CoordinatorLink(os.environ)
         self.store: Any = None
         self.held: Any = None
         self.noticed_at = 0.0
@@ -66,7 +66,7 @@ class StewardRendezvous(RendezvousHandler):
                 signal.signal(number, self.notice)
 
     def notice(self, number: int, _: FrameType | None) -> None:
-        """Slurm takes a replica's node back: the run is told, saves and goes on without it."""
+        """Handle a signal: Slurm takes a replica's node back, and the run saves and goes on without it."""
         again = self.link.leaves and time.monotonic() - self.noticed_at > AGAIN_S
         if again or not self.link.is_led:
             raise SignalException(f"torchrun got signal {number}", sigval=signal.Signals(number))
@@ -102,7 +102,7 @@ class StewardRendezvous(RendezvousHandler):
         )
 
     def _store(self, own: Any, rank: int, address: str, port: int) -> Any:
-        """The generation's: this node's own, or where all look for it that found no coordinator, or another's."""
+        """Return the generation's store: this node's own, another's, or that of a base without a coordinator."""
         if rank == 0 and own.port == port:
             return own
         return dist.TCPStore(address, port, is_master=rank == 0, wait_for_workers=False)
@@ -127,9 +127,12 @@ class StewardRendezvous(RendezvousHandler):
 
 
 def _watch_processes() -> None:
-    """torchrun asks its rendezvous nothing about its processes. This asks before it judges those that ended.
-    A replica's do not hear the signals that Slurm sends to all processes of a job that it preempts: else they end
-    before they have saved. torchrun then stops them by SIGKILL."""
+    """Patch torchrun's agent to ask the coordinator before it judges processes that ended.
+
+    torchrun itself asks its rendezvous nothing about its processes. A replica's processes must also ignore the signals
+    that Slurm sends to all processes of a preempted job, or they would end before they have saved; torchrun then stops
+    them by SIGKILL.
+    """
     if _watched:
         return
     _watched.append(True)
@@ -176,15 +179,15 @@ def _is_replica(handler: object) -> bool:
 
 
 def _keep_notice(ours: StewardRendezvous) -> None:
-    """torchrun sets its own handler when it starts processes; a replica's first SIGTERM is a notice, not its end."""
+    """Restore our signal handler after torchrun set its own: a replica's first SIGTERM is a notice, not its end."""
     if _is_replica(ours) and not ours.link.leaves and signal.getsignal(signal.SIGTERM) != ours.notice:
         signal.signal(signal.SIGTERM, ours.notice)
 
 
 def _say_in_one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """torchrun that is told to end (scancel, a time limit) has no fault that a traceback would show."""
+    """Print one line instead of a traceback if torchrun was ended from outside (scancel, a time limit)."""
     if isinstance(error, SignalException):
         name = signal.Signals(error.sigval).name
-        print(f"steward: torchrun ends, as it was told to ({name})", file=sys.stderr, flush=True)
+        print(f"steward: torchrun ends, stopped by {name}", file=sys.stderr, flush=True)
     else:
         sys.__excepthook__(kind, error, trace)

@@ -1,5 +1,7 @@
-"""What a training program and Steward tell each other, through files and variables that Steward names in the job's
-environment: how far the job is, where it stands still, and its past."""
+"""Messages between a training program and Steward: progress, stacks of a hanging job, and the job's past.
+
+They go through files and variables that Steward names in the job's environment.
+"""
 
 import contextlib
 import faulthandler
@@ -15,23 +17,23 @@ from pathlib import Path
 from typing import IO, SupportsInt
 
 EVERY_S = 1.0
-"""Steps that come faster are not told one by one."""
+"""The least time between two reports of steps."""
 
 _turn = threading.Lock()
 _told: dict[str, object] = {}
 _last = -EVERY_S
 _open: list[IO[str]] = []
-"""faulthandler writes to the descriptor: it must stay open as long as the process lives."""
+"""The files that faulthandler writes to: they must stay open as long as the process lives."""
 
 
 def progress(step: SupportsInt) -> None:
-    """Step number `step` is done. Call it after every step, in one rank or in all: it writes at most once a second."""
+    """Report that step `step` is done; writes at most once a second. Call this after every step, in one rank or all."""
     if time.monotonic() - _last >= EVERY_S:
         _tell(lambda: {"step": int(step), "first": _told.get("first", int(step))})
 
 
 def checkpoint_saved(path: "str | os.PathLike[str]", step: SupportsInt) -> None:
-    """The checkpoint at `path`, which holds `step` done steps, is complete and safe. Call it in one rank."""
+    """Report that the checkpoint at `path`, after `step` steps, is complete and safe. Call this in one rank."""
     _tell(
         lambda: {
             "checkpoint": os.path.abspath(os.fspath(path)),
@@ -43,7 +45,7 @@ def checkpoint_saved(path: "str | os.PathLike[str]", step: SupportsInt) -> None:
 
 
 def _tell(news: Callable[[], dict[str, object]]) -> None:
-    """A training goes on whatever becomes of this: no error comes out, and a second thread does not wait for us."""
+    """Write a report; never raises, and a second thread does not wait: the training goes on in any case."""
     global _last
     file = os.environ.get("STEWARD_PROGRESS_FILE")
     if not file or not _turn.acquire(blocking=False):
@@ -59,7 +61,7 @@ def _tell(news: Callable[[], dict[str, object]]) -> None:
 
 
 def _write(file: str, line: str) -> None:
-    """Whole or not at all: who reads meanwhile sees the line before."""
+    """Replace the file in one step: a reader sees the line before or the new one."""
     draft = f"{file}.{os.getpid()}.tmp"
     with open(draft, "w", encoding="utf-8") as out:
         out.write(line)
@@ -68,20 +70,20 @@ def _write(file: str, line: str) -> None:
 
 @dataclass(frozen=True)
 class ResumeInfo:
-    """The past of this run of the job. Outside Steward, and in a first run, all of it is empty."""
+    """The past of this run of the job; empty outside Steward and in a first run."""
 
     resumes: int = 0
     """How often the job was resumed before this run."""
     reason: str = ""
-    """Why it was resumed last, in words."""
+    """Why the job was last resumed, in words."""
     culprits: tuple[str, ...] = ()
-    """The nodes that were blamed for it."""
+    """The nodes that were blamed for the failure."""
     excluded: tuple[str, ...] = ()
-    """Nodes that the job is kept away from."""
+    """The nodes that the job is kept away from."""
     checkpoint: Path | None = None
-    """The last checkpoint that the job told of."""
+    """The last checkpoint that the job reported."""
     step: int | None = None
-    """The step that this checkpoint holds, as the job told it."""
+    """The step of this checkpoint, as the job reported it."""
 
     @property
     def is_resumed(self) -> bool:
@@ -89,7 +91,7 @@ class ResumeInfo:
 
 
 def resume_info(env: Mapping[str, str] | None = None) -> ResumeInfo:
-    """From the STEWARD_* variables; what makes no sense is left out."""
+    """Return the job's past from the STEWARD_* variables; malformed values are left out."""
     env = os.environ if env is None else env
     checkpoint = env.get("STEWARD_LAST_CHECKPOINT", "")
     return ResumeInfo(
@@ -107,15 +109,16 @@ def _whole(word: str | None) -> int | None:
 
 
 def _nodes(words: str) -> tuple[str, ...]:
-    """Split at commas, those in brackets (`n[1,3]`) left alone."""
+    """Split the node list at commas, but not at those in brackets (`n[1,3]`)."""
     return tuple(re.findall(r"(?:[^,\[]|\[[^\]]*\])+", words))
 
 
 def allow_stacks(name: str = "") -> bool:
-    """At signal `name` every thread of this process writes its stack beside $STEWARD_STACKS_FILE, and goes on.
+    """Let every thread of this process write its stack beside $STEWARD_STACKS_FILE at signal `name`, and go on.
 
-    `name` is what the job said in `--auto-resume=1,stacks=USR1`; empty: $STEWARD_STACKS_SIGNAL, or else USR1. Whether
-    that could be set up: False outside Steward. Call it once in each process, before the training loop.
+    Call this once in each process, before the training loop. `name` is the signal given in
+    `--auto-resume=1,stacks=USR1`; by default $STEWARD_STACKS_SIGNAL, or else USR1. Return whether this could be set up:
+    False outside Steward.
     """
     file = os.environ.get("STEWARD_STACKS_FILE")
     word = (name or os.environ.get("STEWARD_STACKS_SIGNAL") or "USR1").upper().removeprefix("SIG")

@@ -54,6 +54,8 @@ class Run:
     decision: Decision | None = None
     why: Why | None = None
     culprits: frozenset[NodeName] = frozenset()
+    counted: bool = False
+    """A resume was counted for its end: for none that a person asked for, and for one fault only one."""
     cases: tuple[CaseId, ...] = ()
     """Repairs of the culprits."""
     cause: str = ""

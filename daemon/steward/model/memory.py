@@ -87,6 +87,8 @@ class NodeMemory:
     """When it was last found lost: its agent was gone, and a second witness agreed."""
     stops_from: float | None = None
     """Its host was shut down in good order: what ended on it at this time or later may have ended by that."""
+    reclaimed_from: float | None = None
+    """When its provider first said that it takes its machine away."""
     silent_since: float | None = None
     """Since when it is lost and its slurmd does not answer."""
     left_us: float | None = None

@@ -133,6 +133,13 @@ class Saved:
         return self.at is not None and (other.at is None or self.at > other.at)
 
 
+def what_failed(step: str, failed_at: float | None) -> str:
+    """Return `step 0` or `the script` for what was asked about; empty: Slurm ended the whole job, or put it back."""
+    if step:
+        return f"step {step}"
+    return "" if failed_at is None else "the script"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One decision about a job and how it went. Times are Unix seconds.
@@ -146,8 +153,6 @@ class Attempt:
     at: float
     culprits: frozenset[NodeName] = frozenset()
     restart: int = 0
-    what: str = ""
-    """What failed: `step 0`, `the script`; empty: Slurm ended the whole job, or put it back."""
     final: bool = False
     """The batch script itself was told to stop: its run ends as it ended."""
     open: bool = False
@@ -170,6 +175,10 @@ class Attempt:
     """The newest checkpoint when it was decided; None: none is known."""
     lines: tuple[str, ...] = field(default=(), metadata=PRIVATE)
     """The known lines of the job's own output that `why` names by their signs."""
+
+    @property
+    def what(self) -> str:
+        return what_failed(self.step, self.failed_at)
 
     @property
     def is_requeue(self) -> bool:

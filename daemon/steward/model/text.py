@@ -18,6 +18,12 @@ def harmless(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
 
 
+def one_line(text: str, limit: int) -> str:
+    """`text` as its author wrote it, in any script, on one harmless line of at most `limit` characters."""
+    kept = harmless(text[: limit + 1])
+    return kept if len(kept) <= limit else kept[: max(0, limit - 3)] + "..."
+
+
 def shown(value: object) -> str:
     """Any value from outside, for one line of a message."""
     try:
@@ -55,8 +61,8 @@ def times(count: int) -> str:
 
 
 def clean(lines: list[str]) -> tuple[str, ...]:
-    """Reasons, names and check texts are hostile: one printable line each."""
-    return tuple(printable(line, _LINE) for line in lines)
+    """Reasons, names and check texts are hostile: one harmless line each."""
+    return tuple(one_line(line, _LINE) for line in lines)
 
 
 def some(count: int, word: str) -> str:

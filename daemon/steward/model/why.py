@@ -1,8 +1,6 @@
-"""The reason of an action or of a surprising non-action, with its evidence; and the fields of every action."""
+"""The reason of an action or of a surprising non-action, with its evidence."""
 
 from dataclasses import dataclass
-
-from steward.model.ids import Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,9 +13,3 @@ class Why:
 
     def __str__(self) -> str:
         return f"{self.text} [{self.rule}]" + (f" ({'; '.join(self.evidence)})" if self.evidence else "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BaseAction:
-    key: Key
-    why: Why

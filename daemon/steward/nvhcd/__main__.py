@@ -1,4 +1,4 @@
-"""`python -m steward.nvhcd`: tells NVIDIA's ft_launcher what the agent knows of this node (docs/hooks.md)."""
+"""`python -m steward.nvhcd`: answer NVIDIA's ft_launcher with the agent's verdict on this node (docs/hooks.md)."""
 
 import argparse
 import logging
@@ -20,7 +20,7 @@ log = logging.getLogger("steward.nvhcd")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status 0 after SIGTERM or SIGINT, 1 when the socket cannot be made."""
+    """Serve until SIGTERM or SIGINT, and return exit status 0, or 1 if the socket cannot be made."""
     options = _options(argv)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
     told = threading.Event()

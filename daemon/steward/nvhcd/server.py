@@ -1,6 +1,6 @@
-"""The gRPC service at a unix socket. Every user of the node may ask, and all that he is told is the node's verdict.
+"""The gRPC service at a unix socket. Every user of the node may ask, and learns the node's verdict and nothing else.
 
-The answer of the protocol `nvhcd` (docs/hooks.md), as protobuf writes it, needs no compiler of schemas:
+The answer of the protocol `nvhcd` (docs/hooks.md) is encoded here by hand, without a compiler of schemas:
 message HealthCheckResponse { bool success = 1; int32 exit_code = 2; string output = 3; string error = 4; }
 """
 
@@ -23,7 +23,7 @@ _VARINT, _BYTES = 0, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheckResponse:
-    """`exit_code` is 0 to 255; `output` is the JSON that a client looks at when `success` is set."""
+    """An answer to ft_launcher. `exit_code` is 0 to 255; `output` is JSON, read by the client if `success` is set."""
 
     success: bool
     exit_code: int
@@ -32,7 +32,7 @@ class HealthCheckResponse:
 
 
 def packed(response: HealthCheckResponse) -> bytes:
-    """The response in proto3's encoding, in which a field with its default is left out."""
+    """Return the response in proto3's encoding, in which a field with its default value is left out."""
     return b"".join(
         (
             _number(_SUCCESS, int(response.success)),
@@ -57,7 +57,7 @@ def _tag(field: int, kind: int) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; all but the last have the eighth bit."""
+    """Return the number as a varint: seven bits a byte, the lowest first; the eighth bit marks all but the last."""
     content = bytearray()
     while value > 0x7F:
         content.append(value & 0x7F | 0x80)
@@ -68,17 +68,17 @@ def _varint(value: int) -> bytes:
 
 THREADS = 8
 MAX_WAITING = 64
-"""Calls at once; more are refused at once, and a client that is refused takes its node for healthy."""
+"""The most parallel calls; any more are refused at once, and a refused client takes its node for healthy."""
 _OPTIONS = (
     ("grpc.max_receive_message_length", 16 * 1024),
     ("grpc.max_metadata_size", 8 * 1024),
-    ("grpc.max_concurrent_streams", 2 * MAX_WAITING),  # at the limit a stream is cut off, also one that was announced
+    ("grpc.max_concurrent_streams", 2 * MAX_WAITING),  # at the limit even an announced stream is cut off
     ("grpc.max_connection_idle_ms", 30_000),
 )
 
 
 class HealthService:
-    """Listens at `path` from `start()` until `stop()`. What is in a request makes no difference: it is not read."""
+    """The service at `path`, from `start()` until `stop()`. The content of a request is not read."""
 
     def __init__(self, path: Path, agent: Path) -> None:
         self._path = path
@@ -92,7 +92,7 @@ class HealthService:
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: answer}),))
 
     def start(self) -> None:
-        """Raises OSError when the socket cannot be made. One that nobody answers is replaced."""
+        """Start the service; an unused socket file is replaced. Raises OSError if the socket cannot be made."""
         make_free(self._path, rival=f"service answers at {self._path}: stop it first, or use another --socket")
         with served_first(self._path) as hidden:
             try:
@@ -103,8 +103,8 @@ class HealthService:
             self._server.start()
 
     def stop(self) -> None:
-        """Calls that wait are answered before."""
-        self._path.unlink(missing_ok=True)  # first: afterwards it may be our successor's
+        """Stop the service, after calls that wait are answered."""
+        self._path.unlink(missing_ok=True)  # first: later the path may belong to our successor
         self._server.stop(grace=LIMIT_S + 0.5).wait()
 
     def _answer(self, _request: bytes, _context: object) -> bytes:
@@ -112,8 +112,8 @@ class HealthService:
 
 
 def response_to(verdict: Verdict) -> HealthCheckResponse:
-    """The answer to ft_launcher: unhealthy only for what takes a node out of service. The client parses `output`:
-    without a `fail_count` in it NVRx 0.6 takes the node for unhealthy, 0.7 for healthy."""
+    """Return the answer to ft_launcher: unhealthy only for a severity that takes a node out of service."""
+    # The client parses `output`: without a `fail_count`, NVRx 0.6 takes the node for unhealthy, 0.7 for healthy.
     match verdict:
         case Bad(severity=severity, check=check, text=text) if severity.takes_out:
             said = {"fail_count": 1, "failed_checks": [check], "severity": severity.value, "text": text}

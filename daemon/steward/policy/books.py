@@ -175,7 +175,7 @@ class SlotBook(Kept[NodeName, SlotRecord]):
 
 
 _NOTHING = NodeMemory()
-_FADING = ("back_at", "lost_at", "stops_from", "silent_since", "left_at", "left_us", "suspected")
+_FADING = ("back_at", "lost_at", "stops_from", "reclaimed_from", "silent_since", "left_at", "left_us", "suspected")
 _NAMES_GONE = (*_FADING, "away_since")
 """Of a node that Slurm does not know any more."""
 

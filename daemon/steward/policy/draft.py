@@ -3,28 +3,36 @@
 The only mutable thing in the policy, and it lives for one call of `plan`. Each named step reads it and adds to it.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from steward.model.action import Action
+from steward.model.case import Mishap, Remedy
+from steward.model.deep import Baseline
 from steward.model.desired import Desired
 from steward.model.events import Event, Level
 from steward.model.fit import Fit, Question
-from steward.model.ids import CaseId, InstanceId, JobId, Key, NodeName
+from steward.model.group import ClientToken, Cluster, Group, Operation
+from steward.model.health import Incarnation, Trial
+from steward.model.ids import AskId, CaseId, InstanceId, JobId, Key, NodeName
 from steward.model.instance import Instance, InstanceState
 from steward.model.job import Job
-from steward.model.memory import Memory
+from steward.model.ledger import Run
+from steward.model.memory import AskMemory, Breaker, HeadMemory, Incident, Memory, Stray
 from steward.model.observed import Freshness, Observed
+from steward.model.partition import Gate
 from steward.model.plan import Plan, stops_last
 from steward.model.port_error import was_not_tried
+from steward.model.quota import ComputeQuota, SchedulerConfig, Wrote
+from steward.model.resume import Bystander, JobMemory
 from steward.policy.books import CaseBook, DeepBook, NodeBook, SlotBook
 from steward.policy.elastic.book import ElasticBook
 from steward.policy.groundwork import Groundwork
 from steward.policy.kept import Kept
 from steward.policy.node.trust import hushed
 from steward.policy.overview import Overview
-from steward.policy.quota.book import QuotaBook
+from steward.policy.quota.book import QuotaJobBook
 from steward.policy.traits import Trait
 
 # What steps of one plan found, kept for the steps after them. Each field belongs to the function that it names.
@@ -49,10 +57,63 @@ class Found:
 
 
 NOT_TRIED_AGAIN_S = 5.0
+_FIELDS = tuple(field.name for field in fields(Memory))
+
+
+_BOOKS: Mapping[str, Callable[[Any], Kept[Any, Any]]] = {
+    "cases": CaseBook,
+    "nodes": NodeBook,
+    "deeps": DeepBook,
+    "elastic": ElasticBook,
+    "quota_jobs": QuotaJobBook,
+}
+"""The tables of memory that know more than their rows; the slots' needs the groups, too."""
 
 
 class Draft:
     """Everything a step of the plan may read, and the doors through which it adds wishes, events and memory."""
+
+    # The fields of `Memory` as they are changed: `__init__` opens every one of them, `memory` freezes it.
+    cases: CaseBook
+    jobs: Kept[JobId, JobMemory]
+    bystanders: Kept[JobId, Bystander]
+    asks: Kept[AskId, AskMemory]
+    ledger: Kept[JobId, tuple[Run, ...]]
+    incidents: Kept[str, Incident]
+    breakers: Kept[str, Breaker]
+    asked: Kept[Key, float]
+    noted: Kept[str, float]
+    history: Kept[NodeName, tuple[float, ...]]
+    agents: Kept[NodeName, Incarnation]
+    nodes: NodeBook
+    remedies: Kept[str, tuple[Remedy, ...]]
+    mishaps: Kept[str, tuple[Mishap, ...]]
+    served: Kept[NodeName, InstanceId]
+    breakers_reset: float
+    breaker_resets: Mapping[str, float]
+    trials: Kept[str, Trial]
+    looked: float
+    head: HeadMemory
+    cluster: Cluster | None
+    groups: Kept[str, Group]
+    slots: SlotBook
+    gates: Kept[str, Gate]
+    ended: Kept[str, float]
+    strays: Kept[InstanceId, Stray]
+    operations: Kept[str, Operation]
+    deeps: DeepBook
+    baselines: Kept[str, Baseline]
+    quotas: Kept[str, ComputeQuota]
+    scheduler: SchedulerConfig | None
+    quota_jobs: QuotaJobBook
+    quota_writes: Kept[str, Wrote]
+    elastic: ElasticBook
+    client_tokens: Kept[str, ClientToken]
+    paused: bool
+    next_case: int
+
+    who = ""
+    """The person or caller whose order is carried out; empty where the head decides by itself."""
 
     def __init__(
         self, seen: Observed, want: Desired, memory: Memory, now: float, ground: Groundwork | None = None
@@ -65,24 +126,10 @@ class Draft:
         self.want, self.now = want, now
         self.overview = Overview(self.seen, memory, self.ground, now)
         self.found = Found()
-        self.paused, self.breakers_reset = memory.paused, memory.breakers_reset
-        self.looked, self.head = memory.looked, memory.head
-        self.breaker_resets, self.trials, self.next_case = memory.breaker_resets, Kept(memory.trials), memory.next_case
-        self.cases, self.groups = CaseBook(memory.cases), Kept(memory.groups)
-        self.jobs, self.bystanders = Kept(memory.jobs), Kept(memory.bystanders)
-        self.asks, self.ledger = Kept(memory.asks), Kept(memory.ledger)
-        self.incidents, self.breakers = Kept(memory.incidents), Kept(memory.breakers)
-        self.asked, self.noted = Kept(memory.asked), Kept(memory.noted)
-        self.nodes = NodeBook(memory.nodes)
-        self.history, self.agents = Kept(memory.history), Kept(memory.agents)
-        self.remedies, self.mishaps = Kept(memory.remedies), Kept(memory.mishaps)
-        self.served, self.cluster = Kept(memory.served), memory.cluster
+        for name in _FIELDS:
+            value = getattr(memory, name)
+            setattr(self, name, _BOOKS.get(name, Kept)(value) if isinstance(value, Mapping) else value)
         self.slots = SlotBook(memory.slots, self.groups, want)
-        self.gates, self.operations = Kept(memory.gates), Kept(memory.operations)
-        self.ended, self.strays = Kept(memory.ended), Kept(memory.strays)
-        self.client_tokens, self.baselines = Kept(memory.client_tokens), Kept(memory.baselines)
-        self.quota = QuotaBook(memory)
-        self.elastic, self.deeps = ElasticBook(memory), DeepBook(memory.deeps)
         self.quota_said: dict[JobId, str] = {}
         """The words of quotas for the comments of jobs, where they are new."""
         self._actions, self._events = list[Action](), list[Event]()
@@ -117,6 +164,12 @@ class Draft:
         return not self.paused
 
     @property
+    def may_clear_strays(self) -> bool:
+        """Whether what is named as ours and unknown to our memory may be removed: while no agent is heard it may be
+        another head's, to which they all speak. Reservations end by themselves."""
+        return bool(self.overview.heard)
+
+    @property
     def actions(self) -> Sequence[Action]:
         """The actions that are wished for so far."""
         return self._actions
@@ -145,15 +198,16 @@ class Draft:
         node: NodeName | None = None,
         job: JobId | None = None,
         case: CaseId | None = None,
-        group: str = "",
+        **data: str,
     ) -> None:
-        """Write an event; with `once`, only when no event of this key was written before."""
+        """Write an event; with `once`, only when no event of this key was written before. `data` (such as
+        `group`) goes with it, without what is empty, and so does `who`."""
         if once in self.noted:
             return
         if once:
             self.noted[once] = self.now
-        data = (("group", group),) if group else ()
-        event = Event(at=self.now, kind=kind, text=text, level=level, node=node, job=job, case=case, data=data)
+        told = tuple((name, value) for name, value in (*data.items(), ("who", self.who)) if value)
+        event = Event(at=self.now, kind=kind, text=text, level=level, node=node, job=job, case=case, data=told)
         self._events.append(event)
 
     def tell_again(self, once: str) -> None:
@@ -176,51 +230,21 @@ class Draft:
             self._questions[question] = None
         return fit
 
-    def plan(self) -> Plan:
-        """The finished plan, frozen."""
-        memory = Memory(
-            cases=self.cases.frozen(),
-            jobs=self.jobs.frozen(),
-            bystanders=self.bystanders.frozen(),
-            asks=self.asks.frozen(),
-            ledger=self.ledger.frozen(),
-            incidents=self.incidents.frozen(),
-            breakers=self.breakers.frozen(),
-            asked=self.asked.frozen(),
-            noted=self.noted.frozen(),
-            history=self.history.frozen(),
-            agents=self.agents.frozen(),
-            nodes=self.nodes.frozen(),
-            remedies=self.remedies.frozen(),
-            mishaps=self.mishaps.frozen(),
-            served=self.served.frozen(),
-            paused=self.paused,
-            next_case=self.next_case,
-            breakers_reset=self.breakers_reset,
-            breaker_resets=self.breaker_resets,
-            trials=self.trials.frozen(),
-            looked=self.looked,
-            head=self.head,
-            cluster=self.cluster,
-            groups=self.groups.frozen(),
-            slots=self.slots.frozen(),
-            gates=self.gates.frozen(),
-            ended=self.ended.frozen(),
-            strays=self.strays.frozen(),
-            operations=self.operations.frozen(),
-            client_tokens=self.client_tokens.frozen(),
-            deeps=self.deeps.frozen(),
-            baselines=self.baselines.frozen(),
-            **self.quota.stored(),
-            **self.elastic.stored(),
-        )
-        return self._plan(memory)
+    def memory(self) -> Memory:
+        """Return what to remember of it, frozen."""
+        fields: dict[str, Any] = {name: _frozen(getattr(self, name)) for name in _FIELDS}
+        return Memory(**fields)
 
-    def _plan(self, memory: Memory) -> Plan:
+    def plan(self) -> Plan:
+        """Return the finished plan, frozen."""
         return Plan(
             actions=stops_last(self._actions),
-            memory=memory,
+            memory=self.memory(),
             events=tuple(self._events),
             wake_at=self._wake,
             questions=tuple(self._questions),
         )
+
+
+def _frozen(value: Any) -> Any:
+    return value.frozen() if isinstance(value, Kept) else value

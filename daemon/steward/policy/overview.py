@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
 
+from steward.model.ask import OptedIn
 from steward.model.ids import JobId, NodeName
 from steward.model.instance import Instance
 from steward.model.job import Job
@@ -142,6 +143,17 @@ class Overview:
                 found[node].append(job.id)
         return dict(found)
 
+    @cached_property
+    def opted_in(self) -> Mapping[JobId, Sequence[OptedIn]]:
+        """Job -> the words of those who call it theirs."""
+        return self._ground.once("words on jobs", (self._seen.opted_in,), self._find_words)
+
+    def _find_words(self) -> Mapping[JobId, Sequence[OptedIn]]:
+        found: defaultdict[JobId, list[OptedIn]] = defaultdict(list)
+        for word in self._seen.opted_in:
+            found[word.job].append(word)
+        return dict(found)
+
     def nodes_of(self, partitions: str) -> frozenset[NodeName]:
         """The nodes of a job's partitions, as the job names them: `a,b`."""
         if partitions not in self._of_partitions:
@@ -206,6 +218,14 @@ class Overview:
     def instances_of(self, node: NodeName) -> Sequence[Instance]:
         """All that the provider lists for a node, by id; gone ones are among them."""
         return self._instances_by_node.get(node, ())
+
+    @cached_property
+    def reclaimed(self) -> frozenset[NodeName]:
+        """Nodes whose every machine their provider is about to take away, or took away by itself."""
+        return self._ground.once("reclaimed", (self._seen.instances,), self._find_reclaimed)
+
+    def _find_reclaimed(self) -> frozenset[NodeName]:
+        return frozenset(node for node, many in self._instances_by_node.items() if all(one.interrupted for one in many))
 
     @cached_property
     def _instances_by_node(self) -> Mapping[NodeName, Sequence[Instance]]:

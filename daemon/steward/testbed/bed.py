@@ -44,11 +44,12 @@ class BedSpec:
     `contain`: jobs live in cgroups (PrologFlags=Alloc,Contain and task/cgroup); the docker backend only. `slurm_conf`:
     lines that slurm.conf has besides its own. `gpus`: so many pretended NVIDIA GPUs on every node, with faults on
     command. `accounting`: slurmdbd holds accounts, QOS and limits, and Slurm enforces them; QOS preempt. `hardware`:
-    what slurm.conf says each node has, such as `CPUs=48 RealMemory=196608 Gres=gpu:l4:4` (empty: little). `silent`: so
-    many more nodes far1..farN that are only in slurm.conf: DOWN, in the partition `far`, with no machine. `fixed`:
-    machines are fixed (provider `static`), spares of the default partition; the local backend only. `groups`: nothing
-    runs yet but the controller; nodes are for groups made through the API. n1..nN are the pool `workers`, whose
-    partition Steward writes itself; any other group's nodes are named after it.
+    what slurm.conf says each node has, such as `CPUs=48 RealMemory=196608 Gres=gpu:l4:4` (empty: little; several kinds
+    with `;` between them: n1, n2 ... take turns). `silent`: so many more nodes far1..farN that are only in slurm.conf:
+    DOWN, in the partition `far`, with no machine. `fixed`: machines are fixed (provider `static`), spares of the
+    default partition; the local backend only. `groups`: nothing runs yet but the controller; nodes are for groups made
+    through the API. n1..nN are the pool `workers`, whose partition Steward writes itself; any other group's nodes are
+    named after it.
     """
 
     dir: Path

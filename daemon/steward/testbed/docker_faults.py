@@ -112,6 +112,7 @@ def _is_stopped(container: Container, unit: str) -> bool:
 
 
 _START_S = 20.0
+_STOP_S = 60
 USUAL_MBPS = 20.0
 _DEVICE = "eth0"
 _SLOW = (
@@ -129,6 +130,8 @@ class DockerFaults:
         self._plan = plan
         self._on_node: dict[FaultKind, Callable[[NodeName, str], None]] = {
             FaultKind.KILL_NODE: lambda node, _: self._on_container(node, _kill),
+            FaultKind.STOP_NODE: lambda node, _: self._on_container(node, _stop),
+            FaultKind.RECLAIM_NODE: lambda node, _: _refuse(FaultKind.RECLAIM_NODE),
             FaultKind.START_NODE: lambda node, _: self._on_container(node, Container.start),
             FaultKind.FREEZE_NODE: lambda node, _: self._on_container(node, _freeze),
             FaultKind.THAW_NODE: lambda node, _: self._on_container(node, _thaw),
@@ -198,12 +201,22 @@ class DockerFaults:
             return client.networks.get(self._plan.network)
 
 
+def _refuse(kind: FaultKind) -> None:
+    raise BedError(f"{kind.value} is not possible here: the engine takes no machine away; use --backend local")
+
+
 def _kill(container: Container) -> None:
     """Steward may end and remove a machine that died sooner than its death was waited for."""
     with contextlib.suppress(NotFound):
         if container.status in ("running", "paused"):
             container.kill()
             container.wait(timeout=_START_S)
+
+
+def _stop(container: Container) -> None:
+    """As its systemd does it. Steward may end and remove the machine meanwhile."""
+    with contextlib.suppress(NotFound):
+        container.stop(timeout=_STOP_S)
 
 
 def _freeze(container: Container) -> None:

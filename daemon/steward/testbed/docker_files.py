@@ -139,13 +139,13 @@ def _accounting(plan: Plan) -> Iterable[str]:
 
 
 def _node(plan: Plan, name: str, address: str) -> str:
-    return f"NodeName={name} NodeAddr={address} {_has(plan)} State=UNKNOWN"
+    return f"NodeName={name} NodeAddr={address} {_has(plan, name)} State=UNKNOWN"
 
 
-def _has(plan: Plan) -> str:
+def _has(plan: Plan, name: str = "") -> str:
     """The node's hardware, for slurm.conf and for a node that registers by itself."""
     # A node that is to bind tasks to cores must have those that are there.
-    return hardware(plan.spec, cpus=(os.cpu_count() or CPUS) if plan.spec.contain else CPUS)
+    return hardware(plan.spec, name, cpus=(os.cpu_count() or CPUS) if plan.spec.contain else CPUS)
 
 
 def _cgroup_conf(plan: Plan) -> str:

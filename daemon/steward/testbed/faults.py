@@ -11,6 +11,8 @@ class FaultKind(Enum):
     """The value is the name on the command line."""
 
     KILL_NODE = "kill-node"
+    STOP_NODE = "stop-node"
+    RECLAIM_NODE = "reclaim-node"
     START_NODE = "start-node"
     FREEZE_NODE = "freeze-node"
     THAW_NODE = "thaw-node"
@@ -77,6 +79,18 @@ class Fault:
 SHAPES: dict[FaultKind, Shape] = {
     FaultKind.KILL_NODE: Shape(
         doc="power cut: slurmd, agent and every job process die at once", node=True, undo=FaultKind.START_NODE
+    ),
+    FaultKind.STOP_NODE: Shape(
+        doc="shut down in good order: all processes are told to end; power is cut so many seconds later (0), "
+        "with systemd as soon as they have ended",
+        node=True,
+        text=Text.OPTIONAL,
+        undo=FaultKind.START_NODE,
+    ),
+    FaultKind.RECLAIM_NODE: Shape(
+        doc="the provider says that it takes the machine away soon, as of a spot instance (local backend)",
+        node=True,
+        text=Text.OPTIONAL,
     ),
     FaultKind.START_NODE: Shape(doc="switch the same machine on again (new boot id)", node=True),
     FaultKind.FREEZE_NODE: Shape(

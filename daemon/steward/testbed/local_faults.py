@@ -1,6 +1,7 @@
 """Faults of the local bed: signals to processes, and files that its parts look at."""
 
 import signal
+import time
 import uuid
 from collections.abc import Callable
 
@@ -30,6 +31,8 @@ class LocalFaults:
         self._provider = provider
         self._on_node: dict[FaultKind, Callable[[NodeName, str], None]] = {
             FaultKind.KILL_NODE: lambda node, _: local_machine.power_off(self._machine(node)),
+            FaultKind.STOP_NODE: lambda node, text: _stop(self._machine(node), text),
+            FaultKind.RECLAIM_NODE: lambda node, text: provider.reclaim(node, text or "spot: in two minutes"),
             FaultKind.START_NODE: lambda node, _: self._start_node(node),
             FaultKind.FREEZE_NODE: lambda node, _: self._freeze(node),
             FaultKind.THAW_NODE: lambda node, _: local_machine.thaw(self._machine(node)),
@@ -102,6 +105,13 @@ class LocalFaults:
         machine = self._machine(node)
         local_machine.restart_programs(machine)
         wait_until(f"the agent of {node} runs", lambda: machine.program("agent") is not None, _START_S, every_s=0.01)
+
+
+def _stop(machine: Machine, text: str) -> None:
+    for seen in proc.descendants(machine.init):
+        proc.send(seen.process, signal.SIGTERM)
+    time.sleep(float(text or 0))
+    local_machine.power_off(machine)
 
 
 def _refuse(kind: FaultKind) -> None:

@@ -7,6 +7,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from steward.model.ids import NodeName
 from steward.testbed import accounting
 from steward.testbed.bed import BedError, BedSpec
 from steward.testbed.layout import PARTITIONS, Layout
@@ -119,7 +120,7 @@ def resolved_host() -> str:
 def _nodes(plan: SlurmPlan) -> list[str]:
     host = socket.gethostname()
     return [
-        f"NodeName={name} NodeHostname={host} NodeAddr={LOOPBACK} Port={port} {hardware(plan.spec)} State=UNKNOWN"
+        f"NodeName={name} NodeHostname={host} NodeAddr={LOOPBACK} Port={port} {hardware(plan.spec, name)} State=UNKNOWN"
         for name, port in zip(plan.spec.machine_names, plan.node_ports, strict=True)
     ]
 
@@ -149,18 +150,31 @@ def for_groups(include: str) -> list[str]:
     return ["MaxNodeCount=64", "TreeWidth=65533", "PartitionName=main Default=YES State=UP", f"include {include}"]
 
 
-def hardware(spec: BedSpec, cpus: int = CPUS) -> str:
-    """The node's hardware, for slurm.conf and for a node that registers by itself."""
-    return spec.hardware or f"CPUs={cpus} RealMemory={memory_mb()} Gres=gpu:{GPUS}"
+def hardware(spec: BedSpec, name: str = "", cpus: int = CPUS) -> str:
+    """The node's hardware, for slurm.conf and for a node that registers by itself. Where the bed has several kinds of
+    machines, its nodes n1, n2 ... take turns; any other node is of the first kind."""
+    if not spec.hardware:
+        return f"CPUs={cpus} RealMemory={memory_mb()} Gres=gpu:{GPUS}"
+    kinds, names = spec.hardware.split(";"), list(spec.node_names)
+    return kinds[names.index(NodeName(name)) % len(kinds) if name in names else 0].strip()
 
 
 def gres_conf(spec: BedSpec, device: str) -> str:
     """The GPUs of a node; their device files are `device` with a number."""
-    found = _GPUS.search(hardware(spec))
+    kinds = spec.hardware.split(";")
+    names = [
+        f"NodeName={','.join(spec.node_names[at :: len(kinds)])} " if kinds[1:] else "" for at in range(len(kinds))
+    ]
+    lines = (_gres(who, hardware(spec, spec.node_names[at]), device) for at, who in enumerate(names))
+    return "AutoDetect=off\n" + "".join(lines)
+
+
+def _gres(who: str, words: str, device: str) -> str:
+    found = _GPUS.search(words)
     if found is None:
-        return "AutoDetect=off\n"
+        return ""
     kind = f" Type={found['kind']}" if found["kind"] else ""
-    return f"AutoDetect=off\nName=gpu{kind} File={device}[0-{int(found['count']) - 1}]\n"
+    return f"{who}Name=gpu{kind} File={device}[0-{int(found['count']) - 1}]\n"
 
 
 def memory_mb() -> int:

@@ -4,6 +4,7 @@ from enum import Enum
 
 from steward.model.case import Case, Step
 from steward.model.ids import NodeName
+from steward.model.setup import SetupState
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.text import until
 from steward.policy.draft import Draft
@@ -59,6 +60,8 @@ def _lacks(name: NodeName, step: Enum, entered: float, draft: Draft) -> str:
     view, node = draft.seen.agents.get(name), draft.seen.nodes.get(name)
     if step in _CONNECTED and (view is None or not view.connected):
         return f"the agent of {name} is not connected"
+    if view is not None and view.setup is not None and view.setup.state is SetupState.RUNNING and view.setup.why:
+        return f"{view.setup.step}: {view.setup.why}"
     if step not in _CHECKED or view is None:
         return ""
     if bad := next((finding for finding in view.findings if blocks_return(finding, draft)), None):

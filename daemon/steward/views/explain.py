@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from steward.model.ask import AskKind
 from steward.model.case import Case, Step
 from steward.model.desired import Desired
 from steward.model.ids import JobId, NodeName
@@ -103,6 +104,12 @@ def job_warning(want: Desired) -> str:
     return ""
 
 
+_ENDED_UNSEEN = (
+    "The job ended while no head was there: whether it had asked to be resumed (--auto-resume=1) is not known, and "
+    "nothing brings it back."
+)
+
+
 def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
     """Only what is known: a job's wish is told by its nodes' agents, and read in Slurm's record of it while it runs."""
     if not draft.want.resume.enabled:
@@ -111,6 +118,8 @@ def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
         return "The job has not run yet: whether it asks to be resumed (--auto-resume=1) is looked at when it starts."
     if why := draft.seen.unread.get(id):
         return f"Whether the job asked to be resumed (--auto-resume=1) is not known: no agent reported it, and {why}."
+    if job is not None and job.is_over and (job.ended or 0.0) < draft.seen.agents_since:
+        return _ENDED_UNSEEN
     seen = "The job did not ask" if job is not None and job.is_active else "Nothing shows that it asked"
     untouched = f"{seen} to be resumed (--auto-resume=1), so no fault brings it back."
     if job is None or not job.restarts:
@@ -292,8 +301,16 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
         lines += lack_lines(job, draft)
     if job is not None and (slow := slow_nodes(job, draft)):
         lines.append(f"{slow[:1].upper()}{slow[1:]}.")
-    waiting = [ask for ask in draft.seen.asks if ask.job == mem.id]
-    return [*lines, *(f"A failed {a.kind.value} on {a.node} waits for a decision." for a in waiting)]
+    return [*lines, *_waiting(mem, draft)]
+
+
+def _waiting(mem: JobMemory, draft: Draft) -> Iterator[str]:
+    """Name what failed and was not ruled on yet. What others ask about the job is not of it."""
+    ruled = {attempt.decided_for for attempt in mem.attempts}
+    for ask in draft.seen.asks:
+        if ask.job == mem.id and ask.uid in (0, mem.uid) and ask.id not in ruled:
+            what = f"Step {ask.step}" if ask.kind is AskKind.STEP else "The script"
+            yield f"{what} failed, as {ask.node} says, and waits for a decision."
 
 
 def _sentence(text: str, evidence: tuple[str, ...]) -> str:

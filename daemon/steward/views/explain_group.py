@@ -14,6 +14,7 @@ from steward.model.text import ago, clean, span, until
 from steward.policy.draft import Draft
 from steward.policy.elastic.rules import rules_of
 from steward.policy.groups.serving import serves
+from steward.policy.groups.slot_facts import may_still_come
 from steward.policy.groups.slot_scene import SlotScene, why_not_yet
 from steward.policy.groups.slot_table import deadline
 from steward.policy.node.bring_up import HOUR_S, failures, limits, scope_of
@@ -138,6 +139,8 @@ def _step(slot: SlotRecord, group: Group, draft: Draft) -> str:
         text += f"; {wait}" if wait else "; its turn has come"
     if slot.step is SlotStep.DRAIN and slot.deadline is not None:
         text += f"; its jobs are waited for {span(slot.deadline - draft.now)} more"
+    if slot.step is SlotStep.END and may_still_come(SlotScene(record=slot, group=group, draft=draft)):
+        text += f"; its launch of {ago(slot.launched or draft.now, draft.now)} may still make a machine, which is ended"
     return text
 
 
@@ -197,7 +200,7 @@ _LAST = 8
 
 def elastic_lines(id: JobId, draft: Draft) -> list[str]:
     """The lines about a base or a replica job; none for any other."""
-    run = draft.elastic.runs.get(id)
+    run = draft.elastic.get(id)
     if run is not None:
         return run_lines(run, draft.want.elastic, draft.now)
     of = draft.elastic.run_of(id)

@@ -9,6 +9,7 @@ from steward.model.text import ago, printable, until
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import Ruling, Standing, Yielding
 from steward.policy.quota.flavors import parse_tres
+from steward.policy.quota.ledger import Account
 from steward.policy.quota.others import limited_above
 from steward.policy.quota.requests import Unit, class_of, holds_nodes
 from steward.policy.quota.turn import Turn, in_force, take_turn
@@ -51,14 +52,14 @@ def lines_of(job: Job, turn: Turn, draft: Draft) -> list[str]:
     if turn.teams.get(job.account) is None:
         return [_without_quota(job, draft)]
     id = job.het_job_id or job.id
-    memory = draft.quota.jobs.get(id)
+    memory = draft.quota_jobs.get(id)
     now = _running(job, turn, draft) if holds_nodes(job) else _waiting(job, turn, draft)
     return [*now, *_unknown_class(job, draft), *(_past(memory, draft) if memory else [])]
 
 
 def _unknown_class(job: Job, draft: Draft) -> list[str]:
     """A priority class that the site does not have counts as none."""
-    name, known = class_of(job), draft.quota.scheduler.classes if draft.quota.scheduler is not None else ()
+    name, known = class_of(job), draft.scheduler.classes if draft.scheduler is not None else ()
     if not name or name in {each.name for each in known}:
         return []
     names = ", ".join(each.name for each in known) or "none"
@@ -84,7 +85,7 @@ def _without_quota(job: Job, draft: Draft) -> str:
 def _running(job: Job, turn: Turn, draft: Draft) -> list[str]:
     team = turn.teams[job.account]
     unit = next((each for each in turn.running.get(team, ()) if job in each.jobs), None)
-    memory = draft.quota.jobs.get(job.het_job_id or job.id)
+    memory = draft.quota_jobs.get(job.het_job_id or job.id)
     if memory is not None and memory.yielding is not None:
         return [_giving_way(memory.yielding, draft)]
     if unit is None:
@@ -160,27 +161,46 @@ def _waits(ruling: Ruling, turn: Turn) -> str:
         return f"Quota of team {unit.team}: the job waits until other jobs of its team leave room."
     limited = [name for name in short if _own_limit(unit, name, turn)]
     if limited:
-        why = f"the team has reached its limit ({told({name: _limit(unit.team, name, turn) for name in limited})})"
+        limits = told({name: _limit(unit.team, name, turn) for name in limited})
+        why = f"the team has reached its limit ({limits})"
+        if all(
+            _runs_with(unit.team, name, turn) + _asked(unit, name) <= _limit(unit.team, name, turn) for name in limited
+        ):
+            why = f"other waiting jobs of its team come first and take what is left of its limit ({limits})"
     else:
         holders = _holders(short, unit.team, turn)
-        why = f"they are in use: {holders}" if holders else "no node that takes jobs has them free"
+        why = f"others come first: {holders}" if holders else "no node that takes jobs has them free"
         idle = {name: amount for name in short if (amount := _idle(unit, name, turn)) > 0}
         if idle.keys() == short.keys():
-            why = f"{told(idle)} are idle, but nobody lends them: {_UNOWNED}"
+            lent = {name: amount for name in idle if (amount := _asked(unit, name) - short[name]) > 0}
+            whose = f"only {told(lent)} of them are lent" if lent else "nobody lends them"
+            why = f"{told(idle)} are idle, but {whose}: {_UNOWNED}"
     return f"Quota of team {unit.team}: the job waits, short of {told(short)}; {why}."
 
 
 def _idle(unit: Unit, name: Resource, turn: Turn) -> int:
     """So much is free on nodes, enough for the job, and not to be had."""
     free = turn.ledger.free.get(name, 0)
-    asked = min((amounts.get(name, 0) for amounts in unit.options), default=0)
-    return free if free >= asked else 0
+    return free if free >= _asked(unit, name) else 0
 
 
 def _own_limit(unit: Unit, name: Resource, turn: Turn) -> bool:
     used = turn.ledger.accounts[unit.team].use.get(name, 0)
-    asked = min((amounts.get(name, 0) for amounts in unit.options), default=0)
-    return used + asked > _limit(unit.team, name, turn)
+    return used + _asked(unit, name) > _limit(unit.team, name, turn)
+
+
+def _asked(unit: Unit, name: Resource) -> int:
+    return min((amounts.get(name, 0) for amounts in unit.options), default=0)
+
+
+def _is_full(unit: Unit, name: Resource, turn: Turn) -> bool:
+    return _runs_with(unit.team, name, turn) + _asked(unit, name) > _limit(unit.team, name, turn)
+
+
+def _runs_with(team: str, name: Resource, turn: Turn) -> int:
+    """What its running jobs have; the rest of its use is promised to jobs that wait for nodes."""
+    held = turn.held.get(team)
+    return sum(part.get(name, 0) for part in held.parts) if held is not None else 0
 
 
 def _limit(team: str, name: Resource, turn: Turn) -> int:
@@ -194,9 +214,18 @@ def _holders(short: Mapping[Resource, int], team: str, turn: Turn) -> str:
     for name in short:
         accounts = [each for each in turn.ledger.accounts.values() if each.use.get(name, 0) and each.team != team]
         for each in sorted(accounts, key=lambda one: (-one.borrowed(name), -one.use.get(name, 0), one.team))[:_NAMED]:
-            borrowed = f" ({each.borrowed(name)} borrowed)" if each.borrowed(name) else ""
-            found.append(f"{each.team} has {told({name: each.use[name]})}{borrowed}")
+            found.append(_holder(each, name, turn))
     return ", ".join(dict.fromkeys(found))
+
+
+def _holder(each: Account, name: Resource, turn: Turn) -> str:
+    """A team that gives way already counts with what it keeps."""
+    has = min(_runs_with(each.team, name, turn), each.use[name])
+    beyond = max(0, has - each.owned.nominal.get(name, 0))
+    words = [f"has {told({name: has})}{f' ({beyond} borrowed)' if beyond else ''}"] if has else []
+    if promised := each.use[name] - has:
+        words.append(f"waits for nodes for {told({name: promised})}")
+    return f"{each.team} {' and '.join(words)}"
 
 
 def _shares(ruling: Ruling, turn: Turn) -> list[str]:
@@ -242,7 +271,7 @@ def _by_hand(job: Job, team: str, draft: Draft) -> str:
     """Limits of its QOS and its team's account that a person made smaller: they are obeyed."""
     owners = {**{name: f"QOS {name}" for name in job.qos.split(",")}, f"account {team}": f"account {team}"}
     found = []
-    for key, known in sorted(draft.quota.writes.items()):
+    for key, known in sorted(draft.quota_writes.items()):
         owner, _, tres = key.partition("/cap:")
         is_less = known.foreign and not (known.values[0] and int(known.values[0]) <= int(known.foreign))
         if tres and owner in owners and is_less:
@@ -260,7 +289,7 @@ def _has_room(job: Job, draft: Draft) -> bool:
 def _victims(unit: Unit, turn: Turn, draft: Draft) -> str:
     """Jobs that make room for it: chosen in this turn, or on their way already."""
     found = [_new_victim(each) for each in turn.yielding if each.to.id == unit.id]
-    for id, memory in sorted(draft.quota.jobs.items()):
+    for id, memory in sorted(draft.quota_jobs.items()):
         eviction = memory.yielding
         if eviction is not None and eviction.to_job == unit.id and id in draft.seen.jobs:
             limit = f", {until(eviction.due, draft.now)} at the latest" if eviction.due is not None else ""

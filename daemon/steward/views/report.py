@@ -154,7 +154,7 @@ class JobLedger:
 
     @property
     def resumes(self) -> int:
-        return sum(1 for run in self.runs if run.ending in (Ending.RETRIED, Ending.REQUEUED))
+        return sum(run.counted for run in self.runs)
 
     @property
     def sums(self) -> Sums:

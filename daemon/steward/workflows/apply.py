@@ -29,6 +29,8 @@ _AT_ONCE = {Lane.COMMENTS: 1, Lane.LIMITS: 4, Lane.LOOKS: 4, Lane.MACHINES: 8, L
 """Nobody waits for a comment."""
 _ONE_OF_THEM = (STALE, REFUSED)
 """Slurm took none of a batch because of one or some of it: they are found by halves."""
+_COMMENTS_S = 0.5
+"""So long the answers of a turn wait for comments in all: a user can have hundreds of jobs fail at once."""
 _TOO_SLOW_S = 5.0
 _HUNG = {
     Door.SLURM: "the Slurm command before it did not return",
@@ -138,12 +140,13 @@ class Applier:
         kept, ended = Promises(), list[tuple[Action, str]]()
         waiting = deque(batches(actions))
         # Slurm takes no comment of a job that has ended: that one goes out before the answer.
-        leaving = {a.job for a in actions if isinstance(a, AnswerAsk) and a.answer is Answer.STOP}
+        leaving, comments_s = {a.job for a in actions if isinstance(a, AnswerAsk) and a.answer is Answer.STOP}, 0.0
         while waiting:
             batch = waiting.popleft()
             first = batch[0]
             lane = row_of(first).lane
-            if lane is not None and not (isinstance(first, CommentJob) and first.job in leaving):
+            is_awaited = isinstance(first, CommentJob) and first.job in leaving and comments_s < _COMMENTS_S
+            if lane is not None and not is_awaited:
                 self._start(self._pools[lane], batch, seen)
             elif refusal := kept.refusal(first):
                 ended += self._tell(batch, NOT_TRIED, refusal)
@@ -156,7 +159,8 @@ class Applier:
                     waiting.extendleft((batch[middle:], batch[:middle]))
                     continue
                 ended += self._tell(batch, outcome, error)
-                kept.note(batch, outcome, self._monotonic() - began)
+                kept.note(batch, outcome, took_s := self._monotonic() - began)
+                comments_s += took_s if is_awaited else 0.0
             alive()
         self._journal.keep(ended)
 

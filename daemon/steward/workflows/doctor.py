@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from steward.checks.slurm_node import SHIM
+from steward.checks.slurm_node import SHIM, SHIM_EVERY_S
 from steward.model.ids import NodeName
 from steward.model.node_names import fold
 from steward.model.observed import AgentDetail, AgentView
@@ -169,7 +169,8 @@ def _seconds(value: str) -> int | None:
 
 
 def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[Line]:
-    """`text`: plugstack.conf, None where it cannot be read; `is_new`: the install has not come to the plugin yet."""
+    """Judge the controller's file, as long as no node has told more. `text`: plugstack.conf, None where it cannot be
+    read; `is_new`: the install has not come to the plugin yet."""
     remedy = f"add `optional steward.so socket=/run/steward/agent.sock` to {path}, on every node"
     if is_new and "steward" not in (text or ""):
         early = f"{path} does not name steward.so yet, which is expected before step 4 of the install"
@@ -195,17 +196,21 @@ def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[Li
         ]
     if words[0] == "required":
         return [warn("shim", f"{path}: the shim is `required`", "make it `optional`: it must never hold up a job")]
-    return [ok("shim", f"{path}: {' '.join(words)}")]
+    return [
+        warn("shim", f"{path}: {' '.join(words)}; no node has said yet that Slurm loads it", "ask again in a minute")
+    ]
 
 
 def judge_loaded(views: Mapping[NodeName, AgentView]) -> list[Line]:
-    """What the nodes themselves read; each agent looks at its own."""
+    """Judge by what Slurm loads on the nodes, as their agents saw it; empty where none has said so yet."""
     told = {name: f.text for name, view in views.items() for f in view.findings if f.check == SHIM and f.is_bad}
-    if not told:
-        return []
-    text = f"jobs on {_names(sorted(told))} have no shim: {told[min(told)]}"
-    remedy = "put the line there; where slurmd has its files from slurmctld, `scontrol reconfigure` on the controller"
-    return [warn("shim", text, remedy)]
+    if told:
+        text = f"jobs on {_names(sorted(told))} have no shim: {told[min(told)]} (looked at every {SHIM_EVERY_S:g} s)"
+        configless = "where slurmd has its files from slurmctld, `scontrol reconfigure` on the controller"
+        remedy = f"name steward.so, built for that Slurm, in plugstack.conf there; {configless}"
+        return [warn("shim", text, remedy)]
+    loaded = sorted(name for name, view in views.items() if SHIM in view.passed)
+    return [ok("shim", f"Slurm loads it on {_names(loaded)}")] if loaded else []
 
 
 def judge_agents(
@@ -230,12 +235,15 @@ def judge_agents(
     ]
 
 
-def judge_addresses(moved: Collection[NodeName]) -> list[Line]:
-    """`moved`: nodes whose agents speak from an address that neither Slurm nor the provider knows for them."""
+def judge_addresses(moved: Collection[NodeName], unknown: Collection[NodeName]) -> list[Line]:
+    """`moved`: nodes whose agents speak from an address that neither Slurm nor the provider knows for them; `unknown`:
+    those of which no address is known."""
+    if not moved and unknown:
+        return [ok("addresses", f"no address is known to compare with, or none shall be: {_names(sorted(unknown))}")]
     if not moved:
-        return [ok("addresses", "agents connect from the known addresses of their nodes, or those are not known")]
-    unknown = "agents connect from addresses that neither Slurm nor the provider knows for their nodes"
-    text = f"{unknown}: {_names(sorted(moved))}"
+        return [ok("addresses", "agents connect from the known addresses of their nodes")]
+    what = "agents connect from addresses that neither Slurm nor the provider knows for their nodes"
+    text = f"{what}: {_names(sorted(moved))}"
     remedy = "a second network or NAT: nothing to do; else look at the nodes, and set head.agent_addresses to strict"
     return [warn("addresses", text, remedy)]
 

@@ -1,7 +1,7 @@
 """The effects of actions: one row a type, and nothing of it stands anywhere else. `apply` makes the calls, `journal`
 knows what is read before and is other after.
 
-A new action is a class in `model/action`, a method of a port, and a row here; a test asks for the row.
+A new action is a class in `model/action.py`, a method of a port, and a row here; a test asks for the row.
 """
 
 from collections import defaultdict

@@ -49,6 +49,7 @@ elif command -v dnf >/dev/null; then
 else
     rpm -U --replacepkgs "$d"/*.rpm
 fi >"$d/said" 2>&1 || { grep -v '^[WN]:' "$d/said" | tail -n 3 >&2; exit 1; }
+sed -n 's/^steward-shim: //p' "$d/said"
 """
 _REACH = """timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' {host} {port} 2>/dev/null || {{
     echo "installed, but TCP {host}:{port} (agent.head) is not reached from there within 5 s:" \
@@ -140,10 +141,11 @@ def install_script(role: Role, head: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`odd` is empty where it went well."""
+    """`odd` is empty where it went well; `note` is what the host said then."""
 
     host: str
     odd: str = ""
+    note: str = ""
     seconds: float = 0.0
 
 

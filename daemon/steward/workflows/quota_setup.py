@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from steward.accounting_port import AccountingPort, TrialJob, TrialPort
 from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Accounting, borrowed_qos, guaranteed_qos
-from steward.model.action.quota import Caps, DropQos, SetQos, SetTeam
+from steward.model.action import Caps, DropQos, SetQos, SetTeam
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.why import Why
 from steward.ports import Permanent, PortError

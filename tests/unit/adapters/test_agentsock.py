@@ -22,6 +22,7 @@ from steward.adapters.node.agentsock import (
     Allowance,
     Serve,
     ShimSocket,
+    roots,
     write_defaults,
     write_warning,
 )
@@ -303,6 +304,35 @@ def test_a_file_that_is_no_socket_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(Permanent, match="not a socket"):
         asyncio.run(ShimSocket(tmp_path / "s", answer_stop).run())
     assert (tmp_path / "s").read_text() == "precious"
+
+
+def fill_queue(path: Path) -> list[socket.socket]:
+    held: list[socket.socket] = []
+    while True:
+        held.append(socket.socket(socket.AF_UNIX))
+        held[-1].setblocking(False)
+        try:
+            held[-1].connect(str(path))
+        except BlockingIOError:
+            return held
+
+
+def test_root_has_an_entrance_of_its_own_where_a_user_fills_the_queue(tmp_path: Path) -> None:
+    """Slurm's shims give up after a moment: other users' jobs would begin without Steward's knowledge."""
+
+    async def story() -> None:
+        async with listening(tmp_path / "s", answer_stop):
+            held = fill_queue(tmp_path / "s")  # the loop takes none of them meanwhile
+            entrance = roots(tmp_path / "s")
+            assert stat.S_IMODE(entrance.stat().st_mode) == 0o600
+            reader, writer = await asyncio.open_unix_connection(entrance)
+            writer.write(OPTED)
+            assert (await reader.readline()).startswith(b"steward/1 ")
+            for one in held:
+                one.close()
+        assert not entrance.exists()
+
+    run(story)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")

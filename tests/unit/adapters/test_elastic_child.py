@@ -1,6 +1,9 @@
 """What a replica job is submitted with: the user's own words, and then what makes it a replica."""
 
+import socket
 import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -12,8 +15,10 @@ from steward.adapters.node.elastic_child import (
     script_for_replica,
     script_name,
 )
+from steward.adapters.node.elastic_start import TRIES, free_port
 from steward.adapters.process import run
 from steward.model.ids import JobId
+from steward.ports import Retryable
 from steward.testbed.wait import wait_until
 from tests.fakes.until import FACT_S
 
@@ -170,3 +175,31 @@ def test_a_coordinator_outlives_the_program_that_starts_it_each_time(tmp_path: P
     for file in files:
         run((sys.executable, "-c", body, str(file)), timeout_s=FACT_S)
     wait_until("every one of them lives on", lambda: all(file.exists() for file in files), FACT_S)
+
+
+class Looked(Sequence[int]):
+    """Ports that are counted when they are looked at."""
+
+    def __init__(self, ports: range) -> None:
+        self.ports, self.looks = ports, 0
+
+    def __len__(self) -> int:
+        return len(self.ports)
+
+    def __getitem__(self, at: int) -> int:  # type: ignore[override]
+        self.looks += 1
+        return self.ports[at]
+
+
+def test_who_holds_all_ports_does_not_hold_up_the_agent_that_looks_for_one() -> None:
+    """Its loop stands still while it looks, and any user may have it look a hundred times a second."""
+    ports = Looked(range(10_000, 10_000 + 4 * TRIES))
+    with ExitStack() as held:
+        for port in ports.ports:
+            one = held.enter_context(socket.socket())
+            with suppress(OSError):  # another program has it
+                one.bind(("", port))
+        with pytest.raises(Retryable, match="no port is free"):
+            free_port(ports)
+    assert ports.looks <= TRIES + 2  # two for the message
+    assert free_port(ports) in ports.ports

@@ -41,7 +41,6 @@ def test_it_is_asked_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        "no",
         "fits now 0 -",
         "fits soon 0 - -",
         "fits now -1 - -",
@@ -63,6 +62,15 @@ def test_an_answer_of_another_form_is_none_and_the_process_is_not_asked_again_fo
         now += 6.0
         assert asker.ask(Q) == UNKNOWN
         assert starts(tmp_path) == 2
+
+
+def test_a_question_that_names_a_bad_node_or_is_not_taken_costs_itself_alone(tmp_path: Path) -> None:
+    body = "print('no' if line.startswith('fits 9 ') else 'fits now 0 - n1')"
+    with closing(FitAsker(argv=program(tmp_path, body))) as asker:
+        assert asker.ask(Question(job=JobId(7), without=frozenset({NodeName("a b")}))) == UNKNOWN
+        assert asker.ask(Question(job=JobId(9))) == UNKNOWN
+        assert asker.ask(Q).state is FitState.NOW
+    assert starts(tmp_path) == 1
 
 
 @pytest.mark.parametrize("body", ["time.sleep(60)", "sys.exit(3)", "sys.stdout.write('fits now')", "pass"])

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from steward.adapters.settings_file import desired, load
 from steward.agent.config import ConfigError
 from steward.agent.config import load as load_agent
-from steward.checks.limits import limits_of
+from steward.checks.known import limits_of
 from steward.cli import main
 from steward.model.settings import SettingsError, parse
 

@@ -9,7 +9,7 @@ import pytest
 from steward.adapters.node.probe import run_program
 from steward.agent.catalogue import SiteCatalogue
 from steward.checks.check import Check, Facts, Past, Verdict
-from steward.checks.limits import limits_of
+from steward.checks.known import limits_of
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
 from steward.model.probe import RunProgram

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from steward.agent import config as agent_config
 from steward.agent.config import AgentConfig, ConfigError, load, parse
-from steward.checks.limits import limits_of
+from steward.checks.known import limits_of
 from steward.model.settings import Settings
 
 FULL = {"cluster": False, "agent": True, "health": True}

@@ -196,7 +196,7 @@ MANY = [f"n{number:05d}abcdefghijkl" for number in range(1500)]
 )
 def test_what_a_user_says_in_the_coordinators_place_ends_that_line_and_nothing_else(bench: Bench, evil: str) -> None:
     """Each part of a word may be within its bound, and their sum not: it is refused where it enters."""
-    bench.evil = evil.encode() + b"\n"
+    bench.evil, bench.words = evil.encode() + b"\n", 0
 
     async def scene() -> None:
         await bench.begin()
@@ -352,6 +352,35 @@ def test_a_flood_of_words_reaches_the_head_as_a_few_and_the_last_one_does(bench:
 
     asyncio.run(scene())
     assert len(bench.head.told) < 1000
+
+
+def test_of_words_that_lie_ready_only_the_last_is_read(bench: Bench) -> None:
+    """To read each would keep the agent's loop busy for seconds: its node would fall silent by a user's hand."""
+    place = Place(run=J7, uid=bench.uid, folder=bench.folder / "7" / "elastic", port=20_000, token="t")
+    bench.words = 20_000
+    heard: list[Mapping[str, Any]] = []
+
+    async def scene() -> None:
+        async with asyncio.timeout(FACT_S), await bench.listen():
+            line = ElasticLine(place, heard.append, Threads(1))
+            assert await line.open()
+            while not heard or heard[-1]["step"] != 20_004:
+                await asyncio.sleep(0.01)
+            line.close()
+
+    asyncio.run(scene())
+    assert len(heard) < 2000
+
+
+def test_a_line_that_never_ends_ends_the_line_and_is_not_kept(bench: Bench) -> None:
+    bench.evil = b"x" * (4 * elastic_line.MAX_LINE)
+
+    async def scene() -> None:
+        await bench.begin()
+        async with await bench.listen():
+            await turns(bench, lambda: bench.said_evil > 1)
+
+    asyncio.run(asyncio.wait_for(scene(), 2 * FACT_S))
 
 
 def test_a_run_that_slurm_does_not_show_any_more_has_ended(bench: Bench) -> None:

@@ -12,7 +12,7 @@ from steward.adapters.node.job_look import Look, Stamp, Told
 from steward.adapters.node.job_processes import Used
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
-from steward.adapters.wire.job_messages import progress_of
+from steward.adapters.wire.job_messages import MAX_JOBS, progress_of
 from steward.agent import job_watch
 from steward.agent.job_watch import JobWatch
 from steward.agent.opted import OptedBook
@@ -140,6 +140,20 @@ def test_the_number_of_the_first_step_is_the_jobs_own_word_or_the_first_that_is_
     bench.step(5, first=1)
     bench.turn(2.5)
     assert (*firsts, bench.heard.first) == (7, 7, 3, 3, 1)
+
+
+def test_who_calls_many_jobs_his_hides_the_progress_of_no_other_user(tmp_path: Path) -> None:
+    """His files tell of a step for each job that is to come: a job that tells nothing would seem to hang."""
+    bench = Bench(tmp_path)
+    bench.opt_in()
+    bench.step(1)
+    for job in map(JobId, range(100, 100 + 2 * MAX_JOBS)):
+        bench.book.add(OptedIn(job=job, uid=1666, mode=ResumeMode.parse("1"), restart=0, at=T0))
+        bench.eyes.says[job] = Told(changed=T0, step=1)
+    bench.turn()
+    told = {one.job for one in progress_of(bench.frames[-1], N1, T0)}
+    assert J7 in told
+    assert len(told) == MAX_JOBS
 
 
 def test_quick_steps_are_told_together_and_a_new_checkpoint_at_once(tmp_path: Path) -> None:

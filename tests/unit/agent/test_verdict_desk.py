@@ -7,8 +7,8 @@ import pytest
 from steward.adapters.wire.shimline import parse_request
 from steward.adapters.wire.verdict_line import VerdictLine, bad_line
 from steward.agent.reception import VerdictDesk
-from steward.checks.known import mode_of
-from steward.checks.limits import Limits, limits_of
+from steward.checks.known import limits_of, mode_of
+from steward.checks.limits import Limits
 from steward.model.health import Finding, Outcome, Scope, Severity
 
 FINE = Finding(check="disk", outcome=Outcome.PASSED)

@@ -116,7 +116,7 @@ def test_hostile_names_are_text_on_every_page() -> None:
     memory = picture.memory
     case, run = memory.cases[CaseId("c10-1")], memory.elastic[JobId(101)]
     why = replace(case.why, text=HOSTILE, evidence=(HOSTILE,))
-    attempt = replace(memory.jobs[JobId(100)].attempts[0], why=why, what=HOSTILE)
+    attempt = replace(memory.jobs[JobId(100)].attempts[0], why=why)
     memory = replace(
         memory,
         ledger={id: tuple(replace(run, name=HOSTILE) for run in runs) for id, runs in memory.ledger.items()},

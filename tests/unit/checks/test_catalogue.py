@@ -7,7 +7,8 @@ import pytest
 from steward.checks import CHECKS
 from steward.checks.catalogue import ListedCheck, catalogue, site_check
 from steward.checks.check import Check
-from steward.checks.limits import Limits, limits_of
+from steward.checks.known import limits_of
+from steward.checks.limits import Limits
 
 PAGE = (Path(__file__).parents[3] / "docs" / "checks.md").read_text()
 

@@ -6,7 +6,8 @@ import pytest
 
 from steward.checks import CHECKS, clock, disk, gpu, memory, mounts, services
 from steward.checks.check import Check, Facts, Past, Verdict
-from steward.checks.limits import Limits, limits_of
+from steward.checks.known import limits_of
+from steward.checks.limits import Limits
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.ids import NodeName
 from steward.model.probe import Disk, DiskUsage, Gpu, Raw, RunProgram

@@ -3,7 +3,7 @@
 import pytest
 
 from steward.checks.check import Verdict
-from steward.checks.kernel_events import MAX_EVENTS, OLD_S, QUIET_S, Kept, related, remember
+from steward.checks.kernel_events import MAX_EVENTS, OLD_S, QUIET_S, KernelEvent, related, remember
 from steward.checks.kernel_log import judge
 from steward.checks.kernel_log.signatures import Sign
 from steward.model.health import Advice, Finding, Outcome, Severity
@@ -15,8 +15,8 @@ DIMM = "EDAC MC0: {n} CE memory read error on CPU_SrcID#0_Chan#1_DIMM#0 (channel
 LOST = "nvidia-nvswitch3: SXid (PCI:0000:87:00.0): 20034, Fatal, Link 30 LTSSM Fault Up"
 
 
-def after(*lines: tuple[float, str]) -> tuple[Kept, ...]:
-    events: tuple[Kept, ...] = ()
+def after(*lines: tuple[float, str]) -> tuple[KernelEvent, ...]:
+    events: tuple[KernelEvent, ...] = ()
     for at, line in lines:
         sign = judge(line)
         assert sign is not None
@@ -24,7 +24,7 @@ def after(*lines: tuple[float, str]) -> tuple[Kept, ...]:
     return related(events)
 
 
-def grade(event: Kept) -> tuple[Severity, Advice]:
+def grade(event: KernelEvent) -> tuple[Severity, Advice]:
     return event.verdict.severity, event.verdict.advice
 
 
@@ -168,7 +168,7 @@ def test_a_line_from_long_before_the_agent_first_looked_is_told_and_does_not_act
     sign = judge(XID + "79, x")
     assert sign is not None
     (old,) = remember((), sign, 0.0, now=OLD_S + 1)
-    assert (old.verdict.outcome, old.finding.text[:11]) == (Outcome.PASSED, "long before")
+    assert (old.verdict.outcome, old.finding.text[:9]) == (Outcome.PASSED, "old line,")
     (fresh,) = remember((), sign, 0.0, now=OLD_S - 1)
     assert fresh.verdict.is_bad
 
@@ -185,7 +185,7 @@ def test_a_flood_of_kinds_keeps_what_matters() -> None:
 
 
 def test_a_flood_of_one_line_is_a_handful_of_findings() -> None:
-    events: tuple[Kept, ...] = ()
+    events: tuple[KernelEvent, ...] = ()
     findings: set[tuple[Finding, ...]] = set()
     sign = judge("EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm x: reading")
     assert sign is not None

@@ -6,7 +6,8 @@ import tomllib
 import pytest
 
 from steward.checks import CHECKS, known
-from steward.checks.limits import WORDS, Limits, limits_of
+from steward.checks.known import limits_of
+from steward.checks.limits import WORDS, Limits
 
 
 def said(text: str) -> tuple[str, ...]:
@@ -75,6 +76,7 @@ def test_the_dots_of_an_id_may_be_quoted_or_not(text: str) -> None:
         '[checks.site]\nmode = "drain"\ntimeout_s = 5\nnhc = "/etc/nhc/nhc.conf"',
         '[checks."site.nhc"]\nmode = "off"\nevery_s = 60\nparams = "-v"',
         "[checks.gpu]\nexpected_count = 0\n[checks.disk]\n[checks.os.load]",
+        '[checks.gpu]\nexpected_count = {"gpu[1-8]" = 8, viz1 = 2}',
     ],
 )
 def test_what_is_right_is_taken(text: str) -> None:
@@ -82,9 +84,10 @@ def test_what_is_right_is_taken(text: str) -> None:
 
 
 NONE_OF_GPU = 'there is no check `gpu.ecc`; for all of them write [checks."gpu.ecc.*"]'
-ONLY_THE_MODE = "of a family only the mode can be said; write it into the table of a check"
+ONLY_THE_MODE = "only `mode` can be set for a family; move it into the table of one check"
+A_LIST = "not a host list (nothing in a list begins with '[1-'); write for example n[1-6] or gpu1,gpu[3-8]"
 A_COUNT = "use a whole number from 0 to 1024 (GPUs)"
-IN_ITS_TABLE = "a setting stands in the table of its check, such as [checks.disk]"
+IN_ITS_TABLE = "move it into the table of its check, such as [checks.disk]"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +98,7 @@ IN_ITS_TABLE = "a setting stands in the table of its check, such as [checks.disk
         ("checks.ib.mode = 'off'", 'checks.ib: there is no check `ib`; for all of them write [checks."ib.*"]'),
         ("checks.gpu.ecc.mode = 'off'", f'checks."gpu.ecc": {NONE_OF_GPU}'),
         ("[checks.'iv.*']", 'checks."iv.*": no check\'s id begins with `iv.`; did you mean ib?'),
-        ("[checks.'site.*']", 'checks."site.*": the mode of all of them is in [checks.site]'),
+        ("[checks.'site.*']", 'checks."site.*": set the mode of all of them in [checks.site]'),
         ("checks.'ib.*'.expected = 8", f'checks."ib.*".expected = 8: {ONLY_THE_MODE}'),
         ("checks.os.pids.mode = 'alarm'", 'checks."os.pids".mode = "alarm": use "off", "report" or "drain"'),
         ("checks.os.pids.mode = []", 'checks."os.pids".mode = []: use "off", "report" or "drain"'),
@@ -108,8 +111,18 @@ IN_ITS_TABLE = "a setting stands in the table of its check, such as [checks.disk
             "checks.gpu.expected_count = 8.5",
             f"checks.gpu.expected_count = 8.5: {A_COUNT}",
         ),
+        ("checks.gpu.expected_count.'n[1-' = 8", f'checks.gpu.expected_count."n[1-": {A_LIST}'),
+        ("checks.gpu.expected_count.n1 = 'a'", f'checks.gpu.expected_count."n1" = "a": {A_COUNT}'),
+        (
+            "checks.gpu.expected_count = {'n[1-3]' = 8, n2 = 1}",
+            "checks.gpu.expected_count: n2 is named twice; remove one",
+        ),
+        (
+            "checks.gpu.expected_count = {}",
+            'checks.gpu.expected_count: name nodes and a number for them, such as "gpu[1-8]" = 8',
+        ),
         ("checks.disk.paths = '/'", 'checks.disk.paths = "/": use a list of strings'),
-        ("checks.disk.paths = ['/', '/']", 'checks.disk.paths = ["/", "/"]: write each once'),
+        ("checks.disk.paths = ['/', '/']", 'checks.disk.paths = ["/", "/"]: a name is listed twice; remove one'),
         ("checks.site.nhc = 1", "checks.site.nhc = 1: use a string"),
         ("checks.disk = 3", f"checks.disk = 3: {IN_ITS_TABLE}"),
         ("checks.disk.clear_percent = 95", "checks.disk.clear_percent = 95: use at most checks.disk.full_percent (90)"),
@@ -119,9 +132,19 @@ def test_what_is_wrong_is_one_line_with_its_remedy(text: str, line: str) -> None
     assert said(text) == (line,)
 
 
+def test_a_number_may_be_said_for_some_nodes_only() -> None:
+    """A site of unlike nodes has one settings file."""
+    text = "[checks.gpu]\nexpected_count = {'gpu[1-8]' = 8, viz1 = 2}\n[checks.disk]\nfull_percent = 95"
+    limits = limits_of(tomllib.loads(text)["checks"])
+    there = {node: limits.at(node).said.get("gpu.expected_count") for node in ("gpu7", "viz1", "cpu1")}
+    assert there == {"gpu7": 8, "viz1": 2, "cpu1": None}
+    assert limits.at("cpu1").said["disk.full_percent"] == 95
+    assert known.in_force(tomllib.loads(text)["checks"])["gpu"]["expected_count"] == {"gpu[1-8]": 8, "viz1": 2}
+
+
 def test_what_is_said_in_both_ways_to_write_it_is_refused() -> None:
     text = "checks.os.pids.percent = 70\nchecks.'os.pids'.percent = 80"
-    assert said(text) == ('checks."os.pids".percent: it is there twice; remove one',)
+    assert said(text) == ('checks."os.pids".percent: set twice; remove one',)
 
 
 def test_every_setting_can_be_said_and_its_default_is_right() -> None:

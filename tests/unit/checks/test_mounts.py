@@ -4,7 +4,8 @@ import pytest
 
 from steward.checks import mounts
 from steward.checks.check import Facts, Past, Verdict
-from steward.checks.limits import Limits, limits_of
+from steward.checks.known import limits_of
+from steward.checks.limits import Limits
 from steward.model.health import Advice, Outcome
 from steward.model.ids import NodeName
 from steward.model.probe import Disk, DiskUsage, Raw, ReadFiles

@@ -7,7 +7,7 @@ import pytest
 
 from steward.adapters.node.probe import run_program
 from steward.checks.check import Facts, Past, Verdict
-from steward.checks.limits import limits_of
+from steward.checks.known import limits_of
 from steward.checks.site import nhc_check
 from steward.model.health import Outcome
 from steward.model.ids import NodeName

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steward.checks.check import failed, passed, skipped, unknown
-from steward.checks.samples import Rule, Standing, settle
+from steward.checks.samples import CheckStanding, SampleRule, after_look
 from steward.model.health import Advice, Outcome, Severity
 
-RULE = Rule(bad_samples=2, last_samples=3, clear_after_s=600)
+RULE = SampleRule(bad_samples=2, last_samples=3, clear_after_s=600)
 LOOKS = {
     "b": failed("it is bad", Severity.DEGRADED, Advice.REBOOT),
     "g": passed("fine"),
@@ -16,21 +16,21 @@ LOOKS = {
 }
 
 
-def after(looks: str, *, step_s: float = 15.0, rule: Rule = RULE) -> Standing:
-    standing = Standing()
+def after(looks: str, *, step_s: float = 15.0, rule: SampleRule = RULE) -> CheckStanding:
+    standing = CheckStanding()
     for number, word in enumerate(looks):
-        standing = settle(standing, LOOKS[word], number * step_s, rule)
+        standing = after_look(standing, LOOKS[word], number * step_s, rule)
     return standing
 
 
-def outcome(looks: str, *, step_s: float = 15.0, rule: Rule = RULE) -> Outcome:
+def outcome(looks: str, *, step_s: float = 15.0, rule: SampleRule = RULE) -> Outcome:
     told = after(looks, step_s=step_s, rule=rule).told
     assert told is not None
     return told.outcome
 
 
 def test_before_the_first_look_nothing_is_told() -> None:
-    assert Standing().finding("disk") is None
+    assert CheckStanding().finding("disk") is None
 
 
 def test_one_bad_look_is_a_doubt_that_is_told_with_its_text_and_wants_another_look() -> None:
@@ -64,7 +64,7 @@ def test_a_failure_that_began_to_stand_carries_the_time_of_its_first_bad_look() 
 
 
 def test_a_failure_must_last_where_the_check_says_so() -> None:
-    slow = Rule(bad_samples=2, last_samples=3, bad_for_s=60)
+    slow = SampleRule(bad_samples=2, last_samples=3, bad_for_s=60)
     assert outcome("bbbb", rule=slow) is Outcome.UNKNOWN
     assert outcome("bbbbb", rule=slow) is Outcome.FAILED
 
@@ -86,10 +86,10 @@ def test_what_is_not_there_any_more_is_not_bad_any_more() -> None:
 
 @given(st.text(alphabet="bg?-", max_size=60), st.floats(min_value=0.1, max_value=400))
 def test_a_failure_is_never_told_without_enough_bad_looks(looks: str, step_s: float) -> None:
-    standing = Standing()
+    standing = CheckStanding()
     for number, word in enumerate(looks):
         was_bad = standing.is_bad
-        standing = settle(standing, LOOKS[word], number * step_s, RULE)
+        standing = after_look(standing, LOOKS[word], number * step_s, RULE)
         if standing.is_bad and not was_bad:
             counted = [one for one in looks[: number + 1] if one in "bg"]
             assert counted[-3:].count("b") >= 2

@@ -3,7 +3,8 @@
 import pytest
 
 from steward.checks.check import Facts, Past, Verdict
-from steward.checks.limits import Limits, limits_of
+from steward.checks.known import limits_of
+from steward.checks.limits import Limits
 from steward.checks.site import is_name, site_check
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.ids import NodeName

@@ -8,7 +8,8 @@ import pytest
 from steward.checks import ACCELERATORS, CHECKS, gpu, kernel, mounts, services
 from steward.checks.check import Facts, Past, Reading, Verdict
 from steward.checks.fabric import FABRIC
-from steward.checks.limits import Limits, limits_of
+from steward.checks.known import limits_of
+from steward.checks.limits import Limits
 from steward.model.health import Advice, Outcome, Scope, Severity
 from steward.model.ids import NodeName
 from steward.model.probe import Raw, RunProgram, TouchMounts
@@ -38,7 +39,11 @@ BAD: dict[str, tuple[Severity, Advice, str]] = {
     "os.modules/missing": (D, Advice.REBOOT, "not loaded: nvidia_peermem, ib_uverbs"),
     "gpu.peermem/missing": (INFO, Advice.NONE, "nvidia_peermem is not loaded: no GPUDirect RDMA"),
     "efa.memlock/low": (INFO, Advice.NONE, "slurmd's LimitMEMLOCK is 8 MiB: set it to infinity for EFA"),
-    "os.reboot_required/wanted": (INFO, Advice.NONE, "a reboot is wanted for libc6, linux-image-6.1.0-26-amd64"),
+    "os.reboot_required/wanted": (
+        INFO,
+        Advice.NONE,
+        "a reboot is pending for libc6, linux-image-6.1.0-26-amd64",
+    ),
     "os.reboot_required/scheduled": (INFO, Advice.NONE, "a shutdown or reboot is scheduled in 10 min"),
     "disk.raid/lost": (D, Advice.REPLACE, "lost a disk: md0"),
     "disk.raid/rebuilds": (INFO, Advice.NONE, "lost a disk and rebuilds: md0"),
@@ -46,15 +51,20 @@ BAD: dict[str, tuple[Severity, Advice, str]] = {
     "disk.nvme/unreliable": (D, Advice.REPLACE, "nvme1: spare below its threshold, unreliable"),
     "disk.nvme/newer-tool": (D, Advice.REPLACE, "nvme0: read-only"),
     "disk.nvme/hot": (INFO, Advice.NONE, "too hot: nvme0"),
-    "disk.smart/fails": (D, Advice.REPLACE, "the disk says that it fails: sdb"),
+    "disk.smart/fails": (D, Advice.REPLACE, "the disk's own health report (SMART) says that it fails: sdb"),
     "svc.munge/dead": (D, Advice.RESTART_SERVICE, "munge encode: Failed to access"),
     "svc.units/failed": (D, Advice.RESTART_SERVICE, "failed: chrony.service"),
     "slurm.spool/full": (D, Advice.NONE, "SlurmdSpoolDir /var/spool/slurmd: 95 % in use"),
     "slurm.spool_ro/read-only": (D, Advice.REBOOT, "SlurmdSpoolDir /var/spool/slurmd is read-only"),
     "slurm.gres/lost": (D, Advice.REBOOT, "7 GPUs are there, Slurm's Gres has 8"),
     "slurm.gres/amd-lost": (D, Advice.REBOOT, "1 GPUs are there, Slurm's Gres has 2"),
-    "slurm.shim/commented": (INFO, Advice.NONE, "/etc/slurm/plugstack.conf does not name steward.so"),
-    "slurm.shim/not-sent": (INFO, Advice.NONE, "/etc/slurm/plugstack.conf is not there"),
+    "slurm.shim/not-named": (INFO, Advice.NONE, "the plugstack.conf that Slurm reads here does not name it"),
+    "slurm.shim/another-version": (
+        INFO,
+        Advice.NONE,
+        "plugin_load_from_file: Incompatible Slurm plugin /usr/lib/steward/steward.so version (24.11.5)",
+    ),
+    "slurm.shim/no-file": (INFO, Advice.NONE, "plugin_load_from_file: dlopen(/usr/lib/steward/steward.so)"),
     "slurm.gres/no-driver": (D, Advice.REBOOT, "no driver lists a GPU, Slurm's Gres has 8, 2 are on the PCI bus"),
     "slurm.gres/nothing-there": (S, Advice.REBOOT, "no driver lists a GPU, Slurm's Gres has 8, none is on the PCI bus"),
     "proc.rogue/left-over": (INFO, Advice.NONE, "2 processes without a job: python3 (700, uid 1002), ray::worker (701"),
@@ -64,7 +74,7 @@ BAD: dict[str, tuple[Severity, Advice, str]] = {
 PASSED = {f"{check.id}/good" for check in SYSTEM} | {
     *("cpu.topology/cores-for-cpus", "cpu.clocksource/virtual", "cpu.governor/adaptive", "mem.edac/storm"),
     *("os.dstate/driver", "os.dstate/file-server", "os.dstate/a-users-nvidia"),
-    *("disk.nvme/no-tool", "slurm.shim/included"),
+    "disk.nvme/no-tool",
 }
 """Stuck processes and many corrected errors are so only over time: below."""
 SKIPPED = {
@@ -74,14 +84,14 @@ SKIPPED = {
     *("svc.units/not-installed", "slurm.spool/absent", "slurm.spool_ro/absent"),
     *("slurm.gres/slices", "slurm.gres/no-gres"),
     *("slurm.gres/overrides", "slurm.gres/others", "bmc.sensors/no-device", "bmc.sensors/not-installed"),
-    *("slurm.shim/includes-others", "slurm.shim/elsewhere", "slurm.shim/no-conf"),
+    "slurm.shim/not-installed",
     *("mem.frag/absent", "os.modules/absent", "gpu.peermem/open-driver", "gpu.peermem/no-adapter"),
     *("gpu.peermem/no-driver", "efa.memlock/no-unit", "efa.memlock/no-device"),
 }
 UNKNOWN = {
     *("cpu.topology/no-controller", "cpu.topology/garbage", "mem.free/garbage", "os.pids/garbage", "os.files/garbage"),
     *("svc.units/no-bus", "slurm.gres/no-controller", "fs.shared/hung", "fs.shared/gone"),
-    *("mem.frag/garbage", "os.load/garbage", "efa.memlock/garbage"),
+    *("mem.frag/garbage", "os.load/garbage", "efa.memlock/garbage", "slurm.shim/no-slurm-conf"),
 }
 
 

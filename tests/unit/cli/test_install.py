@@ -9,6 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from steward.cli import main
+from steward.cli.install import silent_agents
+from tests.builders.picture import a_cluster
+from tests.fakes.api_bench import an_api
 
 SETTINGS = '[agent]\nhead = "head1:6861"\n'
 _SSH = """#!/bin/sh
@@ -19,7 +22,7 @@ host={hosts}/$2
 printf '%s\\n' "$3" >> "$host/commands"
 case $3 in
     *"id -u"*) cat "$host/facts" ;;
-    *) cat > "$host/given"; cat "$host/said" >&2; exit "$(cat "$host/status")" ;;
+    *) cat > "$host/given"; cat "$host/printed"; cat "$host/said" >&2; exit "$(cat "$host/status")" ;;
 esac
 """
 
@@ -30,10 +33,18 @@ class Site:
 
     root: Path
 
-    def host(self, name: str, *, facts: str = "0\ndeb\nslurm-wlm 22.05.8\n", said: str = "", status: int = 0) -> None:
+    def host(
+        self,
+        name: str,
+        *,
+        facts: str = "0\ndeb\nslurm-wlm 22.05.8\n",
+        said: str = "",
+        printed: str = "",
+        status: int = 0,
+    ) -> None:
         folder = self.root / "hosts" / name
         folder.mkdir(parents=True)
-        for file, text in (("facts", facts), ("said", said), ("status", str(status))):
+        for file, text in (("facts", facts), ("said", said), ("printed", printed), ("status", str(status))):
             (folder / file).write_text(text)
 
     def given(self, host: str) -> tarfile.TarFile:
@@ -78,6 +89,13 @@ def test_each_host_gets_its_packages_and_the_settings_with_their_mode(site: Site
         assert settings is not None
         assert settings.read().decode() == SETTINGS
         assert tar.getmember("steward.toml").mode == 0o640
+
+
+def test_what_a_host_has_to_say_is_told(site: Site) -> None:
+    """Where slurmd has its files from slurmctld, no line in a file of that host names the shim."""
+    note = "there is no /etc/slurm/slurm.conf here (configless?)"
+    site.host("n1", printed=f"{note}\n")
+    assert f"n1: installed, 0 s; {note}" in site.install("n1").output
 
 
 def test_a_login_host_gets_the_command_and_no_agent(site: Site) -> None:
@@ -129,6 +147,13 @@ def test_without_settings_nothing_is_begun(site: Site) -> None:
     done = site.install("n1")
     assert (done.exit_code, "`steward init` writes it" in done.output) == (1, True)
     assert not site.was_touched("n1")
+
+
+def test_agents_that_do_not_come_are_named_and_hosts_that_are_no_nodes_need_none() -> None:
+    with an_api() as api:
+        api.show(a_cluster(3).lost("n2"))
+        assert silent_agents(api.client(), ["n1", "n3", "login1"], 0.0) == []
+        assert silent_agents(api.client(), ["n1", "n2"], 0.0) == ["n2"]
 
 
 def test_with_sudo_the_script_runs_as_root(site: Site) -> None:

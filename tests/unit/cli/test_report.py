@@ -29,7 +29,7 @@ def ledger(api: ApiBench) -> ApiBench:
 
 def test_a_report_of_a_job_says_where_its_time_went_and_what_each_incident_took(ledger: ApiBench) -> None:
     found = steward(ledger, "report", "7").output
-    assert "runs      3, started again 2 times; steps made again: 50" in found
+    assert "runs      3, resumed 2 times; steps made again: 50" in found
     assert "time      2.5 h: start 3.1 min, work 2.4 h, redo 3.3 min, detect 1.0 s, decide 3.0 s" in found
     assert "ETTR      95.2 %    goodput 95.4 %" in found
     (first, second) = (line.split() for line in found.splitlines() if line.startswith(("n3 ", "n4 ")))

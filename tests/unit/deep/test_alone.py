@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from steward.deep.gpu import check_gpus, judge_dcgm, judge_gpus
-from steward.deep.memory import BLOCK, PATTERNS, check_memory, judge_memory, keep, memory_room, take
+from steward.deep.memory import BLOCK, PATTERNS, allocate, check_memory, check_patterns, judge_memory, memory_room
 from steward.deep.stress import BLOCK as DISK_BLOCK
 from steward.deep.stress import KNOWN, arithmetic, check_cpu, check_disk, judge_cores
-from steward.deep.tell import Here
-from steward.deep.workers import Budget, Told, TorchDoor, on_every_core
+from steward.deep.tell import MeasureMaker
+from steward.deep.workers import Budget, TorchRunner, WorkerAnswer, on_every_core
 from steward.model.deep import Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
 
-HERE = Here(NodeName("n1"))
+HERE = MeasureMaker(NodeName("n1"))
 CORES = len(os.sched_getaffinity(0))
 DCGM = Path(__file__).parents[2] / "recordings" / "dcgm"
 
@@ -65,7 +65,10 @@ def test_cores_that_find_another_answer_fail_the_node() -> None:
 
 
 def test_a_core_that_does_not_answer_is_unknown() -> None:
-    told = [Told(core=0, answer={"rounds": 5, "wrong": 0, "seconds": 1.0}), Told(core=1, lost="ended by SIGBUS")]
+    told = [
+        WorkerAnswer(core=0, answer={"rounds": 5, "wrong": 0, "seconds": 1.0}),
+        WorkerAnswer(core=1, lost="ended by SIGBUS"),
+    ]
     said = judge_cores(HERE, told, 1.0)
     assert (said.outcome, said.text) == (Outcome.UNKNOWN, "1 of 2 cores did not answer: ended by SIGBUS")
 
@@ -96,16 +99,16 @@ def test_good_memory_keeps_all_patterns_and_its_bandwidth_is_told() -> None:
 
 
 def test_memory_that_forgets_a_bit_fails_without_telling_where() -> None:
-    answer = keep([Forgetful(BLOCK), bytearray(BLOCK)], Budget.of(0.05))
+    answer = check_patterns([Forgetful(BLOCK), bytearray(BLOCK)], Budget.of(0.05))
     assert answer["wrong"] >= 1
-    (said,) = judge_memory(HERE, [Told(core=0, answer=answer)], 1.0)
+    (said,) = judge_memory(HERE, [WorkerAnswer(core=0, answer=answer)], 1.0)
     assert said.outcome is Outcome.FAILED
     assert said.text.startswith("memory did not keep what was written: ")
 
 
 def test_good_memory_of_any_pattern_has_no_wrong_block() -> None:
     for seconds in (0.3, 3.0, 30.0):  # on a busy machine all patterns need more than the shortest time
-        answer = keep([bytearray(BLOCK)], Budget.of(seconds))
+        answer = check_patterns([bytearray(BLOCK)], Budget.of(seconds))
         assert answer["wrong"] == 0
         if answer["passes"] >= len(PATTERNS):
             break
@@ -122,13 +125,13 @@ class Slow(bytearray):
 
 def test_slow_memory_is_read_back_only_as_far_as_time_allows() -> None:
     blocks = [Slow(BLOCK) for _ in range(20)]
-    answer = keep(blocks, Budget.of(0.5))
+    answer = check_patterns(blocks, Budget.of(0.5))
     assert 1 <= answer["blocks"] < 20
 
 
 def test_no_more_memory_is_taken_than_asked() -> None:
-    assert len(take(3 * BLOCK + 1, Budget.of(5))) == 3
-    assert take(BLOCK - 1, Budget.of(5)) == []
+    assert len(allocate(3 * BLOCK + 1, Budget.of(5))) == 3
+    assert allocate(BLOCK - 1, Budget.of(5)) == []
 
 
 def test_too_little_room_is_skipped() -> None:
@@ -171,7 +174,7 @@ def test_a_folder_that_is_not_there_is_unknown_and_no_fault(tmp_path: Path) -> N
 
 
 def test_without_a_gpu_the_gpu_is_skipped(tmp_path: Path) -> None:
-    (said,) = check_gpus(HERE, Budget.of(1), torch=TorchDoor(), dcgm_level=2, dev=tmp_path)
+    (said,) = check_gpus(HERE, Budget.of(1), torch=TorchRunner(), dcgm_level=2, dev=tmp_path)
     assert (said.outcome, said.text) == (Outcome.SKIPPED, "no GPU")
 
 

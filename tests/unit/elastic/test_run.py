@@ -24,7 +24,7 @@ def test_the_first_round_is_the_bases_and_forms_once_when_its_last_node_came() -
     story.come("n3", role="replica")
     story.come("n2")
     assert (story.run.state, story.forms) == ("waiting", [])
-    assert story.run.why == "1 of at least 2 nodes are here: waits for more"
+    assert story.run.why == "1 of at least 2 nodes have joined: waiting for more"
     story.come("n1")
 
     assert [(node, form["rank"]) for node, form in story.forms] == [("n1", 0), ("n2", 1)]
@@ -425,7 +425,7 @@ def test_fewer_than_the_base_wait_and_say_so_and_go_on_when_one_comes_back() -> 
 
     story.pass_(LOST_S)
     assert story.run.state == "waiting"
-    assert "1 of at least 2 nodes are here" in story.run.why
+    assert "1 of at least 2 nodes have joined" in story.run.why
     story.come("n2")
 
     assert (story.run.state, story.run.members) == ("forming", ("n1", "n2"))
@@ -440,7 +440,7 @@ def test_a_run_that_waits_too_long_for_its_base_fails_so_that_its_job_is_resumed
 
     story.pass_(WAITING_S)
 
-    assert story.told[-1] == ("n1", {"fail": "1 of at least 2 nodes are here: waits for more"})
+    assert story.told[-1] == ("n1", {"fail": "1 of at least 2 nodes have joined: waiting for more"})
 
 
 def test_a_size_that_is_not_allowed_is_made_smaller() -> None:
@@ -552,7 +552,7 @@ def test_replicas_alone_are_no_generation() -> None:
         story.run.lost(node, story.now)
     story.pass_(LOST_S)
     assert (story.run.state, story.run.members) == ("waiting", ())
-    assert story.run.why == "none of the base's own nodes is here: waits for one"
+    assert story.run.why == "none of the base's own nodes has joined: waiting for one"
     story.come("n5", role="replica")
     assert story.run.state == "waiting"
 
@@ -595,7 +595,7 @@ def test_generations_that_bring_about_each_other_end_with_the_job_failing() -> N
 
     assert story.run.generation <= MOST_ALONE + 1
     assert [line for _, line in story.told if "fail" in line] == 2 * [
-        {"fail": "it began again too often by itself: n2 started its processes again"}
+        {"fail": "restarted too often without an order: n2 started its processes again"}
     ]
 
 

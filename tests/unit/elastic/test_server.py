@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 from steward.adapters.node.elastic_start import free_port
-from steward.elastic.run import Run
+from steward.elastic.run import CoordinatedRun
 from steward.elastic.server import Coordinator
 from tests.fakes.dialled import never_refused
 from tests.fakes.until import FACT_S, comes_true
@@ -60,7 +59,7 @@ def coordinated(
 
     async def whole() -> None:
         stopped = asyncio.Event()
-        coordinator = Coordinator("7", Run(base=2, sizes=(), grace_s=30), folder, "word", silent_s=60)
+        coordinator = Coordinator("7", CoordinatedRun(base=2, sizes=(), grace_s=30), folder, "word", silent_s=60)
         served = asyncio.create_task(coordinator.serve("127.0.0.1", 0, stopped))
         while not (folder / "address").exists():
             await asyncio.sleep(0.01)
@@ -240,7 +239,7 @@ def test_a_run_that_was_requeued_takes_over_nothing_of_its_last_run(tmp_path: Pa
     """The folder is the job's; each run has a token of its own."""
 
     def kept_by(token: str) -> Coordinator:
-        return Coordinator("7", Run(base=2, sizes=(), grace_s=30), tmp_path, token)
+        return Coordinator("7", CoordinatedRun(base=2, sizes=(), grace_s=30), tmp_path, token)
 
     first = kept_by("word")
     first.run.generation, first.run.members, first.run.trained = 5, ("n1", "n2", "n3"), True
@@ -256,8 +255,8 @@ def test_a_run_that_was_requeued_takes_over_nothing_of_its_last_run(tmp_path: Pa
 def test_without_an_address_it_is_reached_at_all_of_the_machines(tmp_path: Path, host: str) -> None:
     async def story() -> None:
         stopped = asyncio.Event()
-        coordinator = Coordinator("7", Run(base=1, sizes=(), grace_s=30), tmp_path, "word", silent_s=60)
-        port = free_port(os.getpid())
+        coordinator = Coordinator("7", CoordinatedRun(base=1, sizes=(), grace_s=30), tmp_path, "word", silent_s=60)
+        port = free_port()
         served = asyncio.create_task(coordinator.serve("", port, stopped))
         while not (tmp_path / "address").exists():
             await asyncio.sleep(0.01)

@@ -8,6 +8,7 @@ from steward.head.hub import Greeting
 @dataclass(eq=False)
 class Peer:
     closed: str = ""
+    has_spoken: bool = True
 
     def close(self, why: str) -> None:
         self.closed = why
@@ -32,6 +33,21 @@ def test_it_takes_no_more_places_itself() -> None:
     greeting, peers = full("10.0.0.6", "10.0.0.6", "10.0.0.1")
     assert not greeting.enter(Peer(), "10.0.0.6")
     assert set(greeting.links) == set(peers)
+
+
+def test_at_an_address_that_takes_every_place_who_speaks_comes_through() -> None:
+    """Any user of a node can hold connections from its address; its agent says its hello at once."""
+    greeting: Greeting[Peer] = Greeting(most=4)
+    spoke = Peer()
+    idle = [Peer(has_spoken=False) for _ in range(3)]
+    assert all(greeting.enter(peer, "10.0.0.6") for peer in (spoke, *idle))
+    agent = Peer(has_spoken=False)
+    assert greeting.enter(agent, "10.0.0.6")
+    agent.has_spoken = True
+    assert all(greeting.enter(Peer(has_spoken=False), "10.0.0.6") for _ in range(20))
+    assert {spoke, agent} <= set(greeting.links)
+    assert [peer.closed != "" for peer in idle] == [True, True, True]
+    assert len(greeting) == 4
 
 
 def test_where_all_have_as_many_the_newcomer_waits() -> None:

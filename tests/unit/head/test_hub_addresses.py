@@ -8,7 +8,7 @@ import pytest
 
 from steward.adapters.wire.frames import Gone
 from steward.adapters.wire.messages import report_frame
-from steward.head.origin import Origins
+from steward.head.origin import Origin, Origins
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase
@@ -127,7 +127,7 @@ def test_an_agent_behind_a_second_network_is_heard_and_told_of_by_the_doctor() -
     async def story(bench: HubBench) -> None:
         assert await is_heard(bench, "n1", ELSEWHERE)
         assert await is_heard(bench, "n2", ELSEWHERE)
-        assert bench.hub.strangers() == {"n1", "n2"}
+        assert bench.hub.nodes_at(Origin.STRANGE) == {"n1", "n2"}
         assert bench.events == []
 
     tell(story, *BY_NUMBER)
@@ -137,7 +137,7 @@ def test_nodes_that_share_an_address_are_all_heard() -> None:
     async def story(bench: HubBench) -> None:
         assert await is_heard(bench, "n1", HOME)
         assert await is_heard(bench, "n2", HOME)
-        assert bench.hub.strangers() == frozenset()
+        assert bench.hub.nodes_at(Origin.STRANGE) == frozenset()
 
     tell(story, a_node("n1", HOME), a_node("n2", HOME))
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from steward.job import elastic, elastic_link
-from steward.job.elastic_link import AWAY_S, Link
+from steward.job.elastic_link import AWAY_S, CoordinatorLink
 from steward.testbed.local_setup import free_ports
 from steward.testbed.wait import wait_until
 from tests.fakes.until import FACT_S
@@ -45,7 +45,7 @@ class Coordinator:
 
 
 @pytest.fixture
-def link(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Link, Coordinator]]:
+def link(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[CoordinatorLink, Coordinator]]:
     for name in ("STEWARD_ELASTIC_LOCAL", "STEWARD_ELASTIC_GENERATION"):  # the link sets them for its processes
         monkeypatch.setenv(name, "")
     for name in ("ORPHANED_S", "SILENT_S"):
@@ -53,12 +53,12 @@ def link(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Link, Coordinator]]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         place = {"STEWARD_ELASTIC_RUN": "7", "STEWARD_ELASTIC_ADDRESS": f"127.0.0.1:{port}"}
-        made = Link(place | {"STEWARD_ELASTIC_TOKEN": "word", "STEWARD_ELASTIC_NODE": "n1"})
+        made = CoordinatorLink(place | {"STEWARD_ELASTIC_TOKEN": "word", "STEWARD_ELASTIC_NODE": "n1"})
         yield made, Coordinator(server)
         made.close()
 
 
-def form_a_generation(agent: Link, coordinator: Coordinator) -> None:
+def form_a_generation(agent: CoordinatorLink, coordinator: Coordinator) -> None:
     """The agent waits, and its coordinator forms generation 1 of it."""
 
     def coordinate() -> None:
@@ -70,7 +70,7 @@ def form_a_generation(agent: Link, coordinator: Coordinator) -> None:
 
 
 def test_processes_that_are_done_for_good_are_done_also_where_their_node_is_to_leave(
-    link: tuple[Link, Coordinator],
+    link: tuple[CoordinatorLink, Coordinator],
 ) -> None:
     """A launcher that went without a word to the others would have them wait for it: torchrun does, for minutes."""
     agent, coordinator = link
@@ -82,7 +82,9 @@ def test_processes_that_are_done_for_good_are_done_also_where_their_node_is_to_l
     assert agent.ended("done") == "done"
 
 
-def test_what_ends_while_its_coordinator_begins_anew_is_judged_by_the_new_one(link: tuple[Link, Coordinator]) -> None:
+def test_what_ends_while_its_coordinator_begins_anew_is_judged_by_the_new_one(
+    link: tuple[CoordinatorLink, Coordinator],
+) -> None:
     agent, coordinator = link
     form_a_generation(agent, coordinator)
     coordinator.close()
@@ -93,7 +95,7 @@ def test_what_ends_while_its_coordinator_begins_anew_is_judged_by_the_new_one(li
 
 
 def test_a_notice_that_comes_while_the_coordinator_begins_anew_is_told_to_the_new_one(
-    link: tuple[Link, Coordinator],
+    link: tuple[CoordinatorLink, Coordinator],
 ) -> None:
     agent, coordinator = link
     coordinator.say(beat=True)
@@ -113,7 +115,7 @@ def test_a_notice_that_comes_while_the_coordinator_begins_anew_is_told_to_the_ne
 
 
 def test_a_node_that_is_to_leave_and_has_nothing_to_save_waits_for_no_coordinator(
-    link: tuple[Link, Coordinator],
+    link: tuple[CoordinatorLink, Coordinator],
 ) -> None:
     """Of a run whose base was ended with its coordinator: Slurm would kill the replica only after KillWait."""
     agent, coordinator = link
@@ -129,7 +131,7 @@ def test_a_node_that_is_to_leave_and_has_nothing_to_save_waits_for_no_coordinato
 
 @pytest.mark.parametrize("another", [False, True])
 def test_who_has_to_leave_when_the_coordinator_said_its_end_waits_a_moment_for_another_one(
-    link: tuple[Link, Coordinator], another: bool
+    link: tuple[CoordinatorLink, Coordinator], another: bool
 ) -> None:
     """Processes of a replica hang in a collective with those of a base that is over: nothing of theirs ends."""
     agent, coordinator = link
@@ -153,7 +155,7 @@ def test_who_has_to_leave_when_the_coordinator_said_its_end_waits_a_moment_for_a
 
 
 def test_a_second_word_to_stop_that_comes_late_does_not_stop_the_next_generation(
-    link: tuple[Link, Coordinator],
+    link: tuple[CoordinatorLink, Coordinator],
 ) -> None:
     agent, coordinator = link
 
@@ -179,7 +181,7 @@ def test_its_folder_is_in_the_jobs_own_where_that_is_there_and_short_enough_for_
         if job != "not made":
             folder.mkdir()
         place = {"STEWARD_ELASTIC_RUN": "7", "STEWARD_ELASTIC_ADDRESS": f"127.0.0.1:{server.getsockname()[1]}"}
-        agent = Link(place | {"STEWARD_PROGRESS_FILE": str(folder / "progress")})
+        agent = CoordinatorLink(place | {"STEWARD_PROGRESS_FILE": str(folder / "progress")})
         assert (agent.folder.parent == folder) == (job == "7")
         assert (agent.folder / "words").exists()
         agent.close()
@@ -212,7 +214,7 @@ def test_another_program_at_the_coordinators_port_is_no_coordinator(monkeypatch:
         threading.Thread(target=stranger, args=(server, called), daemon=True).start()
         port = server.getsockname()[1]
         place = {"STEWARD_ELASTIC_RUN": "7", "STEWARD_ELASTIC_ADDRESS": f"127.0.0.1:{port}"}
-        agent = Link(place | {"STEWARD_ELASTIC_NODE": "n2"})
+        agent = CoordinatorLink(place | {"STEWARD_ELASTIC_NODE": "n2"})
         assert called.wait(FACT_S)
         form = agent.wait("n2", 7, 30, 2.0)
         assert form == {**ALONE, "port": form and form["port"]}
@@ -231,10 +233,10 @@ def test_a_node_that_goes_alone_first_trains_where_those_that_still_look_for_the
     monkeypatch.setenv("SLURM_NNODES", "2")
     (port,) = free_ports(1)  # none that the kernel gives to other programs meanwhile
     place = {"STEWARD_ELASTIC_RUN": "7", "STEWARD_ELASTIC_ADDRESS": f"127.0.0.1:{port}", "STEWARD_ELASTIC_TOKEN": "w"}
-    agents, forms = list[Link](), list[dict[str, Any]]()
+    agents, forms = list[CoordinatorLink](), list[dict[str, Any]]()
     for number in ("0", "1"):
         monkeypatch.setenv("SLURM_NODEID", number)
-        agents.append(Link({**place, "SLURM_NODEID": number}))
+        agents.append(CoordinatorLink({**place, "SLURM_NODEID": number}))
         forms.append(agents[-1].wait("127.0.0.1", 7, 30, 0.3) or {})
         with socket.socket() as late:
             late.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -255,7 +257,7 @@ def test_the_port_of_a_base_without_a_coordinator_is_never_the_coordinators() ->
 
 @pytest.mark.parametrize("led", [False, True])
 def test_what_a_training_says_is_heard_also_where_no_coordinator_answers(
-    led: bool, link: tuple[Link, Coordinator], monkeypatch: pytest.MonkeyPatch
+    led: bool, link: tuple[CoordinatorLink, Coordinator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where nobody takes the words in, the kernel has who says the next one wait: in each step, and all ranks for it.
     The coordinator is away, or the base was told of none."""
@@ -266,7 +268,7 @@ def test_what_a_training_says_is_heard_also_where_no_coordinator_answers(
         coordinator.server.close()
         wait_until("the line is gone", lambda: not agent.connected, FACT_S)
     else:
-        agent = Link({"STEWARD_ELASTIC_RUN": "7", "SLURM_NODEID": "0"})
+        agent = CoordinatorLink({"STEWARD_ELASTIC_RUN": "7", "SLURM_NODEID": "0"})
         assert agent.wait("127.0.0.1", 1, 30, 60)
     monkeypatch.setattr(elastic, "_run", elastic._Run())
     more = int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text()) + 8

@@ -220,3 +220,18 @@ def test_a_script_with_windows_line_ends_is_called_that(tmp_path: Path) -> None:
         _argv(path)
     path.write_bytes(b"#!/bin/bash\necho hi\n")
     assert _argv(path) == [str(path)]
+
+
+def test_a_source_that_is_not_there_yet_is_told_while_it_is_tried_again(disk: NodeDisk) -> None:
+    setup = disk.begin(disk.order())
+
+    def why() -> str:
+        report = setup.report()
+        return report.why if report is not None and report.state is SetupState.RUNNING else ""
+
+    until("it says what it waits for", lambda: "there is neither a folder nor a file; again in" in why())
+    disk.script("true\n")
+    until("it is over", lambda: (report := setup.report()) is not None and report.state is SetupState.SUCCEEDED)
+    report = setup.report()
+    assert report is not None
+    assert report.why == ""

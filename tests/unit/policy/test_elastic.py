@@ -6,9 +6,12 @@ from itertools import pairwise
 from steward.model.action import CancelReplica, RequeueJob, ResizeRun, SubmitReplica
 from steward.model.desired import ElasticPolicy
 from steward.model.elastic import Activity, Cause, Phase
+from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode
+from steward.policy.draft import Draft
+from steward.policy.job.exclude import is_short_without
 from steward.views.explain_group import run_lines
 from tests.builders.picture import USER, a_cluster, n
 from tests.fakes.elastic_world import QUICK, RUN, ElasticWorld
@@ -529,3 +532,16 @@ def test_a_run_says_the_nodes_that_train_and_not_those_that_are_still_to_begin()
     assert run_lines(replace(world.run, phase=Phase.WAITING, members=frozenset()), QUICK, world.now)[0].startswith(
         "Elastic run 7 forms with the 2 nodes of its base (sizes"
     )
+
+
+def test_nodes_of_its_replicas_count_as_free_for_a_run_whose_base_lost_one() -> None:
+    """They end with it: nothing says that too few others are free."""
+    world = grown(nodes=5)
+    job = world.jobs()[RUN]
+    draft = Draft(world.picture.seen, world.picture.want, world.picture.memory, world.now)
+    memory = JobMemory(id=RUN, uid=1000, mode=ResumeMode.parse("1"), opted_at=0.0, nodes=job.nodes)
+    lost = frozenset(sorted(job.nodes)[:1])
+    assert draft.overview.free_among(draft.overview.nodes) == set(), "no other node is idle"
+    assert not is_short_without(lost, job, memory, draft)
+    alone = replace(job, id=JobId(99))
+    assert is_short_without(lost, alone, memory, draft)

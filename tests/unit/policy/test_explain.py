@@ -305,3 +305,11 @@ def test_a_job_is_warned_of_what_the_sites_settings_keep_steward_from_doing_for_
     assert 'only reports on this cluster (repair.mode = "report")' in job_warning(reports)
     off = replace(reports, resume=but(want.resume, enabled=False))
     assert "resuming is off on this cluster (resume.enabled = false)" in job_warning(off)
+
+
+def test_names_are_shown_as_slurm_holds_them_but_for_what_steers_a_terminal() -> None:
+    named = a_cluster().job(name="学習-é-🚀").opted_in().then()
+    assert '"学習-é-🚀"' in of_job(named)
+    assert named.memory.ledger[JobId(7)][0].name == "学習-é-🚀"
+    steered = of_job(a_cluster().job(name="a\u202eb\x1b[2Jc\nd"))
+    assert '"a?b?[2Jc d"' in steered.splitlines()[0]

@@ -12,6 +12,7 @@ from steward.model.job import Job, JobState
 from steward.model.node import Reason
 from steward.model.observed import Freshness
 from steward.model.partition import Gate
+from steward.model.setup import SetupReport, SetupState
 from steward.model.slot import Hitch, Purpose, SlotStep
 from steward.views.explain import explain_job, explain_node
 from steward.views.explain_group import explain_group
@@ -205,3 +206,11 @@ def test_a_node_on_its_way_says_what_it_waits_for(step: SlotStep, told: str) -> 
     text = of_node(picture, "workers-2")
     assert told in text
     assert '", or "' not in text
+
+
+def test_a_source_that_cannot_be_read_is_told_while_it_is_tried_again() -> None:
+    waits = SetupReport(token="t", state=SetupState.RUNNING, step="download", why="s3://x: no answer; again in 4 s")
+    picture = an_api_cluster().slot("workers-2", step=SlotStep.SETUP, entered=T0 - 100)
+    text = of_node(picture.agent("workers-2", setup=waits), "workers-2")
+    assert "Waits for its lifecycle scripts to end" in text
+    assert ": download: s3://x: no answer; again in 4 s." in text

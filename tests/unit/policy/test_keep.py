@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from steward.model.action import Action, DownNode, FreeNodes, KeepNodes, NudgeJob, SetNice
+from steward.model.action import Action, DownNode, FreeNodes, KeepNodes, NudgeJob, ReleaseNodes, SetNice
 from steward.model.case import Step
 from steward.model.ids import JobId
 from steward.model.job import JobState
@@ -314,6 +314,20 @@ def test_what_nobody_needs_is_freed_and_what_is_not_ours_is_left() -> None:
              ("steward-keep-77", "maintenance", "steward-keep-x", "steward-deep-d9")}  # fmt: skip
     frees = of(FreeNodes, a_cluster().see(reservations=found, reservations_at=T0))
     assert [a.name for a in frees if isinstance(a, FreeNodes)] == ["steward-keep-77"]
+
+
+def test_a_head_that_hears_no_agent_frees_nothing_of_which_it_knows_nothing() -> None:
+    """Beside another head, to which all agents speak, it would free what that one keeps for its jobs, checks and groups
+    before either is noticed."""
+    found = {
+        name: Reservation(name=name, nodes=names("n1"), starts=T0, ends=T0 + 900)
+        for name in ("steward-keep-77", "steward-deep-d9-1", "steward-hot-g")
+    }
+    beside = a_cluster().see(reservations=found, reservations_at=T0)
+    freed = [one.name for one in beside.plan().actions if isinstance(one, FreeNodes | ReleaseNodes)]
+    assert sorted(freed) == sorted(found)
+    alone = beside.see(agents={})
+    assert not [one for one in alone.plan().actions if isinstance(one, FreeNodes | ReleaseNodes)]
 
 
 def test_what_is_kept_survives_a_restart_of_the_head() -> None:

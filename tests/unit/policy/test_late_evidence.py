@@ -1,18 +1,22 @@
 """A fault that is found after a job's end overturns what was ruled on that end."""
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import pytest
 
 from steward.model.action import RequeueJob
-from steward.model.ask import AskKind
-from steward.model.ids import JobId
+from steward.model.ask import AskKind, OptedIn
+from steward.model.ids import InstanceId, JobId
 from steward.model.job import JobState
 from steward.model.ledger import Ending
 from steward.model.node import NodeBase
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode
-from tests.builders.picture import Picture, a_cluster, names
+from steward.model.witness import Witness
+from tests.builders.picture import Picture, a_cluster, an_instance, n, names
 
 J = JobId(7)
 BY_TERM, BY_CODE = 15, 200 << 8
@@ -54,7 +58,7 @@ def gone(picture: Picture, name: str) -> Picture:
     return picture.lost(name).then(0.1)
 
 
-@pytest.mark.parametrize("gap_s", [0.1, 2.0, 60.0, 290.0])
+@pytest.mark.parametrize("gap_s", [0.1, 2.0, 60.0, 85.0])
 @pytest.mark.parametrize("status", [BY_TERM, BY_CODE, 143 << 8, 1 << 8])
 def test_a_job_whose_script_was_told_to_stop_comes_back_when_its_node_is_found_lost(gap_s: float, status: int) -> None:
     picture = failed(running(), status).wait(gap_s)
@@ -67,6 +71,45 @@ def test_a_job_whose_script_was_told_to_stop_comes_back_when_its_node_is_found_l
     again = back.requeued().then(1.0)
     assert memory(again).resumes == 1
     assert memory(again).pending_from is not None
+
+
+class Words(tuple[OptedIn, ...]):
+    """Counts how often they are gone through."""
+
+    times: ClassVar[int] = 0
+
+    def __iter__(self) -> Iterator[OptedIn]:
+        type(self).times += 1
+        return super().__iter__()
+
+
+def test_a_user_whose_jobs_fail_by_the_hundred_makes_no_turn_go_through_all_words_for_each() -> None:
+    picture = failed(running())
+    (mem,), (job,), (word,) = picture.memory.jobs.values(), picture.seen.jobs.values(), picture.seen.opted_in
+    (runs,) = picture.memory.ledger.values()
+    ids = [JobId(id) for id in range(100, 400)]
+    many = picture.see(
+        jobs={id: replace(job, id=id) for id in ids}, opted_in=Words(replace(word, job=id) for id in ids)
+    )
+    jobs = MappingProxyType({id: replace(mem, id=id) for id in ids})
+    memory = replace(many.memory, jobs=jobs, ledger=MappingProxyType(dict.fromkeys(ids, runs)))
+    Words.times = 0
+    assert tries(replace(many, memory=memory)) == []
+    assert Words.times < 10
+
+
+@pytest.mark.parametrize("status", [BY_TERM, BY_CODE, 1 << 8])
+def test_a_node_that_lived_on_for_longer_than_a_shutdown_takes_did_not_end_what_ended_before(status: int) -> None:
+    """After a power cut not every job that failed on the machine in the last minutes runs again."""
+    over = failed(running(), status).wait(120.0)
+    assert tries(over.lost("n1")) == []
+    assert tries(over.lost("n1").then().marked("n1").then(1)) == []
+
+
+def test_a_node_that_fell_silent_soon_after_the_end_may_be_found_lost_minutes_later() -> None:
+    silent = failed(running()).wait(20.0).agent_lost("n1")
+    late = silent.wait(250.0).witnessed("n1", Witness.REFUSED)
+    assert len(tries(late)) == 1
 
 
 def test_its_lost_run_is_told_as_one_that_was_requeued() -> None:
@@ -173,3 +216,42 @@ def test_a_word_without_the_hosts_own_is_taken_back_when_the_agent_is_back() -> 
     over = completed(told)
     assert len(tries(over)) == 1
     assert tries(completed(told.heard("n1").agent("n1", host_ends=False, leaves=False))) == []
+
+
+# The provider's word: it takes the machine away.
+
+
+def reclaimed(picture: Picture, *given: str) -> Picture:
+    told = {id: replace(i, interrupted="spot, in 2 min") for id, i in picture.seen.instances.items() if i.node in given}
+    return picture.see(instances={**picture.seen.instances, **told})
+
+
+@pytest.mark.parametrize("status", [BY_TERM, BY_CODE, 143 << 8])
+def test_a_job_that_fails_after_its_provider_said_that_it_takes_the_machine_is_resumed_elsewhere(status: int) -> None:
+    picture = reclaimed(running(), "n1").then(30)
+    asked = picture.ask(AskKind.BATCH, node="n1", status=status)
+    (requeue,) = tries(asked)
+    assert names("n1") <= requeue.exclude
+    assert "n1: its provider takes its machine away" in requeue.why.evidence
+    assert n("n1") in memory(asked.then(0.1).requeued().then(60)).excluded
+
+
+def test_also_where_the_machine_is_listed_so_only_after_the_jobs_end() -> None:
+    assert len(tries(reclaimed(failed(running()).wait(20), "n2"))) == 1
+
+
+def test_a_job_that_ends_well_or_is_cancelled_meanwhile_or_fails_elsewhere_or_before_is_left_alone() -> None:
+    picture = reclaimed(running(), "n1").then(30)
+    assert tries(picture) == []
+    assert tries(completed(picture).then(1)) == []
+    assert tries(picture.change_job(state=JobState.CANCELLED, ended=picture.now).then(1)) == []
+    assert tries(reclaimed(failed(running()), "n3").then(1)) == []
+    assert tries(reclaimed(failed(running()).wait(100), "n1").then(1)) == []
+
+
+def test_the_word_is_forgotten_when_another_machine_bears_the_name_and_kept_when_the_old_one_is_merely_gone() -> None:
+    told = reclaimed(running(), "n1").then(0.1)
+    gone = {id: i for id, i in told.seen.instances.items() if i.node != "n1"}
+    assert told.see(instances=gone).then(1).plan().memory.nodes[n("n1")].reclaimed_from is not None
+    anew = told.see(instances={**gone, InstanceId("i-new"): replace(an_instance(n("n1")), id=InstanceId("i-new"))})
+    assert n("n1") not in anew.then(1).plan().memory.nodes

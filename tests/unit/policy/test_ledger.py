@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from steward.model.ask import AskKind
 from steward.model.elastic import Cause, ElasticRun, SizeChange
 from steward.model.health import Severity
 from steward.model.ids import JobId
@@ -10,6 +11,8 @@ from steward.model.job_report import Progress
 from steward.model.ledger import Ending, Pause, Run
 from steward.model.resume import Decision
 from steward.policy.job.ledger import PAUSES_KEPT
+from steward.views.report import Window as ReportWindow
+from steward.views.report import job_ledgers
 from tests.builders.picture import Picture, a_cluster, n, names
 
 J7 = JobId(7)
@@ -187,3 +190,20 @@ def test_a_run_with_very_many_changes_of_size_loses_none_of_their_time() -> None
     assert len(noted) == PAUSES_KEPT
     assert sum(one.stepped - one.kept for one in noted) == 5.0 * len(many)
     assert sum(one.steps or 0 for one in noted) == len(many)
+
+
+def test_a_retry_and_the_requeue_after_it_for_one_fault_are_one_resume_in_the_report_too() -> None:
+    failed = hit(running()).change_job(nodes=names("n1", "n3")).ask(status=1 << 8).then(0.1).checked("n1", "n3").then(4)
+    assert failed.memory.jobs[J7].attempts[-1].decision is Decision.RETRY
+    again = failed.then(1).see(asks=()).ask(AskKind.BATCH).then(0.1).checked("n1", "n3").then(1)
+    back = requeued(again.see(asks=())).then(1.0)
+    found = runs(back)
+    assert [run.ending for run in found] == [Ending.RETRIED, Ending.REQUEUED]
+    (report,) = job_ledgers(found, ReportWindow(until=back.now), back.now)
+    assert report.resumes == back.memory.jobs[J7].resumes == 1
+
+
+def test_a_requeue_that_a_person_asked_for_is_no_resume() -> None:
+    back = requeued(running().then(10)).then(1.0)
+    (report,) = job_ledgers(runs(back), ReportWindow(until=back.now), back.now)
+    assert report.resumes == back.memory.jobs[J7].resumes == 0

@@ -70,7 +70,7 @@ def test_a_job_that_a_limit_set_by_hand_holds_up_reads_which_it_is(owner: str, t
 def test_a_job_that_waits_for_what_others_use_reads_who_has_it() -> None:
     picture = runs(runs(site(100), 1, "a", 4), 2, "b", 3, "g", "n2")
     assert said(waits(picture, 3, "a", 2), 3).splitlines()[0] == (
-        "Quota of team a: the job waits, short of 1 GPU of ml.g6.12xlarge; they are in use: b has 3 GPUs of "
+        "Quota of team a: the job waits, short of 1 GPU of ml.g6.12xlarge; others come first: b has 3 GPUs of "
         "ml.g6.12xlarge."
     )
 

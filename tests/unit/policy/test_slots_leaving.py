@@ -21,6 +21,8 @@ from steward.model.instance import Instance, InstanceState
 from steward.model.node import NodeBase
 from steward.model.resume_mode import ResumeMode
 from steward.model.slot import Purpose, SlotStep
+from steward.policy.draft import Draft
+from steward.views.explain_group import slot_lines
 from tests.builders.capacity import NODE, a_slot_at, asked, nothing_there, planned, slot, the, with_group, with_slot
 from tests.builders.picture import T0, Picture, n
 from tests.builders.want import but
@@ -195,6 +197,22 @@ def test_a_launch_that_may_still_make_a_machine_is_waited_for() -> None:
     assert n(NODE) in picture.plan().memory.slots
     assert n(NODE) not in picture.after(60).plan().memory.slots
     assert n(NODE) not in asked(picture, key, "capacity: none left").plan().memory.slots
+
+
+def test_one_whose_machine_came_and_was_ended_leaves_at_once() -> None:
+    """The provider has answered both the launch and the end."""
+    key = f"launch:{TOKEN}:{T0 - 10:.3f}"
+    there = with_slot(asked(leaving(SlotStep.END), key), instance=None, launched=T0 - 10).see(nodes={}, agents={})
+    assert planned(there) == [TerminateInstance]
+    assert planned(there.then(1).see(instances={})) == []
+    assert n(NODE) not in there.then(1).see(instances={}).plan().memory.slots
+
+
+def test_it_is_told_that_a_launch_may_still_make_a_machine() -> None:
+    key = f"launch:{TOKEN}:{T0 - 10:.3f}"
+    picture = with_slot(asked(nothing_there(leaving(SlotStep.END)), key), instance=None, launched=T0 - 10)
+    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    assert "its launch of 10 s ago may still make a machine, which is ended" in " ".join(slot_lines(n(NODE), draft))
 
 
 def test_another_machine_under_the_name_is_not_ended() -> None:

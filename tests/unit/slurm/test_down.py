@@ -10,10 +10,11 @@ from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.model.ids import NodeName
 from steward.model.mark import Mark
 from steward.ports import Retryable, Stale
+from tests.fakes.reader_lines import scontrol_line
 
 REFUSAL = "Invalid node state specified"
 N1, MARK = NodeName("n1"), Mark(check="lost", action="replace", id="7")
-RECORDING = Path(__file__).parents[2] / "recordings" / "24.11.5" / "nodes.stdout"
+NODES = "\n".join(scontrol_line(name) for name in ("n1", "n2"))
 
 
 def slurm(folder: Path, monkeypatch: pytest.MonkeyPatch, *, refused: str, says: str) -> CommandLineSlurm:
@@ -31,7 +32,8 @@ take() {{
 failed=0
 case "$*" in
     --version) echo "slurm 24.11.5" ;;
-    *show*) cat {RECORDING} ;;
+    *config*) echo "SlurmdPort = 6818" ;;
+    *show*) echo "{NODES}" ;;
     "") while read -r line; do take "$line" || failed=1; done ;;
     *) take "$@" || failed=1 ;;
 esac

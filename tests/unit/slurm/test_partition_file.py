@@ -21,10 +21,10 @@ class Busy:
 
     table: dict[str, Partition] = field(default_factory=lambda: {"main": Partition(name="main", state=UP)})
 
-    def read_nodes(self) -> Mapping[NodeName, Node]:
+    def nodes(self) -> Mapping[NodeName, Node]:
         return {}
 
-    def read_jobs(self) -> Mapping[JobId, Job]:
+    def jobs(self) -> Mapping[JobId, Job]:
         self.set_partition_state("main", DRAIN)
         return {}
 

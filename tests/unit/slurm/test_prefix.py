@@ -71,3 +71,28 @@ def test_the_shim_is_built_with_headers_of_which_a_compiler_would_warn(tmp_path:
         timeout_s=120,
     )
     assert (tmp_path / "build/facts.o").exists()
+
+
+@pytest.mark.skipif(
+    not HEADERS.is_dir() or shutil.which("make") is None, reason="no headers of Slurm, or no make, here"
+)
+def test_the_reader_is_built_anew_for_another_slurm_or_with_other_words_and_only_then(tmp_path: Path) -> None:
+    compiler = a_program(
+        tmp_path / "cc",
+        f'case "$*" in *-E*) exec cc "$@" ;; esac\necho built >> {tmp_path}/built\n'
+        'while [ "$1" != -o ]; do shift; done; : > "$2"',
+    )
+    own = tmp_path / "include/slurm"
+    shutil.copytree(HEADERS, own)
+
+    def builds(*words: str) -> int:
+        folder = f"BUILD={tmp_path}/build"
+        run(["make", "-s", "-C", str(SPANK.parent / "reader"), "all", f"CC={compiler}", folder, *words], timeout_s=60.0)
+        return len((tmp_path / "built").read_text().split())
+
+    assert [builds(), builds()] == [1, 1]
+    flags = f"SLURM_CFLAGS=-I{tmp_path}/include"
+    assert [builds(flags), builds(flags)] == [2, 2]
+    with (own / "slurm_version.h").open("a") as file:
+        file.write("#undef SLURM_VERSION_NUMBER\n#define SLURM_VERSION_NUMBER 0x630000\n")
+    assert [builds(flags), builds(flags)] == [3, 3]

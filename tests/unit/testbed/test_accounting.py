@@ -55,6 +55,13 @@ def test_a_node_has_device_files_for_the_gpus_that_slurm_is_told_of(tmp_path: Pa
     assert hardware(four) == "CPUs=4 Gres=gpu:l4:4"
 
 
+def test_nodes_of_several_kinds_take_turns(tmp_path: Path) -> None:
+    mixed = spec(tmp_path, hardware="CPUs=4 Gres=gpu:l4:4; CPUs=8")
+    lines = [line for line in slurm_conf(tmp_path, mixed) if line.startswith("NodeName=")]
+    assert ["Gres=gpu:l4:4" in line for line in lines] == [True, False]
+    assert gres_conf(mixed, "/dev/gpu") == "AutoDetect=off\nNodeName=n1 Name=gpu Type=l4 File=/dev/gpu[0-3]\n"
+
+
 def test_nobody_else_may_read_how_slurmdbd_reaches_its_database(tmp_path: Path) -> None:
     layout = Layout(root=tmp_path)
     layout.make()

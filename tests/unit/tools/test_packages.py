@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.packages.prove import PAGE, blocks
+from tests.packages.prove import parts
+from tests.packages.sites import SITES
 from tools.packages import deb, rpm
 from tools.packages.contents import NODE_NEEDS, Package, packages
 from tools.packages.manual import pages
@@ -30,8 +31,22 @@ def slurm(tmp_path: Path) -> Path:
     return conf
 
 
-def _link(word: str, conf: Path) -> None:
-    subprocess.run([_LINK, word], env={**os.environ, "SLURM_CONF": str(conf)}, check=True)
+def _link(word: str, conf: Path) -> str:
+    """What it says to people."""
+    done = subprocess.run(
+        [_LINK, word], env={**os.environ, "SLURM_CONF": str(conf)}, check=True, stderr=subprocess.PIPE, text=True
+    )
+    return done.stderr
+
+
+def test_where_nodes_get_their_files_from_slurmctld_people_are_told_to_send_them(slurm: Path) -> None:
+    """Else new steps have no shim, and after its removal each of them complains of a file that is not there."""
+    assert _link("enable", slurm) == _link("disable", slurm) == ""
+    slurm.write_text("ClusterName=c\nSlurmctldParameters=idle_on_node_suspend,enable_configless\n")
+    assert "`scontrol reconfigure` sends it" in _link("enable", slurm)
+    assert "`scontrol reconfigure` sends it" in _link("disable", slurm)
+    slurm.unlink()
+    assert "configless?" in _link("enable", slurm)
 
 
 def test_every_file_that_a_package_takes_from_the_sources_is_there() -> None:
@@ -136,9 +151,9 @@ def test_every_command_has_a_manual_page_that_roff_can_read() -> None:
 
 
 def test_the_quickstart_has_at_most_ten_commands() -> None:
-    found = [place for place, _ in blocks(PAGE.read_text()) if place != "uninstall"]
+    found = [place for place, _ in parts(SITES["configless"])[0]]
     assert 5 <= len(found) <= 10
-    assert set(found) == {"build", "controller", "user"}
+    assert set(found) == {"build", "controller", "configless", "user"}
 
 
 _IMPORT_ALL = """

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from threading import Event
+from time import sleep
 from typing import Any
 
 from steward.model.action import CommentJob, ProbeNode
@@ -57,3 +58,23 @@ def test_a_job_that_is_told_to_stop_has_its_comment_before() -> None:
     bench.apply(COMMENT, answer(Answer.STOP))
     assert [kind for kind, _ in bench.counted] == ["CommentJob", "AnswerAsk"]
     assert bench.slurm.job_table[J7].admin_comment.startswith("steward:")
+
+
+def test_many_jobs_that_stop_at_once_hold_nobody_up_with_their_comments() -> None:
+    """One user's jobs fail by the hundred, and each comment takes Slurm a moment: others' jobs wait for this turn."""
+
+    class Tardy(FakeSlurm):
+        def comment(self, *words: Any) -> None:
+            sleep(0.2)
+            super().comment(*words)
+
+    bench = Bench(slurm=Tardy.with_nodes("n1", "n2", "n3"))
+    bench.run_job()
+    jobs = [JobId(job) for job in range(100, 150)]
+    comments = [replace(COMMENT, key=Key(f"comment:{job}"), job=job) for job in jobs]
+    stops = [replace(answer(Answer.STOP), key=Key(f"answer:{job}"), job=job) for job in jobs]
+    bench.apply(*comments, *stops, down())
+    done = [kind for kind, _ in bench.counted]
+    assert 1 <= done.count("CommentJob") < 25
+    assert done.count("AnswerAsk") == len(stops)
+    assert "DownNode" in done

@@ -11,6 +11,7 @@ from steward.model.observed import AgentDetail
 from steward.workflows.doctor import (
     Health,
     Line,
+    judge_addresses,
     judge_agents,
     judge_dynamic,
     judge_include,
@@ -57,7 +58,7 @@ def test_settings_that_could_not_be_read_are_not_called_well() -> None:
 @pytest.mark.parametrize(
     ("text", "health"),
     [
-        ("optional steward.so socket=/run/steward/agent.sock\n", Health.OK),
+        ("optional steward.so socket=/run/steward/agent.sock\n", Health.WARN),
         ("required steward.so\n", Health.WARN),
         ("# optional steward.so\n", Health.BAD),
         ("include /etc/slurm/plugstack.conf.d/*.conf\n", Health.WARN),
@@ -153,12 +154,29 @@ def test_what_dynamic_nodes_need_is_told(changes: dict[str, str], told: str) -> 
     assert [told in line.text and bool(line.remedy) for line in found] == ([True] if told else [])
 
 
+@pytest.mark.parametrize(
+    ("moved", "unknown", "told"),
+    [
+        ([], [], "agents connect from the known addresses of their nodes"),
+        ([], [n("n2")], "no address is known to compare with, or none shall be: n2"),
+        ([n("n1")], [n("n2")], "neither Slurm nor the provider knows for their nodes: n1"),
+    ],
+)
+def test_what_is_known_of_the_addresses_of_agents_is_told(
+    moved: list[NodeName], unknown: list[NodeName], told: str
+) -> None:
+    [line] = judge_addresses(moved, unknown)
+    assert line.text.endswith(told)
+
+
 def test_nodes_whose_steps_do_not_load_the_shim_are_named_by_what_they_found_themselves() -> None:
     """A configless node has its files from slurmctld: one beside the controller's slurm.conf says nothing of it."""
     text = "/run/slurm/conf/plugstack.conf is not there"
     missing = Finding(check="slurm.shim", outcome=Outcome.FAILED, severity=Severity.INFO, text=text, at=1.0)
     views = {n("n1"): an_agent(n("n1")), n("n2"): replace(an_agent(n("n2")), findings=(missing,))}
     assert judge_loaded({n("n1"): views[n("n1")]}) == []
+    [fine] = judge_loaded({n("n1"): replace(views[n("n1")], passed=frozenset({"slurm.shim"}))})
+    assert (fine.health, fine.text) == (Health.OK, "Slurm loads it on n1")
     [line] = judge_loaded(views)
-    assert line.text == f"jobs on n2 have no shim: {text}"
+    assert line.text == f"jobs on n2 have no shim: {text} (looked at every 30 s)"
     assert "scontrol reconfigure" in line.remedy

@@ -1,6 +1,6 @@
 """The table from actions to calls of ports."""
 
-from typing import cast, get_args
+from typing import cast
 
 import pytest
 
@@ -10,6 +10,7 @@ from steward.model.why import Why
 from steward.ports import Permanent, SlurmPort
 from steward.workflows.apply import batches
 from steward.workflows.effects import TABLE, Ports, take_effect
+from tests.builders.actions import KINDS
 from tests.builders.picture import a_cluster
 
 SEEN = a_cluster().seen
@@ -36,7 +37,7 @@ def set_qos(name: str = "stw-red-g") -> SetQos:
 
 
 def test_every_action_has_one_row() -> None:
-    assert set(TABLE) == set(get_args(Action))
+    assert set(TABLE) == set(KINDS)
 
 
 def test_a_limit_goes_to_the_accounting_port() -> None:

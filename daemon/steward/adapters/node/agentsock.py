@@ -40,6 +40,9 @@ class Allowance:
 log = logging.getLogger(__name__)
 
 _BACKLOG = 512
+_AT_ONCE = 32
+_REST_S = 1.0
+"""After an error of the machine's (no descriptor is free)."""
 REQUEST_TIMEOUT_S = 1.0
 WAIT_EVERY_S = 1.0
 MAX_PER_USER = 64
@@ -80,45 +83,48 @@ class ShimSocket:
 
     async def run(self) -> None:
         """Serves until cancelled. Raises Permanent when the socket cannot be made."""
+        entrances: list[_Entrance] = []
         try:
-            sock = _listen(self._path)
-        except OSError as error:
-            raise Permanent(f"cannot listen at {self._path}: {error}") from error
-        server = await asyncio.start_unix_server(self._accept, sock=sock, limit=MAX_LINE, backlog=_BACKLOG)
-        try:
-            await asyncio.Event().wait()  # not serve_forever(): since 3.12 its end waits for every open connection
+            for path, mode in ((roots(self._path), 0o600), (self._path, 0o666)):
+                entrances.append(_Entrance(path, mode, self._admit))
+            await asyncio.Event().wait()
         finally:
-            self._path.unlink(missing_ok=True)  # first: after the close it may be our successor's
-            server.close()
+            for entrance in entrances:
+                entrance.close()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(self._connection(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        _, uid = peer_of(writer.get_extra_info("socket"))
+    def _admit(self, peer: socket.socket) -> None:
+        """Who has too many connections costs as little as can be: he may open thousands a second."""
+        _, uid = peer_of(peer)
         self._open[uid] += 1
+        if uid == 0 or self._open[uid] <= MAX_PER_USER:
+            task = asyncio.get_running_loop().create_task(self._connection(peer, uid))
+            self._tasks.add(task)
+            task.add_done_callback(lambda task: self._left(task, uid))
+        else:
+            parked_s = PARK_S if self._open[uid] <= MAX_PARKED else 0.0
+            asyncio.get_running_loop().call_later(parked_s, self._hang_up, peer, uid)
+
+    def _hang_up(self, peer: socket.socket, uid: int) -> None:
+        peer.close()
+        self._open -= Counter((uid,))  # who has none is kept no more
+
+    def _left(self, task: "asyncio.Task[None]", uid: int) -> None:
+        self._tasks.discard(task)
+        self._open -= Counter((uid,))
+
+    async def _connection(self, peer: socket.socket, uid: int) -> None:
+        reader, writer = await asyncio.open_unix_connection(sock=peer, limit=MAX_LINE)
         try:
-            if uid == 0 or await self._in_turn(uid):
-                await self._talk(reader, writer, uid)
+            if uid and (wait_s := self._allowance.wait_s(uid)):
+                await asyncio.sleep(wait_s)
+            await self._talk(reader, writer, uid)
         except (BadLine, OSError) as error:
             log.info("shim refused uid=%d why=%r", uid, str(error))
         finally:
-            self._open -= Counter((uid,))  # who has none is kept no more
             writer.close()
-
-    async def _in_turn(self, uid: int) -> bool:
-        """Wait until the user may speak again; False when he has too many connections."""
-        if self._open[uid] > MAX_PER_USER:
-            await asyncio.sleep(PARK_S if self._open[uid] <= MAX_PARKED else 0.0)
-            return False
-        if wait_s := self._allowance.wait_s(uid):
-            await asyncio.sleep(wait_s)
-        return True
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, uid: int) -> None:
         request = parse_request(await _line(reader))
@@ -171,15 +177,59 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
         line.cancel()
 
 
-def _listen(path: Path) -> socket.socket:
-    """A listening socket that every user may connect to. An old one is replaced, never one that is answered."""
+def roots(path: Path) -> Path:
+    """Root's own entrance beside the socket for all: users can fill that one's queue."""
+    return path.with_name(f"{path.name}.root")
+
+
+class _Entrance:
+    """Listens at `path`, and takes `_AT_ONCE` connections before the loop's other work has its turn. Raises Permanent
+    when the socket cannot be made."""
+
+    def __init__(self, path: Path, mode: int, admit: Callable[[socket.socket], None]) -> None:
+        try:
+            self._sock = _listen(path, mode)
+        except OSError as error:
+            raise Permanent(f"cannot listen at {path}: {error}") from error
+        self._path, self._admit, self._loop = path, admit, asyncio.get_running_loop()
+        self._rest: asyncio.TimerHandle | None = None
+        self._open()
+
+    def _open(self) -> None:
+        self._loop.add_reader(self._sock, self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                peer, _ = self._sock.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                log.error("no connection is taken for %g s why=%r", _REST_S, str(error))
+                self._loop.remove_reader(self._sock)
+                self._rest = self._loop.call_later(_REST_S, self._open)
+                return
+            peer.setblocking(False)
+            self._admit(peer)
+
+    def close(self) -> None:
+        self._path.unlink(missing_ok=True)  # first: after the close it may be our successor's
+        if self._rest is not None:
+            self._rest.cancel()
+        self._loop.remove_reader(self._sock)
+        self._sock.close()
+
+
+def _listen(path: Path, mode: int) -> socket.socket:
+    """A listening socket; who speaks at it is the kernel's word (SO_PEERCRED). An old one is replaced, never one that
+    is answered."""
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     make_free(path, rival=f"steward-agent answers at {path}: stop it first, or set another agent.socket")
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with served_first(path) as hidden:
             sock.bind(str(hidden))
-            hidden.chmod(0o666)  # who speaks is the kernel's word (SO_PEERCRED), not the file's mode
+            hidden.chmod(mode)
             sock.listen(_BACKLOG)
         sock.setblocking(False)
     except OSError:

@@ -3,9 +3,10 @@
 import errno
 import json
 import os
+import random
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,10 @@ from steward.ports import Retryable
 START_S = 20.0
 ORDER_S = 120.0
 _MAX_SAID = 4096
-_FIRST_PORT, _PORTS = 20_000, 12_000
+_PORTS = range(20_000, 32_000)
 """Below those that the kernel gives to connections by itself."""
+TRIES = 64
+"""The agent's loop stands still meanwhile, and any user may begin runs while he holds thousands of ports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +71,13 @@ def said_by(error: Failed) -> str:
     return lines[-1][:400] if lines else str(error)
 
 
-def free_port(seed: int) -> int:
-    """A port that nobody listens at now. Raises Retryable where there is none."""
-    for offset in range(_PORTS):
-        port = _FIRST_PORT + (seed * 7919 + offset) % _PORTS
+def free_port(among: Sequence[int] = _PORTS) -> int:
+    """A port that nobody listens at now, found in `TRIES` tries, whoever holds how many of them. Raises Retryable."""
+    for number in random.SystemRandom().sample(range(len(among)), min(TRIES, len(among))):
+        port = among[number]
         if _is_free(socket.AF_INET, port) and _is_free(socket.AF_INET6, port):
             return port
-    raise Retryable("no port is free for an elastic run")
+    raise Retryable(f"no port is free for an elastic run: {TRIES} of {among[0]} to {among[-1]} are taken")
 
 
 def _is_free(family: socket.AddressFamily, port: int) -> bool:

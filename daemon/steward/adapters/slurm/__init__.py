@@ -1,4 +1,3 @@
-"""SlurmPort: Slurm through its commands (`cli`) or, where it matches the cluster, through pyslurm (`native`).
-
-`choose` picks one; both read the same JSON-shaped records (`records`) and both keep the same rules (`rules`).
+"""SlurmPort (`cli`): Slurm read through a program of ours beside its library (`library`), or through its commands where
+it does not answer; written through the commands.
 """

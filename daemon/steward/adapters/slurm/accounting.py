@@ -54,7 +54,7 @@ from steward.adapters.slurm.commands import MAX_BYTES, Commands, nothing_changed
 from steward.adapters.slurm.team_rules import ours, plain
 from steward.adapters.slurm.words import settings_in, words_of
 from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Accounting, Association
-from steward.model.action.quota import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
+from steward.model.action import CancelJob, Caps, DropQos, MarkJob, MoveJob, SetNodeCount, SetQos, SetTeam
 from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.ports import Retryable, Stale

@@ -1,4 +1,5 @@
-"""Slurm through its commands. One or two commands a read, one a batch of writes; text and JSON in, argv lists out.
+"""Slurm through steward-slurm and its commands: one or two commands a read where that does not answer, one a batch of
+writes; text in, argv lists out.
 
 Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
 
@@ -38,13 +39,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from steward.adapters.process import Failed, show
-from steward.adapters.slurm import partitions, reservations, rules, text_nodes, words
+from steward.adapters.slurm import partitions, records, reservations, rules, text_nodes, words
 from steward.adapters.slurm.commands import MAX_BYTES, Commands
 from steward.adapters.slurm.fits import FitAsker
 from steward.adapters.slurm.include import IncludeFile
+from steward.adapters.slurm.library import Library
 from steward.adapters.slurm.read_jobs import JobReader
 from steward.adapters.slurm.read_nodes import NodeReader
-from steward.adapters.slurm.single import Single
+from steward.adapters.slurm.record_form import Garbled
 from steward.adapters.slurm.versions import Version
 from steward.adapters.slurm.words import node_list, node_lists, partition, reason
 from steward.model.action import NudgeJob
@@ -66,11 +68,12 @@ _AGAIN = "transitional state, retrying"
 
 
 class CommandLineSlurm:
-    """SlurmPort by `scontrol` (and `sinfo`, `squeue` on 22.05). Safe to call from several threads.
+    """SlurmPort. Safe to call from several threads.
 
     `conf` is the path of slurm.conf; empty means what the environment or Slurm itself says. Every call may take
-    `timeout_s` seconds a command, an answer may have `max_bytes`. `include` is the file for partitions of ours; a few
-    nodes and jobs are read through `single`, and whether a job fits is asked of `asker`, where one is given.
+    `timeout_s` seconds a command, an answer may have `max_bytes`. `include` is the file for partitions of ours. Where a
+    `library` is given Slurm is read through that, and by the commands where it does not answer; whether a job fits is
+    asked of `asker`.
     """
 
     def __init__(
@@ -80,14 +83,14 @@ class CommandLineSlurm:
         timeout_s: float = 10.0,
         include: IncludeFile | None = None,
         max_bytes: int = MAX_BYTES,
-        single: Single | None = None,
+        library: Library | None = None,
         asker: FitAsker | None = None,
     ) -> None:
-        self._asker = asker
+        self._asker, self._library = asker, library
         self._include = include
         self._timeout_s = timeout_s
         self._commands = Commands(conf=conf, timeout_s=timeout_s, max_bytes=max_bytes)
-        self._nodes, self._jobs = NodeReader(self._commands, single), JobReader(self._commands, single)
+        self._nodes, self._jobs = NodeReader(self._commands, library), JobReader(self._commands, library)
         self._partitions = partitions.Reader()
 
     def describe(self) -> str:
@@ -96,50 +99,43 @@ class CommandLineSlurm:
 
         Raises Retryable when scontrol cannot be run, Permanent when it is too old.
         """
-        version = self.version()
-        about = f"the commands of Slurm {version.text}, reading `{' '.join(version.read_nodes)}`"
-        can_ask = self._asker is None or self._asker.can_ask
-        guesses = (
-            [] if can_ask else ["without steward-slurm (make shim): whether a job fits is guessed from idle nodes"]
-        )
-        return "; ".join([about, *guesses, *self._commands.heavy()])
+        version, problem = self.version(), self.reader_problem()
+        about = f"the commands of Slurm {version.text} {'read and write' if problem else 'write, steward-slurm reads'}"
+        why = [f"{problem}: looks take longer, and whether a job fits is guessed from idle nodes"] if problem else []
+        return "; ".join([about, *why, *self._commands.heavy()])
+
+    def reader_problem(self) -> str:
+        """Say why the commands read; empty where steward-slurm does."""
+        return self._library.problem() if self._library is not None else "there is no steward-slurm"
 
     def version(self) -> Version:
         return self._commands.version()
 
     def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
-        return self.read_nodes(only)
-
-    def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
-        return self.read_jobs(only, on)
-
-    def read_nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:
-        """By the commands, also where `nodes` reads otherwise: what a write is held against."""
         return self._nodes.whole() if only is None else self._nodes.some(only)
 
-    def read_jobs(self, only: Collection[JobId] | None = None, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
-        """As `read_nodes`."""
+    def jobs(self, only: Collection[JobId] | None = None, *, on: Collection[NodeName] = ()) -> Mapping[JobId, Job]:
         return self._jobs.whole() if only is None else self._jobs.some(only, on)
 
     def job(self, job: JobId) -> Job:
         """Raises Stale when Slurm does not hold it any more."""
-        return rules.found(self.read_jobs([job]), job)
+        return rules.found(self.jobs([job]), job)
 
     def drain(self, marks: Mapping[NodeName, Mark]) -> None:
         """All of them or, when one is not ours to take, none."""
-        rules.may_take_out(self.read_nodes([*marks]), sorted(marks))
+        rules.may_take_out(self.nodes([*marks]), sorted(marks))
         self._take_out(marks, "drain")
 
     def down(self, marks: Mapping[NodeName, Mark]) -> None:
         """All of them or, when one is not ours to take, none. Read back, they are `DOWN+DRAIN`. What Slurm does not
         drain is not set DOWN either: it would come back by itself when its slurmd answers."""
-        rules.may_take_out(self.read_nodes([*marks]), sorted(marks))
+        rules.may_take_out(self.nodes([*marks]), sorted(marks))
         for state in ("drain", "down"):
             self._take_out(marks, state)
 
     def give_back(self, nodes: Iterable[NodeName], mark: Mark, command: str = "") -> None:
         wanted = sorted(set(nodes))
-        rules.may_give_back(self.read_nodes(wanted), wanted, mark, command)
+        rules.may_give_back(self.nodes(wanted), wanted, mark, command)
         self._update_nodes(wanted, "state=resume")
 
     def requeue(
@@ -169,7 +165,7 @@ class CommandLineSlurm:
             self._commands.write("update", f"jobid={name}", f"excnodelist={node_list(exclude)}")
 
     def nudge(self, nudges: Sequence[NudgeJob]) -> None:
-        waiting = rules.to_nudge(self.read_jobs([one.job for one in nudges]), nudges)
+        waiting = rules.to_nudge(self.jobs([one.job for one in nudges]), nudges)
         with contextlib.suppress(*([Stale] if len(nudges) > 1 else [])):
             self._commands.write_all([words for job, one in waiting for words in _nudge_words(job, one)])
 
@@ -182,11 +178,15 @@ class CommandLineSlurm:
         self._commands.write("update", f"jobid={rules.spelled(told)}", f"admincomment={whole}", timeout_s=_COMMENT_S)
 
     def partitions(self) -> Mapping[str, Partition]:
-        loaded = partitions.booted(self._commands.read("scontrol", "show", "config"))
-        return {name: each for name, each in self._all_partitions(loaded).items() if not name.startswith(DEEP_PREFIX)}
+        return {name: each for name, each in self._all_partitions().items() if not name.startswith(DEEP_PREFIX)}
 
-    def _all_partitions(self, loaded: float = 0.0) -> Mapping[str, Partition]:
+    def _all_partitions(self) -> Mapping[str, Partition]:
         """With those of deep checks."""
+        told = self._library.partitions() if self._library is not None else None
+        if told is not None and told.lines:
+            with contextlib.suppress(Garbled, Retryable):
+                return self._partitions.records(told.lines)
+        loaded = partitions.booted(self._commands.read("scontrol", "show", "config"))
         answer = self._commands.read("scontrol", "--all", "--oneliner", "show", "partitions")
         return self._partitions.read(answer, loaded)
 
@@ -207,7 +207,7 @@ class CommandLineSlurm:
 
     def forget_nodes(self, nodes: Iterable[NodeName]) -> None:
         wanted = set(nodes)
-        free, busy = rules.may_forget(self.read_nodes(wanted), wanted)
+        free, busy = rules.may_forget(self.nodes(wanted), wanted)
         for names in node_lists(free):
             with contextlib.suppress(Stale):
                 self._commands.write("delete", f"nodename={names}")
@@ -217,10 +217,9 @@ class CommandLineSlurm:
     def set_feature(self, nodes: Iterable[NodeName], prefix: str, word: str) -> None:
         """Give the nodes the feature `prefix + word`, with one command for all whose other features are the same."""
         wanted = set(nodes)
-        for theirs, names in rules.by_other_features(self.read_nodes(wanted), wanted, prefix, word).items():
-            available, active = (",".join([*sorted(kept), prefix + word]) for kept in theirs)
-            lists = (f"availablefeatures={available}", f"activefeatures={active}")
-            self._update_nodes(names, *lists)
+        for features, names in rules.by_features(self.nodes(wanted), wanted, prefix, word).items():
+            available, active = (",".join(sorted(each)) for each in features)
+            self._update_nodes(names, f"availablefeatures={available}", f"activefeatures={active}")
 
     def signal(self, job: JobId, signal: str) -> None:
         try:
@@ -258,7 +257,7 @@ class CommandLineSlurm:
     def submit_deep(
         self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], *, seconds: float, output: str
     ) -> None:
-        if any(job.partition == name and not job.is_over for job in self.read_jobs().values()):
+        if any(job.partition == name and not job.is_over for job in self.jobs().values()):
             return
         wanted = sorted(set(nodes))
         if name not in self._all_partitions():
@@ -299,8 +298,13 @@ class CommandLineSlurm:
             self._commands.write("update", *reservations.change_words(name, wanted, seconds))
 
     def gres_used(self) -> Mapping[NodeName, str]:
-        told = self._commands.read("sinfo", "--all", "--noheader", "--Format=GresUsed:|,NodeList:|")
-        return text_nodes.gres_used(told)
+        told = self._library.gres() if self._library is not None else None
+        if told is not None and told.lines is not None:
+            with contextlib.suppress(Garbled):
+                return records.gres_used(told.lines)
+        return text_nodes.gres_used(
+            self._commands.read("sinfo", "--all", "--noheader", "--Format=GresUsed:|,NodeList:|")
+        )
 
     def fits(self, question: Question) -> Fit:
         return self._asker.ask(question) if self._asker else UNKNOWN
@@ -311,7 +315,7 @@ class CommandLineSlurm:
 
     def release(self, name: str) -> None:
         reservations.ours(name)
-        if any(job.partition == name and not job.is_over for job in self.read_jobs().values()):
+        if any(job.partition == name and not job.is_over for job in self.jobs().values()):
             self._commands.run("scancel", f"--partition={name}")
         for kind in ("partitionname", "reservation"):
             with contextlib.suppress(Stale):

@@ -1,4 +1,4 @@
-"""Slurm's own will-run test, asked of a process that is linked with Slurm's library (`reader/steward_slurm.c`).
+"""Slurm's own will-run test, asked of a process that is linked with Slurm's library (`reader/fits.c`).
 
 Facts, tried on real 22.05.8: no command has the test of a job that is there. The library's test of a waiting job adds
 to the start the time of all that waits before it, and takes no list of nodes. Its test of a new job with the highest
@@ -6,22 +6,22 @@ priority does not, obeys the exclude list, and sees the nodes of a reservation w
 Each such test uses up a job number; nothing else is left of it.
 """
 
-import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from steward.adapters.slurm.helper import Helper
+from steward.adapters.slurm.library import program
 from steward.adapters.slurm.words import expand, node_list, partition
 from steward.model.fit import MISSING, UNKNOWN, Fit, FitState, Question
+from steward.ports import PortError
 
 _PATIENCE_S = 1.0
 _MOST = 1 << 16
 _ANSWER = re.compile(r"fits (now|later|never|unknown) (\d{1,18}) (-|[a-z]{1,20}) (\S{1,60000})\n")
-_PROGRAM = "steward-slurm"
-_PLACES = (Path(__file__).parents[4] / "reader/build", Path("/usr/lib/steward"))
+
+
+_NOT_TAKEN = "no\n"
 
 
 class FitAsker:
@@ -49,8 +49,12 @@ class FitAsker:
     def ask(self, question: Question) -> Fit:
         """UNKNOWN where there is no program, or no answer of the right form in time. Never raises."""
         at = self._clock()
+        try:
+            line = _line(question)
+        except PortError:
+            return UNKNOWN  # a bad name costs this question alone
         fit = self._helper.ask(
-            lambda: _line(question).encode(),
+            line.encode(),
             lambda got: b"\n" in got,
             lambda got: fit_of(got.decode("ascii", "replace"), at),
         )
@@ -67,17 +71,13 @@ def _line(question: Question) -> str:
 
 
 def fit_of(line: str, at: float) -> Fit | None:
-    """None for an answer of another form. Raises Retryable for a node list that cannot be read."""
+    """None for an answer of another form; UNKNOWN where the program does not take the question. Raises Retryable for a
+    node list that cannot be read."""
+    if line == _NOT_TAKEN:
+        return UNKNOWN
     found = _ANSWER.fullmatch(line)
     if found is None or (found[3] != "-" and found[3] not in MISSING):
         return None
     nodes = frozenset() if found[4] == "-" else expand(found[4])
     missing = "" if found[3] == "-" else found[3]
     return Fit(state=FitState(found[1]), at=at, in_s=float(found[2]), nodes=nodes, missing=missing)
-
-
-def program() -> tuple[str, ...]:
-    """Empty where it was not built. The loader refuses one that was built for another Slurm."""
-    path = os.pathsep.join(map(str, _PLACES))
-    found = shutil.which(_PROGRAM, path=path)
-    return (found,) if found else ()

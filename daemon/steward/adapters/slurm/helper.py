@@ -8,14 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from steward.adapters import process
-from steward.adapters.process import Child
+from steward.adapters.process import Child, show
 from steward.ports import PortError
 
 A = TypeVar("A")
 _AGAIN_S, _AGAIN_MOST_S = 5.0, 60.0
 """A slurmctld that has just begun may answer late once: from failure to failure the wait is doubled."""
 _END_S = 0.2
-_CHUNK = 1 << 16
+_CHUNK = 1 << 18
+
+
+class _NoAnswer(OSError):
+    """The program ended, was late, or wrote too much."""
 
 
 class Helper:
@@ -36,28 +40,21 @@ class Helper:
         self._monotonic = monotonic
         self._turn = threading.Lock()
         self._child: Child | None = None
-        self._version = ""
         self._not_before, self._pause_s = float("-inf"), _AGAIN_S
-        self.who = object()
-        """Another one for each process."""
+        self.trouble = ""
+        """Why the last question had no answer; empty where it had one, or none was asked."""
 
-    def ask(
-        self,
-        line: Callable[[], bytes],
-        is_whole: Callable[[bytes], bool],
-        read: Callable[[bytes], A | None],
-        version: str = "",
-    ) -> A | None:
+    def ask(self, line: bytes, is_whole: Callable[[bytearray], bool], read: Callable[[bytes], A | None]) -> A | None:
         """Return what `read` makes of the answer; None where there is none, or it has another form. Never raises
-        OSError or PortError, also not those of `line` and `read`. Another `version` than before: the process is begun
-        anew."""
+        OSError or PortError, also not those of `read`."""
         with self._turn:
             if self._monotonic() < self._not_before:
                 return None
             try:
-                answer = self._ask(line(), is_whole, read, version)
-            except (OSError, PortError):
-                answer = None
+                answer = self._ask(line, is_whole, read)
+                self.trouble = "" if answer is not None else "its answer has another form"
+            except (OSError, PortError) as error:
+                answer, self.trouble = None, show(str(error))
             if answer is None:
                 self._stop()
                 self._not_before = self._monotonic() + self._pause_s
@@ -68,29 +65,26 @@ class Helper:
         with self._turn:
             self._stop()
 
-    def _ask(
-        self, line: bytes, is_whole: Callable[[bytes], bool], read: Callable[[bytes], A | None], version: str
-    ) -> A | None:
-        child = self._running(version)
+    def _ask(self, line: bytes, is_whole: Callable[[bytearray], bool], read: Callable[[bytes], A | None]) -> A | None:
+        child = self._running()
         if child is None or child.stdin is None or child.stdout is None:
-            return None
+            raise _NoAnswer("there is no program")
         child.stdin.write(line)
-        deadline, got = time.monotonic() + self._patience_s, b""
+        deadline, got = time.monotonic() + self._patience_s, bytearray()
         with selectors.DefaultSelector() as ready:
             ready.register(child.stdout, selectors.EVENT_READ)
             while len(got) < self._most and ready.select(max(0.0, deadline - time.monotonic())):
                 chunk = os.read(child.stdout.fileno(), _CHUNK)
+                if not chunk:
+                    raise _NoAnswer("it ended")
                 got += chunk
-                if not chunk or is_whole(got):
-                    return read(got)
-        return None
+                if is_whole(got):
+                    return read(bytes(got))
+        raise _NoAnswer(f"no whole answer within {self._patience_s:g} s, or one of more than {self._most} bytes")
 
-    def _running(self, version: str) -> Child | None:
-        if self._version != version:
-            self._stop()  # Slurm was upgraded under us
+    def _running(self) -> Child | None:
         if self._child is None and (argv := self._argv()):
             self._child = process.begin(argv, env=self._env)
-            self.who, self._version = object(), version
         return self._child
 
     def _stop(self) -> None:

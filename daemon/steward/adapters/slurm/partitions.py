@@ -2,13 +2,14 @@
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
 from steward.adapters.process import show
-from steward.adapters.slurm import rules
+from steward.adapters.slurm import record_form, rules
 from steward.adapters.slurm.include import IncludeFile, parse_partitions
+from steward.adapters.slurm.record_form import PARTITION
 from steward.adapters.slurm.words import expand, first_words
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
@@ -44,13 +45,22 @@ class Reader:
 
     def read(self, answer: str, loaded: float) -> dict[str, Partition]:
         """As `partitions`."""
+        return self._with_known(lambda nodes_of: partitions(answer, loaded, nodes_of))
+
+    def records(self, lines: Sequence[str]) -> dict[str, Partition]:
+        """The same of steward-slurm's records. Raises Garbled, or Retryable for a list of nodes that is none."""
+        return self._with_known(
+            lambda nodes_of: {each.name: each for each in (of_record(line, nodes_of) for line in lines)}
+        )
+
+    def _with_known(self, read: Callable[[NodesOf], dict[str, Partition]]) -> dict[str, Partition]:
         known, seen = self._known, dict[str, frozenset[NodeName]]()
 
         def nodes_of(text: str) -> frozenset[NodeName]:
             seen[text] = known[text] if text in known else expand(text)
             return seen[text]
 
-        found = partitions(answer, loaded, nodes_of)
+        found = read(nodes_of)
         self._known = seen
         return found
 
@@ -78,6 +88,20 @@ def _partition(line: str, loaded: float, nodes_of: NodesOf) -> Partition:
         qos=_admission(words, "Qos"),
         accounts=_admission(words, "Accounts"),
         own_qos=words.get("QoS", "").replace("N/A", ""),
+    )
+
+
+def of_record(line: str, nodes_of: NodesOf) -> Partition:
+    """Read a partition's record of steward-slurm. Raises Garbled."""
+    of = {name: record_form.text(each) for name, each in PARTITION.read(line).items()}
+    return Partition(
+        name=of["name"],
+        state=_STATES.get(of["state"], PartitionState.UNKNOWN),
+        nodes=nodes_of(of["nodes"]),
+        loaded=float(of["loaded"]),
+        qos=Admission(allow=_names(of["allow_qos"]), deny=_names(of["deny_qos"])),
+        accounts=Admission(allow=_names(of["allow_accounts"]), deny=_names(of["deny_accounts"])),
+        own_qos=of["own_qos"],
     )
 
 
@@ -120,9 +144,9 @@ _AGAIN_S = 0.1
 class Slurm(Protocol):
     """The commands that the partition file needs."""
 
-    def read_nodes(self) -> Mapping[NodeName, Node]: ...
+    def nodes(self) -> Mapping[NodeName, Node]: ...
 
-    def read_jobs(self) -> Mapping[JobId, Job]: ...
+    def jobs(self) -> Mapping[JobId, Job]: ...
 
     def partitions(self) -> Mapping[str, Partition]: ...
 
@@ -136,8 +160,8 @@ def write(slurm: Slurm, include: IncludeFile, text: str, *, patience_s: float) -
     good = include.good()
     wanted, was = parse_partitions(text), parse_partitions(good)
     ours = was.states.keys() | parse_partitions(include.text()).states.keys()
-    rules.may_write(wanted, ours, slurm.partitions(), slurm.read_nodes())
-    rules.may_drop(ours - wanted.states.keys(), slurm.read_jobs())
+    rules.may_write(wanted, ours, slurm.partitions(), slurm.nodes())
+    rules.may_drop(ours - wanted.states.keys(), slurm.jobs())
     before = slurm.partitions()  # again: nodes and jobs of a large cluster take seconds, and people close partitions
     include.replace(text)
     if wanted.is_like(was) and wanted.states.keys() <= before.keys():

@@ -1,25 +1,29 @@
-"""Jobs, read as text and by JSON where the text is odd. A job that reads as it did is the same object again.
+"""Jobs, read through steward-slurm, and as text where that does not tell. A job that reads as it did is the same object
+again.
 
-Slurm 22.05 tells as text all that it tells as JSON but what a job that runs had asked for: that is kept from when it
-waited, else taken from what it has. Newer ones tell more in JSON: a job that is seen for the first time, or that shows
-a flag instead of its state, is asked for so; from then on its text tells what changed.
+What a job that runs had asked for text does not tell: it is kept from when it waited, or was told of, else taken from
+what it has.
 """
 
+import logging
 import time
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from steward.adapters.slurm import narrow, records, single, text_jobs
+from steward.adapters.process import show
+from steward.adapters.slurm import narrow, records, text_jobs
 from steward.adapters.slurm.commands import Commands
-from steward.adapters.slurm.single import MOST, Single
+from steward.adapters.slurm.library import MOST, NOTHING, Library
+from steward.adapters.slurm.record_form import Told
 from steward.adapters.slurm.text_jobs import Format, Merged, Short
 from steward.adapters.slurm.text_nodes import Odd
 from steward.adapters.slurm.words import is_node, node_list
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.ports import Retryable, Stale
+
+log = logging.getLogger(__name__)
 
 _SQUEUE = ("squeue", "--noheader", "--all", "--states=all")
 _HERE = "--states=running,suspended,completing"
@@ -40,110 +44,126 @@ class _Look:
     """The result of one look: jobs that could be read, and jobs whose text is odd or tells of several."""
 
     found: dict[JobId, Job] = field(default_factory=dict)
-    odd: dict[JobId, Key] = field(default_factory=dict)
+    odd: set[JobId] = field(default_factory=set)
     merged: set[JobId] = field(default_factory=set)
+
+
+_TRUST_S = 60.0
+"""For so long Slurm is believed that nothing changed: it says so by its clock, which may be set."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """The last whole look through the library, and when it was (monotonic)."""
+
+    stamp: str
+    jobs: Mapping[JobId, Job]
+    at: float
 
 
 class JobReader:
     """Safe to call from several threads."""
 
-    def __init__(self, commands: Commands, library: Single | None = None) -> None:
-        """`library` tells more quickly whether one of a few is as it was."""
-        self._commands, self._single = commands, library
+    def __init__(self, commands: Commands, library: Library | None = None) -> None:
+        self._commands, self._library = commands, library
+        self._last: _Last | None = None
         self._short_until = 0.0
-        self._known: dict[JobId, tuple[Key | None, Job]] = {}
+        self._known: dict[JobId, tuple[Key | str, Job]] = {}
         """Each job as last read, and the text that it was read from."""
-        self._told: dict[JobId, tuple[bytes, Job]] = {}
-        """A job as it was while the library told this of it, before and after it was read."""
 
     def whole(self) -> Mapping[JobId, Job]:
-        """Every job. Where no text of the long list changed, the short list is read once a minute only: then it could
-        only show other excluded nodes of a job, which a narrow look reads each time."""
+        found = self._all_told()
+        if found is None:
+            found = self._all_by_text()
+        for id in list(self._known):
+            if id not in found:
+                self._known.pop(id, None)
+        return found
+
+    def some(self, only: Collection[JobId], on: Collection[NodeName]) -> Mapping[JobId, Job]:
+        names = sorted(name for name in set(on) if is_node(name))
+        found = self._some_told(sorted(set(only)), names)
+        return self._some_by_text(only, names) if found is None else found
+
+    def parts(self, leader: JobId) -> Mapping[JobId, Job]:
+        """The parts of a heterogeneous job, maybe with other jobs: Slurm lists all parts of the leader."""
+        found = self._told(self._library.parts(leader)) if self._library is not None else None
+        return self._named([leader]) if found is None else found
+
+    def _all_told(self) -> Mapping[JobId, Job] | None:
+        """Every job through the library, the same mapping where nothing changed; None: ask the commands."""
+        if self._library is None:
+            return None
+        last, now = self._last, time.monotonic()
+        if last is not None and now > last.at + _TRUST_S:
+            last = None
+        told = self._library.jobs(last.stamp if last else NOTHING)
+        if told is not None and told.lines is None and last is not None:
+            return last.jobs
+        found = self._told(told)
+        self._last = _Last(told.stamp, found, now) if told and found is not None else None
+        return found
+
+    def _some_told(self, ids: list[JobId], on: list[NodeName]) -> Mapping[JobId, Job] | None:
+        if self._library is None:
+            return None
+        if len(ids) > MOST or len(on) > MOST:
+            return narrow.of_jobs(self.whole(), ids, on)
+        named = self._told(self._library.job(ids)) if ids else {}
+        there = self._told(self._library.on(on)) if on and named is not None else {}
+        return None if named is None or there is None else narrow.of_jobs({**named, **there}, ids, on)
+
+    def _told(self, told: Told | None) -> dict[JobId, Job] | None:
+        """The jobs of an answer; None where there is none, or one cannot be read."""
+        if told is None or told.lines is None:
+            return None
+        found: dict[JobId, Job] = {}
+        try:
+            for line in told.lines:
+                id = JobId(int(line.partition("\t")[0]))
+                known = self._known.get(id)
+                is_known = known is not None and known[0] == line
+                found[id] = known[1] if known and is_known else self._keep(id, line, records.job_of(line))
+        except (ValueError, Retryable) as error:
+            log.warning("steward-slurm's answer is not believed: %s", error)
+            return None
+        return found
+
+    def _all_by_text(self) -> Mapping[JobId, Job]:
+        """Where no text of the long list changed, the short list is read once a minute only: then it could only show
+        other excluded nodes of a job, which a narrow look reads each time."""
         try:
             texts = self._texts()
             if time.monotonic() < self._short_until and (same := self._as_before(texts)) is not None:
                 return same
             found = self._by_text(texts)
-        except Odd:
-            found = self._every_by_json()
-        for id in list(self._known):
-            if id not in found:
-                self._known.pop(id, None)
-                self._told.pop(id, None)
+        except Odd as error:
+            raise Retryable(f"cannot read squeue's answer: {show(str(error))}") from None
         self._short_until = time.monotonic() + _SHORT_S
         return found
 
     def _as_before(self, texts: Mapping[JobId, str]) -> Mapping[JobId, Job] | None:
         """The jobs of the last look, where their texts are the same; else None."""
         known = self._known.copy()
-        if known.keys() != texts.keys() or any(not key or key[0] != texts[id] for id, (key, _) in known.items()):
+        if known.keys() != texts.keys() or any(
+            not isinstance(key, tuple) or key[0] != texts[id] for id, (key, _) in known.items()
+        ):
             return None
         return {id: known[id][1] for id in texts}
 
-    def some(self, only: Collection[JobId], on: Collection[NodeName]) -> Mapping[JobId, Job]:
-        told = self._library(sorted(set(only)))
-        found = self._same(told)
-        for which in self._lists(sorted(set(only) - found.keys())):
-            read = self._by_one_list(which, told)
-            found.update(self._tied(narrow.of_jobs(self._named(which) if read is None else read, which), told))
+    def _some_by_text(self, only: Collection[JobId], on: Collection[NodeName]) -> Mapping[JobId, Job]:
+        found: dict[JobId, Job] = {}
+        for which in self._lists(sorted(set(only))):
+            found.update(narrow.of_jobs(self._named(which), which))
         if on:
             found.update(narrow.of_jobs(self._at(on), [], on))
         return found
 
-    def _library(self, ids: list[JobId]) -> Mapping[JobId, bytes]:
-        """The text of Slurm's library for each job; jobs of which it is not sure are left out."""
-        if self._single is None or not ids or len(ids) > MOST:
-            return {}
-        return self._single.jobs(ids, self._commands.version())
-
-    def _same(self, told: Mapping[JobId, bytes]) -> dict[JobId, Job]:
-        """The jobs that are as they were when they were read last."""
-        found: dict[JobId, Job] = {}
-        for id, text in told.items():
-            before, job = self._told.get(id, (None, None))
-            if job is not None and before == text and (known := self._known.get(id)) is not None and known[1] is job:
-                found[id] = job
-        return found
-
-    def _by_one_list(self, ids: list[JobId], told: Mapping[JobId, bytes]) -> Mapping[JobId, Job] | None:
-        """A job of which the library tells what the short list would. None: both lists are needed, or JSON."""
-        nodes = single.excluded(told.get(ids[0], b"")) if len(ids) == 1 and not self._tells_of_one() else None
-        if nodes is None:
-            return None
-        try:
-            texts = self._texts(f"--jobs={ids[0]}")
-        except Stale:
-            return {}
-        except Odd:
-            return None
-        look = self._jobs(texts, Short({ids[0]: nodes}, Counter(ids), frozenset()))
-        return None if look.odd or look.merged else look.found
-
-    def _tied(self, found: Mapping[JobId, Job], told: Mapping[JobId, bytes]) -> Mapping[JobId, Job]:
-        """Return `found`, and remember each job of which the library says the same after the reading as before it: the
-        next time the library's word is enough for that job. Not for a job with a flag, such as one that cleans up: the
-        library's text may not show its state."""
-        plain = [id for id, job in found.items() if id in told and not job.flags]
-        for id, text in self._library(plain).items():
-            if text == told[id]:
-                self._told[id] = (text, found[id])
-        return found
-
-    def parts(self, leader: JobId) -> Mapping[JobId, Job]:
-        """The parts of a heterogeneous job, maybe with other jobs: squeue lists all parts of the leader."""
-        return self._named([leader], alone=False)
-
     def _lists(self, ids: list[JobId]) -> Iterator[list[JobId]]:
-        alone = len(ids) <= _ONE_BY_ONE and (len(self._known) > _LONG_QUEUE or self._tells_of_one())
-        size = 1 if alone else _LONGEST
+        size = 1 if len(ids) <= _ONE_BY_ONE and len(self._known) > _LONG_QUEUE else _LONGEST
         return (ids[at : at + size] for at in range(0, len(ids), size))
 
-    def _tells_of_one(self) -> bool:
-        return bool(self._commands.version().read_job(JobId(1)))
-
-    def _named(self, ids: list[JobId], *, alone: bool = True) -> Mapping[JobId, Job]:
-        if alone and len(ids) == 1 and self._tells_of_one():
-            return self._by_id(ids[0])
+    def _named(self, ids: list[JobId]) -> Mapping[JobId, Job]:
         try:
             return self._read(f"--jobs={','.join(map(str, ids))}")
         except Stale:
@@ -151,31 +171,18 @@ class JobReader:
 
     def _at(self, on: Collection[NodeName]) -> Mapping[JobId, Job]:
         """Maybe others, too: squeue takes none of the names where it does not know one."""
-        names = [name for name in on if is_node(name)]
-        argv = (*_SQUEUE[:-1], _HERE, f"--nodelist={node_list(names)}", f"--format={text_jobs.SHORT}")
+        argv = (*_SQUEUE[:-1], _HERE, f"--nodelist={node_list(on)}", f"--format={text_jobs.SHORT}")
         try:
-            return self.some(text_jobs.short(self._commands.read(*argv)).times, ()) if names else {}
+            return self._some_by_text(text_jobs.short(self._commands.read(*argv)).times, ())
         except (Stale, Odd):
             return self._read()
-
-    def _by_id(self, job: JobId) -> Mapping[JobId, Job]:
-        """Look up one job. scontrol gives the same error for a job that is gone and for no answer: squeue tells the two
-        apart."""
-        found = records.some_jobs(self._commands.read(*self._commands.version().read_job(job)))
-        if job in found:
-            return {job: self._keep(job, None, found[job])}
-        try:
-            self._commands.read(*_SQUEUE, f"--jobs={job}")
-        except Stale:
-            return {}
-        raise Retryable(f"Slurm has job {job} and shows nothing of it")
 
     def _read(self, *which: str) -> dict[JobId, Job]:
         """Maybe of others, too."""
         try:
             return self._by_text(None, *which)
-        except Odd:
-            return self._every_by_json()
+        except Odd as error:
+            raise Retryable(f"cannot read squeue's answer: {show(str(error))}") from None
 
     def _by_text(self, texts: dict[JobId, str] | None, *which: str) -> dict[JobId, Job]:
         """Who is not in both lists any more is gone. A task that began between them makes one more look. Raises Odd for
@@ -190,9 +197,8 @@ class JobReader:
             apart = self._texts(_EACH, *which)
             again = self._jobs({id: apart[id] for id in merged if id in apart and short.times[id] == 1}, short)
             look.found.update(again.found)
-            look.odd.update(again.odd)
-            look.odd.update(dict.fromkeys(merged - again.found.keys() - look.odd.keys(), ("", "", 0)))
-        return {**look.found, **self._by_json(look.odd)} if look.odd else look.found
+            look.odd |= again.odd | (merged - again.found.keys())
+        return {**look.found, **self._as_known(look.odd)} if look.odd else look.found
 
     def _both(self, *which: str) -> tuple[dict[JobId, str], Short]:
         with ThreadPoolExecutor(1) as beside:
@@ -210,7 +216,6 @@ class JobReader:
         return {text_jobs.id_of(record): record for record in form.cut(answer)}
 
     def _jobs(self, texts: Mapping[JobId, str], short: Short) -> _Look:
-        more = self._commands.version().tells_more_in_json
         look = _Look()
         for id, text in texts.items():
             if id not in short.times:
@@ -220,40 +225,29 @@ class JobReader:
                 look.found[id] = known
                 continue
             try:
-                look.found[id] = self._keep(
-                    id, key, _with_what_is_known(text_jobs.job(*key, has_flags=more), known, more)
-                )
+                look.found[id] = self._keep(id, key, _with_what_is_known(text_jobs.job(*key), known))
             except Merged:
                 look.merged.add(id)
             except Odd:
-                look.odd[id] = key
+                look.odd.add(id)
         return look
 
-    def _keep(self, id: JobId, key: Key | None, job: Job) -> Job:
+    def _keep(self, id: JobId, key: Key | str, job: Job) -> Job:
         """The object that was told before, where nothing of it changed."""
         before = self._known.get(id)
         kept = before[1] if before is not None and before[1] == job else job
         self._known[id] = (key, kept)
         return kept
 
-    def _by_json(self, odd: Mapping[JobId, Key]) -> dict[JobId, Job]:
-        """JSON is read after the text. Where the next text is the same, it told of the same."""
-        if len(odd) <= _ONE_BY_ONE and self._tells_of_one():
-            found: Mapping[JobId, Job] = {id: job for each in sorted(odd) for id, job in self._by_id(each).items()}
-        else:
-            found = self._every_by_json()
-        return {id: self._keep(id, key if key[0] else None, found[id]) for id, key in odd.items() if id in found}
-
-    def _every_by_json(self) -> dict[JobId, Job]:
-        found = records.jobs(self._commands.look(*self._commands.version().read_jobs))
-        return {id: self._keep(id, None, job) for id, job in found.items()}
+    def _as_known(self, odd: Collection[JobId]) -> dict[JobId, Job]:
+        """Jobs of which the text cannot be read, as they were told of before; others are left out."""
+        log.warning("cannot read what squeue tells of the jobs %s", show(",".join(map(str, sorted(odd)))))
+        return {id: known[1] for id in odd if (known := self._known.get(id)) is not None}
 
 
-def _with_what_is_known(job: Job, known: Job | None, more: bool) -> Job:
-    """Raises Odd for one that was not seen before, where JSON tells more."""
+def _with_what_is_known(job: Job, known: Job | None) -> Job:
+    """The job with what text does not tell, from another look at it."""
     if known is None or known.user_id != job.user_id:
-        if more:
-            raise Odd(f"job {job.id} is new")
         return job
     asked = job.requested if job.is_pending else known.requested
     return replace(job, requested=asked, node_sizes=known.node_sizes, expedited=known.expedited)

@@ -139,22 +139,24 @@ def may_forget(nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName]) -> tu
     return [node.name for node in known if not node.is_busy], [node.name for node in known if node.is_busy]
 
 
-Kept = tuple[frozenset[str], frozenset[str]]
-"""Features of a node that are not ours: available ones and active ones."""
+Features = tuple[frozenset[str], frozenset[str]]
+"""Features of a node: available ones and active ones."""
 
 
-def by_other_features(
+def by_features(
     nodes: Mapping[NodeName, Node], wanted: Iterable[NodeName], prefix: str, word: str
-) -> dict[Kept, list[NodeName]]:
-    """Which of the nodes still want the one feature `prefix` + `word`, by the features that must stay. Nodes that are
-    gone are left out. Raises Permanent for text that would be more than one feature."""
+) -> dict[Features, list[NodeName]]:
+    """Return the nodes that do not have `prefix` + `word` as their only feature with that prefix (none where the word
+    is empty), by the features that they are to have. Nodes that are gone are left out. Raises Permanent for text that
+    would be more than one feature."""
     if not _FEATURE.fullmatch(prefix + word) or not prefix:
         raise Permanent(f"not a feature: {show(prefix + word)}")
-    found: dict[Kept, list[NodeName]] = {}
+    ours = frozenset({prefix + word} if word else ())
+    found: dict[Features, list[NodeName]] = {}
     for node in (nodes[name] for name in sorted(set(wanted)) if name in nodes):
-        both = (node.features, node.active_features)
-        if any({f for f in each if f.startswith(prefix)} != {prefix + word} for each in both):
-            available, active = (frozenset(f for f in each if not f.startswith(prefix)) for each in both)
+        now = (node.features, node.active_features)
+        available, active = (frozenset(f for f in each if not f.startswith(prefix)) | ours for each in now)
+        if now != (available, active):
             found.setdefault((available, active), []).append(node.name)
     return found
 

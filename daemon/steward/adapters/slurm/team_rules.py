@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from steward.adapters.process import show
 from steward.adapters.slurm import rules
 from steward.model.accounting import Association
-from steward.model.action.quota import Caps, SetNodeCount
+from steward.model.action import Caps, SetNodeCount
 from steward.model.job import Job
 from steward.ports import Permanent, Stale
 

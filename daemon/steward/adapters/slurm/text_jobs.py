@@ -1,10 +1,12 @@
-"""Jobs as squeue prints them in a format of ours: a quarter of the time of JSON, and a record that did not change is
-seen by its text alone.
+"""Jobs as squeue prints them in a format of ours, where steward-slurm does not tell of them. A record that did not
+change is seen by its text alone.
 
 A job's name and comment are its user's own: they may hold newlines and whole records. So all texts are told apart by a
 random word, new each time, that stands in the environment of squeue only, where no user can read it: nobody can write
-it into a name. The rest are numbers, states and names of nodes, which are checked. What is not as expected is Odd: ask
-for JSON.
+it into a name. The rest are numbers, states and names of nodes, which are checked: what is not as expected is Odd.
+
+Not told: what a job that runs had asked for, a state under a flag, whether it is expedited, the only counts of nodes
+that it takes.
 
 squeue (22.05, 24.11, 26.05) takes pending tasks of an array that were told apart already as one line, unless it is told
 to show each (`--array`), when it shows each waiting task of the rest, too. So a second, short list goes with the first:
@@ -23,7 +25,7 @@ from steward.adapters.slurm import records
 from steward.adapters.slurm.text_nodes import Odd
 from steward.adapters.slurm.words import expand, expand_users
 from steward.model.ids import JobId, NodeName
-from steward.model.job import Job, JobState
+from steward.model.job import Job
 from steward.ports import Retryable
 
 _PLAIN = (
@@ -57,7 +59,7 @@ _DESCRIBED = {
     "Nodes_required_for_job_are_DOWN,_DRAINED": "Resources",
     "ReqNodeNotAvail": "ReqNodeNotAvail",
 }
-"""A description that stands where the reason would, by what it begins with -> the reason that JSON tells."""
+"""A description that stands where the reason would, by what it begins with -> the reason."""
 _HELD = frozenset(
     {"launch failed requeued held", "launch_failed_requeued_held", "job requeued in held state",
      "job_requeued_in_held_state", "job requeued in special exit state", "job_requeued_in_special_exit_state"}
@@ -128,9 +130,8 @@ def _rejoined(answer: str) -> Iterator[str]:
     yield line
 
 
-def job(record: str, excluded: str, times: int, *, has_flags: bool) -> Job:
-    """`times`: how often the short list has its id. `has_flags`: JSON of this Slurm tells a state and its flags, of
-    which text tells the one only or the other. Raises Odd."""
+def job(record: str, excluded: str, times: int) -> Job:
+    """`times`: how often the short list has its id. Of a state and its flag the text tells one only. Raises Odd."""
     head, *texts = record.split("\0")
     plain = head.split("|")
     if len(plain) != len(_PLAIN) + 1 or len(texts) + 1 != len(_FREE):
@@ -138,16 +139,15 @@ def job(record: str, excluded: str, times: int, *, has_flags: bool) -> Job:
     told = dict(zip(_FREE, [plain.pop(), *texts], strict=True))
     of = dict(zip(_PLAIN, plain, strict=True))
     job = _plain_job(of, times)
-    if has_flags and (job.flags or job.state is JobState.UNKNOWN):
-        raise Odd(f"state {job.state.value} {sorted(job.flags)}")
     by_node = bool(_text(told["tres-per-node"])) or of["ntpernode"] not in ("0", *_NONE)
     tasks = _number(of["numtasks"]) if of["numtasks"] not in (*_NONE, _NO_VAL) else 0
     total = records.is_total(_text(told["tres-per-job"]), is_by_node=by_node, tasks=tasks, nodes=job.node_count)
     return replace(
         job,
         is_total=total,
+        most_nodes=records.most_nodes(_number(of["maxnodes"]), job.node_count, is_total=total),
         features=intern(_text(told["feature"])),
-        name=_name(told["name"]),
+        name=told["name"],
         reason=_reason(told["reason"]),
         excluded=_excluded(excluded),
         partition=intern(_text(told["partition"])),
@@ -155,7 +155,7 @@ def job(record: str, excluded: str, times: int, *, has_flags: bool) -> Job:
         admin_comment=_text(told["admin_comment"]),
         qos=intern(_text(told["qos"])),
         reservation=_text(told["reservation"]),
-        submit_host=_text(told["allocnodes"]) if has_flags else "",
+        submit_host=_text(told["allocnodes"]),
         comment=_text(told["comment"]),
     )
 
@@ -191,7 +191,6 @@ def _plain_job(of: Mapping[str, str], times: int) -> Job:
         nice=_number(of["nice"]),
         requested=tres,
         allocated=tres if records.has_nodes(state, on) else "",
-        most_nodes=records.most_nodes(_number(of["maxnodes"]), nodes),
         required=_nodes(of["reqnodes"]),
         exclusive=of["oversubscribe"] == "NO",
         waiting_tasks=waiting,
@@ -225,13 +224,6 @@ def _number(text: str) -> int:
 
 def _text(text: str) -> str:
     return "" if text in ("(null)", "N/A") else text
-
-
-def _name(text: str) -> str:
-    """The text as a name. Raises Odd for `(null)`: there is no name, or somebody chose this one."""
-    if text == "(null)":
-        raise Odd(text)
-    return text
 
 
 @lru_cache(maxsize=1024)

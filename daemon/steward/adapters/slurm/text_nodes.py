@@ -1,17 +1,16 @@
-"""A node as one line of `scontrol --oneliner show nodes` tells of it: a fifth of the time of JSON.
+"""A node as one line of `scontrol --oneliner show nodes` tells of it, where steward-slurm does not.
 
 Nobody but administrators and slurmd writes what stands there, and the line is read from its first word to its last:
-what is not as expected, a reason with brackets or `=` for one, is Odd and must be asked for as JSON. The same in 22.05,
-24.11 and 26.05; times are Unix seconds with SLURM_TIME_FORMAT=%s.
+what is not as expected is Odd. The same in 22.05, 24.11 and 26.05; times are Unix seconds with SLURM_TIME_FORMAT=%s.
 """
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from sys import intern
 
-from steward.adapters.slurm.records import extra, node_state, out_of_service
+from steward.adapters.slurm.records import extra, in_use, node_state, out_of_service, partitions_of, words_in
 from steward.adapters.slurm.words import expand
-from steward.model.deep import DEEP_PREFIX
 from steward.model.ids import NodeName
 from steward.model.node import Node, NodeBase, Reason
 
@@ -24,19 +23,16 @@ _LINE = re.compile(
     r"(?:NextState=\S+ )?(?:Partitions=(\S+) +)?BootTime=(None|Unknown|\d+) SlurmdStartTime=(None|Unknown|\d+) "
     r"(?:[A-Z][A-Za-z]+=[^\s=]* )*?CfgTRES=\S* AllocTRES=\S*"
     r"(?: (?!Reason=|Comment=|Extra=|Instance)[A-Z][A-Za-z]+=[^\s=]*)* *"
-    r"(?:Reason=([^=\[\]]*) \[([^@=\[\]]+)@(\d+)\])?(?: (?:Comment|Extra|InstanceId|InstanceType)=[^=\[\]]*)*"
+    r"(?:Reason=(.*) \[([^@\[\]]+)@(\d+)\])?(?: (?:Comment|Extra|InstanceId|InstanceType)=.*)?",
+    re.DOTALL,
 )
+_BEGIN = re.compile(r"^NodeName=(\S+) (?:Arch|CoresPerSocket)=", re.MULTILINE)
 _PORT = re.compile(r"^SlurmdPort\s*=\s*([0-9]{1,5})\s*$", re.MULTILINE)
-_VOLATILE = re.compile(
-    r"(CPUAlloc|CPULoad|AllocMem|FreeMem|LastBusyTime|AllocTRES|CurrentWatts|AveWatts|ExtSensors[A-Za-z]+)=\S*"
-)
 _SHARED = 1024
-_PARTITIONS_AT = 10
-"""Among the words of a key."""
 
 
 class Odd(ValueError):
-    """Text that is not as expected: ask for JSON."""
+    """Text that is not as expected."""
 
 
 def usual_port(config: str) -> str:
@@ -47,6 +43,16 @@ def usual_port(config: str) -> str:
     return found[1]
 
 
+def lines(answer: str) -> Iterator[tuple[NodeName, str]]:
+    """Return the nodes of an answer and their texts, one after the other: megabytes are not split at once. A reason or
+    a comment may have line feeds."""
+    found = _BEGIN.search(answer)
+    while found is not None:
+        after = _BEGIN.search(answer, found.end())
+        yield NodeName(found[1]), answer[found.start() : after.start() if after else len(answer)].rstrip("\n")
+        found = after
+
+
 def key(line: str, usual_port: str) -> str:
     """The part of a line that counts: without load, memory in use and the time when the node was last busy. Raises
     Odd."""
@@ -54,26 +60,6 @@ def key(line: str, usual_port: str) -> str:
     if found is None:
         raise Odd(line)
     return "\0".join([each or "" for each in found.groups()] + [usual_port])
-
-
-def with_partitions_of(key: str, known: str) -> str:
-    """A key of the same node that has the partitions of an earlier one."""
-    words, before = key.split("\0"), known.split("\0")
-    words[_PARTITIONS_AT] = before[_PARTITIONS_AT]
-    return "\0".join(words)
-
-
-def has_partitions_of(key: str, known: str) -> bool:
-    return key.split("\0")[_PARTITIONS_AT] == known.split("\0")[_PARTITIONS_AT]
-
-
-def name_of(key: str) -> NodeName:
-    return NodeName(key.partition("\0")[0])
-
-
-def odd_key(line: str) -> str:
-    """The key of a line that could not be read."""
-    return _VOLATILE.sub("", line)
 
 
 def node(key: str) -> Node:
@@ -87,9 +73,9 @@ def node(key: str) -> Node:
         base=base,
         flags=flags,
         reason=told if out_of_service(base, flags) else None,
-        partitions=_partitions(partitions),
-        features=_words(features),
-        active_features=_words(active),
+        partitions=partitions_of(partitions),
+        features=words_in(features),
+        active_features=words_in(active),
         address=address,
         port=int(port or usual_port),
         cpus=int(cpus),
@@ -109,23 +95,8 @@ def _state(text: str) -> tuple[NodeBase, frozenset[str]]:
     return node_state(text.split("+"))
 
 
-@lru_cache(maxsize=_SHARED)
-def _words(text: str) -> frozenset[str]:
-    """The words of a list. They are kept, for most of thousands of nodes have the same ones."""
-    return frozenset(word for word in text.split(",") if word and word != "(null)")
-
-
-@lru_cache(maxsize=_SHARED)
-def _partitions(text: str) -> frozenset[str]:
-    return frozenset(each for each in _words(text) if not each.startswith(DEEP_PREFIX))
-
-
 def _time(text: str) -> float | None:
     return float(text) if text.isdigit() and text != "0" else None
-
-
-_BETWEEN = re.compile(r",(?![^()]*\))")
-_USED = re.compile(r"([A-Za-z0-9_.:-]+?)(?::\(null\))?:([1-9][0-9]*)(?:\([^()]*\))?")
 
 
 def gres_used(told: str) -> dict[NodeName, str]:
@@ -133,8 +104,6 @@ def gres_used(told: str) -> dict[NodeName, str]:
     found: dict[NodeName, str] = {}
     for line in told.splitlines():
         used, _, rest = line.partition("|")
-        kinds = [match for word in _BETWEEN.split(used) if (match := _USED.fullmatch(word.strip()))]
-        if kinds:
-            text = ",".join(f"{kind[1]}:{kind[2]}" for kind in kinds)
+        if text := in_use(used):
             found |= dict.fromkeys(expand(rest.partition("|")[0].strip()), text)
     return found

@@ -1,7 +1,7 @@
 """Model values to JSON-shaped ones and back, by their types: `decode(T, encode(T, x)) == x` for all that we store.
 
-Understood: text, numbers, booleans, None, NewType, Enum, `X | None`, tuples, frozen sets, mappings, dataclasses, and
-unions of dataclasses (tagged with the class's name). Anything else is a TypeError when the codec is made.
+Understood: text, numbers, booleans, None, NewType, Enum, `X | None`, tuples, frozen sets, mappings and dataclasses.
+Anything else is a TypeError when the codec is made.
 
 Written by an older Steward: a field that is missing takes its default. By a newer one: a field that we do not know is
 left out; a word of an Enum that we do not know raises ValueError, because half a case is worse than none.
@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from typing import Any, NamedTuple
-
-_TAG = "type"
 
 
 class Codec(NamedTuple):
@@ -61,8 +59,8 @@ def _plain(kind: type) -> Codec:
 
 
 def _generic(kind: Any, origin: Any, args: tuple[Any, ...]) -> Codec:
-    if origin in (typing.Union, types.UnionType):
-        return _union(args)
+    if origin in (typing.Union, types.UnionType) and len(args) == 2 and types.NoneType in args:
+        return _optional(codec(args[0] if args[1] is types.NoneType else args[1]))
     if origin is frozenset:
         item = codec(args[0])
         return Codec(
@@ -76,25 +74,10 @@ def _generic(kind: Any, origin: Any, args: tuple[Any, ...]) -> Codec:
     raise TypeError(f"cannot store a {kind!r}")
 
 
-def _union(args: tuple[Any, ...]) -> Codec:
-    rest = [arg for arg in args if arg is not types.NoneType]
-    inner = codec(rest[0]) if len(rest) == 1 else _tagged(rest)
-    if len(rest) == len(args):
-        return inner
+def _optional(inner: Codec) -> Codec:
     return Codec(
         lambda value: None if value is None else inner.encode(value),
         lambda stored: None if stored is None else inner.decode(stored),
-    )
-
-
-def _tagged(kinds: list[Any]) -> Codec:
-    """A union of dataclasses: the class's name goes with the record."""
-    if not all(dataclasses.is_dataclass(kind) for kind in kinds):
-        raise TypeError(f"cannot store a union of {kinds!r}")
-    by_name = {kind.__name__: kind for kind in kinds}
-    return Codec(
-        lambda value: {_TAG: type(value).__name__, **encode(type(value), value)},
-        lambda stored: decode(by_name[stored[_TAG]], stored),
     )
 
 

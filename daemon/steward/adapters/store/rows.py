@@ -103,7 +103,7 @@ def add_intents(connection: Connection, intents: Sequence[Action], at: float) ->
 def _intent(action: Action, at: float) -> dict[str, object]:
     """The body is for people. Long texts are cut: a thousand orders that each describe the whole cluster would be
     gigabytes."""
-    told = {name: _cut(value) for name, value in encode(Action, action).items()}
+    told = {name: _cut(value) for name, value in encode(type(action), action).items()}
     return {
         "key": action.key,
         "kind": type(action).__name__,

@@ -10,7 +10,7 @@ from steward.model.health import Advice, Severity
 from steward.model.probe import Raw
 
 _BAD_FOR_S = 120.0
-"""A driver that is loaded anew takes its devices away for a minute."""
+"""How long a device must be missing: a driver that is reloaded takes its devices away for a minute."""
 _BOND = "bond"
 IB_EXPECTED = Threshold(
     name="ib.count.expected",
@@ -37,13 +37,14 @@ def _efas(raw: Raw) -> tuple[Device, ...]:
 
 
 def _note_count(of: Callable[[Raw], tuple[Device, ...]]) -> Callable[[tuple[Raw, ...], Facts, Past], Notes]:
-    """A bond of RDMA ports takes the place of its members: then the set begins anew."""
+    """Return the `note` function that remembers the PCI addresses of the devices seen in this boot."""
 
     def note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
         found = of(raws[0])
         slots = [device.slot for device in found]
         is_bonded = any(_BOND in device.name for device in found)
         known = known_set.remember(slots, past)
+        # A bond of RDMA ports takes the place of its members: the remembered set begins anew.
         return {slot: known[slot] for slot in slots} if is_bonded else known
 
     return note
@@ -103,7 +104,7 @@ PROVIDER = Check(
     title="EFA device that programs cannot use",
     source="sysfs",
 )
-"""EFA devices that programs cannot use: libfabric reaches them through a verbs interface that the kernel makes."""
+"""The check for EFA devices without the kernel's verbs interface, through which libfabric uses them."""
 
 CHECKS: tuple[Check, ...] = (
     IB,

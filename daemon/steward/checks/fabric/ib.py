@@ -1,4 +1,4 @@
-"""InfiniBand, RoCE and EFA ports as sysfs shows them: what the checks of them look at."""
+"""InfiniBand, RoCE and EFA ports and devices, as read from sysfs for the checks."""
 
 import re
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ _RATE = re.compile(r"^\s*([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*Gb/sec")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """One port. `state` and `phys` are the kernel's numbers, `rate` Gbit/s; None where the text says nothing."""
+    """One port. `state` and `phys` are the kernel's numbers, `rate` is Gbit/s; None if sysfs does not say."""
 
     name: str
     state: int | None
@@ -38,13 +38,15 @@ class Port:
     rate: float | None
     layer: str
     told: str
-    """State and physical state in the kernel's words."""
+    """The state and the physical state in the kernel's words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One host channel adapter. `slot` is its PCI address, its name where it has none. A virtual function that this
-    host made for its guests is `is_virtual`."""
+    """One host channel adapter. `slot` is its PCI address, or else its name.
+
+    `is_virtual` marks a virtual function that this host made for its guests.
+    """
 
     name: str
     slot: str
@@ -53,12 +55,12 @@ class Device:
 
 
 def probes(facts: Facts) -> tuple[ReadTree, ...]:
-    """One look for all checks of links."""
+    """Return the one probe that all checks of links share."""
     return (_LINKS,)
 
 
 def ports(raw: Raw) -> tuple[Port, ...]:
-    """Every port that is not a guest's, by name (`mlx5_0/1`)."""
+    """Return every port (`mlx5_0/1`) but those of guests, sorted by name."""
     guests = {device.name for device in devices(raw) if device.is_virtual}
     texts: dict[tuple[str, str], dict[str, str]] = {}
     for path, text in raw.files.items():
@@ -81,7 +83,7 @@ def _port(device: str, port: str, texts: dict[str, str]) -> Port:
 
 
 def devices(raw: Raw) -> tuple[Device, ...]:
-    """Every device, by name."""
+    """Return every device, sorted by name."""
     virtual, events = set(), {}
     for path, text in raw.files.items():
         if match := _DEVICE.match(path):
@@ -98,17 +100,17 @@ def _device(name: str, event: dict[str, str], is_virtual: bool) -> Device:
 
 
 def reachable(raw: Raw) -> frozenset[str]:
-    """Names of the devices that programs can use: those with a verbs interface (/dev/infiniband/uverbs*)."""
+    """Return the names of the devices that programs can use: those with a verbs interface (/dev/infiniband/uverbs*)."""
     return frozenset((text or "").strip() for path, text in raw.files.items() if _VERBS.match(path))
 
 
 def uevent(text: str) -> dict[str, str]:
-    """The `KEY=value` lines of a device's uevent file."""
+    """Return the `KEY=value` lines of a device's uevent file."""
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
 def named(things: Iterable[str], most: int = 8) -> str:
-    """Some of them for a message."""
+    """Return the first `most` names for a message, and how many more there are."""
     listed = sorted(things)
     more = f" and {len(listed) - most} more" if len(listed) > most else ""
     return ", ".join(listed[:most]) + more

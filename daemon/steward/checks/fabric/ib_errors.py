@@ -1,5 +1,7 @@
-"""The error counters of InfiniBand, RoCE and EFA ports, and how much of each a healthy link may show. One look a minute
-serves all checks of them: each costs the adapter's firmware a command."""
+"""The error counters of InfiniBand, RoCE and EFA ports, and how fast each may grow on a healthy link.
+
+One look a minute serves all these checks: each read costs the adapter's firmware a command.
+"""
 
 import re
 import sys
@@ -50,7 +52,7 @@ def probes(facts: Facts) -> tuple[ReadTree, ...]:
 
 
 def counters(raw: Raw, names: tuple[str, ...]) -> dict[str, float]:
-    """`mlx5_0/1 symbol_error` -> what it counted, for counters with one of these names."""
+    """Return the values of the counters with one of these names, by port and name (`mlx5_0/1 symbol_error`)."""
     found = {}
     for path, text in raw.files.items():
         match = _FILE.match(path)
@@ -60,8 +62,8 @@ def counters(raw: Raw, names: tuple[str, ...]) -> dict[str, float]:
 
 
 def key(port: str, name: str) -> str:
-    """The name of a reading: many readings are kept, so each name only once."""
-    return sys.intern(f"{port} {name}")
+    """Return the name of the reading of a port's counter."""
+    return sys.intern(f"{port} {name}")  # many readings are kept: store each name once
 
 
 _KEPT_BEYOND_S = 3 * EVERY_S
@@ -70,7 +72,7 @@ _SHOWN = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """More than `limit` of `counter` is bad: within `window_s`, or `per_s` seconds on average over the window."""
+    """The limit of a counter's growth within `window_s`, or on average within `per_s` seconds of that window."""
 
     counter: str
     limit: Threshold
@@ -78,7 +80,7 @@ class Growth:
     per_s: float | None = None
 
     def of(self, reading: str, past: Past) -> float:
-        """The value that is compared with the limit."""
+        """Return the growth to compare with the limit."""
         if self.per_s is None:
             return past.growth(reading, self.window_s)
         return past.per_second(reading, self.window_s) * self.per_s
@@ -89,7 +91,7 @@ def readings_of(names: tuple[str, ...]) -> Callable[[tuple[Raw, ...]], Mapping[s
 
 
 def judge_counters(names: tuple[str, ...], judge: Callable[[Mapping[str, float], Facts, Past], Verdict]) -> Judge:
-    """`judge`, where there are such counters and they say something."""
+    """Return a judge that calls `judge` if a port has these counters and they can be read."""
 
     def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         files = [path for path in raws[0].files if path.rpartition("/")[2] in names]
@@ -109,7 +111,7 @@ def counter_check(
     advice: Advice = Advice.NONE,
     mode: str = "report",
 ) -> Check:
-    """The check that fails when one of the counters of one port grows too fast."""
+    """Return a check that fails if one of the counters of any port grows too fast."""
     names = tuple(growth.counter for growth in growths)
 
     def judge(found: Mapping[str, float], facts: Facts, past: Past) -> Verdict:
@@ -148,7 +150,7 @@ _RATES: Mapping[str, tuple[float, float | None]] = {
     "/min": (2 * _MINUTE_S, _MINUTE_S),
     "/s": (2 * _MINUTE_S, 1.0),
 }
-"""Unit -> `window_s` and `per_s` of a Growth."""
+"""`window_s` and `per_s` of a Growth, by the unit of its limit."""
 
 
 def _limit(name: str, default: float, unit: str, text: str) -> Threshold:
@@ -251,10 +253,10 @@ EFA = counter_check(
 _COUNTED = (LINK_DOWNED, RECOVERY, INTEGRITY, OVERRUN, RCV_ERR, DISCARD, RNR, ACK_TO, ROCE_SLOW, EFA)
 
 PER_HOUR = Threshold(
-    name="ib.symbol.per_hour", default=120, unit="/h", text="More, all the hour, is outside of 1e-12.", high=1e9
+    name="ib.symbol.per_hour", default=120, unit="/h", text="A higher rate, over a whole hour, exceeds 1e-12.", high=1e9
 )
 PER_S = Threshold(
-    name="ib.symbol.per_s", default=10, unit="/s", text="A burst, as of a cable that was touched.", high=1e9
+    name="ib.symbol.per_s", default=10, unit="/s", text="A higher rate is a burst: a cable was touched.", high=1e9
 )
 
 
@@ -272,7 +274,7 @@ def _judge_symbol(found: Mapping[str, float], facts: Facts, past: Past) -> Verdi
 
 
 def _is_steady(reading: str, facts: Facts, past: Past) -> bool:
-    """In both halves of the hour: one burst is no dying cable."""
+    """Return whether the counter grew too much in both halves of the hour: one burst is no dying cable."""
     half = facts.limit(PER_HOUR) / 2
     late = past.growth(reading, _HOUR_S / 2)
     return late > half and past.growth(reading, _HOUR_S) - late > half
@@ -289,7 +291,7 @@ SYMBOL = replace(
     judge=judge_counters(("symbol_error",), _judge_symbol),
     settings=(PER_HOUR, PER_S),
 )
-"""Symbol errors: a few are what every link has, a steady trickle is a cable or a transceiver that dies."""
+"""The check of symbol errors: every link has a few; a steady trickle is a dying cable or transceiver."""
 
 CHECKS: tuple[Check, ...] = (
     SYMBOL,

@@ -1,5 +1,4 @@
-"""InfiniBand, RoCE and EFA ports: down (ib.state, ib.phys, ib.drop), bouncing (ib.flap), slower than
-they were (ib.rate)."""
+"""Checks of InfiniBand, RoCE and EFA ports: down (ib.state, ib.phys, ib.drop), flapping (ib.flap), slow (ib.rate)."""
 
 from collections.abc import Callable
 
@@ -12,7 +11,7 @@ from steward.model.health import Advice, Severity
 from steward.model.probe import Raw
 
 _BAD_FOR_S = 60.0
-"""A subnet manager or a switch that restarts is no fault of the node."""
+"""How long a port must be down: a restart of a subnet manager or a switch is no fault of the node."""
 MIN_ACTIVE = Threshold(
     name="ib.state.min_active",
     default=0,
@@ -21,7 +20,7 @@ MIN_ACTIVE = Threshold(
     high=1024,
 )
 DROP_S = Threshold(
-    name="ib.drop.down_s", default=240, unit="s", text="A port that is down as long is no passing trouble.", low=10
+    name="ib.drop.down_s", default=240, unit="s", text="A port that is down this long has failed.", low=10
 )
 
 
@@ -43,7 +42,7 @@ def note_of(is_up: Callable[[Port], bool]) -> Callable[[tuple[Raw, ...], Facts, 
 
 
 def judge_ports(judge: Callable[[tuple[Port, ...], Facts, Past], Verdict]) -> Judge:
-    """`judge`, where there is a port at all and it says something."""
+    """Return a judge that calls `judge` if the node has ports and their states can be read."""
 
     def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         found = ports(raws[0])
@@ -129,13 +128,13 @@ DROP = Check(
 )
 
 DOWNS = Threshold(
-    name="ib.flap.downs_per_hour", default=3, unit="downs/h", text="More of one port are a trip.", low=1, high=30
+    name="ib.flap.downs_per_hour", default=3, unit="downs/h", text="More downs of one port are a trip.", low=1, high=30
 )
 TRIPS = Threshold(
     name="ib.flap.trips_per_day",
     default=3,
     unit="trips/24 h",
-    text="As many lock the port until a boot.",
+    text="This many trips lock the port until the next boot.",
     low=1,
     high=30,
 )
@@ -163,19 +162,19 @@ FLAP = Check(
     source="sysfs",
     settings=(DOWNS, TRIPS),
 )
-"""Ports that go down and come back: each time a job's traffic stops."""
+"""The check for ports that go down and come back: each time, a job's traffic stops."""
 
 MIN_GBPS = Threshold(
     name="ib.rate.min_gbps",
     default=0,
     unit="Gbit/s",
-    text="What every active InfiniBand port must have; 0: what it had best in this boot.",
+    text="The least rate of every active InfiniBand port; 0: its best rate in this boot.",
     high=100_000,
 )
 
 
 def _rate_note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
-    """Port -> its best rate."""
+    """Note the best rate of each active port in this boot."""
     rates = {port.name: port.rate for port in ports(raws[0]) if port.state == ACTIVE and port.rate is not None}
     best = {name: max(rate, *past.notes.get(name, (0.0,))) for name, rate in rates.items()}
     return {**past.notes, **{name: (rate,) for name, rate in best.items()}}
@@ -211,7 +210,7 @@ RATE = Check(
     source="sysfs",
     settings=(MIN_GBPS,),
 )
-"""A port slower than it was, or than the site says: a link that trained with fewer lanes holds up every collective."""
+"""The check for ports slower than before or than set: a link that trained with fewer lanes slows every collective."""
 
 CHECKS: tuple[Check, ...] = (
     STATE,

@@ -1,4 +1,4 @@
-"""Links over time: which were up once in this boot, since when each is up or down, and which bounce."""
+"""Links over time: which were up in this boot, since when each is up or down, and which flap."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +11,10 @@ _UP, _DOWN = 1.0, 0.0
 
 
 def follow(up: Mapping[str, bool], past: Past) -> Notes:
-    """The notes after this look: link -> (1 up or 0 down, since when). A link that was never up is not noted; one that
-    is not there any more stays as it was."""
+    """Return the notes after this look: for each link, 1 (up) or 0 (down), and since when.
+
+    A link that was never up is not noted; a link that is not there any more keeps its note.
+    """
     notes = {name: values for name, values in past.notes.items() if is_link(values)}
     for name, is_up in up.items():
         state = _UP if is_up else _DOWN
@@ -27,13 +29,13 @@ def is_link(values: tuple[float, ...]) -> bool:
 
 
 def down_for(name: str, past: Past) -> float | None:
-    """Seconds that a link has been down which was up before; None for any other."""
+    """Return for how many seconds a link that was up before has been down; None for any other link."""
     values = past.notes.get(name)
     return past.now - values[1] if values is not None and is_link(values) and values[0] == _DOWN else None
 
 
 def fell(name: str, after: Notes, before: Notes) -> bool:
-    """Whether the link went from up to down at this look."""
+    """Return whether the link went from up to down at this look."""
     return before.get(name, (_DOWN,))[0] == _UP and after.get(name, (_UP,))[0] == _DOWN
 
 
@@ -45,13 +47,13 @@ _FALLS, _TRIPS, _LOCKED = " downs", " trips", " locked"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strikes:
-    """`downs` are borne in an hour, more is a trip; trip number `trips` in a day locks."""
+    """The rule for flapping links: more than `downs` in an hour are a trip; `trips` of those in a day lock the link."""
 
     downs: Threshold
     trips: Threshold
 
     def note(self, fresh: Mapping[str, int], facts: Facts, past: Past) -> Notes:
-        """The notes after this look, in which each link went down `fresh` times."""
+        """Return the notes after this look, before which each link went down `fresh` times."""
         notes: dict[str, tuple[float, ...]] = {}
         for name in sorted({*fresh, *_struck(past.notes)}):
             notes |= self._noted(name, fresh.get(name, 0), facts, past)
@@ -69,10 +71,10 @@ class Strikes:
         return {key: times for key, times in found.items() if times}
 
     def judge(self, past: Past, severity: Severity) -> Verdict | None:
-        """None while no link bounces."""
+        """Return the verdict on locked and tripped links; None if there is none."""
         locked = sorted(key.removesuffix(_LOCKED) for key in past.notes if key.endswith(_LOCKED))
         if locked:
-            why = "locked until the next boot, it bounced too often in 24 h (docs/checks.md: Fabric)"
+            why = "locked until the next boot, went down too often in 24 h (docs/checks.md: Fabric)"
             return failed(f"{why}: {', '.join(locked[:8])}", severity, Advice.REPLACE, hardware=locked[0])
         tripped = sorted(
             key.removesuffix(_TRIPS)

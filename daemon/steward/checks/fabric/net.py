@@ -12,7 +12,7 @@ from steward.model.probe import Raw, ReadTree
 
 _CLASS = "/sys/class/net"
 _ETHERNET = "1"
-"""ARPHRD_ETHER: an IP-over-InfiniBand interface is another type, its port has checks of its own."""
+"""ARPHRD_ETHER. An IP-over-InfiniBand interface has another type, and its port has checks of its own."""
 _TREE = ReadTree(
     patterns=(
         *(f"{_CLASS}/*/{name}" for name in ("operstate", "carrier_changes", "carrier_down_count", "flags", "type")),
@@ -31,7 +31,7 @@ _IFF_UP = 0x1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interface:
-    """`downs` is how often its carrier went away since the boot, None where the kernel does not count."""
+    """An interface. `downs` is how often its carrier went away since boot; None if the kernel does not count."""
 
     name: str
     operstate: str
@@ -46,17 +46,17 @@ class Interface:
 
 INTERFACES = Names(
     name="net.*.interfaces",
-    text="Interfaces to look at; empty: every one with a device behind it (no veth, no bond).",
+    text="Interfaces to check; empty: all with a device behind them (no veth, no bond).",
 )
 
 
 def probes(facts: Facts) -> tuple[ReadTree, ...]:
-    """One look for all checks of interfaces. One that the site names may be virtual."""
+    """Return the one probe that all checks of interfaces share; an interface that the site names may be virtual."""
     return (_TREE if facts.names(INTERFACES) else _WITH_DEVICE,)
 
 
 def interfaces(raw: Raw, facts: Facts) -> tuple[Interface, ...]:
-    """By name. Virtual ones (veth, bonds) and guests' virtual functions count only where the site names them."""
+    """Return the interfaces to check, sorted by name: those that the site names, or else the physical ones."""
     texts: dict[str, dict[str, str]] = {}
     for path, text in raw.files.items():
         if match := _FILE.match(path):
@@ -84,11 +84,12 @@ def _interface(name: str, texts: dict[str, str]) -> Interface:
 
 
 def _downs(texts: dict[str, str]) -> int | None:
-    """Kernels before 4.16 count only changes: each down is one, and each up."""
+    """Return how often the carrier went away; None if the kernel does not count."""
     downs = _NUMBER.match(texts.get("carrier_down_count", ""))
     changes = _NUMBER.match(texts.get("carrier_changes", ""))
     if downs:
         return int(downs[1])
+    # Kernels before 4.16 count only changes: each down is one, and so is each up.
     return int(changes[1]) // 2 if changes else None
 
 
@@ -117,7 +118,7 @@ def _judge_operstate(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict
 
 
 def _told(interface: Interface) -> str:
-    """Whoever sets an interface down may have wanted it: say so."""
+    """Return the message on a lost interface; an administrator may have set it down on purpose."""
     how = f"{interface.operstate}" if interface.is_enabled else f"{interface.operstate} (set down by an administrator)"
     return f"{interface.name} was up and is {how}" + (", part of a bond" if interface.is_in_bond else "")
 
@@ -134,27 +135,33 @@ OPERSTATE = Check(
     source="sysfs",
     settings=(INTERFACES,),
 )
-"""Interfaces that were up in this boot and are not any more. One that was never up is not in use; one that went away
-altogether was given to a guest, or taken back by the cloud, which says nothing about the node."""
+"""The check for interfaces that were up in this boot and are down now. An interface that was never up is not in use.
+One that vanished was given to a guest or taken back by the cloud, which says nothing about the node."""
 
 DOWNS = Threshold(
     name="net.carrier.downs_per_hour",
     default=3,
     unit="downs/h",
-    text="More of one interface are a trip.",
+    text="More downs of one interface are a trip.",
     low=1,
     high=30,
 )
 TRIPS = Threshold(
-    name="net.carrier.trips_per_day", default=3, unit="trips/24 h", text="As many lock it until a boot.", low=1, high=30
+    name="net.carrier.trips_per_day",
+    default=3,
+    unit="trips/24 h",
+    text="This many trips lock the interface until the next boot.",
+    low=1,
+    high=30,
 )
 _STRIKES = Strikes(downs=DOWNS, trips=TRIPS)
 _COUNT = " count"
 
 
 def _carrier_note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
-    """The first look of a boot says what was before us; a count that fell began anew."""
+    """Note each interface's count of downs, and the trips that follow from how much it grew."""
     counts = {one.name: one.downs for one in interfaces(raws[0], facts) if one.downs is not None}
+    # At the first look of a boot, earlier downs do not count. A count that fell was reset.
     before = {name: past.notes.get(name + _COUNT, (downs,))[0] for name, downs in counts.items()}
     fresh = {name: max(0, downs - int(before[name])) for name, downs in counts.items()}
     kept = {name: values for name, values in past.notes.items() if name.endswith(_COUNT)}
@@ -181,7 +188,7 @@ CARRIER = Check(
     source="sysfs",
     settings=(INTERFACES, DOWNS, TRIPS),
 )
-"""Interfaces whose carrier comes and goes, by the kernel's own count: also what happens between two looks."""
+"""The check for interfaces whose carrier comes and goes, also between two looks, by the kernel's own count."""
 
 CHECKS: tuple[Check, ...] = (
     OPERSTATE,

@@ -9,7 +9,10 @@ from steward.model.health import Advice, Severity
 from steward.model.probe import FindProcess, Gpu, Probe, Raw, ReadTree
 
 REPLAYS = Threshold(
-    name="gpu.pcie.replay.per_hour", default=100, unit="replays", text="More PCIe replays of one GPU within an hour."
+    name="gpu.pcie.replay.per_hour",
+    default=100,
+    unit="replays",
+    text="Bad above this many PCIe replays of one GPU in an hour.",
 )
 _HOUR_S = 3600.0
 _EVERY_S = 60.0
@@ -17,7 +20,7 @@ _LASTS_S = 60.0
 
 
 def _width(gpu: Gpu) -> Verdict | None:
-    """The generation falls when a GPU is idle, the width does not."""
+    """Judge the PCIe width, which does not fall while a GPU is idle, as the generation does."""
     if not gpu.pcie_width or not gpu.pcie_width_max:
         return None
     text = f"PCIe x{gpu.pcie_width} of x{gpu.pcie_width_max}"
@@ -52,11 +55,14 @@ LINKS = Threshold(
     name="gpu.nvlink.down.links",
     default=0,
     unit="links",
-    text="Active NVLinks that every GPU must have; 0: what its board is known to have, or the best of its node.",
+    text="Active NVLinks that every GPU must have; 0: as many as its board has, or the best GPU of its node.",
     high=64,
 )
 ERRORS = Threshold(
-    name="gpu.nvlink.err.per_hour", default=5, unit="errors", text="So many NVLink errors of one GPU within an hour."
+    name="gpu.nvlink.err.per_hour",
+    default=5,
+    unit="errors",
+    text="Bad from this many NVLink errors of one GPU in an hour.",
 )
 BOARDS: Mapping[str, int] = {
     "NVIDIA A100-SXM": 12,
@@ -65,7 +71,7 @@ BOARDS: Mapping[str, int] = {
     "NVIDIA B200": 18,
     "NVIDIA GB200": 18,
 }
-"""Begin of the name -> links. Boards with bridges (PCIe, NVL) may have any number of them."""
+"""The number of NVLinks by the start of the GPU's name. Boards with bridges (PCIe, NVL) may have any number."""
 _BRIDGED = ("NVL", "PCIe")
 
 
@@ -75,7 +81,7 @@ def judge_down(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
 
     def of_one(gpu: Gpu) -> Verdict | None:
         if not gpu.nvlinks or not (best or told):
-            return None  # no NVLink is in use on this node: the check gpu.fabric tells when that is a fault
+            return None  # no NVLink is in use on this node: the check gpu.fabric reports if that is a fault
         active, wanted = sum(gpu.nvlinks), told or max(best, _of_board(gpu))
         text = f"{active} of {wanted} NVLinks are up"
         return failed(text, Severity.DEGRADED, Advice.RESET_GPU) if active < wanted else passed(text)
@@ -114,14 +120,14 @@ ERR = nvml_check(
 )
 
 _NOT_ONE, _DONE = 0, 3
-"""NVML's fabric states: this GPU has no fabric, it has joined. Between them it is on its way."""
+"""NVML's fabric states of a GPU without a fabric and of one that has joined; those between are on the way."""
 _FAULTS = {0: "its bandwidth is reduced", 4: "a route is unhealthy"}
-"""Shift of a two-bit part of the health mask -> what 1 there means; 0 is unknown and 2 is well, so that a mask that is
-not zero is mostly a healthy one. Parts that tell of a recovery under way are left out."""
+"""The fault that the value 1 means, by the shift of its two-bit part of the health mask. 0 is unknown and 2 is good, so
+that most masks other than zero are healthy. Parts about a recovery under way are left out."""
 _CONFIGURATION_SHIFT, _CONFIGURATION_WELL = 8, 1
 _SWITCHES = ("/proc/driver/nvidia-nvswitch/devices/*", "/proc/driver/nvidia-nvswitch/devices/*/*")
 _MANAGER = "nv-fabricmanager"[:15]
-"""As the kernel cuts its name."""
+"""The process's name, cut to 15 characters as the kernel does."""
 _JOINS_WITHIN_S = 300.0
 _FM_EVERY_S = 60.0
 

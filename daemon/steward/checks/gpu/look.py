@@ -1,5 +1,4 @@
-"""The common part of all GPU checks (the one look at NVML, a judgement made GPU by GPU), and the checks of the look
-itself: every GPU is there, NVML answers, the driver asks for no repair."""
+"""The look at NVML that all GPU checks share, and checks of its answer: GPUs present, no hang, no repair asked for."""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
@@ -13,26 +12,29 @@ ANSWERS_S = Threshold(
     name="gpu.smi_hang.timeout_s",
     default=20.0,
     unit="s",
-    text="How long NVML may take for one look at all GPUs; without persistence mode it wakes each of them first.",
+    text="Time limit of one look at all GPUs through NVML; without persistence mode each GPU is woken first.",
     low=0.1,
     high=60.0,
 )
 NO_GPU = "no NVIDIA GPU on this node"
 NOTHING_TOLD = "no GPU or driver here reports it"
 _MARGIN_S = 30.0
-"""On top of the time for NVML: its child starts, and other checks may wait for the same look."""
+"""The time beyond NVML's own for the start of its child process, and for other checks that share the look."""
 _SHOWN = 4
 OfOne = Callable[[Gpu], Verdict | None]
-"""The judgement of one GPU that answers; None: it cannot tell."""
+"""A GPU that answers -> its verdict; None if the GPU or driver does not report the value."""
 
 
 def probes(facts: Facts) -> tuple[QueryGpus, ...]:
-    """Equal for every check, so that one look serves them all."""
+    """Return the one probe that all GPU checks share."""
     return (QueryGpus(timeout_s=facts.limit(ANSWERS_S)),)
 
 
 def judge_each(raw: Raw, of_one: OfOne) -> Verdict:
-    """The worst that any GPU says, all bad ones named. GPUs that do not answer are the check `gpu`'s."""
+    """Return the worst verdict of all GPUs that answer, with all bad GPUs named.
+
+    The check `gpu` judges those that do not answer.
+    """
     if (none := nothing_to_judge(raw)) is not None:
         return none
     told = [(gpu, verdict) for gpu in answering(raw) if (verdict := of_one(gpu)) is not None]
@@ -47,12 +49,12 @@ def judge_each(raw: Raw, of_one: OfOne) -> Verdict:
 
 
 def each(of_one: OfOne) -> Judge:
-    """The judge of a check for which each GPU's own word is enough."""
+    """Return the judge of a check that needs nothing but each GPU's values."""
     return lambda raws, facts, past: judge_each(raws[0], of_one)
 
 
 def each_by(of_one: Callable[[Gpu, Facts, Past], Verdict | None]) -> Judge:
-    """The same where that word needs the site's numbers or earlier looks."""
+    """Return the judge of a check that also needs the site's limits or earlier looks."""
     return lambda raws, facts, past: judge_each(raws[0], lambda gpu: of_one(gpu, facts, past))
 
 
@@ -67,7 +69,7 @@ def answering(raw: Raw) -> list[Gpu]:
 
 
 def counters(raws: tuple[Raw, ...], of_one: Callable[[Gpu], float | None]) -> Mapping[str, float]:
-    """A counter of each GPU that has it, by UUID, for `Check.readings`."""
+    """Return a counter of each GPU that has it, by UUID, for `Check.readings`."""
     return {gpu.uuid: value for gpu in answering(raws[0]) if (value := of_one(gpu)) is not None}
 
 
@@ -89,7 +91,7 @@ def nvml_check(
     every_s: float | None = None,
     bad_for_s: float = 0.0,
 ) -> Check:
-    """A check of the one look at NVML. One with a rhythm of its own is no quick one."""
+    """Return a check of the shared look at NVML; a check with its own period takes no part in a check-now."""
     return Check(
         id=name,
         probes=probes,
@@ -117,7 +119,7 @@ EXPECTED = Threshold(
     name="gpu.expected_count",
     default=None,
     unit="GPUs",
-    text="GPUs that must be there; none: as many as the driver listed at best in this boot.",
+    text="GPUs that must be there; unset: the most that the driver listed in this boot.",
     high=1024,
     is_whole=True,
 )
@@ -136,14 +138,14 @@ def _judge_present(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
         return failed("; ".join(map(_told, silent)), Severity.FATAL, _advice(silent), hardware=silent[0].uuid)
     if len(gpus) < wanted:
         why = "there were in this boot" if expected is None else "expected"
-        # None at all may be a driver that a person unloaded: no reason to end jobs, which then have no GPU anyway.
+        # If none is left, a person may have unloaded the driver: no reason to end jobs, which then use no GPU anyway.
         severity = Severity.FATAL if gpus or expected is not None else Severity.DEGRADED
         return failed(f"{len(gpus)} GPUs, {wanted} {why}", severity, Advice.REBOOT)
     return passed(f"{len(gpus)} GPUs answer")
 
 
 def _present_note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
-    """How many GPUs there were at best in this boot."""
+    """Note the largest number of GPUs listed in this boot."""
     return {_SEEN: (max(float(len(raws[0].gpus or ())), *past.notes.get(_SEEN, (0.0,))),)}
 
 
@@ -158,13 +160,13 @@ def _advice(silent: list[Gpu]) -> Advice:
 PRESENT = nvml_check(
     "gpu", _judge_present, title="GPU missing, lost, or silent", note=_present_note, settings=(EXPECTED,)
 )
-"""Every GPU is there and answers through NVML."""
+"""The check that every GPU is there and answers through NVML."""
 
 MISSES = Threshold(
     name="gpu.smi_hang.misses",
     default=5,
     unit="looks",
-    text="So many looks in a row without an answer of NVML are bad.",
+    text="Bad after this many looks in a row without an answer from NVML.",
     low=1,
     high=100,
 )
@@ -179,7 +181,7 @@ def _judge_hang(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     wanted = int(facts.limit(MISSES))
     if misses >= wanted:
         return failed(f"{raws[0].hung}, {misses} times in a row", Severity.FATAL, Advice.REBOOT)
-    return unknown(f"{raws[0].hung}, {misses} times in a row, {wanted} are bad")
+    return unknown(f"{raws[0].hung}, {misses} times in a row ({wanted} count as failed)")
 
 
 def _hang_readings(raws: tuple[Raw, ...]) -> Mapping[str, float]:
@@ -193,7 +195,7 @@ HANG = nvml_check(
     settings=(MISSES, ANSWERS_S),
     readings=_hang_readings,
 )
-"""NVML, and with it nvidia-smi and every CUDA program, hangs in the driver."""
+"""The check for NVML, and with it nvidia-smi and every CUDA program, hanging in the driver."""
 
 ASKS: dict[int, tuple[str, Severity, Advice]] = {
     1: ("for a GPU reset", Severity.FATAL, Advice.RESET_GPU),
@@ -204,7 +206,7 @@ ASKS: dict[int, tuple[str, Severity, Advice]] = {
     6: ("for a bus reset", Severity.FATAL, Advice.REBOOT),
     7: ("for a reboot of the system", Severity.FATAL, Advice.REBOOT),
 }
-"""NVML's field 230. An action that is not here is told and never acts."""
+"""The recovery actions of NVML's field 230. Any other action is reported and never acted on."""
 
 
 def _of_one(gpu: Gpu) -> Verdict | None:
@@ -220,7 +222,7 @@ def _of_one(gpu: Gpu) -> Verdict | None:
 
 
 RECOVERY = nvml_check("gpu.recovery_action", each(_of_one), title="The driver asks for a repair")
-"""The repair that the driver itself asks for. Its word is better than any table of Xids."""
+"""The check for a repair that the driver itself asks for, which is more reliable than any table of Xids."""
 
 CHECKS: tuple[Check, ...] = (
     PRESENT,

@@ -10,13 +10,19 @@ SRAM = Threshold(
     name="gpu.ecc.sram_ue.lifetime",
     default=4,
     unit="errors",
-    text="More uncorrectable errors of a GPU's SRAM in its life than this ask for another machine; fewer are reported.",
+    text="More uncorrectable SRAM errors in a GPU's life than this ask for a new machine; fewer are reported.",
 )
 DRAM_CE = Threshold(
-    name="gpu.ecc.ce.dram", default=20e6, unit="errors", text="More corrected errors of DRAM since the driver's start."
+    name="gpu.ecc.ce.dram",
+    default=20e6,
+    unit="errors",
+    text="Bad above this many corrected DRAM errors since the driver's start.",
 )
 SRAM_CE = Threshold(
-    name="gpu.ecc.ce.sram", default=10e3, unit="errors", text="More corrected errors of SRAM since the driver's start."
+    name="gpu.ecc.ce.sram",
+    default=10e3,
+    unit="errors",
+    text="Bad above this many corrected SRAM errors since the driver's start.",
 )
 
 
@@ -60,10 +66,10 @@ WORN = Threshold(
     text="More rows remapped for uncorrectable errors ask for a deep check: most such GPUs were slow.",
 )
 WORN_OUT = Threshold(
-    name="gpu.remap.count.most", default=512, unit="rows", text="More rows remapped than this ask for another machine."
+    name="gpu.remap.count.most", default=512, unit="rows", text="More remapped rows than this ask for a new machine."
 )
 PAGES = Threshold(
-    name="gpu.retired.pages", default=10, unit="pages", text="More retired pages (GPUs before Ampere) than this."
+    name="gpu.retired.pages", default=10, unit="pages", text="Bad above this many retired pages (GPUs before Ampere)."
 )
 
 
@@ -112,7 +118,7 @@ MEMORY = Threshold(
     name="gpu.mem_in_use.mib",
     default=64,
     unit="MiB",
-    text="More GPU memory in use than this, with no job and no process that uses the GPU, was left behind.",
+    text="More GPU memory in use than this, without a job or a process that uses the GPU, counts as left behind.",
 )
 _STEPD = "slurmstepd"
 _LASTS_S = 60.0
@@ -124,12 +130,13 @@ def _leftover_probes(facts: Facts) -> tuple[Probe, ...]:
 
 
 def _judge_leftover(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """Only of a node without any job: whose process it is need not be guessed then. What runs as root is a service."""
+    """Judge the GPUs of a node without any job for memory and processes left behind."""
+    # With a job on the node, one would have to guess whose process it is. A process of root is a service.
     gpus, listed = raws
     if (none := nothing_to_judge(gpus)) is not None:
         return none
     if not listed.processes:
-        return skipped("the node's processes cannot be seen")
+        return skipped("the node's processes cannot be listed")
     if _has_job(listed.processes):
         return passed("a job is on the node")
     by_pid = {process.pid: process for process in listed.processes}
@@ -142,7 +149,8 @@ def _judge_leftover(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
 
 
 def _has_job(processes: tuple[Process, ...]) -> bool:
-    """A slurmstepd with children. The one that only holds the cgroup of all steps has none."""
+    """Return whether a slurmstepd with children runs."""
+    # The slurmstepd that only holds the cgroup of all steps has none.
     stepds = {process.pid for process in processes if process.name == _STEPD}
     return any(process.parent in stepds for process in processes)
 
@@ -170,7 +178,7 @@ LEFTOVER = Check(
     source="nvml",
     settings=(MEMORY,),
 )
-"""GPU memory or processes that a job left behind: the next job finds the GPU busy."""
+"""The check for GPU memory or processes that a job left behind, with which the next job finds the GPU busy."""
 
 CHECKS: tuple[Check, ...] = (
     DBE_VOL,

@@ -1,4 +1,4 @@
-"""GPUs too hot, slowed down, or set up so that a person should look: persistence mode, InfoROM, firmware."""
+"""Checks of GPU heat and slowdown, and of settings for a person to look at: persistence mode, InfoROM, firmware."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,24 +10,24 @@ from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, Raw
 
 MARGIN = Threshold(
-    name="gpu.temp.margin_c", default=0, unit="C", text="Bad from so few degrees below the slowdown.", high=100
+    name="gpu.temp.margin_c", default=0, unit="C", text="Bad within this many degrees of the slowdown.", high=100
 )
 LOOKS = Threshold(
     name="gpu.throttle.looks",
     default=6,
     unit="looks",
-    text="Slowed down in so many of the last ten minutes' looks.",
+    text="Bad if slowed down in this many looks of the last ten minutes.",
     low=1,
 )
 BRAKES = Threshold(
     name="gpu.power_brake.looks",
     default=6,
     unit="looks",
-    text="Power brake in so many of the last ten minutes' looks.",
+    text="Bad if power-braked in this many looks of the last ten minutes.",
     low=1,
 )
 HARDWARE_SLOWDOWN = 0x8 | 0x20 | 0x40
-"""NVML's clock reasons: HW slowdown, SW thermal, HW thermal. The power cap (0x4) is how GPUs work."""
+"""NVML's clock reasons: HW slowdown, SW thermal, HW thermal. The power cap (0x4) is normal."""
 POWER_BRAKE = 0x80
 _WINDOW_S = 600.0
 _EVERY_S = 60.0
@@ -42,7 +42,7 @@ def _heat(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
 
 
 def _left(gpu: Gpu) -> int | None:
-    """Degrees until it slows down, by its own word where it has one."""
+    """Return the degrees until the GPU slows down, by its own report if there is one; None if unknown."""
     if gpu.margin_c is not None:
         return gpu.margin_c
     if gpu.temperature_c is None or not gpu.slowdown_c:
@@ -111,7 +111,7 @@ def _inforom(gpu: Gpu) -> Verdict | None:
 
 
 def judge_vbios(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
-    """GPUs of one name have one firmware; the most common one is taken for right."""
+    """Judge the firmware: GPUs of one name must have the same; the most common one is taken as right."""
     seen = Counter((gpu.name, gpu.vbios) for gpu in answering(raws[0]) if gpu.vbios)
 
     def of_one(gpu: Gpu) -> Verdict | None:

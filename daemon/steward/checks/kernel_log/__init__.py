@@ -1,9 +1,9 @@
-"""Kernel-log lines that tell of broken hardware: a table of signatures by family, and a pure judge of one line.
+"""Kernel-log lines that report broken hardware: a table of signatures by family, and a pure judge of one line.
 
 A new signature is one row of a family's table and one line in the tests' corpus. Rows are tried in order, the first
-match counts. Patterns begin at the line's start, and every gap in them is bounded: a line costs little whatever is in
-it. What a user gets printed in a kernel line (the name of a process or file) matches nothing that acts: each row that
-acts needs more than the 15 characters of a process's name.
+match counts. Patterns begin at the line's start, and every gap in them is bounded: no line is slow to judge, whatever
+its text. Text that a user can get into a kernel line (the name of a process or file) matches no row that acts: each
+such row needs more than the 15 characters of a process's name.
 """
 
 import re
@@ -39,7 +39,7 @@ def _thresholds() -> tuple[Threshold, ...]:
             name=name,
             default=float(repeat.times),
             unit="events",
-            text=f"So many within {repeat.within_s:g} s are a failure.",
+            text=f"This many within {repeat.within_s:g} s are a failure.",
             low=1.0,
             high=10000.0,
         )
@@ -51,12 +51,9 @@ THRESHOLDS = _thresholds()
 
 
 def judge(line: str) -> Sign | None:
-    """Judge one of the kernel's own lines; None for the many that say nothing about the node.
-
-    None is of hardware that is as long as MAX_LINE, and whose it is may stand in what was cut off.
-    """
+    """Judge one of the kernel's own lines; return None for the many that say nothing about the node."""
     if len(line) >= MAX_LINE:
-        return None
+        return None  # no line about hardware is as long, and the part cut off may name a user's process or file
     for signature in signatures.PROGRAMS if signatures.PROGRAM_SAID.match(line) else _KERNELS:
         match = signature.pattern.match(line)
         if match is not None:
@@ -65,7 +62,7 @@ def judge(line: str) -> Sign | None:
 
 
 def with_limits(sign: Sign, limits: Limits) -> Sign:
-    """The same with the site's own number of times, where it said one."""
+    """Return the sign with the site's number of repetitions, if the site sets one."""
     times = limits.said.get(f"{sign.check}.times")
     if sign.repeat is None or times is None:
         return sign

@@ -1,5 +1,4 @@
-"""The signatures of the kernel log: what a row is, the short ways to write one, and a table a family. A new one is a
-row of its family's table."""
+"""The signatures of the kernel log, in one table for each family. A new signature is a row of its family's table."""
 
 import re
 from collections.abc import Callable
@@ -11,14 +10,14 @@ from steward.model.health import Advice, Scope, Severity
 
 BDF = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?"
 DISK = r"(?!loop|sr\d|fd\d|zram|ram\d|nbd)[\w!-]{2,32}"
-"""A disk of the node; what a user may bring along (images, floppies) is not."""
+"""A disk of the node, not a device that a user can attach (images, floppies)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
-    """The meaning of one line. `check` is the finding's id; `subject` is the device or mount it is about.
+    """The meaning of one line. `check` is the finding's id; `subject` is the device or mount that the line is about.
 
-    `weight`: how many events the line itself counts. `clears`: the check whose event about the same subject it ends.
+    `weight` is how many events the line itself counts; `clears` is the check whose event about the same subject ends.
     """
 
     check: str
@@ -30,13 +29,16 @@ class Sign:
 
 
 Read = Callable[["re.Match[str]", str], Verdict]
-"""(match, the line for people) -> verdict"""
+"""(match, the line as shown to people) -> verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """`subject` and `weight` name groups of the pattern. Where the subject, the finding's name or its repetition depend
-    on more of the match, `about`, `label` and `repeat_of` make them."""
+    """A pattern of kernel-log lines, and how to judge a line that matches.
+
+    `subject` and `weight` name groups of the pattern. `about`, `label` and `repeat_of`, where given, make the subject,
+    the finding's name and its repeat rule out of the whole match.
+    """
 
     name: str
     pattern: "re.Pattern[str]"
@@ -51,7 +53,7 @@ class Signature:
 
 
 def says(severity: Severity, advice: Advice, scope: Scope) -> Read:
-    """The same of every line; INFO is reported and is no failure."""
+    """Return a reader that judges every line the same; INFO is reported and is no failure."""
 
     def read(match: "re.Match[str]", line: str) -> Verdict:
         return passed(line) if severity is Severity.INFO else failed(line, severity, advice, scope=scope)
@@ -71,7 +73,7 @@ def row(
     weight: str = "",
     clears: str = "",
 ) -> Signature:
-    """A signature that says the same of every line it matches."""
+    """Return a signature that judges every line it matches the same."""
     return Signature(
         name=name,
         pattern=re.compile(pattern),
@@ -84,7 +86,7 @@ def row(
 
 
 def told(name: str, pattern: str, *, subject: str = "dev", clears: str = "") -> Signature:
-    """A line that is reported and never acts."""
+    """Return a signature of lines that are reported and never acted on."""
     return row(name, pattern, Severity.INFO, subject=subject, clears=clears)
 
 
@@ -96,7 +98,7 @@ _REPLACE, _REBOOT, _NONE = Advice.REPLACE, Advice.REBOOT, Advice.NONE
 _XID = r"NVRM: Xid \((?:PCI:)?(?P<bdf>[0-9a-fA-F:.]{5,20})\): "
 _CARD = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}"
 _BY = r",(?: pid=[^,]{0,40},)?(?: name=.{0,60}?,)? {1,4}"
-"""The process that an Xid names; its name is the user's to choose, 15 bytes, each shown as four characters at most."""
+"""The process that an Xid names. A user chooses its name: 15 bytes, each shown as at most four characters."""
 
 
 def _xid_label(match: "re.Match[str]") -> str:
@@ -179,14 +181,14 @@ GPU: tuple[Signature, ...] = (
 # Processor, memory, PCIe, and the kernel itself.
 
 _UNCORRECTED = 1 << 61
-"""The bit in a machine check bank's status that says: the hardware could not correct the error."""
+"""The bit in a machine check bank's status for an error that the hardware could not correct."""
 _STUCK = Repeat(times=3, within_s=600.0, severity=_DEGRADED, advice=Advice.REBOOT)
 _AER = Repeat(times=3, within_s=3600.0, severity=_DEGRADED, advice=Advice.REBOOT)
 _DIMM = Repeat(times=101, within_s=86400.0, severity=_SUSPECT, advice=Advice.NONE, gap_s=0.0)
 
 
 def _mce(match: "re.Match[str]", line: str) -> Verdict:
-    """Without "Exception" the line may as well be of a corrected error: the bank's status says which."""
+    """Judge a machine check: without "Exception" in the line, the bank's status says whether it was corrected."""
     status = int(match["status"] or "0", 16)
     if match["exception"] or status & _UNCORRECTED:
         return failed(line, _FATAL, Advice.REPLACE)
@@ -240,13 +242,13 @@ CPU: tuple[Signature, ...] = (
 )  # fmt: skip
 
 
-# Disks and file systems. What is shared by many nodes (NFS, Lustre) is never one node's fault.
+# Disks and file systems. Trouble of a shared file system (NFS, Lustre) is never one node's fault.
 
 _CLUSTER = Scope.CLUSTER
 _TIMEOUTS = Repeat(times=2, within_s=3600.0, severity=_DEGRADED, advice=_REPLACE)
 _IO_ERRORS = Repeat(times=3, within_s=600.0, severity=_DEGRADED, advice=_REPLACE)
 _FRAME = r" +(?:\[<[0-9a-f]{1,16}>\] )?(?:\? )?"
-"""How a line of a stack trace begins: a hung task alone proves nothing, where it hangs does."""
+"""The start of a line of a stack trace. That a task hangs proves nothing; the function in which it hangs does."""
 
 STORAGE: tuple[Signature, ...] = (
     row("nvme_dead", r"nvme (?P<dev>nvme\d{1,4}): (?:Disabling device after reset failure|Removing after probe failure"
@@ -281,7 +283,7 @@ STORAGE: tuple[Signature, ...] = (
 )  # fmt: skip
 
 
-# Network adapters: InfiniBand and Ethernet (mlx5), EFA, links. What a link is now, sysfs says better.
+# Network adapters: InfiniBand and Ethernet (mlx5), EFA, links. For the present state of a link, sysfs is better.
 
 _TX = Repeat(times=3, within_s=3600.0, severity=_DEGRADED, advice=Advice.REBOOT)
 _EFA = Repeat(times=3, within_s=3600.0, severity=_DEGRADED, advice=Advice.REPLACE)
@@ -306,7 +308,7 @@ NET: tuple[Signature, ...] = (
 )  # fmt: skip
 
 
-# Memory that ran out, tables that are full, and programs that crashed: mostly a job's own doing.
+# Memory that ran out, full tables, crashed programs: mostly a job's own doing.
 
 _SIZES = r"total-vm:\d{1,12}kB, anon-rss:\d{1,12}kB, file-rss:\d{1,12}kB, shmem-rss:\d{1,12}kB"
 _JOB = re.compile(r"/job_(\d{1,10})(?:/|$)")
@@ -319,8 +321,8 @@ def _cgroup(match: "re.Match[str]", line: str) -> Verdict:
 
 
 SYSTEM: tuple[Signature, ...] = (
-    # The kernel's own count of the process's memory and its user follow the name at once, so that nobody gets them
-    # there with a name that he chose (15 bytes).
+    # The kernel's own memory counts and the user id follow the name at once: the 15 bytes of a name that a user chose
+    # are too few to fake them.
     row("oom_daemon", rf"Out of memory: Killed process \d{{1,10}} \((?P<dev>slurmd)\) {_SIZES}, UID:0 ",
         Severity.DEGRADED, Advice.RESTART_SERVICE),
     row("oom_daemon", rf"Out of memory: Killed process \d{{1,10}} \((?P<dev>steward-agent)\) {_SIZES}, UID:0 ",
@@ -336,7 +338,7 @@ SYSTEM: tuple[Signature, ...] = (
 )  # fmt: skip
 
 _BYTE = r"(?>\\x[0-9a-f]{2}|.)"
-"""A byte of a name: /dev/kmsg shows one that is not printable as four characters."""
+"""A byte of a name: /dev/kmsg shows an unprintable one as four characters."""
 _TOLD_OF_NAME = (
     r"\[\d{1,10}\]:? | ?\(\d{1,10}\):? | \(pid \d{1,10}\) |/\d{1,10}:? "
     r"|: (?:page allocation |vmalloc|vmemmap alloc |Corrupted page table |attempt to access beyond end of device"
@@ -347,8 +349,8 @@ _TOLD_OF_NAME = (
 )
 _FILE = r".{1,1000}?: potentially unexpected fatal signal "
 PROGRAM_SAID = re.compile(f"{_BYTE}{{1,15}}?(?:{_TOLD_OF_NAME})|{_FILE}")
-"""A line that begins with the name of a process (15 bytes) or of what it runs, which its user chose: it may begin like
-any of ours, and the name of a file (a user's as well) comes further on."""
+"""A line that begins with a name that a user chose, of a process (15 bytes) or of its program. It may begin like any of
+our signatures, and may hold the name of a user's file further on."""
 PROGRAMS: tuple[Signature, ...] = (
     told("nccl_segfault", r".{1,15}?\[\d{1,10}\]: segfault at [0-9a-f]{1,16} ip .{0,80} in libnccl\.so", subject=""),
 )

@@ -1,7 +1,7 @@
-"""The calls of `steward.job` under a name that is nobody else's: `import steward_job as job`.
+"""The calls of `steward.job` under a unique name: `import steward_job as job`.
 
 The folder of this file is on the PYTHONPATH of jobs with --auto-resume, so that nothing has to be installed for the
-user's Python. Where it cannot be used (no Steward, a container without it, an old Python) the import is an ImportError.
+user's Python. Without Steward (in a container, say) or with an old Python the import raises ImportError.
 """
 
 import importlib.util

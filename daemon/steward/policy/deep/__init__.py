@@ -1,1 +1,1 @@
-"""Deep checks: whom they take, what their measures say, what follows."""
+"""Deep checks: the nodes that they take, the judgement of their measures, and the consequences."""

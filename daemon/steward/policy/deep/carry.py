@@ -1,4 +1,4 @@
-"""Carry every deep check on as far as the picture lets it, and give back what Slurm keeps for none."""
+"""Move each deep check on as far as the picture allows, and release reservations that no deep check needs."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,7 +8,7 @@ from steward.model.deep import DEEP_PREFIX, DeepCause, DeepKind, DeepResult, Dee
 from steward.model.ids import Key, NodeName
 from steward.model.job import JobState
 from steward.model.why import Why
-from steward.policy.deep.crowd import Crowd, choose, free_nodes, settle
+from steward.policy.deep.crowd import Crowd, choose, free_nodes, nodes_to_give_up
 from steward.policy.deep.judge import Judged
 from steward.policy.deep.outcome import TABLE, DeepFact, DeepScene, finish, tell, with_results
 from steward.policy.deep.start import ask_suspects, is_awaited, is_unproved, sweep
@@ -23,20 +23,20 @@ KEPT_S = 30 * 86400.0
 _FIRST = (DeepCause.LAUNCH, DeepCause.ON_START, DeepCause.ASKED, DeepCause.SUSPECT, DeepCause.SWEEP)
 SUBMIT_AGAIN_S = 15.0
 LAUNCH_ARGV = ("/bin/true",)
-"""A launch test asks only whether a job's script and a step of it can begin and end."""
+"""The command of a launch test, which only shows whether a job's script and a step can begin and end."""
 SPARE_S = 300.0
-"""A reservation ends by itself this long after its deep check must be over: no dead head keeps nodes for ever."""
+"""How long after the latest end of its deep check a reservation ends by itself: a dead head keeps no nodes for ever."""
 
 
 def follow_deeps(draft: Draft) -> None:
-    """Ask for what is due, move each check by the facts, the most urgent cause first, and release what is left."""
+    """Ask for the deep checks that are due, move each one by the facts, the most urgent first, and release the rest."""
     if not draft.paused:
         _ask(draft)
         carry_deeps(draft)
 
 
 def carry_deeps(draft: Draft) -> None:
-    """Carry on the checks that cases and slots asked for since, without asking for more."""
+    """Move on the deep checks that cases and slots have asked for since, without asking for more."""
     if draft.paused:
         return
     for _ in range(MOST_PASSES):
@@ -57,12 +57,13 @@ def _ask(draft: Draft) -> None:
 
 
 def _may_have_suspects(draft: Draft) -> bool:
-    """Seen quickly: in a cluster without findings and repairs there are none."""
+    """Return whether any node may be suspect."""
+    # Cheap to tell: a cluster without findings and repairs has no suspects.
     return bool(draft.remedies) or bool(draft.overview.finding)
 
 
 def _move_all(draft: Draft) -> bool:
-    """Whether something moved: nodes that one check left may be what another waits for."""
+    """Move each open deep check once, and return whether any moved: another may wait for the nodes that one left."""
     states = {id: run.state for id, run in draft.deeps.items()}
     for id in sorted(draft.deeps, key=lambda id: _urgency(draft.deeps[id])):
         if draft.deeps[id].is_open:
@@ -81,7 +82,9 @@ def _move(run: DeepRun, draft: Draft) -> None:
 
 
 def _release(draft: Draft) -> None:
-    """Reservations named as ours that no check has (any more), also those of a head that died."""
+    """Release the reservations of our name that no deep check needs, also those of a head that died."""
+    if not draft.may_clear_strays:
+        return
     used = {slurm_name(run.token) for run in draft.deeps.values() if run.has_nodes}
     starting = {run.id: run for run in draft.deeps.values() if run.is_for_return}
     for name in sorted(draft.seen.reservations):
@@ -92,7 +95,7 @@ def _release(draft: Draft) -> None:
 
 
 def _must_be_held(run: DeepRun, draft: Draft) -> bool:
-    """A new machine that did not pass (yet) is tested again, or goes out of service, before users' jobs reach it."""
+    """Return whether the run's reservation must keep users' jobs off a new machine that has not passed (yet)."""
     nodes = (draft.seen.nodes.get(name) for name in run.nodes if is_unproved(name, run, draft))
     return is_awaited(run, draft) and any(node is not None and not node.is_drain for node in nodes)
 
@@ -121,7 +124,7 @@ def _noted(scene: DeepScene) -> DeepScene:
 
 
 def noted(scene: DeepScene) -> DeepRun:
-    """The check with the times since when what its state waits for is so."""
+    """Return the deep check with the times since when its nodes are free, or its job is over."""
     run, draft = scene.run, scene.draft
     knows_reservations = draft.seen.reservations_at > 0
     waits = run.state is DeepState.WAITING and run.free is None and knows_reservations
@@ -133,8 +136,8 @@ def noted(scene: DeepScene) -> DeepRun:
 
 
 def settled(run: DeepRun, scene: DeepScene) -> DeepRun:
-    """The waiting check without the nodes that it goes on without."""
-    skipped = settle(run, scene.crowd, scene.draft)
+    """Return the waiting deep check after it gave up the nodes that it waits for no longer."""
+    skipped = nodes_to_give_up(run, scene.crowd, scene.draft)
     if not skipped:
         return run
     said = {name: Judged(result=DeepResult.SKIPPED, why=why) for name, why in skipped.items()}
@@ -145,7 +148,7 @@ def settled(run: DeepRun, scene: DeepScene) -> DeepRun:
 
 
 def entered(scene: DeepScene, fact: DeepFact, state: DeepState) -> DeepRun:
-    """The check after it moved by `fact` to `state`."""
+    """Return the deep check after it moved by `fact` to `state`."""
     run, draft = scene.run, scene.draft
     if state is DeepState.DONE:
         return replace(finish(scene, fact), state=state, entered=draft.now, waiter=_waiter(run, draft))
@@ -161,12 +164,13 @@ def entered(scene: DeepScene, fact: DeepFact, state: DeepState) -> DeepRun:
 
 
 def _waiter(run: DeepRun, draft: Draft) -> str:
-    """Nobody's when it was not waited for any longer: who comes back for it has the node checked anew."""
+    """Return the slot or repair to which the finished deep check belongs; empty if none waits for it any longer."""
+    # Without a waiter the result is not reused: a slot or repair that comes back has the node checked anew.
     return run.waiter if not run.is_for_return or is_awaited(run, draft) else ""
 
 
 def _taking(run: DeepRun, nodes: frozenset[NodeName], draft: Draft) -> DeepRun:
-    """The check goes on with these nodes; those left over are a check of their own that waits for its turn."""
+    """Return the deep check with just these nodes; the others become a deep check of their own that waits its turn."""
     rest = run.nodes - run.results.keys() - nodes
     if rest:
         number = 1 + sum(other.startswith(f"{run.id.split('-')[0]}-") for other in draft.deeps)
@@ -174,12 +178,12 @@ def _taking(run: DeepRun, nodes: frozenset[NodeName], draft: Draft) -> DeepRun:
         draft.deeps.keep(replace(run, id=id, nodes=rest, results={}, why={}, entered=draft.now, free=None))
     kinds = run.kinds if len(nodes) > 1 else run.kinds - {DeepKind.CONNECTIVITY}
     if kinds != run.kinds:
-        draft.tell("deep.alone", f"deep check {run.id}: {min(nodes)} is measured alone, there is no second node")
+        draft.tell("deep.alone", f"deep check {run.id}: {min(nodes)} is measured alone: no second node is free")
     return replace(run, nodes=nodes | run.results.keys(), kinds=kinds)
 
 
 def wish_for(scene: DeepScene) -> None:
-    """Ask for what the check needs in its present state."""
+    """Ask for the reservation, or the job, that the deep check needs now."""
     if scene.run.state is not DeepState.RESERVED:
         return
     if scene.reservation is None:
@@ -218,16 +222,16 @@ def _submit(scene: DeepScene) -> None:
     draft.wish(action, SUBMIT_AGAIN_S)
 
 
-# The facts that the picture shows of a deep check: one small question for each fact of the table.
+# One question for each fact of a deep check's table, answered from the picture.
 
 MOST_TRIES = 2
-"""A check whose job was lost (slurmctld read its configuration anew, a person cancelled it) begins anew so often."""
+"""How often a deep check is tried if its job is lost (slurmctld was reconfigured, a person cancelled the job)."""
 CLEANS_UP_S = 1.0
-"""A launch test's node has this long to say that its epilog failed: Slurm drains it then."""
+"""The time after a launch test's job for its epilog to fail: Slurm drains the node then."""
 TELLING_S = 5.0
-"""After the end of its job its agents have this long to tell what it found."""
+"""The time after the end of its job for the agents to report its measures."""
 OVERTIME_S = 60.0
-"""The runner ends itself within its budget; Slurm ends its job this much later."""
+"""How long after the runner's budget Slurm ends the job; the runner ends by itself within its budget."""
 
 
 def _called_off(scene: DeepScene) -> bool:
@@ -257,12 +261,12 @@ def _started(scene: DeepScene) -> bool:
 def _reported(scene: DeepScene) -> bool:
     reports = scene.reports
     if scene.run.cause is DeepCause.LAUNCH:
-        return False  # nobody measures: its job's end tells
+        return False  # a launch test measures nothing: the end of its job is the result
     return all(name in reports and reports[name].is_done for name in scene.nodes)
 
 
 def _over(scene: DeepScene) -> bool:
-    """Whether the check's job is over or not to be found, and the agents had the time to report."""
+    """Return whether the deep check's job is over or missing, and the agents had the time to report."""
     run, draft = scene.run, scene.draft
     if not scene.is_job_over:
         return False

@@ -1,5 +1,4 @@
-"""Which nodes of a waiting deep check are free for it, and how many of them it takes; and who else could use them:
-users' waiting jobs, other checks, reservations of others."""
+"""The nodes that a waiting deep check can take, beside users' waiting jobs, other deep checks and reservations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,11 +12,11 @@ from steward.model.reservation import Reservation
 from steward.policy.draft import Draft
 
 STARTS_BY_ITSELF_S = 5.0
-"""A job for which enough other nodes are idle has started by then, or cannot use them."""
+"""The time after which a job for which enough other nodes are idle has started, or cannot use them."""
 
 
 class Crowd:
-    """The nodes and jobs around deep checks in one picture, as they are when they are first asked for."""
+    """The nodes and jobs of one picture that deep checks compete with; each answer is worked out once."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -25,12 +24,12 @@ class Crowd:
 
     @cached_property
     def idle(self) -> frozenset[NodeName]:
-        """Nodes on which Slurm would start a job now, those of deep checks left out."""
+        """The nodes on which Slurm would start a job now, without those of deep checks."""
         return self._draft.overview.idle.difference(self._draft.deeps.holding, self.foreign)
 
     @cached_property
     def held(self) -> frozenset[NodeName]:
-        """Nodes in service that deep checks have or asked for."""
+        """The nodes in service that deep checks have or asked for."""
         holding = self._draft.deeps.holding.items()
         return frozenset(node for node, runs in holding if any(not r.is_for_return for r in runs.values()))
 
@@ -41,7 +40,7 @@ class Crowd:
 
     @cached_property
     def foreign(self) -> frozenset[NodeName]:
-        """Nodes in reservations of others, from now to the end of a deep check that would begin now."""
+        """The nodes in reservations of others between now and the end of a deep check that would begin now."""
         draft = self._draft
         until = draft.now + draft.want.deep.budget_s + draft.want.deep.start_timeout_s
         found = [r for r in draft.seen.reservations.values() if not r.is_ours and r.starts <= until]
@@ -49,7 +48,7 @@ class Crowd:
         return frozenset(node for each in others for node in each.nodes if not _is_repaired_for(each, node, draft))
 
     def needed(self, node: Node) -> Job | None:
-        """A user's waiting job that could use this node and would not start on others at once."""
+        """Return a user's waiting job that could use this node and would not start on others at once; None if none."""
         return next((job for job in self.jobs if self._needs(job, node)), None)
 
     def _needs(self, job: Job, node: Node) -> bool:
@@ -62,21 +61,22 @@ class Crowd:
         return all(len(free) - (node.name in free) < max(1, job.node_count) for free in self._free(job))
 
     def _free(self, job: Job) -> Sequence[frozenset[NodeName]]:
-        """Of each partition in which it may run."""
+        """Return the idle nodes that the job could use, for each partition in which it may run."""
         if job.id not in self._free_for:
             parts = map(self._draft.overview.nodes_of, job.partitions)
             self._free_for[job.id] = [(self.idle & nodes) - job.excluded for nodes in parts]
         return self._free_for[job.id]
 
     def room(self) -> int:
-        """How many more nodes in service may be taken for deep checks; one that is idle stays while jobs wait."""
+        """Return how many more nodes in service deep checks may take; one idle node stays while jobs wait."""
         rules, free = self._draft.want.deep, len(self.idle)
         most = max(rules.at_once_min, int(rules.at_once_fraction * (free + len(self.held))))
         return max(0, min(most - len(self.held), free - 1 if self.jobs else free))
 
 
 def _is_repaired_for(reservation: Reservation, node: NodeName, draft: Draft) -> bool:
-    """We keep the node for a job, and it must prove itself before it is back."""
+    """Return whether the reservation keeps the node for a job while the node is under repair."""
+    # Such a node must pass its deep check inside the reservation before it serves again.
     return reservation.kept_for is not None and draft.cases.open_of(node) is not None
 
 
@@ -89,56 +89,56 @@ def is_in_other_run(node: NodeName, run: DeepRun, draft: Draft) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hurdle:
-    """Why a node is not free for a deep check. `is_final`: waiting is of no use."""
+    """The reason why a node is not free for a deep check. `is_final` means that waiting is of no use."""
 
     text: str
     is_final: bool = False
 
 
 def hurdle(name: NodeName, run: DeepRun, crowd: Crowd, draft: Draft) -> Hurdle | None:
-    """Why the node cannot be reserved for the check; None where it may be reserved now."""
+    """Return why the node cannot be reserved for the deep check; None if it can be reserved now."""
     node, view = draft.seen.nodes.get(name), draft.seen.agents.get(name)
     if node is None:
-        return Hurdle(text="Slurm does not know it", is_final=True)
+        return Hurdle(text="Slurm does not know the node", is_final=True)
     if view is None or not view.connected:
-        return Hurdle(text="its agent is not connected")
+        return Hurdle(text="the node's agent is not connected")
     if is_in_other_run(name, run, draft):
-        return Hurdle(text="another deep check has it")
+        return Hurdle(text="another deep check has the node")
     if run.is_for_return:
-        return Hurdle(text="jobs are on it") if node.is_busy else None
+        return Hurdle(text="jobs run on the node") if node.is_busy else None
     return _in_service(node, crowd, draft)
 
 
 def _in_service(node: Node, crowd: Crowd, draft: Draft) -> Hurdle | None:
     record = draft.slots.get(node.name)
     if draft.cases.open_of(node.name) is not None:
-        return Hurdle(text="it is under repair", is_final=True)
+        return Hurdle(text="the node is under repair", is_final=True)
     if record is not None and record.is_leaving:
-        return Hurdle(text="it leaves its group", is_final=True)
+        return Hurdle(text="the node leaves its group", is_final=True)
     if node.is_drain or node.is_down:
-        return Hurdle(text="it is out of service", is_final=True)
+        return Hurdle(text="the node is out of service", is_final=True)
     if node.name in crowd.foreign:
-        return Hurdle(text="it is in a reservation of somebody else")
+        return Hurdle(text="the node is in a reservation that is not Steward's")
     if node.is_busy:
-        return Hurdle(text="jobs run on it")
+        return Hurdle(text="jobs run on the node")
     if (job := crowd.needed(node)) is not None:
-        return Hurdle(text=f"job {job.id} waits and could use it")
-    return None if node.name in crowd.idle else Hurdle(text="it is not idle")
+        return Hurdle(text=f"job {job.id} is waiting and could use the node")
+    return None if node.name in crowd.idle else Hurdle(text="the node is not idle")
 
 
 def free_nodes(run: DeepRun, crowd: Crowd, draft: Draft) -> list[NodeName]:
-    """The nodes of the check that it could take now, in order."""
+    """Return the nodes of the deep check that it could take now, in order."""
     left = sorted(run.nodes - run.results.keys(), key=lambda name: (len(name), name))
     return [name for name in left if hurdle(name, run, crowd, draft) is None]
 
 
 def choose(run: DeepRun, crowd: Crowd, draft: Draft) -> frozenset[NodeName]:
-    """The nodes that it takes now: as many of the free ones as may be, once the first of them has waited for the others
-    a little. Nodes of a job that has just ended clean up one after the other."""
+    """Return the nodes that the deep check takes now: as many free ones as it may; empty while it gathers more."""
     free = free_nodes(run, crowd, draft)
     if not free:
         return frozenset()
     gathered = (draft.now if run.free is None else run.free) + draft.want.deep.gather_s
+    # The first free node waits a little for the others: the nodes of a job that has just ended clean up one by one.
     if len(free) < len(run.nodes - run.results.keys()) and draft.now < gathered:
         draft.wake(gathered)
         return frozenset()
@@ -148,8 +148,8 @@ def choose(run: DeepRun, crowd: Crowd, draft: Draft) -> frozenset[NodeName]:
     return frozenset() if alone else frozenset(taken)
 
 
-def settle(run: DeepRun, crowd: Crowd, draft: Draft) -> dict[NodeName, str]:
-    """Nodes that the waiting check goes on without, and why: it waited long enough, or waiting is of no use."""
+def nodes_to_give_up(run: DeepRun, crowd: Crowd, draft: Draft) -> dict[NodeName, str]:
+    """Return the nodes that the waiting deep check waits for no longer, and why: time is up, or waiting is useless."""
     until = run.asked + draft.want.deep.busy_wait_s
     draft.wake(until)
     draft.wake(run.asked + draft.want.deep.gather_s)
@@ -164,5 +164,5 @@ def settle(run: DeepRun, crowd: Crowd, draft: Draft) -> dict[NodeName, str]:
         if why is not None and (why.is_final or is_over):
             found[name] = why.text
         elif why is None and has_no_turn:
-            found[name] = "its turn did not come in time"
+            found[name] = "the deep check got no turn within busy_wait_s"
     return found

@@ -1,4 +1,4 @@
-"""The verdict of a deep check's measures on each node: passed, failed, or not to be told. Pure; no data, no blame."""
+"""The judgement of a deep check's measures on each node: passed, failed or inconclusive. Pure; no data, no blame."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,16 +9,16 @@ from steward.model.ids import NodeName
 from steward.policy.deep.pairs import Pair, pair_of
 from steward.policy.deep.usual import NO_PROOF, Usual, number
 
-# Whose fault a bad pair is. A node is blamed only when others' results leave no other reading. Pure.
+# The node at fault for a bad pair: blamed only if the other results leave no other explanation.
 
 _OPTIONAL = ("rdma.", "pair.")
-"""Tools that may not work anywhere in a cluster: what they could not measure counts only where others could."""
+"""Tools that may work nowhere in a cluster: a pair that they could not measure counts only if they measured others."""
 _WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.PASSED)
 
 
 @dataclass(slots=True)
 class _Side:
-    """Pairs with a text each, and who met whom in them."""
+    """Pairs with a text each, and the partners of each node in them."""
 
     texts: dict[Pair, str] = field(default_factory=dict)
     _met: dict[NodeName, set[NodeName]] = field(default_factory=dict)
@@ -34,14 +34,18 @@ class _Side:
 
 @dataclass(slots=True)
 class _Check:
-    """The pairs of one check: what is good, bad (with why), and not known."""
+    """The pairs of one check: the good, the bad (with the reason) and the unknown ones."""
 
     good: _Side = field(default_factory=_Side)
     bad: _Side = field(default_factory=_Side)
     unknown: _Side = field(default_factory=_Side)
 
     def is_to_blame(self, node: NodeName) -> bool:
-        """Bad with two distinct partners or more, more often than good, and one of them was good with somebody else."""
+        """Return whether the node is at fault.
+
+        The node was bad with at least two partners and with more than it was good with, and one of those partners was
+        good with another node.
+        """
         bad = self.bad.partners(node)
         outnumbered = len(bad) > len(self.good.partners(node))
         return len(bad) >= 2 and outnumbered and any(set(self.good.partners(one)) - {node} for one in bad)
@@ -49,7 +53,7 @@ class _Check:
 
 @dataclass(frozen=True, slots=True)
 class PairView:
-    """The blame that the pairs of one run lay on a node, as texts; empty where they say nothing."""
+    """The texts for and against each node that follow from the pairs of one run; empty if they say nothing."""
 
     checks: dict[str, _Check]
 
@@ -61,13 +65,13 @@ class PairView:
         )
 
     def doubt(self, node: NodeName) -> tuple[str, ...]:
-        """Bad pairs that are not laid at a partner's door, and what could not be measured."""
+        """Return the node's bad pairs that no partner is to blame for, and those that could not be measured."""
         found = []
         for name, check in sorted(self.checks.items()):
             unexplained = [one for one in check.bad.partners(node) if not check.is_to_blame(one)]
             if unexplained and not check.is_to_blame(node):
                 told = _with_partners(name, node, check.bad, unexplained)
-                found.append(f"{told}; not enough to tell whose fault")
+                found.append(f"{told}; not enough to tell which node is at fault")
             unknown = check.unknown.partners(node)
             counts = bool(check.good.texts) or not name.startswith(_OPTIONAL)
             if unknown and counts and not check.good.partners(node):
@@ -83,7 +87,7 @@ class PairView:
 
 
 def view_pairs(measures: Iterable[Measure], usual: Usual) -> PairView:
-    """Both ends tell of a pair, and a pair may be measured twice: its worst result counts."""
+    """Return the pairs by check, each with its worst result: both ends report, and a pair may be measured twice."""
     checks: dict[str, dict[Pair, Measure]] = {}
     for one in measures:
         if one.partner is None or one.partner == one.node or one.outcome is Outcome.SKIPPED:
@@ -128,7 +132,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The result of a node; `why` names the numbers that it rests on."""
+    """The result of a node; `why` names the numbers behind it."""
 
     result: DeepResult
     why: str
@@ -151,11 +155,11 @@ def judge(
     profiles: Mapping[NodeName, str],
     baselines: Mapping[str, Baseline],
 ) -> dict[NodeName, Judged]:
-    """A result for each of `nodes`. `profiles` says which nodes are alike (a missing one is a profile of its own: ""),
-    `baselines` is `memory.baselines`.
+    """Return the result of each of `nodes`.
 
-    FAILED: the runner saw it fail by itself, or it was too slow (deep_usual.Bars), or it failed with two partners and
-    more of which one was good elsewhere. Too slow like most others of a run is nobody's fault: INCONCLUSIVE.
+    FAILED: the node failed a measure alone, was too slow (`usual.Bars`), or was bad with at least two partners of which
+    one was good elsewhere. INCONCLUSIVE also: as slow as most nodes of the run, which proves no fault. `profiles` says
+    which nodes are alike; nodes without one share the profile "". `baselines` is `memory.baselines`.
     """
     ordered = tuple(sorted(measures, key=_order))
     usual = Usual(profiles=profiles, baselines=baselines).with_run(ordered)
@@ -199,7 +203,7 @@ def _of_node(
 
 
 def _of_measure(measure: Measure, usual: Usual, shared: frozenset[str]) -> _Said:
-    """The judgement of a measure that one node took alone."""
+    """Return the judgement of a measure that one node took alone."""
     if measure.outcome is Outcome.FAILED:
         return _Said(bad=(f"{measure.check}: {measure.text or 'failed'}",))
     if measure.outcome is Outcome.UNKNOWN:
@@ -217,7 +221,7 @@ def _of_measure(measure: Measure, usual: Usual, shared: frozenset[str]) -> _Said
 
 
 def _shared(measures: tuple[Measure, ...], usual: Usual) -> frozenset[str]:
-    """Checks in which more than half of four or more nodes are slow: that is the test, or something that they share."""
+    """Return the checks in which more than half of four or more nodes are slow: the cause is shared, or the test's."""
     slow: dict[str, list[bool]] = {}
     for one in measures:
         if one.partner is None and one.outcome is Outcome.PASSED and (bar := usual.bar(one)) is not None:
@@ -232,7 +236,7 @@ def _missing(kinds: Collection[DeepKind], measures: list[Measure]) -> list[str]:
 
 
 def _skips(own: list[Measure]) -> list[str]:
-    return [f"{one.check} skipped: {one.text or 'nothing to measure'}" for one in own] or ["nothing was asked"]
+    return [f"{one.check} skipped: {one.text or 'nothing to measure'}" for one in own] or ["nothing was measured"]
 
 
 def _judged(result: DeepResult, texts: list[str]) -> Judged:
@@ -243,6 +247,6 @@ def _judged(result: DeepResult, texts: list[str]) -> Judged:
 
 
 def _order(measure: Measure) -> tuple[str, str, str, str, float, str]:
-    """nan sorts as if it were lowest."""
+    """Return the sort key of a measure; nan sorts lowest."""
     value = measure.value if measure.value == measure.value else float("-inf")
     return measure.check, measure.node, measure.partner or "", measure.outcome.value, value, measure.text

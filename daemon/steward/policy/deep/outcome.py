@@ -1,4 +1,4 @@
-"""The end of a deep check: what its measures say of each node, what is learnt from them, and what follows."""
+"""The end of a deep check: each node's result, the baselines learnt from it, and the fault that may follow."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,39 +23,41 @@ from steward.policy.state_machine import Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepScene:
+    """A deep check with the picture around it, as its state machine sees it."""
+
     run: DeepRun
     crowd: Crowd
     draft: Draft
 
     @property
     def name(self) -> str:
-        """The name of its reservation, partition and job: another one for each try."""
+        """The name of the check's reservation, partition and job, another one for each try."""
         return slurm_name(self.run.token)
 
     @property
     def reservation(self) -> Reservation | None:
-        """The reservation that holds all nodes of the check; None before Slurm showed it."""
+        """The reservation that holds all nodes of the check; None until Slurm shows it."""
         found = self.draft.seen.reservations.get(self.name)
         return found if found is not None and found.ends and found.nodes >= self.nodes else None
 
     @property
     def nodes(self) -> frozenset[NodeName]:
-        """The nodes of the check that it is not over for yet."""
+        """The nodes of the check that have no result yet."""
         return self.run.nodes - self.run.results.keys()
 
     @property
     def job(self) -> Job | None:
-        """The newest job of the check; nobody else can use its partition."""
+        """The newest job of the check; no other job can use its partition."""
         return max(self.draft.overview.deep_jobs(self.name), key=lambda job: job.id, default=None)
 
     @property
     def is_job_over(self) -> bool:
-        """Whether its job is over, or not to be found."""
+        """Whether the check's job is over or missing."""
         return self.job is None or self.job.is_over or self.job.is_held_by_slurm
 
     @property
     def job_end(self) -> str:
-        """How its job ended, for people; its exit code as Slurm writes it, code:signal."""
+        """The end of the check's job for people, with the exit code as Slurm writes it (code:signal)."""
         job = self.job
         if job is None:
             return "Slurm has no such job"
@@ -63,7 +65,7 @@ class DeepScene:
 
     @property
     def reports(self) -> dict[NodeName, DeepReport]:
-        """The words of its nodes in this try."""
+        """The reports of the check's nodes in this try."""
         views = ((name, self.draft.seen.agents.get(name)) for name in sorted(self.nodes))
         told = ((name, report) for name, view in views if view for report in view.deep if report.run == self.run.token)
         return dict(told)
@@ -82,7 +84,7 @@ class DeepFact(Enum):
     REPORTED = "all its nodes reported everything"
     INTERRUPTED = "its job was lost; the check starts again"
     ENDED = "its job is over"
-    LATE = "its time is over"
+    LATE = "it took too long"
 
 
 _ROWS: dict[tuple[DeepState, DeepFact], DeepState] = {
@@ -108,7 +110,7 @@ _LEVELS = {DeepResult.FAILED: Level.WARNING, DeepResult.INCONCLUSIVE: Level.WARN
 
 
 def finish(scene: DeepScene, fact: DeepFact) -> DeepRun:
-    """The run with a result and a why for each of its nodes; baselines learn from those that passed."""
+    """Return the run with a result and a reason for each of its nodes; baselines learn from those that passed."""
     run, draft = scene.run, scene.draft
     measures = tuple(one for report in scene.reports.values() for one in report.measures)
     left = run.nodes - run.results.keys()
@@ -126,10 +128,10 @@ def finish(scene: DeepScene, fact: DeepFact) -> DeepRun:
 
 
 def _launched(name: NodeName, scene: DeepScene) -> Judged:
-    """Return whether a job could begin and end on the node: by Slurm's word on the job, and on the node after it."""
+    """Judge the launch test on the node: by how Slurm says that the job ended, and whether it drained the node then."""
     node, job = scene.draft.seen.nodes.get(name), scene.job
     if node is not None and node.is_drain and node.reason is not None:
-        return Judged(result=DeepResult.FAILED, why=f"Slurm took the node out again: {node.reason.text}")
+        return Judged(result=DeepResult.FAILED, why=f"Slurm drained the node again: {node.reason.text}")
     went_well = job is not None and job.state is JobState.COMPLETED and job.exit_status == 0
     return Judged(result=DeepResult.PASSED if went_well else DeepResult.FAILED, why=scene.job_end)
 
@@ -150,22 +152,22 @@ def _judged(
 
 
 def _profile(name: NodeName, draft: Draft) -> str:
-    """Nodes that are alike, as Slurm describes them."""
+    """Return the profile of a node, from Slurm's description; nodes of one profile are compared."""
     node = draft.seen.nodes.get(name)
     return f"{node.cpus}c-{node.memory_mb // 1024}g{f'-{node.gres}' if node.gres else ''}" if node else ""
 
 
 def tell(run: DeepRun, name: NodeName, draft: Draft) -> None:
-    """Write an event about a node's result; a suspect that was found good is reported as such."""
+    """Write an event about a node's result, in other words for a suspect that passed."""
     result, why = run.results[name], run.why[name]
     good = run.cause is DeepCause.SUSPECT and result is DeepResult.PASSED
-    text = f"{name}: deep check {run.id}: {'what was suspected is not so' if good else result.value}: {why}"
+    text = f"{name}: deep check {run.id}: {'the suspicion was not confirmed' if good else result.value}: {why}"
     level = _LEVELS.get(result, Level.INFO)
     draft.tell(f"deep.{result.value.lower()}", text, level=level, node=name)
 
 
 def deep_fault(node: NodeName, draft: Draft) -> Fault | None:
-    """The fault that its newest deep check found, while nothing was done about it yet: no repair since, no reboot."""
+    """Return the fault that the node's newest deep check found; None if there is none, or a repair or reboot since."""
     runs = [r for r in draft.deeps.values() if node in r.results and r.ended is not None]
     last = max(runs, key=lambda r: (r.ended or 0.0, r.id), default=None)
     if last is None or last.ended is None or last.is_for_return:
@@ -180,7 +182,7 @@ def deep_fault(node: NodeName, draft: Draft) -> Fault | None:
 
 
 def failed_deep(draft: Draft) -> frozenset[NodeName]:
-    """Nodes of which some deep check that is remembered said that they failed."""
+    """Return the nodes that failed any remembered deep check."""
     said = (run.results.items() for run in draft.deeps.values() if not run.is_for_return)
     return frozenset(node for results in said for node, result in results if result is DeepResult.FAILED)
 
@@ -195,7 +197,7 @@ def _is_settled(node: NodeName, at: float, draft: Draft) -> bool:
 
 
 def _kind(run: DeepRun, node: NodeName) -> DeepKind:
-    """Which of its kinds failed on the node: by the runner's own word, else by what the judge names first."""
+    """Return the kind that failed on the node: by its own failed measure, or else by the first reason given."""
     own = [one for one in run.measures if one.node == node and one.partner is None]
     if len(run.kinds) == 1:
         return next(iter(run.kinds))

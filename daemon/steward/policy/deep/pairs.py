@@ -1,4 +1,4 @@
-"""Which nodes of a deep check are measured with which: rounds of disjoint pairs. Pure; chance comes from a seed."""
+"""The pairs of nodes that a deep check measures, in rounds of disjoint pairs. Pure; random only by a given seed."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from steward.model.ids import NodeName
 
 Pair = tuple[NodeName, NodeName]
-"""In the order of their names."""
+"""Two nodes in the order of their names."""
 Round = tuple[Pair, ...]
 """Pairs that share no node: they are measured at the same time."""
 
@@ -18,8 +18,11 @@ def pair_of(one: NodeName, other: NodeName) -> Pair:
 
 
 def first_rounds(nodes: Collection[NodeName], seed: str) -> tuple[Round, ...]:
-    """The first rounds: a random matching of all nodes in pairs. With an odd number the node that is left over gets a
-    round of its own, with a partner that was measured before. With fewer than two nodes there is no round."""
+    """Return the first rounds: a random matching of all nodes in pairs.
+
+    With an odd number, the node that is left over gets a round of its own with a partner from the first. With fewer
+    than two nodes there is no round.
+    """
     order = _shuffled(nodes, seed)
     if len(order) < 2:
         return ()
@@ -30,7 +33,7 @@ def first_rounds(nodes: Collection[NodeName], seed: str) -> tuple[Round, ...]:
 
 
 def all_rounds(nodes: Collection[NodeName]) -> tuple[Round, ...]:
-    """Every pair exactly once (the circle method): N-1 rounds for an even number of nodes, N for an odd one."""
+    """Return every pair exactly once (the circle method): N-1 rounds for an even number of nodes, N for an odd one."""
     circle: list[NodeName | None] = [*sorted(set(nodes))]
     if len(circle) < 2:
         return ()
@@ -44,15 +47,16 @@ def all_rounds(nodes: Collection[NodeName]) -> tuple[Round, ...]:
 
 
 def suspects(good: Iterable[Pair], bad: Iterable[Pair]) -> frozenset[NodeName]:
-    """Nodes with a bad pair and no good one: each may be at fault, or only have met one that is."""
+    """Return the nodes with a bad pair and no good one: each is at fault, or met a node that is."""
     cleared = {node for pair in good for node in pair}
     return frozenset(node for pair in bad for node in pair if node not in cleared)
 
 
 def second_rounds(good: Collection[Pair], bad: Collection[Pair], seed: str) -> tuple[Round, ...]:
-    """Each suspect with a partner that was good and that it has not met, so that its second result tells whose fault
-    the first was. Where nobody was good, suspects that have not met meet. At most `MAX_SECOND_ROUNDS`; nothing is
-    widened after that."""
+    """Return at most `MAX_SECOND_ROUNDS` rounds, in which each suspect meets a good node that it has not met.
+
+    The second result shows which node was at fault in the first. Without good nodes, suspects that have not met meet.
+    """
     waiting = _shuffled(suspects(good, bad), seed)
     cleared = _shuffled({node for pair in good for node in pair}, seed + "/good")
     met = {*good, *bad}
@@ -87,5 +91,5 @@ def _across(circle: Sequence[NodeName | None]) -> Round:
 
 
 def _shuffled(nodes: Iterable[NodeName], seed: str) -> list[NodeName]:
-    """An order that depends on the names and the seed only."""
+    """Return the nodes in an order that depends on their names and the seed only."""
     return sorted(set(nodes), key=lambda node: hashlib.sha256(f"{seed}/{node}".encode()).digest())

@@ -1,5 +1,7 @@
-"""Deep checks that no person asked for: of machines that are new or repaired, which must pass before the node
-serves; of suspects at their next idle moment; and of idle nodes in their turn."""
+"""Deep checks that no person asked for: of new or repaired machines, of suspects, and of idle nodes in turn.
+
+A new or repaired machine must pass before its node serves; a suspect is checked when it is next idle.
+"""
 
 from collections.abc import Collection, Mapping
 from enum import Enum
@@ -13,62 +15,63 @@ from steward.policy.deep.crowd import Crowd
 from steward.policy.draft import Draft
 
 MOST_RUNS = 2
-"""A check that could not tell is made once more; then the node may serve, and that is told."""
+"""How often a deep check is made if it is inconclusive; after that the node may serve, and an event says so."""
 RELEASE_S = 120.0
 
 
-class Start(Enum):
-    """How the deep check on start of a node stands."""
+class DeepStart(Enum):
+    """The standing of the deep check that a new or repaired machine must pass before its node serves."""
 
-    NONE = "none is wanted"
-    WAITS = "it goes on; the node stays out of service"
-    HELD = "Slurm keeps the node for it: it is to be given back inside the reservation"
-    PASSED = "it passed, or could not tell"
-    FAILED = "it failed"
-    UNCLEAR = "it could not be made, so that nobody knows"
+    NONE = "no deep check is required"
+    WAITS = "the deep check is under way; the node stays out of service"
+    HELD = "Slurm reserves the node for the deep check; return it to service inside the reservation"
+    PASSED = "the deep check passed or was inconclusive"
+    FAILED = "the deep check failed"
+    UNCLEAR = "the deep check could not be made: unknown"
 
 
-def start_of(node: NodeName, waiter: str, draft: Draft) -> Start:
-    """`waiter` is the token of the slot or repair that has a new machine. Changes nothing."""
+def start_of(node: NodeName, waiter: str, draft: Draft) -> DeepStart:
+    """Return how the deep check of a new machine stands; `waiter` is the token of its slot or repair."""
     runs = draft.deeps.of(waiter)
-    return _stands(node, runs, draft) if runs or start_kinds(node, draft) else Start.NONE
+    return _stands(node, runs, draft) if runs or start_kinds(node, draft) else DeepStart.NONE
 
 
-def launch_of(node: NodeName, waiter: str, draft: Draft) -> Start:
-    """Return how the launch test of a node stands. One that could not tell has not shown that jobs can begin there."""
+def launch_of(node: NodeName, waiter: str, draft: Draft) -> DeepStart:
+    """Return how the launch test of a node stands."""
     runs = draft.deeps.of(waiter)
     stands = _stands(node, runs, draft)
+    # An inconclusive launch test has not shown that jobs can begin on the node.
     has_passed = any(run.results.get(node) is DeepResult.PASSED for run in runs)
-    return Start.UNCLEAR if stands is Start.PASSED and not has_passed else stands
+    return DeepStart.UNCLEAR if stands is DeepStart.PASSED and not has_passed else stands
 
 
 def is_unproved(node: NodeName, run: DeepRun, draft: Draft) -> bool:
     """Return whether a node that the run was made for has not passed (yet)."""
     of = launch_of if run.cause is DeepCause.LAUNCH else start_of
-    return of(node, run.waiter, draft) in (Start.WAITS, Start.FAILED, Start.UNCLEAR)
+    return of(node, run.waiter, draft) in (DeepStart.WAITS, DeepStart.FAILED, DeepStart.UNCLEAR)
 
 
-def _stands(node: NodeName, runs: Collection[DeepRun], draft: Draft) -> Start:
+def _stands(node: NodeName, runs: Collection[DeepRun], draft: Draft) -> DeepStart:
     last = max(runs, key=lambda run: (run.asked, run.id), default=None)
     if last is None:
-        return Start.WAITS
+        return DeepStart.WAITS
     if last.is_open:
-        return Start.HELD if last.has_nodes and _is_held(node, last, draft) else Start.WAITS
+        return DeepStart.HELD if last.has_nodes and _is_held(node, last, draft) else DeepStart.WAITS
     result = last.results.get(node, DeepResult.SKIPPED)
     if result is DeepResult.INCONCLUSIVE and len(runs) < MOST_RUNS:
-        return Start.WAITS
-    return Start.FAILED if result is DeepResult.FAILED else Start.PASSED
+        return DeepStart.WAITS
+    return DeepStart.FAILED if result is DeepResult.FAILED else DeepStart.PASSED
 
 
 def ask_start(node: NodeName, waiter: str, draft: Draft) -> None:
-    """Have the node deep-checked for this waiter, unless that goes on or is over."""
+    """Ask for a deep check of the node for this waiter, unless one is open or has a result."""
     kinds = start_kinds(node, draft)
     if kinds and _is_unclear(node, waiter, draft):
         new_run(DeepCause.ON_START, "steward", kinds, frozenset({node}), draft, waiter=waiter)
 
 
 def ask_launch(node: NodeName, waiter: str, draft: Draft) -> None:
-    """Have one job of our own started on the node for this waiter, unless that goes on or is over."""
+    """Ask for a launch test of the node for this waiter, unless one is open or has a result."""
     if _is_unclear(node, waiter, draft):
         new_run(DeepCause.LAUNCH, "steward", frozenset(), frozenset({node}), draft, waiter=waiter)
 
@@ -80,19 +83,19 @@ def _is_unclear(node: NodeName, waiter: str, draft: Draft) -> bool:
 
 
 def why_failed(waiter: str, draft: Draft) -> str:
-    """The grounds of this waiter's last deep check."""
+    """Return the reasons for the result of this waiter's last deep check."""
     last = max(draft.deeps.of(waiter), key=lambda run: (run.asked, run.id), default=None)
     return "; ".join(last.why.values()) if last else ""
 
 
 def start_limit(draft: Draft) -> float:
-    """Seconds that the return of a node may take longer for its deep check."""
+    """Return how many seconds longer a node's return may take because of its deep check."""
     rules = draft.want.deep
     return MOST_RUNS * (rules.start_timeout_s + rules.budget_s + RELEASE_S)
 
 
 def start_kinds(node: NodeName, draft: Draft) -> frozenset[DeepKind]:
-    """The checks that a new machine of this node must pass: by its API group, else by the settings."""
+    """Return the kinds of deep check that a new machine of this node must pass, by its API group or the settings."""
     if not draft.want.deep.enabled:
         return frozenset()
     record = draft.slots.get(node)
@@ -105,7 +108,7 @@ def start_kinds(node: NodeName, draft: Draft) -> frozenset[DeepKind]:
 
 
 def is_awaited(run: DeepRun, draft: Draft) -> bool:
-    """Whether the slot or repair that it was made for still waits for it."""
+    """Return whether the slot or repair that the run was made for still waits for the result."""
     for node in run.nodes:
         case, record = draft.cases.open_of(node), draft.slots.get(node)
         tokens = (case.token, case.launch_token) if case is not None else ()
@@ -122,20 +125,20 @@ def _is_held(node: NodeName, run: DeepRun, draft: Draft) -> bool:
 
 
 SUSPECT_AGAIN_S = 6 * 3600.0
-"""A finding that is no proof is looked into once in this time."""
+"""The least time between two deep checks of one suspect."""
 ALL_KINDS = frozenset(DeepKind)
 
 
 def ask_suspects(doubts: Mapping[NodeName, str], crowd: Crowd, draft: Draft) -> None:
-    """Ask for a deep check of each suspect, when its node is idle. `doubts` says why each is one."""
+    """Ask for a deep check of each suspect whose node is idle; `doubts` are the suspects, with the reason for each."""
     for name in sorted(doubts.keys() & crowd.idle):
         if not _had(name, SUSPECT_AGAIN_S, draft):
-            draft.tell("deep.suspect", f"{name}: {doubts[name]}; a deep check is asked for", node=name)
+            draft.tell("deep.suspect", f"{name}: {doubts[name]}; a deep check will follow", node=name)
             new_run(DeepCause.SUSPECT, "steward", ALL_KINDS, frozenset({name}), draft)
 
 
 def sweep(crowd: Crowd, draft: Draft) -> None:
-    """The idle nodes whose last deep check is the longest ago, as many as may be at once, when no user's job waits."""
+    """Ask for a deep check of the idle nodes checked longest ago, as many as allowed, if no user's job is waiting."""
     rules = draft.want.deep
     if crowd.jobs or any(run.is_open for run in draft.deeps.values()):
         return
@@ -151,7 +154,7 @@ def _may_sweep(name: NodeName, draft: Draft) -> bool:
 
 
 def _had(name: NodeName, within_s: float, draft: Draft) -> bool:
-    """A deep check of it goes on, or was over (whatever it said) or begun so lately."""
+    """Return whether a deep check of the node is open, or was asked for within the last `within_s` seconds."""
     return any(name in run.nodes and (run.is_open or draft.now < run.asked + within_s) for run in draft.deeps.values())
 
 
@@ -159,7 +162,7 @@ def _last(name: NodeName, draft: Draft) -> float:
     return max((run.asked for run in draft.deeps.values() if name in run.nodes), default=0.0)
 
 
-# A new deep check, remembered.
+# A new deep check in memory.
 
 SOON_S = 0.05
 
@@ -173,7 +176,7 @@ def new_run(
     *,
     waiter: str = "",
 ) -> DeepRun:
-    """The new check waits for its nodes; plans carry it on."""
+    """Create a deep check that waits for its nodes, and return it; the plans move it on."""
     run = DeepRun(
         id=f"d{draft.next_case}",
         cause=cause,

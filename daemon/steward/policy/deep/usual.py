@@ -1,4 +1,4 @@
-"""The values that a deep check's measures are compared with, and what is learnt from checks that passed. Pure."""
+"""The values that a deep check's measures are compared with, and the baselines learnt from good measures. Pure."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -13,17 +13,20 @@ from steward.model.ids import NodeName
 KEPT_VALUES = 50
 
 _LOOSE = MappingProxyType({"disk.write": 0.5, "disk.read": 0.5})
-"""Shared and burstable disks differ that much without a fault."""
+"""Lower bars for shared and burstable disks, which differ this much without a fault."""
 NO_PROOF = frozenset(_LOOSE)
-"""Slow here is told and looked at again, and is no fault by itself."""
+"""Checks in which slowness is reported and measured again, and is no fault by itself."""
 NOT_COMPARED = frozenset({"tcp.latency", "memory.keep", "cpu.stress_ng"})
-"""Numbers for people: how long, how much, or more about who else used a core than about the node."""
+"""Checks whose numbers are for people only: a duration, an amount, or a value that depends on other programs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """A value fails below `learnt_share` of the learnt median of its profile once `min_samples` are known; before that
-    below `own_share` of the run's own median where at least `min_nodes` nodes took part (docs/deep-measures.md)."""
+    """The shares of the usual value below which a measure is too slow (docs/deep-measures.md).
+
+    From `min_samples` known values on, the bar is `learnt_share` of the median learnt for the profile. Before that the
+    bar is `own_share` of the run's own median, if at least `min_nodes` nodes took part.
+    """
 
     learnt_share: float = 0.85
     own_share: float = 0.5
@@ -33,7 +36,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """The bound that one value must reach; `text` says where that comes from."""
+    """The bound that one value must reach; `text` says how the bound was found."""
 
     least: float
     text: str
@@ -48,10 +51,10 @@ class Usual:
     baselines: Mapping[str, Baseline]
     bars: Bars = field(default_factory=Bars)
     own: Mapping[str, tuple[float, int]] = field(default_factory=dict)
-    """Baseline key -> the run's own median, and how many nodes took part."""
+    """The run's own median and its number of nodes, by baseline key."""
 
     def bar(self, measure: Measure) -> Bar | None:
-        """The bar that a measure must reach; None where there is nothing to compare it with."""
+        """Return the bar that a measure must reach; None if there is nothing to compare it with."""
         if measure.check in NOT_COMPARED or math.isnan(measure.value):
             return None
         loose = _LOOSE.get(measure.check, 1.0)
@@ -65,7 +68,7 @@ class Usual:
         return self._own_bar(measure, profile, self.bars.own_share * loose)
 
     def with_run(self, measures: Iterable[Measure]) -> "Usual":
-        """Knows these values of the run itself, too."""
+        """Return these usual values with the medians of the run itself."""
         groups: dict[str, list[Measure]] = {}
         for one in measures:
             if one.outcome is Outcome.PASSED and not math.isnan(one.value):
@@ -74,7 +77,7 @@ class Usual:
         return replace(self, own=own)
 
     def profile(self, measure: Measure) -> str:
-        """The profile of a measure; of a pair: both ends' profiles."""
+        """Return the profile of a measure; for a pair, the profiles of both ends."""
         ends = {measure.node, measure.partner} - {None}
         return "+".join(sorted({self.profiles.get(end, "") for end in ends if end is not None}))
 
@@ -95,7 +98,7 @@ def baseline_key(check: str, profile: str) -> str:
 
 
 def number(value: float) -> str:
-    """Three significant digits, no exponent for what people see."""
+    """Return the value with three significant digits and no exponent, for people."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
@@ -105,8 +108,7 @@ def learn(
     results: Mapping[NodeName, DeepResult],
     profiles: Mapping[NodeName, str],
 ) -> dict[str, Baseline]:
-    """`baselines` with the good values of nodes that passed added; the newest `KEPT_VALUES` are kept. A pair counts
-    once, and only when both ends passed (a partner without a result does not count)."""
+    """Return `baselines` with the good values of nodes that passed added, the newest `KEPT_VALUES` of each."""
     learnt = dict(baselines)
     usual = Usual(profiles=profiles, baselines={})
     for measure in good_once(measures, results):
@@ -119,7 +121,7 @@ def learn(
 
 
 def good_once(measures: Iterable[Measure], results: Mapping[NodeName, DeepResult]) -> list[Measure]:
-    """Values to learn from, in an order of their own."""
+    """Return the measures to learn from, sorted: each pair once, and only if both ends passed."""
     good: dict[tuple[str, str, str], Measure] = {}
     for measure in measures:
         ends = sorted({measure.node} | ({measure.partner} if measure.partner is not None else set()))

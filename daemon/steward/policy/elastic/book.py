@@ -1,11 +1,10 @@
-"""The part of memory that is about elastic runs: one object reads and writes it."""
+"""What is remembered of elastic runs, while a plan is made."""
 
 from dataclasses import replace
 from typing import Any
 
 from steward.model.elastic import ElasticRun, Replica, SizeChange
 from steward.model.ids import JobId
-from steward.model.memory import Memory
 from steward.policy.kept import Kept
 
 CHANGES_KEPT = 64
@@ -13,31 +12,27 @@ KEPT_S = 86_400.0
 """A run that is over is remembered for so long."""
 
 
-class ElasticBook:
-    """The elastic runs' part of memory, to be changed while a plan is made."""
+class ElasticBook(Kept[JobId, ElasticRun]):
+    """The elastic runs by their base's job id. Every change goes through `keep` and `prune`."""
 
-    def __init__(self, memory: Memory) -> None:
-        self.runs = Kept(memory.elastic)
+    __slots__ = ()
 
     def keep(self, run: ElasticRun) -> ElasticRun:
-        """Remember the run; one that is as before changes nothing."""
-        if self.runs.get(run.id) != run:
-            self.runs[run.id] = run
+        """Remember the run as it is now."""
+        if self.get(run.id) != run:
+            self[run.id] = run
         return run
 
     def prune(self, now: float) -> None:
-        self.runs.drop([id for id, run in self.runs.items() if run.ended is not None and now >= run.ended + KEPT_S])
+        """Forget the runs that ended `KEPT_S` seconds ago."""
+        self.drop([id for id, run in self.items() if run.ended is not None and now >= run.ended + KEPT_S])
 
     def run_of(self, job: JobId) -> ElasticRun | None:
-        """The run that a replica job is of."""
-        for run in self.runs.values():
+        """Return the run that this job is a replica of; None if it is of none."""
+        for run in self.values():
             if any(replica.job == job for replica in run.replicas):
                 return run
         return None
-
-    def stored(self) -> dict[str, Any]:
-        """The fields of Memory."""
-        return {"elastic": self.runs.frozen()}
 
 
 def counted(run: ElasticRun, now: float) -> ElasticRun:

@@ -69,7 +69,7 @@ def leaving_cause(scene: Scene) -> Cause:
     if scene.word is not None and scene.word.leaving:
         return Cause.PREEMPTED
     for job in scene.jobs.values():
-        memory = scene.draft.quota.jobs.get(job.id)
+        memory = scene.draft.quota_jobs.get(job.id)
         if memory is not None and memory.yielding is not None:
             return Cause.RECLAIMED
     if scene.rivals:

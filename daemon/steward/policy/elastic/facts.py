@@ -87,7 +87,7 @@ def _settled(scene: Scene) -> bool:
 
 def growing(scene: Scene) -> int:
     """Runs that change their size now, cluster-wide: a save of many at once is a burden for the file system."""
-    return sum(1 for run in scene.draft.elastic.runs.values() if run.is_changing)
+    return sum(1 for run in scene.draft.elastic.values() if run.is_changing)
 
 
 QUESTIONS: Mapping[Fact, Callable[[Scene], bool]] = {

@@ -29,14 +29,14 @@ GIVEN_S = 5.0
 def follow_runs(draft: Draft) -> None:
     """Every run: what came of the last order, what is to be given back, what may be added."""
     telling = draft.ground.agents.having(Trait.ELASTIC)
-    if not telling and not draft.elastic.runs and not draft.ground.jobs.having(Trait.REPLICA):
+    if not telling and not draft.elastic and not draft.ground.jobs.having(Trait.REPLICA):
         return
     words = _words(sorted(telling), draft)
     _meet(words, draft)
     jobs = replica_jobs(draft)
     taken = set[NodeName]()
-    for id in sorted(draft.elastic.runs):
-        run = draft.elastic.runs[id]
+    for id in sorted(draft.elastic):
+        run = draft.elastic[id]
         if run.is_open:
             _follow(run, words.get(id), jobs.get(id, {}), taken, draft)
     end_orphans(jobs, draft)
@@ -59,7 +59,7 @@ def _words(telling: list[NodeName], draft: Draft) -> dict[JobId, ElasticWord]:
 def _meet(words: dict[JobId, ElasticWord], draft: Draft) -> None:
     """New runs, and those whose base began anew."""
     for id, word in words.items():
-        base, known = draft.seen.jobs[id], draft.elastic.runs.get(id)
+        base, known = draft.seen.jobs[id], draft.elastic.get(id)
         size = len(base.nodes)
         if known is not None and known.is_open and known.restart == base.restarts:
             continue

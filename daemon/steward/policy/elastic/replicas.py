@@ -36,7 +36,7 @@ def replica_jobs(draft: Draft) -> dict[JobId, dict[str, Job]]:
         known = replica_of(job.comment)
         if known is None:
             continue
-        run, base = draft.elastic.runs.get(known[0]), draft.seen.jobs.get(known[0])
+        run, base = draft.elastic.get(known[0]), draft.seen.jobs.get(known[0])
         uid = base.user_id if base is not None else run.uid if run is not None else job.user_id
         if job.user_id == uid:
             found.setdefault(known[0], {})[known[1]] = job
@@ -149,7 +149,7 @@ def cancel(job: Job, run: JobId, text: str, draft: Draft) -> None:
 def end_orphans(jobs: dict[JobId, dict[str, Job]], draft: Draft) -> None:
     """Replica jobs whose base is gone, or whose run's training is done although its base's script goes on."""
     for id, found in jobs.items():
-        base, run = draft.seen.jobs.get(id), draft.elastic.runs.get(id)
+        base, run = draft.seen.jobs.get(id), draft.elastic.get(id)
         if run is not None and run.is_open:
             continue
         is_done = run is not None and base is not None and not base.is_over and run.restart == base.restarts

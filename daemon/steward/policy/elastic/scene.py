@@ -73,7 +73,7 @@ class Scene:
 
     def _stays(self, job: Job) -> bool:
         going = self.word.leaving if self.word is not None else frozenset()
-        evicted = self.draft.quota.jobs.get(job.id)
+        evicted = self.draft.quota_jobs.get(job.id)
         yields = evicted is not None and evicted.yielding is not None
         return job.is_active and not job.is_completing and not (job.nodes & going) and not yields
 
@@ -163,7 +163,7 @@ class Scene:
     def is_pressed(self) -> bool:
         """Others need nodes that it has, or is about to have."""
         is_told = self.word is not None and bool(self.word.leaving)
-        memories = (self.draft.quota.jobs.get(job.id) for job in self.jobs.values() if not job.is_over)
+        memories = (self.draft.quota_jobs.get(job.id) for job in self.jobs.values() if not job.is_over)
         return is_told or self.rivals > 0 or any(one is not None and one.yielding is not None for one in memories)
 
     def replica_of(self, job: JobId) -> Replica | None:

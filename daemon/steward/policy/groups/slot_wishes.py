@@ -1,4 +1,4 @@
-"""The wishes of a slot in each step. Nothing is ended that is not the slot's own."""
+"""The actions that a slot needs in each step. Only the slot's own instances are ended."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from steward.model.action import (
 from steward.model.ids import Key
 from steward.model.slot import Purpose, SlotStep
 from steward.model.why import Why
-from steward.policy.deep.start import Start, ask_start
+from steward.policy.deep.start import DeepStart, ask_start
 from steward.policy.groups.setup import ask_setup
 from steward.policy.groups.slot_facts import setup_of
 from steward.policy.groups.slot_of import slot_of
@@ -43,8 +43,7 @@ def _wait(scene: SlotScene) -> None:
 
 
 def _hold(scene: SlotScene) -> None:
-    """Take the node out, so that it gets no job before it is verified. Jobs on a machine that is gone are ended:
-    DOWN."""
+    """Take the node out of service until it is verified: drained, or DOWN if its machine is gone but still has jobs."""
     record = scene.record
     if scene.is_out or scene.node is None:
         return
@@ -72,7 +71,7 @@ def _launch(scene: SlotScene) -> None:
 
 
 def _drain_first(scene: SlotScene) -> None:
-    """A cloud node that is only DOWN takes jobs as soon as it is powered up."""
+    """Drain a cloud node before its launch: if only DOWN, it would take jobs as soon as it is powered up."""
     record = scene.record
     why = _why(scene, "slot.hold", f"{record.node} takes no job before it is verified")
     key = Key(f"drain:{scene.mark.check}:{record.token}:off")
@@ -109,10 +108,10 @@ def _verify(scene: SlotScene) -> None:
 
 def _give_back(scene: SlotScene) -> None:
     node, record = scene.node, scene.record
-    if scene.start is Start.WAITS:
+    if scene.start is DeepStart.WAITS:
         ask_start(record.node, record.token, scene.draft)
         return
-    if scene.start is Start.FAILED:
+    if scene.start is DeepStart.FAILED:
         _hold(scene)
         return
     if not scene.is_ours or node is None or node.mark is None:
@@ -138,10 +137,8 @@ def _why_it_goes(scene: SlotScene) -> str:
 
 
 def _end(scene: SlotScene) -> None:
-    """End the slot: its jobs lose the node first, then the instance goes, then Slurm's record of a dynamic node.
-
-    A slot that never had an instance has nothing to take out of service.
-    """
+    """End the slot: first its jobs lose the node, then the instance is ended, then Slurm's dynamic node is deleted."""
+    # A slot that never had an instance has nothing to take out of service.
     if scene.is_hosted or (scene.record.instance is None and not scene.own):
         _forget(scene)
         return
@@ -182,7 +179,7 @@ def _may_terminate(scene: SlotScene) -> bool:
 
 
 def _forget(scene: SlotScene) -> None:
-    """A dynamic node whose slot leaves; the name may be used by another slot later."""
+    """Delete the dynamic node of a leaving slot from Slurm; another slot may use the name later."""
     record = scene.record
     if record.purpose is not Purpose.LEAVE or scene.pool is not None or scene.node is None or not scene.is_compute:
         return

@@ -51,8 +51,16 @@ def is_short_without(bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: 
 def _left(there: frozenset[NodeName], bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> int:
     """How many of these nodes that are free or its own are left without the bad ones."""
     free = draft.overview.free_among(there)
-    own = {name for name in (job.nodes | mem.nodes) & there if draft.seen.nodes[name].is_schedulable}
+    ending = job.nodes | mem.nodes | _of_replicas(job, draft)
+    own = {name for name in ending & there if draft.seen.nodes[name].is_schedulable}
     return len(free) - len(free & bad) + len(own - free - bad)
+
+
+def _of_replicas(job: Job, draft: Draft) -> frozenset[NodeName]:
+    """The nodes of the replica jobs of its elastic run, which end with it."""
+    run = draft.elastic.get(job.id)
+    replicas = (draft.seen.jobs.get(one.job) for one in run.replicas if one.job is not None) if run is not None else ()
+    return frozenset().union(*(each.nodes for each in replicas if each is not None))
 
 
 def _may_have(job: Job, draft: Draft) -> Sequence[frozenset[NodeName]]:
@@ -123,6 +131,8 @@ def _hurt(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
 
 def _is_sound(node: NodeName, draft: Draft) -> bool:
     known = draft.seen.nodes.get(node)
+    if node in draft.overview.reclaimed:
+        return False
     if known is None or not known.is_schedulable or draft.cases.open_of(node) is not None:
         return False
     fine = standing(known, draft).standing in (Standing.FINE, Standing.UNKNOWN)

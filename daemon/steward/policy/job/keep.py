@@ -177,6 +177,8 @@ def _go_first(id: JobId, draft: Draft) -> None:
 
 def _free_strays(draft: Draft) -> None:
     """Reservations named as ours whose job has nothing kept: of a head that died, or freed before and still there."""
+    if not draft.may_clear_strays:
+        return
     for name in sorted(draft.seen.reservations):
         id = draft.seen.reservations[name].kept_for
         if id is None:

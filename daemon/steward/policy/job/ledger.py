@@ -14,7 +14,7 @@ from steward.model.job_report import Progress
 from steward.model.ledger import Ending, Pause, Run
 from steward.model.memory import Memory
 from steward.model.resume import Attempt, Decision, JobMemory
-from steward.model.text import printable
+from steward.model.text import one_line
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
 from steward.policy.job.progress import told_of
@@ -35,7 +35,7 @@ _GO_ON = {
 
 def keep_ledger(draft: Draft) -> None:
     """Follow every job that is remembered. One that changes its size may be at rest else."""
-    for id in dict.fromkeys([*restless(draft), *sorted(draft.elastic.runs.keys() & draft.jobs.keys())]):
+    for id in dict.fromkeys([*restless(draft), *sorted(draft.elastic.keys() & draft.jobs.keys())]):
         before = draft.ledger.get(id, ())
         after = _followed(before, draft.jobs[id], draft.seen.jobs.get(id), draft)
         if after != before:
@@ -79,7 +79,7 @@ def _carried_on(runs: list[Run], mem: JobMemory, job: Job | None, draft: Draft) 
 
 def _resized(run: Run, draft: Draft) -> Run:
     """With the changes of size of an elastic run that are done."""
-    elastic = draft.elastic.runs.get(run.job)
+    elastic = draft.elastic.get(run.job)
     after = run.pauses[-1].stepped if run.pauses else run.started
     for change in elastic.events if elastic is not None else ():
         if change.before and change.done is not None and change.done > after:
@@ -139,9 +139,9 @@ def _opened(runs: list[Run], mem: JobMemory, job: Job, draft: Draft) -> list[Run
         restart=job.restarts,
         uid=mem.uid,
         started=started,
-        name=printable(job.name, 80),
-        partition=printable(job.partition, 80),
-        account=printable(job.account, 80),
+        name=one_line(job.name, 80),
+        partition=one_line(job.partition, 80),
+        account=one_line(job.account, 80),
         nodes=mem.nodes | job.nodes,
     )
     if runs and runs[-1].eligible is None and runs[-1].ending is Ending.REQUEUED and job.eligible is not None:
@@ -272,7 +272,14 @@ def _ended(run: Run, attempt: Attempt | None, at: float, ending: Ending) -> Run:
     closed = replace(run, ended=max(at, run.started), ending=ending)
     if attempt is None:
         return closed
-    return replace(closed, decision=attempt.decision, why=attempt.why, culprits=attempt.culprits, decided=attempt.at)
+    return replace(
+        closed,
+        decision=attempt.decision,
+        why=attempt.why,
+        culprits=attempt.culprits,
+        decided=attempt.at,
+        counted=attempt.counted,
+    )
 
 
 def _explained(run: Run, draft: Draft) -> Run:

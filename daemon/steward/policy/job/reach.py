@@ -76,5 +76,5 @@ def _may_be_why(step: Attempt, failed_at: float) -> bool:
 
 def _has_steps(job: Job, mem: JobMemory, draft: Draft) -> bool:
     """Whether an agent of the job's nodes told of a step of this run, which asks when it fails."""
-    words = (word for word in draft.seen.opted_in if word.job == job.id and word.uid == mem.uid)
-    return any(word.has_steps and word.restart == mem.restarts for word in words)
+    words = draft.overview.opted_in.get(job.id, ())
+    return any(word.has_steps and word.restart == mem.restarts for word in words if word.uid == mem.uid)

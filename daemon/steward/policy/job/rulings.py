@@ -5,7 +5,7 @@ from dataclasses import replace
 from steward.model.action import AllowRequeue, RequeueJob
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job, JobState
-from steward.model.resume import Attempt, Decision, JobMemory
+from steward.model.resume import Attempt, Decision, JobMemory, what_failed
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import suspended_s
@@ -24,7 +24,6 @@ def keep_ruling(
     *,
     node: NodeName | None = None,
     failed_at: float | None = None,
-    what: str = "",
     step: str = "",
     nodes: frozenset[NodeName] = frozenset(),
     slurm_did: bool = False,
@@ -32,11 +31,12 @@ def keep_ruling(
     """Tell of a ruling and remember it, once for each `decided_for`; all but STOP count against the job's budget, and
     but that it gave way to another job.
 
-    `what` failed, `step` and `nodes` are as in `Attempt`. `slurm_did`: the job is back in the queue already.
+    `failed_at`, `step` and `nodes` are as in `Attempt`. `slurm_did`: the job is back in the queue already.
     """
     mem = draft.jobs.get(id)
     is_left = slurm_did and ruling.decision is Decision.STOP
     did = "left to Slurm, which had put it back into the queue" if is_left else ruling.decision.value
+    what = what_failed(step, failed_at)
     text = f"job {id}: {did}{f' ({what} failed)' if what else ''}: {ruling.why}"
     draft.tell("job.decided", text, once=f"decided:{id}:{decided_for}", node=node, job=id)
     if mem is None or any(a.decided_for == decided_for for a in mem.attempts):
@@ -49,7 +49,6 @@ def keep_ruling(
         at=draft.now,
         culprits=ruling.culprits,
         restart=mem.restarts,
-        what=what,
         final=ruling.final,
         open=ruling.open,
         failed_at=failed_at,

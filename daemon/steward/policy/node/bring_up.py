@@ -19,7 +19,7 @@ from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.slot import Hitch, SlotRecord, SlotStep
 from steward.model.why import Why
-from steward.policy.deep.start import Start
+from steward.policy.deep.start import DeepStart
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_table import SlotFact
 from steward.policy.node.breaker import DAY_S
@@ -53,9 +53,9 @@ def has_passed(view: AgentView | None, since: float, draft: Draft) -> bool:
     return was_checked(view, since) and view is not None and not any(blocks_return(f, draft) for f in view.findings)
 
 
-def may_take_jobs(start: Start) -> bool:
+def may_take_jobs(start: DeepStart) -> bool:
     """Whether the machine passed its deep check, or needs none."""
-    return start in (Start.NONE, Start.PASSED)
+    return start in (DeepStart.NONE, DeepStart.PASSED)
 
 
 def is_in_service(node: Node) -> bool:

@@ -1,6 +1,8 @@
-"""Nodes whose host is shut down in good order, as their agents said before they went.
+"""Nodes whose host is shut down in good order, as their agents or their providers said before they went.
 
-Such a host ends its jobs first: by a signal, which a script may answer with any code, or with 0 after it saved.
+Such a host ends its jobs first: by a signal, which a script may answer with any code, or with 0 after it saved. A
+provider tells minutes before, and a job that learns of that may end itself: with 0 only where it is complete, as far as
+anybody can tell.
 """
 
 from steward.model.ids import NodeName
@@ -12,6 +14,8 @@ BEFORE_S = 2.0
 """Agent and jobs are told to end at once. The agent's word may take a second, and Slurm tells whole seconds."""
 AFTER_S = 1.0
 """A host that somebody takes away when its jobs have ended may have waited for the last one's end."""
+LISTED_S = 60.0
+"""Machines are listed now and then: a job on one of them may have heard its provider's word so much earlier."""
 
 
 def note_stops(draft: Draft) -> None:
@@ -23,6 +27,11 @@ def note_stops(draft: Draft) -> None:
         view, since = draft.seen.agents.get(name), _told(name, draft)
         if since is not None and view is not None and not view.leaves and stops_from(name, draft) == since:
             draft.nodes.note(name, stops_from=since)
+    for name in draft.overview.reclaimed - draft.overview.remembered("reclaimed_from"):
+        draft.nodes.note(name, reclaimed_from=draft.now)
+    for name in draft.overview.remembered("reclaimed_from") - draft.overview.reclaimed:
+        if draft.instances_of(name):
+            draft.nodes.note(name, reclaimed_from=None)
 
 
 def stops_from(node: NodeName, draft: Draft) -> float | None:
@@ -32,6 +41,13 @@ def stops_from(node: NodeName, draft: Draft) -> float | None:
     if kept is None or told is None:
         return told if kept is None else kept
     return told if kept < told - (BEFORE_S + AFTER_S) else kept
+
+
+def reclaimed_from(node: NodeName, draft: Draft) -> float | None:
+    """Return since when (Unix s) a run on the node may have failed because its provider takes the machine away; None:
+    no provider said so, or another machine is there."""
+    at = draft.nodes.of(node).reclaimed_from
+    return None if at is None else at - LISTED_S
 
 
 def stopped_nodes(since: float, draft: Draft) -> frozenset[NodeName]:

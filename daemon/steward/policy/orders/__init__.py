@@ -31,7 +31,7 @@ from steward.model.quota_order import (
 )
 from steward.policy.orders.add import add
 from steward.policy.orders.cluster import change_tags, create, delete
-from steward.policy.orders.desk import Desk
+from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.person import approve, change_run, check_deep, start_health_check
 from steward.policy.orders.quota import create_quota, delete_quota, update_quota
 from steward.policy.orders.quota_document import apply_quotas
@@ -42,54 +42,54 @@ from steward.policy.orders.update import update, update_software
 
 def carry_out(order: Order, memory: Memory, seen: Observed, want: Desired) -> Carried:
     """The memory after the order, as of `seen.at`. Raises Refusal when it cannot be carried out: nothing changed."""
-    desk = Desk(order.who, memory, seen, want)
+    draft = OrderDraft(order.who, memory, seen, want)
     match order:
         case ChangeRun():
-            return desk.carried(change_run(order, desk))
+            return draft.carried(change_run(order, draft))
         case Approve():
-            return desk.carried(approve(order, desk))
+            return draft.carried(approve(order, draft))
         case _:
-            return desk.carried(_answer(order, desk))
+            return draft.carried(_answer(order, draft))
 
 
-def _answer(order: ClusterOrder, desk: Desk) -> Answer:
+def _answer(order: ClusterOrder, draft: OrderDraft) -> Answer:
     match order:
         case CreateCluster():
-            return create(order, desk)
+            return create(order, draft)
         case UpdateCluster():
-            return update(order, desk)
+            return update(order, draft)
         case DeleteCluster():
-            return delete(order, desk)
+            return delete(order, draft)
         case AddNodes():
-            return add(order, desk)
+            return add(order, draft)
         case TouchNodes():
-            return touch(order, desk)
+            return touch(order, draft)
         case UpdateSoftware():
-            return update_software(order, desk)
+            return update_software(order, draft)
         case StartHealthCheck():
-            return start_health_check(order, desk)
+            return start_health_check(order, draft)
         case CheckDeep():
-            return check_deep(order, desk)
+            return check_deep(order, draft)
         case ChangeTags():
-            return change_tags(order, desk)
+            return change_tags(order, draft)
         case _:
-            return change_quotas(order, desk)
+            return change_quotas(order, draft)
 
 
-def change_quotas(order: QuotaOrder, desk: Desk) -> Answer:
+def change_quotas(order: QuotaOrder, draft: OrderDraft) -> Answer:
     """Raises Refusal: nothing has changed."""
     match order:
         case CreateQuota():
-            return create_quota(order, desk)
+            return create_quota(order, draft)
         case UpdateQuota():
-            return update_quota(order, desk)
+            return update_quota(order, draft)
         case DeleteQuota():
-            return delete_quota(order, desk)
+            return delete_quota(order, draft)
         case CreateScheduler():
-            return create_scheduler(order, desk)
+            return create_scheduler(order, draft)
         case UpdateScheduler():
-            return update_scheduler(order, desk)
+            return update_scheduler(order, draft)
         case DeleteScheduler():
-            return delete_scheduler(order, desk)
+            return delete_scheduler(order, draft)
         case _:
-            return apply_quotas(order, desk)
+            return apply_quotas(order, draft)

@@ -8,7 +8,7 @@ from steward.model.group import ClientToken, Cluster, Goal, Group, GroupStatus, 
 from steward.model.order import Added, AddNodes, Answer
 from steward.model.why import Why
 from steward.policy.groups.slot_of import mint, taken_names
-from steward.policy.orders.desk import Desk
+from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import check_limits, check_not_busy, check_repeated, check_source, invalid, limit
 
 MOST_GROUPS = 5
@@ -17,32 +17,32 @@ TOKEN_KEPT_S = 8 * 3600.0
 NO_SUCH_GROUP, BAD_STATUS = "InstanceGroupNotFound", "InvalidInstanceGroupStatus"
 
 
-def add(order: AddNodes, desk: Desk) -> Answer:
+def add(order: AddNodes, draft: OrderDraft) -> Answer:
     """Groups that cannot grow now are told in the answer, the others grow. The same call again (by its client token)
     has the same answer and changes nothing."""
-    cluster = desk.the(order.cluster)
-    _forget_old_tokens(desk)
-    if known := _answered(order, desk):
+    cluster = draft.the(order.cluster)
+    _forget_old_tokens(draft)
+    if known := _answered(order, draft):
         return known
     _check(order, cluster)
-    grown = {name: count for name, count in order.wishes if not _refused(name, count, desk)}
-    refused = [failed for name, count in order.wishes if (failed := _refused(name, count, desk))]
-    added = _grow(grown, desk) if grown else []
+    grown = {name: count for name, count in order.wishes if not _refused(name, count, draft)}
+    refused = [failed for name, count in order.wishes if (failed := _refused(name, count, draft))]
+    added = _grow(grown, draft) if grown else []
     answer = Answer(cluster_id=cluster.id, added=(*added, *refused))
     if order.token and added:
         text = json.dumps([asdict(one) for one in answer.added])
-        desk.client_tokens[order.token] = ClientToken(digest=_digest(order, cluster), answer=text, at=desk.now)
+        draft.client_tokens[order.token] = ClientToken(digest=_digest(order, cluster), answer=text, at=draft.now)
     return answer
 
 
-def _forget_old_tokens(desk: Desk) -> None:
-    kept = {word: token for word, token in desk.client_tokens.items() if desk.now < token.at + TOKEN_KEPT_S}
-    desk.client_tokens = kept
+def _forget_old_tokens(draft: OrderDraft) -> None:
+    tokens = draft.client_tokens
+    tokens.drop([word for word, token in tokens.items() if draft.now >= token.at + TOKEN_KEPT_S])
 
 
-def _answered(order: AddNodes, desk: Desk) -> Answer | None:
-    token = desk.client_tokens.get(order.token)
-    cluster = desk.the(order.cluster)
+def _answered(order: AddNodes, draft: OrderDraft) -> Answer | None:
+    token = draft.client_tokens.get(order.token)
+    cluster = draft.the(order.cluster)
     if token is None:
         return None
     if token.digest != _digest(order, cluster):
@@ -67,9 +67,9 @@ def _check(order: AddNodes, cluster: Cluster) -> None:
         raise invalid(f"NodesToAdd: {total} nodes; one call adds at most {MOST_NODES} in all.")
 
 
-def _refused(name: str, count: int, desk: Desk) -> Added | None:
+def _refused(name: str, count: int, draft: OrderDraft) -> Added | None:
     """Why a group cannot grow now."""
-    group = desk.groups.get(name)
+    group = draft.groups.get(name)
     if group is None:
         return Added(group=name, refused=NO_SUCH_GROUP, count=count, text=f"There is no instance group {name}.")
     if group.role is Role.CONTROLLER:
@@ -80,31 +80,32 @@ def _refused(name: str, count: int, desk: Desk) -> Added | None:
     return None
 
 
-def _grow(grown: dict[str, int], desk: Desk) -> list[Added]:
+def _grow(grown: dict[str, int], draft: OrderDraft) -> list[Added]:
     goals = {}
     for name, count in grown.items():
-        group = desk.groups[name]
+        group = draft.groups[name]
         goals[name] = replace(group.goal, target=group.goal.target + count)
-        check_source(replace(group, goal=goals[name]), desk.rules)
-    check_limits([replace(each, goal=goals.get(each.name, each.goal)) for each in desk.staying()], desk.rules)
-    operation = desk.set_goals(goals)
-    added = [one for name, count in grown.items() for one in _mint(desk.groups[name], count, desk)]
-    sizes = ", ".join(f"{name} {_former(name, desk).target} -> {goals[name].target}" for name in grown)
-    desk.tell("group.grown", f"{desk.who} added nodes: {sizes}", operation=operation.id if operation else "")
+        check_source(replace(group, goal=goals[name]), draft.rules)
+    check_limits([replace(each, goal=goals.get(each.name, each.goal)) for each in draft.staying()], draft.rules)
+    operation = draft.set_goals(goals)
+    added = [one for name, count in grown.items() for one in _mint(draft.groups[name], count, draft)]
+    sizes = ", ".join(f"{name} {_former(name, draft).target} -> {goals[name].target}" for name in grown)
+    draft.tell("group.grown", f"{draft.who} added nodes: {sizes}", operation=operation.id if operation else "")
     return added
 
 
-def _former(name: str, desk: Desk) -> Goal:
-    return desk.before.groups[name].goal
+def _former(name: str, draft: OrderDraft) -> Goal:
+    return draft.before.groups[name].goal
 
 
-def _mint(group: Group, count: int, desk: Desk) -> list[Added]:
+def _mint(group: Group, count: int, draft: OrderDraft) -> list[Added]:
     """The slots are there at once, so that their ids can be told."""
-    assert desk.cluster is not None
-    why = Why(rule="slot.ordered", text=f"{desk.who} added nodes to {group.name}", evidence=(f"{count} more",))
-    taken = taken_names(group.name, desk.slots, desk.seen, desk.want)
-    desk.cluster, slots = mint(group, count, taken, desk.cluster, desk.want, why, desk.now)
+    assert draft.cluster is not None
+    why = Why(rule="slot.ordered", text=f"{draft.who} added nodes to {group.name}", evidence=(f"{count} more",))
+    taken = taken_names(group.name, draft.slots, draft.seen, draft.want)
+    draft.cluster, slots = mint(group, count, taken, draft.cluster, draft.want, why, draft.now)
     if len(slots) < count:
         raise limit(f"Instance group {group.name}: only {len(slots)} of its node names are free now.")
-    desk.slots.update({slot.node: slot for slot in slots})
+    for slot in slots:
+        draft.slots.keep(slot)
     return [Added(group=group.name, logical=slot.logical) for slot in slots]

@@ -8,8 +8,8 @@ from steward.model.arn import quota_arn, scheduler_arn
 from steward.model.events import Level
 from steward.model.group import Cluster, ClusterStatus, Goal, GroupStatus
 from steward.model.order import Answer, ChangeTags, CreateCluster, DeleteCluster, Refusal, RefusalKind
-from steward.policy.orders.desk import Desk, new_cluster_id
 from steward.policy.orders.groups import new_group
+from steward.policy.orders.order_draft import OrderDraft, new_cluster_id
 from steward.policy.orders.refuse import (
     check_classic,
     check_group,
@@ -24,40 +24,42 @@ from steward.policy.orders.refuse import (
 from steward.policy.orders.touch import is_stuck, try_again
 
 
-def create(order: CreateCluster, desk: Desk) -> Answer:
+def create(order: CreateCluster, draft: OrderDraft) -> Answer:
     """Remember the cluster and its groups; their machines come with the next cycles."""
-    _check_new(order, desk)
-    groups = [new_group(wish, desk) for wish in order.groups]
+    _check_new(order, draft)
+    groups = [new_group(wish, draft) for wish in order.groups]
     for group, wish in zip(groups, order.groups, strict=True):
-        check_group(group, desk, continuous=order.continuous, minimum=wish.minimum)
+        check_group(group, draft, continuous=order.continuous, minimum=wish.minimum)
     check_roles(groups, order.name, has_slurm_config=has_slurm_config(order.groups))
-    check_limits(groups, desk.rules)
-    desk.cluster = Cluster(
+    check_limits(groups, draft.rules)
+    draft.cluster = Cluster(
         name=order.name,
-        id=new_cluster_id(order.name, desk.now),
-        created=desk.now,
+        id=new_cluster_id(order.name, draft.now),
+        created=draft.now,
         status=ClusterStatus.CREATING,
         continuous=order.continuous,
         recovery=order.recovery,
         tags=MappingProxyType(dict(order.tags)),
         extras=order.extras,
     )
-    desk.operations, desk.client_tokens = {}, {}
-    desk.groups = {group.name: replace(group, goal=replace(group.goal, target=0, minimum=0)) for group in groups}
-    operation = desk.set_goals({group.name: group.goal for group in groups})
+    for table in (draft.operations, draft.client_tokens, draft.groups):
+        table.clear()
+    for group in groups:
+        draft.keep_group(replace(group, goal=replace(group.goal, target=0, minimum=0)))
+    operation = draft.set_goals({group.name: group.goal for group in groups})
     sizes = ", ".join(f"{group.name} {group.goal.target}" for group in groups)
-    text = f"{desk.who} created cluster {order.name}: {sizes}"
-    desk.tell("cluster.created", text, operation=operation.id if operation else "")
-    return Answer(cluster_id=desk.cluster.id)
+    text = f"{draft.who} created cluster {order.name}: {sizes}"
+    draft.tell("cluster.created", text, operation=operation.id if operation else "")
+    return Answer(cluster_id=draft.cluster.id)
 
 
-def _check_new(order: CreateCluster, desk: Desk) -> None:
-    if not desk.rules.enabled:
+def _check_new(order: CreateCluster, draft: OrderDraft) -> None:
+    if not draft.rules.enabled:
         raise invalid("This head makes no clusters: capacity.enabled is false in steward.toml.")
-    if desk.cluster is not None and desk.cluster.name == order.name:
+    if draft.cluster is not None and draft.cluster.name == order.name:
         raise Refusal(RefusalKind.IN_USE, f"Cluster {order.name} exists already.")
-    if desk.cluster is not None:
-        raise limit(f"This head looks after one Slurm cluster: {desk.cluster.name}.")
+    if draft.cluster is not None:
+        raise limit(f"This head looks after one Slurm cluster: {draft.cluster.name}.")
     if not order.groups:
         raise invalid("InstanceGroups: a cluster needs at least one instance group.")
     check_repeated((wish.name for wish in order.groups), "InstanceGroups")
@@ -65,26 +67,26 @@ def _check_new(order: CreateCluster, desk: Desk) -> None:
     check_tags(order.tags)
 
 
-def delete(order: DeleteCluster, desk: Desk) -> Answer:
+def delete(order: DeleteCluster, draft: OrderDraft) -> Answer:
     """Allowed in every state; while it is being deleted already, only to try again what failed. Instances end with the
     next cycles."""
-    cluster = desk.the(order.cluster)
+    cluster = draft.the(order.cluster)
     if cluster.status is ClusterStatus.DELETING:
-        return _again(cluster, desk)
-    desk.cluster = replace(cluster, status=ClusterStatus.DELETING)
-    for group in list(desk.groups.values()):
-        desk.keep(replace(group, status=GroupStatus.DELETING))
-    operation = desk.set_goals({name: Goal(target=0) for name in desk.groups})
-    text = f"{desk.who} deleted cluster {cluster.name}: {len(desk.groups)} groups go"
-    desk.tell("cluster.deleting", text, level=Level.WARNING, operation=operation.id if operation else "")
+        return _again(cluster, draft)
+    draft.cluster = replace(cluster, status=ClusterStatus.DELETING)
+    for group in list(draft.groups.values()):
+        draft.keep_group(replace(group, status=GroupStatus.DELETING))
+    operation = draft.set_goals({name: Goal(target=0) for name in draft.groups})
+    text = f"{draft.who} deleted cluster {cluster.name}: {len(draft.groups)} groups go"
+    draft.tell("cluster.deleting", text, level=Level.WARNING, operation=operation.id if operation else "")
     return Answer(cluster_id=cluster.id)
 
 
-def _again(cluster: Cluster, desk: Desk) -> Answer:
-    stuck = [desk.slots[node] for node in sorted(desk.slots) if is_stuck(desk.slots[node])]
+def _again(cluster: Cluster, draft: OrderDraft) -> Answer:
+    stuck = [draft.slots[node] for node in sorted(draft.slots) if is_stuck(draft.slots[node])]
     if not stuck:
         raise conflict(f"Cluster {cluster.name} is being deleted already.")
-    try_again(stuck, desk)
+    try_again(stuck, draft)
     return Answer(cluster_id=cluster.id)
 
 
@@ -92,24 +94,24 @@ MOST_TAGS = 50
 RESERVED = "aws:"
 
 
-def change_tags(order: ChangeTags, desk: Desk) -> Answer:
+def change_tags(order: ChangeTags, draft: OrderDraft) -> Answer:
     """The answer has all tags after the change."""
-    quota = next((each for each in desk.quotas.values() if quota_arn(each.id, desk.rules) == order.arn), None)
+    quota = next((each for each in draft.quotas.values() if quota_arn(each.id, draft.rules) == order.arn), None)
     if quota is not None:
         tags = _changed(quota.tags, order)
-        desk.quotas[quota.id] = replace(quota, tags=tags)
-        _tell("quota.tags", f"quota {quota.name}", quota.tags, tags, desk)
+        draft.quotas[quota.id] = replace(quota, tags=tags)
+        _tell("quota.tags", f"quota {quota.name}", quota.tags, tags, draft)
         return Answer(made=quota.id, tags=tags)
-    scheduler = desk.scheduler
-    if scheduler is not None and scheduler_arn(scheduler.id, desk.rules) == order.arn:
+    scheduler = draft.scheduler
+    if scheduler is not None and scheduler_arn(scheduler.id, draft.rules) == order.arn:
         tags = _changed(scheduler.tags, order)
-        desk.scheduler = replace(scheduler, tags=tags)
-        _tell("scheduler.tags", f"scheduler config {scheduler.name}", scheduler.tags, tags, desk)
+        draft.scheduler = replace(scheduler, tags=tags)
+        _tell("scheduler.tags", f"scheduler config {scheduler.name}", scheduler.tags, tags, draft)
         return Answer(made=scheduler.id, tags=tags)
-    cluster = desk.the(order.arn)
+    cluster = draft.the(order.arn)
     tags = _changed(cluster.tags, order)
-    desk.cluster = replace(cluster, tags=tags)
-    _tell("cluster.tags", f"cluster {cluster.name}", cluster.tags, tags, desk)
+    draft.cluster = replace(cluster, tags=tags)
+    _tell("cluster.tags", f"cluster {cluster.name}", cluster.tags, tags, draft)
     return Answer(cluster_id=cluster.id, tags=tags)
 
 
@@ -121,9 +123,9 @@ def _changed(has: Mapping[str, str], order: ChangeTags) -> Mapping[str, str]:
     return MappingProxyType(tags)
 
 
-def _tell(kind: str, what: str, before: Mapping[str, str], tags: Mapping[str, str], desk: Desk) -> None:
+def _tell(kind: str, what: str, before: Mapping[str, str], tags: Mapping[str, str], draft: OrderDraft) -> None:
     if dict(tags) != dict(before):
-        desk.tell(kind, f"{desk.who} changed the tags of {what}")
+        draft.tell(kind, f"{draft.who} changed the tags of {what}")
 
 
 def check_tags(tags: Mapping[str, str]) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 from steward.model.group import Goal, Group, GroupStatus, Role, Version
 from steward.model.order import GroupWish
 from steward.model.setup import Lifecycle
-from steward.policy.orders.desk import Desk
+from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.person import kinds_of
 from steward.policy.orders.refuse import conflict, invalid
 
 _ROLE_ARN = "ExecutionRole"
 
 
-def new_group(wish: GroupWish, desk: Desk) -> Group:
+def new_group(wish: GroupWish, draft: OrderDraft) -> Group:
     """A new group: its status is Creating, and its MinCount clock runs from now. Raises Refusal for a check on start
     that nothing here does."""
     role = wish.role or Role.COMPUTE
@@ -24,14 +24,14 @@ def new_group(wish: GroupWish, desk: Desk) -> Group:
         types=wish.types,
         goal=Goal(target=wish.count, minimum=_first_minimum(wish, role)),
         status=GroupStatus.CREATING,
-        created=desk.now,
+        created=draft.now,
         partition=wish.partition or "",
-        features=_features(wish, desk),
+        features=_features(wish, draft),
         lifecycle=wish.lifecycle or Lifecycle(),
         version=Version(image=wish.image or "", release=wish.release or ""),
         on_start_checks=_on_start_checks(wish) or (),
         threads_per_core=wish.threads_per_core or 0,
-        minimum_since=desk.now,
+        minimum_since=draft.now,
         extras=wish.extras,
     )
 
@@ -50,12 +50,12 @@ def _first_minimum(wish: GroupWish, role: Role) -> int:
     return 0 if role is Role.COMPUTE else min(1, wish.count)
 
 
-def _features(wish: GroupWish, desk: Desk) -> frozenset[str]:
-    declared = [desk.rules.types[name].features for name in wish.types if name in desk.rules.types]
+def _features(wish: GroupWish, draft: OrderDraft) -> frozenset[str]:
+    declared = [draft.rules.types[name].features for name in wish.types if name in draft.rules.types]
     return frozenset().union(*declared)
 
 
-def changed_group(group: Group, wish: GroupWish, desk: Desk) -> Group:
+def changed_group(group: Group, wish: GroupWish, draft: OrderDraft) -> Group:
     """The group as the wish has it, all but its goal. Raises Refusal for what no update can change."""
     if group.status is GroupStatus.SYSTEM_UPDATING:
         raise conflict(f"Instance group {group.name} is SystemUpdating: wait until its software update is over.")

@@ -11,29 +11,27 @@ from steward.model.ids import JobId, NodeName
 from steward.model.node_names import fold
 from steward.model.order import Answer, Approve, ChangeRun, CheckDeep, Refusal, RefusalKind, StartHealthCheck
 from steward.model.slot import SlotStep
-from steward.policy.draft import Draft
 from steward.policy.elastic.rules import rules_of
 from steward.policy.node.budget import awaits_yes
-from steward.policy.orders.desk import Desk
+from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import conflict, group_of, invalid, not_found
 
 
-def approve(order: Approve, desk: Desk) -> Answer:
+def approve(order: Approve, draft: OrderDraft) -> Answer:
     """The plan of this very turn begins the repairs, as far as budgets allow. Raises Refusal where one of the words
     names nothing that waits for approval: then none is approved."""
     if not order.words:
-        raise invalid(f"Name at least one case or node. {_waiting(desk)}")
-    draft = Draft(desk.seen, desk.want, desk.memory(), desk.now)
-    for case in {case.id: case for case in [_case(word, draft, desk) for word in order.words]}.values():
-        desk.cases[case.id] = replace(case, approved=desk.now, approved_by=desk.who, entered=desk.now)
-        desk.tell("case.approved", f"{desk.who} approved the repair of {case.node}", node=case.node, case=case.id)
+        raise invalid(f"Name at least one case or node. {_waiting(draft)}")
+    for case in {case.id: case for case in [_case(word, draft) for word in order.words]}.values():
+        draft.cases.keep(replace(case, approved=draft.now, approved_by=draft.who, entered=draft.now))
+        draft.tell("case.approved", f"{draft.who} approved the repair of {case.node}", node=case.node, case=case.id)
     return Answer()
 
 
-def _case(word: str, draft: Draft, desk: Desk) -> Case:
-    named = [case for case in desk.cases.values() if word in (case.id, case.number, case.number[1:], case.node)]
+def _case(word: str, draft: OrderDraft) -> Case:
+    named = [case for case in draft.cases.values() if word in (case.id, case.number, case.number[1:], case.node)]
     if not named:
-        raise not_found(f"{word} is neither a case nor a node with a case. {_waiting(desk)}")
+        raise not_found(f"{word} is neither a case nor a node with a case. {_waiting(draft)}")
     case = next((case for case in named if case.is_open), named[-1])
     if not awaits_yes(case, draft):
         yes = f", approved by {case.approved_by}" if case.approved is not None else ""
@@ -41,18 +39,18 @@ def _case(word: str, draft: Draft, desk: Desk) -> Case:
     return case
 
 
-def _waiting(desk: Desk) -> str:
-    asked = [case for case in desk.cases.values() if case.waits_for_yes]
+def _waiting(draft: OrderDraft) -> str:
+    asked = [case for case in draft.cases.values() if case.waits_for_yes]
     names = ", ".join(f"{case.number} ({case.node})" for case in sorted(asked, key=lambda each: each.opened)[:10])
     return f"These wait for approval: {names}." if names else "No repair waits for approval."
 
 
-def change_run(order: ChangeRun, desk: Desk) -> Answer:
+def change_run(order: ChangeRun, draft: OrderDraft) -> Answer:
     """The change is carried out by the plan of this very turn. Raises Refusal for a run or a size that there is not."""
-    run = desk.elastic.get(JobId(order.run))
+    run = draft.elastic.get(JobId(order.run))
     if run is None or not run.is_open:
         raise Refusal(RefusalKind.NOT_FOUND, f"There is no elastic run {order.run}: `steward elastic list` shows them.")
-    rules = rules_of(run.spec, run.base, desk.want.elastic)
+    rules = rules_of(run.spec, run.base, draft.want.elastic)
     if rules is None:
         raise invalid(f"Run {run.id} has no sizes.")
     words = list[str]()
@@ -65,21 +63,21 @@ def change_run(order: ChangeRun, desk: Desk) -> Answer:
     if order.paused is not None:
         run = replace(run, paused=order.paused)
         words.append("no growth" if order.paused else "growth again")
-    desk.elastic[run.id] = run
-    desk.tell("elastic.asked", f"{desk.who} asked elastic run {run.id} for {' and '.join(words) or 'nothing'}")
+    draft.elastic.keep(run)
+    draft.tell("elastic.asked", f"{draft.who} asked elastic run {run.id} for {' and '.join(words) or 'nothing'}")
     return Answer()
 
 
-def check_deep(order: CheckDeep, desk: Desk) -> Answer:
+def check_deep(order: CheckDeep, draft: OrderDraft) -> Answer:
     """Ask for one deep check. Raises Refusal where a node or a kind is not known, or another request is not over
     yet."""
     nodes = frozenset(NodeName(name) for name in order.nodes)
-    if unknown := sorted(nodes - desk.seen.nodes.keys()):
+    if unknown := sorted(nodes - draft.seen.nodes.keys()):
         raise invalid(f"Slurm has no node {fold(unknown)}.")
     if not nodes:
         raise invalid("Name at least one node.")
-    run = ask(nodes, kinds_of(order.kinds), desk)
-    return Answer(cluster_id=desk.cluster.id if desk.cluster else "", runs=(run.id,))
+    run = ask(nodes, kinds_of(order.kinds), draft)
+    return Answer(cluster_id=draft.cluster.id if draft.cluster else "", runs=(run.id,))
 
 
 def kinds_of(words: Collection[str]) -> frozenset[DeepKind]:
@@ -90,63 +88,63 @@ def kinds_of(words: Collection[str]) -> frozenset[DeepKind]:
     return frozenset(known[word] for word in words) or frozenset(DeepKind)
 
 
-def check_free(desk: Desk) -> None:
+def check_free(draft: OrderDraft) -> None:
     """Raises Refusal while an earlier request goes on: one at a time, as in HyperPod."""
-    if not desk.want.deep.enabled:
+    if not draft.want.deep.enabled:
         raise conflict("Deep checks are switched off (deep.enabled).")
-    if earlier := sorted(run.id for run in desk.deeps.values() if run.is_open and run.cause is DeepCause.ASKED):
+    if earlier := sorted(run.id for run in draft.deeps.values() if run.is_open and run.cause is DeepCause.ASKED):
         raise conflict(f"Deep check {earlier[0]} was asked for before and is not over yet.")
 
 
-def ask(nodes: frozenset[NodeName], kinds: frozenset[DeepKind], desk: Desk) -> DeepRun:
+def ask(nodes: frozenset[NodeName], kinds: frozenset[DeepKind], draft: OrderDraft) -> DeepRun:
     """A run that waits for its nodes."""
-    check_free(desk)
-    return add(nodes, kinds, desk)
+    check_free(draft)
+    return add(nodes, kinds, draft)
 
 
-def add(nodes: frozenset[NodeName], kinds: frozenset[DeepKind], desk: Desk) -> DeepRun:
+def add(nodes: frozenset[NodeName], kinds: frozenset[DeepKind], draft: OrderDraft) -> DeepRun:
     """Begin a run without asking whether another request goes on."""
     run = DeepRun(
-        id=f"d{desk.next_case}",
+        id=f"d{draft.next_case}",
         cause=DeepCause.ASKED,
-        who=desk.who,
+        who=draft.who,
         kinds=kinds,
         nodes=nodes,
-        asked=desk.now,
-        entered=desk.now,
+        asked=draft.now,
+        entered=draft.now,
     )
-    desk.next_case += 1
-    desk.deeps[run.id] = run
+    draft.next_case += 1
+    draft.deeps.keep(run)
     words = ", ".join(sorted(kind.value for kind in kinds))
-    desk.tell("deep.asked", f"{desk.who} asked for deep check {run.id} ({words}) of {len(nodes)} nodes")
+    draft.tell("deep.asked", f"{draft.who} asked for deep check {run.id} ({words}) of {len(nodes)} nodes")
     return run
 
 
-def start_health_check(order: StartHealthCheck, desk: Desk) -> Answer:
+def start_health_check(order: StartHealthCheck, draft: OrderDraft) -> Answer:
     """Nodes that do not serve are left out. Raises Refusal where a group or an instance is not known, a group takes no
     jobs, no node is left, or an earlier request is not over yet: nothing was begun then."""
-    cluster = desk.the(order.cluster)
-    check_free(desk)
+    cluster = draft.the(order.cluster)
+    check_free(draft)
     wished: dict[NodeName, frozenset[DeepKind]] = {}
     for name, ids, checks in order.wishes:
-        nodes = _nodes(name, ids, desk)
+        nodes = _nodes(name, ids, draft)
         kinds = kinds_of(checks)
         wished |= {node: wished.get(node, frozenset()) | kinds for node in nodes}
         words = ", ".join(sorted(set(checks)))
-        desk.tell("health.asked", f"{desk.who} asked for {words} on {len(nodes)} instances of {name}", group=name)
+        draft.tell("health.asked", f"{draft.who} asked for {words} on {len(nodes)} instances of {name}", group=name)
     if not wished:
         raise invalid("None of the instances is in service.")
     together = [frozenset(n for n in wished if wished[n] == kinds) for kinds in sorted(set(wished.values()), key=len)]
-    runs = tuple(add(nodes, wished[min(nodes)], desk).id for nodes in together)
+    runs = tuple(add(nodes, wished[min(nodes)], draft).id for nodes in together)
     return Answer(cluster_id=cluster.id, runs=runs)
 
 
-def _nodes(name: str, ids: tuple[str, ...], desk: Desk) -> list[NodeName]:
-    cluster = desk.cluster
+def _nodes(name: str, ids: tuple[str, ...], draft: OrderDraft) -> list[NodeName]:
+    cluster = draft.cluster
     assert cluster is not None
-    if group_of(desk, name, cluster).role is not Role.COMPUTE:
+    if group_of(draft, name, cluster).role is not Role.COMPUTE:
         raise invalid(f"Instance group {name} takes no jobs: only worker groups are deep-checked.")
-    members = {str(slot.instance): slot for slot in desk.slots.values() if slot.group == name and slot.instance}
+    members = {str(slot.instance): slot for slot in draft.slots.values() if slot.group == name and slot.instance}
     if unknown := sorted(set(ids) - members.keys()):
         raise invalid(f"Instance group {name} has no instance {', '.join(unknown)}.")
     chosen = [members[id] for id in (ids or sorted(members))]

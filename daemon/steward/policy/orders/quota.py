@@ -15,7 +15,7 @@ from steward.model.quota import ComputeQuota, QuotaStatus, Share
 from steward.model.quota_order import CreateQuota, DeleteQuota, QuotaWish, SchedulerWish, UpdateQuota
 from steward.model.text import printable
 from steward.policy.orders.cluster import check_tags
-from steward.policy.orders.desk import Desk
+from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import conflict, invalid, limit, not_found
 
 MOST_QUOTAS = 500
@@ -23,54 +23,54 @@ MOST_QUOTAS = 500
 _RESOURCES, _ABSOLUTE = "ComputeQuotaResources", "AbsoluteBorrowLimits"
 
 
-def create_quota(order: CreateQuota, desk: Desk) -> Answer:
+def create_quota(order: CreateQuota, draft: OrderDraft) -> Answer:
     """Raises Refusal where the name or the team has one already, or a resource is none that this site can give."""
-    check_cluster(order.cluster, desk)
+    check_cluster(order.cluster, draft)
     check_tags(order.tags)
-    return Answer(made=make(order.name, order.wish, desk, tags=order.tags).id)
+    return Answer(made=make(order.name, order.wish, draft, tags=order.tags).id)
 
 
-def update_quota(order: UpdateQuota, desk: Desk) -> Answer:
+def update_quota(order: UpdateQuota, draft: OrderDraft) -> Answer:
     """Members that the call does not give stay as they are. The answer has the new version."""
-    quota = quota_of(order.id, desk)
+    quota = quota_of(order.id, draft)
     check_version(quota, order.version, f"Quota {quota.name}")
-    return Answer(made=quota.id, version=change(quota, order.wish, desk).version)
+    return Answer(made=quota.id, version=change(quota, order.wish, draft).version)
 
 
-def delete_quota(order: DeleteQuota, desk: Desk) -> Answer:
+def delete_quota(order: DeleteQuota, draft: OrderDraft) -> Answer:
     """Delete a quota. Its limits leave Slurm with the next turns; jobs that run go on, and those that wait need no
     quota any more."""
-    quota = quota_of(order.id, desk)
-    drop(quota, desk)
+    quota = quota_of(order.id, draft)
+    drop(quota, draft)
     return Answer(made=quota.id)
 
 
-def make(name: str, wish: QuotaWish, desk: Desk, *, tags: Any = MappingProxyType({})) -> ComputeQuota:
+def make(name: str, wish: QuotaWish, draft: OrderDraft, *, tags: Any = MappingProxyType({})) -> ComputeQuota:
     """A new one, with defaults for what is not said."""
     team = wish.team or ""
-    _check_name(name, team, desk)
-    for other in list(desk.quotas.values()):
+    _check_name(name, team, draft)
+    for other in list(draft.quotas.values()):
         if other.status is QuotaStatus.DELETING and other.team == team:
-            del desk.quotas[other.id]  # its QOS are there still: the new one takes them over, and the deletion back
+            del draft.quotas[other.id]  # its QOS are there still: the new one takes them over, and the deletion back
     made = ComputeQuota(
-        id=new_id("quota", name, desk.now),
+        id=new_id("quota", name, draft.now),
         name=name,
         team=team,
         shares=(),
         tags=MappingProxyType(dict(tags)),
-        created=desk.now,
-        created_by=desk.who,
-        modified=desk.now,
-        modified_by=desk.who,
+        created=draft.now,
+        created_by=draft.who,
+        modified=draft.now,
+        modified_by=draft.who,
     )
     made = replace(made, **said(wish))
-    _check(made, desk)
-    desk.quotas[made.id] = made
-    desk.tell("quota.created", f"{desk.who} created quota {name} of team {team}", team=team)
+    _check(made, draft)
+    draft.quotas[made.id] = made
+    draft.tell("quota.created", f"{draft.who} created quota {name} of team {team}", team=team)
     return made
 
 
-def change(quota: ComputeQuota, wish: QuotaWish, desk: Desk) -> ComputeQuota:
+def change(quota: ComputeQuota, wish: QuotaWish, draft: OrderDraft) -> ComputeQuota:
     """The next version of it."""
     if quota.status is QuotaStatus.DELETING:
         raise conflict(f"Quota {quota.name} is being deleted.")
@@ -82,37 +82,37 @@ def change(quota: ComputeQuota, wish: QuotaWish, desk: Desk) -> ComputeQuota:
         version=quota.version + 1,
         status=QuotaStatus.UPDATING,
         failure="",
-        modified=desk.now,
-        modified_by=desk.who,
+        modified=draft.now,
+        modified_by=draft.who,
     )
-    _check(changed, desk)
-    desk.quotas[quota.id] = changed
-    text = f"{desk.who} changed quota {quota.name} of team {quota.team} (version {changed.version})"
-    desk.tell("quota.changed", text, team=quota.team)
+    _check(changed, draft)
+    draft.quotas[quota.id] = changed
+    text = f"{draft.who} changed quota {quota.name} of team {quota.team} (version {changed.version})"
+    draft.tell("quota.changed", text, team=quota.team)
     return changed
 
 
-def drop(quota: ComputeQuota, desk: Desk) -> None:
+def drop(quota: ComputeQuota, draft: OrderDraft) -> None:
     """Once more is no error: it is on its way already."""
     if quota.status is QuotaStatus.DELETING:
         return
-    gone = replace(quota, status=QuotaStatus.DELETING, failure="", modified=desk.now, modified_by=desk.who)
-    desk.quotas[quota.id] = gone
-    text = f"{desk.who} deleted quota {quota.name} of team {quota.team}: its limits leave Slurm, its jobs go on"
-    desk.tell("quota.deleted", text, team=quota.team, level=Level.WARNING)
+    gone = replace(quota, status=QuotaStatus.DELETING, failure="", modified=draft.now, modified_by=draft.who)
+    draft.quotas[quota.id] = gone
+    text = f"{draft.who} deleted quota {quota.name} of team {quota.team}: its limits leave Slurm, its jobs go on"
+    draft.tell("quota.deleted", text, team=quota.team, level=Level.WARNING)
 
 
-def quota_of(id: str, desk: Desk) -> ComputeQuota:
+def quota_of(id: str, draft: OrderDraft) -> ComputeQuota:
     """Raises Refusal where there is none of this id."""
-    if id not in desk.quotas:
+    if id not in draft.quotas:
         raise not_found(f"Compute quota {id} not found.")
-    return desk.quotas[id]
+    return draft.quotas[id]
 
 
-def check_cluster(arn: str, desk: Desk) -> None:
+def check_cluster(arn: str, draft: OrderDraft) -> None:
     """Quotas are of the Slurm cluster that this head looks after, with or without groups of the API."""
-    if arn not in slurm_cluster_arns(desk.cluster, desk.rules):
-        raise not_found(f"Cluster {arn} not found; this head's is {slurm_cluster_arns(desk.cluster, desk.rules)[0]}.")
+    if arn not in slurm_cluster_arns(draft.cluster, draft.rules):
+        raise not_found(f"Cluster {arn} not found; this head's is {slurm_cluster_arns(draft.cluster, draft.rules)[0]}.")
 
 
 def check_version(present: Any, target: int, what: str) -> None:
@@ -131,31 +131,31 @@ def said(wish: QuotaWish | SchedulerWish) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _check_name(name: str, team: str, desk: Desk) -> None:
+def _check_name(name: str, team: str, draft: OrderDraft) -> None:
     if why := why_no_team(team):
         raise invalid(f"TeamName {printable(team, 40)!r} cannot be used: {why}.")
-    for other in desk.quotas.values():
+    for other in draft.quotas.values():
         if other.status is QuotaStatus.DELETING and other.team == team:
             continue
         if other.name == name:
             raise conflict(f"Quota {name} exists already (id {other.id}, of team {other.team}).")
         if other.team == team:
             raise conflict(f"Team {team} has quota {other.name} already (id {other.id}).")
-    if len(desk.quotas) >= MOST_QUOTAS:
-        raise limit(f"{len(desk.quotas)} compute quotas; a cluster has at most {MOST_QUOTAS}.")
+    if len(draft.quotas) >= MOST_QUOTAS:
+        raise limit(f"{len(draft.quotas)} compute quotas; a cluster has at most {MOST_QUOTAS}.")
 
 
-def _check(quota: ComputeQuota, desk: Desk) -> None:
-    _check_shares(quota.shares, _RESOURCES, desk)
-    _check_shares(quota.borrow_absolute, _ABSOLUTE, desk)
+def _check(quota: ComputeQuota, draft: OrderDraft) -> None:
+    _check_shares(quota.shares, _RESOURCES, draft)
+    _check_shares(quota.borrow_absolute, _ABSOLUTE, draft)
     if quota.borrow_absolute and not quota.strategy.borrows:
         raise invalid(f"{_ABSOLUTE}: with Strategy {quota.strategy.value} the team borrows nothing; leave them out.")
 
 
-def _check_shares(shares: Sequence[Share], where: str, desk: Desk) -> None:
+def _check_shares(shares: Sequence[Share], where: str, draft: OrderDraft) -> None:
     check_once(((share.machine_type, share.partition[0] if share.partition else "") for share in shares), where)
     for number, share in enumerate(shares, 1):
-        _check_share(share, f"{where}.{number}.member ({share.machine_type})", desk)
+        _check_share(share, f"{where}.{number}.member ({share.machine_type})", draft)
 
 
 def check_once(keys: Iterable[tuple[str, str]], where: str) -> None:
@@ -167,8 +167,8 @@ def check_once(keys: Iterable[tuple[str, str]], where: str) -> None:
         seen.add(key)
 
 
-def _check_share(share: Share, place: str, desk: Desk) -> None:
-    known = desk.rules.types.get(share.machine_type)
+def _check_share(share: Share, place: str, draft: OrderDraft) -> None:
+    known = draft.rules.types.get(share.machine_type)
     if known is None:
         raise invalid(f"{place}: this machine type is not known; add it to [[machine_types]] in steward.toml.")
     single = (share.accelerators, share.vcpu, share.memory_gib, share.partition)

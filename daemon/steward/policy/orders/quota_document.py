@@ -8,23 +8,23 @@ from steward.model.order import Answer
 from steward.model.quota import ComputeQuota, QuotaStatus, SchedulerConfig
 from steward.model.quota_order import ApplyQuotas, QuotaWish, SchedulerWish
 from steward.policy.orders import quota, scheduler
-from steward.policy.orders.desk import Desk
+from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import check_repeated, conflict, invalid
 
 
-def apply_quotas(order: ApplyQuotas, desk: Desk) -> Answer:
+def apply_quotas(order: ApplyQuotas, draft: OrderDraft) -> Answer:
     """Raises Refusal where one part of it cannot be, or somebody changed a quota since its writer looked."""
-    if order.based_on not in ("", fingerprint(desk.quotas, desk.scheduler)):
+    if order.based_on not in ("", fingerprint(draft.quotas, draft.scheduler)):
         raise conflict("Somebody changed the quotas since this was shown: look at the difference again.")
     check_repeated((name for name, _ in order.quotas), "ComputeQuotas")
     if order.scheduler is not None:
-        _scheduler(*order.scheduler, desk)
+        _scheduler(*order.scheduler, draft)
     wanted = dict(order.quotas)
-    present = {each.name: each for each in desk.quotas.values()}
+    present = {each.name: each for each in draft.quotas.values()}
     for name in sorted(present.keys() - wanted.keys()) if order.prune else ():
-        quota.drop(present[name], desk)
+        quota.drop(present[name], draft)
     for name, wish in wanted.items():
-        _quota(name, wish, present.get(name), desk)
+        _quota(name, wish, present.get(name), draft)
     return Answer()
 
 
@@ -36,17 +36,17 @@ def fingerprint(quotas: Mapping[str, ComputeQuota], present: SchedulerConfig | N
     return hashlib.sha256(" ".join(sorted(words)).encode()).hexdigest()[:16]
 
 
-def _quota(name: str, wish: QuotaWish, present: ComputeQuota | None, desk: Desk) -> None:
+def _quota(name: str, wish: QuotaWish, present: ComputeQuota | None, draft: OrderDraft) -> None:
     """A document says everything: what it leaves out is the default."""
     if present is None or (present.status is QuotaStatus.DELETING and wish.team in (None, present.team)):
-        quota.make(name, replace(wish, team=wish.team or (present.team if present is not None else None)), desk)
+        quota.make(name, replace(wish, team=wish.team or (present.team if present is not None else None)), draft)
         return
     if wish.team not in (None, present.team):
         raise invalid(f"Quota {name} is of team {present.team}: give the quota of {wish.team} another name.")
     whole = _filled(wish, ComputeQuota(id="", name=name, team=present.team, shares=()))
     same = all(getattr(present, one.name) == getattr(whole, one.name) for one in fields(QuotaWish))
     if not same:
-        quota.change(present, whole, desk)
+        quota.change(present, whole, draft)
 
 
 def _filled(wish: QuotaWish, default: ComputeQuota) -> QuotaWish:
@@ -54,10 +54,10 @@ def _filled(wish: QuotaWish, default: ComputeQuota) -> QuotaWish:
     return replace(wish, **{name: getattr(default, name) for name, value in said.items() if value is None})
 
 
-def _scheduler(name: str, wish: SchedulerWish, desk: Desk) -> None:
-    present = desk.scheduler
+def _scheduler(name: str, wish: SchedulerWish, draft: OrderDraft) -> None:
+    present = draft.scheduler
     if present is None:
-        scheduler.make(name, wish, desk)
+        scheduler.make(name, wish, draft)
         return
     if present.name != name:
         raise invalid(f"The cluster's scheduler configuration is called {present.name}: call it so in the document.")
@@ -65,4 +65,4 @@ def _scheduler(name: str, wish: SchedulerWish, desk: Desk) -> None:
     said = {one.name: getattr(wish, one.name) for one in fields(SchedulerWish)}
     whole = replace(wish, **{key: getattr(default, key) for key, value in said.items() if value is None})
     if any(getattr(present, one.name) != getattr(whole, one.name) for one in fields(SchedulerWish)):
-        scheduler.change(present, whole, desk)
+        scheduler.change(present, whole, draft)

@@ -7,7 +7,7 @@ from steward.model.capacity_policy import CapacityPolicy
 from steward.model.group import Cluster, ClusterStatus, Group, GroupStatus, Role
 from steward.model.order import GroupWish, Refusal, RefusalKind
 from steward.model.partition import is_reserved
-from steward.policy.orders.desk import Desk, is_going
+from steward.policy.orders.order_draft import OrderDraft, is_going
 
 BUILT_IN = "ml."
 """Machine types of this family are known without a `[[machine_types]]` table."""
@@ -99,7 +99,7 @@ def check_classic(wishes: Sequence[GroupWish]) -> None:
         )
 
 
-def check_group(group: Group, desk: Desk, *, continuous: bool, minimum: int | None) -> None:
+def check_group(group: Group, draft: OrderDraft, *, continuous: bool, minimum: int | None) -> None:
     """Check a group by itself: its minimum, where its machines come from, their types, its partition. Raises
     Refusal."""
     if minimum is not None and not continuous:
@@ -112,9 +112,9 @@ def check_group(group: Group, desk: Desk, *, continuous: bool, minimum: int | No
             f"Instance group {group.name}: MinInstanceCount {group.goal.minimum} is above InstanceCount "
             f"{group.goal.target}."
         )
-    _check_partition(group, desk)
-    check_source(group, desk.rules)
-    _check_types(group, desk.rules)
+    _check_partition(group, draft)
+    check_source(group, draft.rules)
+    _check_types(group, draft.rules)
 
 
 def check_source(group: Group, rules: CapacityPolicy) -> None:
@@ -147,35 +147,35 @@ def _check_types(group: Group, rules: CapacityPolicy) -> None:
         )
 
 
-def _check_partition(group: Group, desk: Desk) -> None:
+def _check_partition(group: Group, draft: OrderDraft) -> None:
     if not group.partition:
         return
     if group.role is not Role.COMPUTE:
         raise invalid(f"Instance group {group.name}: Partitions can only be assigned to Compute node types.")
-    rules = desk.rules
+    rules = draft.rules
     is_written = rules.has_include and group.partition not in rules.owned_partitions
     for name in (group.partition, group.name) if is_written else ():
         if is_reserved(name):
             raise invalid(f"Instance group {group.name}: {name} is a word of Slurm's; take another name.")
-    if not rules.has_include and group.partition not in {*rules.owned_partitions, *_partitions_of_slurm(desk)}:
+    if not rules.has_include and group.partition not in {*rules.owned_partitions, *_partitions_of_slurm(draft)}:
         raise invalid(
             f"Instance group {group.name}: Slurm has no partition {group.partition}. Add it to slurm.conf, or set "
             "capacity.slurm_include so that Steward may write it."
         )
 
 
-def _partitions_of_slurm(desk: Desk) -> frozenset[str]:
-    by_node = (node.partitions for node in desk.seen.nodes.values())
-    return frozenset(desk.seen.partitions).union(*by_node)
+def _partitions_of_slurm(draft: OrderDraft) -> frozenset[str]:
+    by_node = (node.partitions for node in draft.seen.nodes.values())
+    return frozenset(draft.seen.partitions).union(*by_node)
 
 
 def has_slurm_config(wishes: Iterable[GroupWish]) -> bool:
     return any(wish.role is not None for wish in wishes)
 
 
-def group_of(desk: Desk, name: str, cluster: Cluster) -> Group:
+def group_of(draft: OrderDraft, name: str, cluster: Cluster) -> Group:
     """A group that is there to stay. Raises Refusal."""
-    group = desk.groups.get(name)
+    group = draft.groups.get(name)
     if group is None:
         raise invalid(f"Cluster {cluster.name} has no instance group {name}.")
     if is_going(group):

@@ -8,57 +8,57 @@ from steward.model.order import Answer
 from steward.model.quota import QuotaStatus, SchedulerConfig
 from steward.model.quota_order import CreateScheduler, DeleteScheduler, SchedulerWish, UpdateScheduler
 from steward.policy.orders.cluster import check_tags
-from steward.policy.orders.desk import Desk
+from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.quota import check_cluster, check_version, new_id, said
 from steward.policy.orders.refuse import check_repeated, conflict, limit, not_found
 
 
-def create_scheduler(order: CreateScheduler, desk: Desk) -> Answer:
+def create_scheduler(order: CreateScheduler, draft: OrderDraft) -> Answer:
     """Raises Refusal where there is one already."""
-    check_cluster(order.cluster, desk)
+    check_cluster(order.cluster, draft)
     check_tags(order.tags)
-    return Answer(made=make(order.name, order.wish, desk, tags=order.tags).id)
+    return Answer(made=make(order.name, order.wish, draft, tags=order.tags).id)
 
 
-def update_scheduler(order: UpdateScheduler, desk: Desk) -> Answer:
+def update_scheduler(order: UpdateScheduler, draft: OrderDraft) -> Answer:
     """Members that the call does not give stay as they are. The answer has the new version."""
-    present = scheduler_of(order.id, desk)
+    present = scheduler_of(order.id, draft)
     check_version(present, order.version, f"Scheduler configuration {present.name}")
-    return Answer(made=present.id, version=change(present, order.wish, desk).version)
+    return Answer(made=present.id, version=change(present, order.wish, draft).version)
 
 
-def delete_scheduler(order: DeleteScheduler, desk: Desk) -> Answer:
+def delete_scheduler(order: DeleteScheduler, draft: OrderDraft) -> Answer:
     """Then the defaults count. Nothing of it is in Slurm, so it is gone at once."""
-    present = scheduler_of(order.id, desk)
-    desk.scheduler = None
-    desk.tell("quota.scheduler", f"{desk.who} deleted scheduler configuration {present.name}: the defaults apply")
+    present = scheduler_of(order.id, draft)
+    draft.scheduler = None
+    draft.tell("quota.scheduler", f"{draft.who} deleted scheduler configuration {present.name}: the defaults apply")
     return Answer(made=present.id)
 
 
-def make(name: str, wish: SchedulerWish, desk: Desk, *, tags: Any = MappingProxyType({})) -> SchedulerConfig:
-    present = desk.scheduler
+def make(name: str, wish: SchedulerWish, draft: OrderDraft, *, tags: Any = MappingProxyType({})) -> SchedulerConfig:
+    present = draft.scheduler
     if present is not None and present.name == name:
         raise conflict(f"Scheduler configuration {name} exists already (id {present.id}).")
     if present is not None:
         raise limit(f"A cluster has one scheduler configuration: {present.name} (id {present.id}); update that.")
     made = SchedulerConfig(
-        id=new_id("scheduler", name, desk.now),
+        id=new_id("scheduler", name, draft.now),
         name=name,
         tags=MappingProxyType(dict(tags)),
         status=QuotaStatus.CREATED,
-        created=desk.now,
-        created_by=desk.who,
-        modified=desk.now,
-        modified_by=desk.who,
+        created=draft.now,
+        created_by=draft.who,
+        modified=draft.now,
+        modified_by=draft.who,
     )
     made = replace(made, **said(wish))
     _check(made)
-    desk.scheduler = made
-    desk.tell("quota.scheduler", f"{desk.who} created scheduler configuration {name}")
+    draft.scheduler = made
+    draft.tell("quota.scheduler", f"{draft.who} created scheduler configuration {name}")
     return made
 
 
-def change(present: SchedulerConfig, wish: SchedulerWish, desk: Desk) -> SchedulerConfig:
+def change(present: SchedulerConfig, wish: SchedulerWish, draft: OrderDraft) -> SchedulerConfig:
     """The next version of it."""
     changed = replace(
         present,
@@ -66,21 +66,21 @@ def change(present: SchedulerConfig, wish: SchedulerWish, desk: Desk) -> Schedul
         version=present.version + 1,
         status=QuotaStatus.UPDATED,
         failure="",
-        modified=desk.now,
-        modified_by=desk.who,
+        modified=draft.now,
+        modified_by=draft.who,
     )
     _check(changed)
-    desk.scheduler = changed
-    text = f"{desk.who} changed scheduler configuration {present.name} (version {changed.version})"
-    desk.tell("quota.scheduler", text)
+    draft.scheduler = changed
+    text = f"{draft.who} changed scheduler configuration {present.name} (version {changed.version})"
+    draft.tell("quota.scheduler", text)
     return changed
 
 
-def scheduler_of(id: str, desk: Desk) -> SchedulerConfig:
+def scheduler_of(id: str, draft: OrderDraft) -> SchedulerConfig:
     """Raises Refusal where there is none of this id."""
-    if desk.scheduler is None or desk.scheduler.id != id:
+    if draft.scheduler is None or draft.scheduler.id != id:
         raise not_found(f"Cluster scheduler configuration {id} not found.")
-    return desk.scheduler
+    return draft.scheduler
 
 
 def _check(config: SchedulerConfig) -> None:

@@ -20,7 +20,7 @@ from steward.policy.groups.slot_save import hurried
 from steward.policy.node.slurm_faults import bears_reason
 from steward.policy.node.suspicion import new_case
 from steward.policy.node.verdict import Fault
-from steward.policy.orders.desk import Desk, is_going
+from steward.policy.orders.order_draft import OrderDraft, is_going
 from steward.policy.orders.refuse import check_not_busy, conflict, invalid
 
 MOST_INSTANCES = 99
@@ -34,21 +34,21 @@ _YIELDING = (Step.SUSPECT, Step.HELD)
 """A case in these steps, or that waits for approval, gives way to a person's command; any other repair is under way."""
 
 
-def touch(order: TouchNodes, desk: Desk) -> Answer:
+def touch(order: TouchNodes, draft: OrderDraft) -> Answer:
     """The answer has a line for each id, duplicates once. Raises Refusal when a deletion accepted none."""
-    cluster = desk.the(order.cluster)
-    _check(order, cluster, desk)
+    cluster = draft.the(order.cluster)
+    _check(order, cluster, draft)
     named = [(id, False) for id in _once(order.ids)] + [(id, True) for id in _once(order.logical_ids)]
-    by_id = _by_id(desk)
+    by_id = _by_id(draft)
     found = {name: by_id.get(name) for name in named}
-    refused = {name: _refusal(order.wish, slot, desk) for name, slot in found.items()}
+    refused = {name: _refusal(order.wish, slot, draft) for name, slot in found.items()}
     if order.wish is NodeWish.DELETE and all(refused.values()):
         lines = "; ".join(f"{id}: {no[1]}" for (id, _), no in refused.items() if no)
         raise invalid(f"None of these nodes can be deleted: {lines}")
     accepted = {slot.node: slot for name, slot in found.items() if slot and not refused[name]}
     chosen = [accepted[node] for node in sorted(accepted)]
     if chosen:
-        _carry_out(order.wish, chosen, desk)
+        _carry_out(order.wish, chosen, draft)
     return Answer(cluster_id=cluster.id, nodes=tuple(_line(*name, no) for name, no in refused.items()))
 
 
@@ -60,7 +60,7 @@ def _line(id: str, is_logical: bool, no: No | None) -> NodeOutcome:
     return NodeOutcome(id=id, is_logical=is_logical, refused=no[0] if no else None, text=no[1] if no else "")
 
 
-def _check(order: TouchNodes, cluster: Cluster, desk: Desk) -> None:
+def _check(order: TouchNodes, cluster: Cluster, draft: OrderDraft) -> None:
     ids, logical = len(set(order.ids)), len(set(order.logical_ids))
     if not ids and not logical:
         raise invalid("Give at least one of NodeIds and NodeLogicalIds.")
@@ -74,7 +74,7 @@ def _check(order: TouchNodes, cluster: Cluster, desk: Desk) -> None:
     if cluster.status is ClusterStatus.DELETING:
         raise conflict(f"Cluster {cluster.name} is being deleted.")
     _check_most(max(ids, logical), MOST_MENDED, "ids")
-    if not desk.want.repair.act:
+    if not draft.want.repair.act:
         raise conflict("Repairs are set to report only (repair.mode): no node is rebooted or replaced.")
 
 
@@ -83,17 +83,17 @@ def _check_most(count: int, most: int, what: str) -> None:
         raise invalid(f"{count} {what}; one call takes at most {most}.")
 
 
-def _by_id(desk: Desk) -> dict[tuple[str, bool], SlotRecord]:
+def _by_id(draft: OrderDraft) -> dict[tuple[str, bool], SlotRecord]:
     """Slots by (id, whether it is a logical one)."""
-    slots = [desk.slots[node] for node in sorted(desk.slots, reverse=True)]
+    slots = [draft.slots[node] for node in sorted(draft.slots, reverse=True)]
     by_instance = {(str(slot.instance), False): slot for slot in slots if slot.instance}
     return by_instance | {(slot.logical, True): slot for slot in slots}
 
 
-def _refusal(wish: NodeWish, slot: SlotRecord | None, desk: Desk) -> No | None:
+def _refusal(wish: NodeWish, slot: SlotRecord | None, draft: OrderDraft) -> No | None:
     if slot is None:
         return NodeRefusal.NOT_FOUND, "there is no such node in the cluster"
-    group = desk.groups[slot.group]
+    group = draft.groups[slot.group]
     if group.role is Role.CONTROLLER:
         return NodeRefusal.IN_USE, f"{slot.node} is the controller's machine"
     if is_asked_again(wish, slot):
@@ -104,67 +104,66 @@ def _refusal(wish: NodeWish, slot: SlotRecord | None, desk: Desk) -> No | None:
     if group.rollout is not None and group.rollout.finished is None and not is_wish_given_up:
         return NodeRefusal.BAD_STATUS, f"the software of its group {group.name} is being updated"
     if wish is not NodeWish.DELETE:
-        return mend_refusal(wish, slot, desk)
+        return mend_refusal(wish, slot, draft)
     if group.status.is_gated:
         return NodeRefusal.BAD_STATUS, f"its group {group.name} is {group.status.value}"
     return None
 
 
-def _carry_out(wish: NodeWish, chosen: Sequence[SlotRecord], desk: Desk) -> None:
+def _carry_out(wish: NodeWish, chosen: Sequence[SlotRecord], draft: OrderDraft) -> None:
     stuck = [slot for slot in chosen if is_asked_again(wish, slot)]
-    try_again(stuck, desk)
+    try_again(stuck, draft)
     fresh = [slot for slot in chosen if slot not in stuck]
     if fresh and wish is NodeWish.DELETE:
-        _delete(fresh, desk)
+        _delete(fresh, draft)
     elif fresh:
-        mend(wish, fresh, desk)
+        mend(wish, fresh, draft)
 
 
-def _delete(chosen: Sequence[SlotRecord], desk: Desk) -> None:
-    try_again([slot for slot in chosen if is_stuck(slot)], desk)
-    draft = Draft(desk.seen, desk.want, desk.memory(), desk.now)
+def _delete(chosen: Sequence[SlotRecord], draft: OrderDraft) -> None:
+    try_again([slot for slot in chosen if is_stuck(slot)], draft)
     for slot in chosen:
-        text = f"{desk.who} deleted node {slot.node}"
+        text = f"{draft.who} deleted node {slot.node}"
         why = Why(
             rule="slot.deleted", text=text, evidence=(f"slot {slot.logical} on {slot.instance or 'no instance'}",)
         )
-        desk.slots[slot.node] = hurried(replace(desk.slots[slot.node], purpose=Purpose.LEAVE, why=why), draft)
-    goals = {name: _smaller(name, chosen, desk) for name in {slot.group for slot in chosen}}
-    operation = desk.set_goals(goals)
-    text = f"{desk.who} deleted {fold(slot.node for slot in chosen)}"
-    desk.tell("nodes.deleted", text, operation=operation.id if operation else "")
+        draft.slots.keep(hurried(replace(draft.slots[slot.node], purpose=Purpose.LEAVE, why=why), draft))
+    goals = {name: _smaller(name, chosen, draft) for name in {slot.group for slot in chosen}}
+    operation = draft.set_goals(goals)
+    text = f"{draft.who} deleted {fold(slot.node for slot in chosen)}"
+    draft.tell("nodes.deleted", text, operation=operation.id if operation else "")
 
 
-def _smaller(group: str, chosen: Sequence[SlotRecord], desk: Desk) -> Goal:
+def _smaller(group: str, chosen: Sequence[SlotRecord], draft: OrderDraft) -> Goal:
     """The group does not grow back; a minimum that cannot be any more shrinks with it."""
-    goal = desk.groups[group].goal
+    goal = draft.groups[group].goal
     target = max(0, goal.target - sum(slot.group == group for slot in chosen))
     return Goal(target=target, minimum=min(goal.minimum, target))
 
 
-def mend_refusal(wish: NodeWish, slot: SlotRecord, desk: Desk) -> tuple[NodeRefusal, str] | None:
+def mend_refusal(wish: NodeWish, slot: SlotRecord, draft: OrderDraft) -> tuple[NodeRefusal, str] | None:
     """Why this slot is not rebooted or replaced now; None where it may be."""
-    pool, node = pool_of(slot.group, desk.want), desk.seen.nodes.get(slot.node)
+    pool, node = pool_of(slot.group, draft.want), draft.seen.nodes.get(slot.node)
     if wish is NodeWish.REPLACE and pool is not None and pool.fixed:
         return NodeRefusal.BAD_STATUS, f"the machine of {slot.node} is fixed hardware: no other one can take its place"
     if wish is NodeWish.REBOOT and pool is not None and not pool.reboots:
         return NodeRefusal.BAD_STATUS, f"the provider of {slot.node} has no command that reboots a machine"
     if slot.purpose is not Purpose.STAY:
         return NodeRefusal.BAD_STATUS, f"{slot.node} is being replaced already"
-    is_compute = desk.groups[slot.group].role is Role.COMPUTE
+    is_compute = draft.groups[slot.group].role is Role.COMPUTE
     if wish is NodeWish.REPLACE and (slot.step is not SlotStep.SERVING or not is_compute):
         return None
     if slot.step is not SlotStep.SERVING:
         return NodeRefusal.BAD_STATUS, f"{slot.node} is not in service yet ({slot.step.value})"
     if not is_compute:
         return NodeRefusal.BAD_STATUS, f"{slot.node} is not a node of Slurm: Steward can replace it, not reboot it"
-    return _repair_refusal(slot, node, desk)
+    return _repair_refusal(slot, node, draft)
 
 
-def _repair_refusal(slot: SlotRecord, node: Node | None, desk: Desk) -> tuple[NodeRefusal, str] | None:
+def _repair_refusal(slot: SlotRecord, node: Node | None, draft: OrderDraft) -> tuple[NodeRefusal, str] | None:
     if node is None:
         return NodeRefusal.BAD_STATUS, f"Slurm does not know {slot.node}"
-    case = _open_case(slot, desk)
+    case = _open_case(slot, draft)
     if case is not None and ((case.step not in _YIELDING and not case.waits_for_person) or case.is_stood_in):
         return NodeRefusal.BAD_STATUS, f"{slot.node} is under repair already (case {case.id}: {case.step.value})"
     if case is None and node.is_foreign:
@@ -173,24 +172,22 @@ def _repair_refusal(slot: SlotRecord, node: Node | None, desk: Desk) -> tuple[No
     return None
 
 
-def _open_case(slot: SlotRecord, desk: Desk) -> Case | None:
-    return next((case for case in desk.cases.values() if case.node == slot.node and case.is_open), None)
+def _open_case(slot: SlotRecord, draft: OrderDraft) -> Case | None:
+    return next((case for case in draft.cases.values() if case.node == slot.node and case.is_open), None)
 
 
-def mend(wish: NodeWish, chosen: Sequence[SlotRecord], desk: Desk) -> None:
+def mend(wish: NodeWish, chosen: Sequence[SlotRecord], draft: OrderDraft) -> None:
     """Open a case for each node in service; have the others made anew."""
-    draft = Draft(desk.seen, desk.want, desk.memory(), desk.now)
     for slot in chosen:
-        text = f"{desk.who} ordered a {wish.value} through the API"
+        text = f"{draft.who} ordered a {wish.value} through the API"
         why = Why(
             rule="node.ordered", text=text, evidence=(f"slot {slot.logical} on {slot.instance or 'no instance'}",)
         )
-        if slot.step is SlotStep.SERVING and desk.groups[slot.group].role is Role.COMPUTE:
+        if slot.step is SlotStep.SERVING and draft.groups[slot.group].role is Role.COMPUTE:
             _repair(slot, _RUNGS[wish], why, draft)
         else:
-            desk.slots[slot.node] = _anew(slot, why, desk)
-        desk.tell(f"node.{wish.value}", f"{slot.node}: {why.text}", node=slot.node, group=slot.group)
-    desk.cases, desk.next_case = draft.cases, draft.next_case
+            draft.slots.keep(_anew(slot, why, draft))
+        draft.tell(f"node.{wish.value}", f"{slot.node}: {why.text}", node=slot.node, group=slot.group)
 
 
 def _repair(slot: SlotRecord, rung: Advice, why: Why, draft: Draft) -> None:
@@ -206,11 +203,11 @@ def _repair(slot: SlotRecord, rung: Advice, why: Why, draft: Draft) -> None:
     new_case(node, fault, draft)
 
 
-def _anew(slot: SlotRecord, why: Why, desk: Desk) -> SlotRecord:
+def _anew(slot: SlotRecord, why: Why, draft: OrderDraft) -> SlotRecord:
     """A slot without an instance is tried at once; any other gets another instance."""
     if slot.step is SlotStep.WAITING:
-        return replace(slot, next_try=desk.now, why=why)
-    return replace(slot, purpose=Purpose.RENEW, deadline=desk.now, why=why)
+        return replace(slot, next_try=draft.now, why=why)
+    return replace(slot, purpose=Purpose.RENEW, deadline=draft.now, why=why)
 
 
 # Slots whose end waits for a person, because their backup failed: asking for the same again tries it again.
@@ -227,8 +224,8 @@ def is_asked_again(wish: NodeWish, slot: SlotRecord) -> bool:
     return is_stuck(slot) and _WISHED.get(wish) is slot.purpose
 
 
-def try_again(slots: Sequence[SlotRecord], desk: Desk) -> None:
+def try_again(slots: Sequence[SlotRecord], draft: OrderDraft) -> None:
     """The next try has a key of its own: the failure of the last one is not taken for its own."""
     for slot in slots:
-        desk.slots[slot.node] = replace(slot, tries=slot.tries + 1, hitch=Hitch.NONE, trouble="")
-        desk.tell("slot.again", f"{desk.who} has {slot.node} backed up again", node=slot.node, group=slot.group)
+        draft.slots.keep(replace(slot, tries=slot.tries + 1, hitch=Hitch.NONE, trouble=""))
+        draft.tell("slot.again", f"{draft.who} has {slot.node} backed up again", node=slot.node, group=slot.group)

@@ -27,8 +27,8 @@ _COMMON_QOS = "normal"
 def close_ended(draft: Draft, picture: Accounting, *, others_left: bool = False) -> None:
     """Every quota that is being deleted, or that somebody disabled. `others_left`: accounts without a quota still have
     limits of ours that have to go with the last quota."""
-    teams = {quota.team for quota in draft.quota.quotas.values() if not _is_ending(quota)}
-    for quota in [quota for quota in draft.quota.quotas.values() if _is_ending(quota)]:
+    teams = {quota.team for quota in draft.quotas.values() if not _is_ending(quota)}
+    for quota in [quota for quota in draft.quotas.values() if _is_ending(quota)]:
         names = {name for name in (guaranteed_qos(quota.team), borrowed_qos(quota.team)) if name in picture.qos}
         if quota.team in teams:  # another quota of the team took its place
             names = set()
@@ -37,11 +37,11 @@ def close_ended(draft: Draft, picture: Accounting, *, others_left: bool = False)
         if names and picture.reachable and draft.want.quota.enabled:
             _close(quota, frozenset(names), picture, draft)
         if not names and quota.status is QuotaStatus.DELETING:
-            if others_left and len(draft.quota.quotas) == 1:
+            if others_left and len(draft.quotas) == 1:
                 continue
             if quota.team not in teams and _drops_account(quota, picture, draft):
                 continue
-            del draft.quota.quotas[quota.id]
+            del draft.quotas[quota.id]
             _forget(quota.team, draft)
             draft.tell("quota.deleted", f"quota {quota.name} of team {quota.team} is gone")
 
@@ -58,7 +58,7 @@ def _drops_account(quota: ComputeQuota, picture: Accounting, draft: Draft) -> bo
     if in_it or any(job.account == quota.team and not job.is_over for job in draft.seen.jobs.values()):
         return False
     if quota.emptied is None:
-        draft.quota.quotas[quota.id] = replace(quota, emptied=draft.now)
+        draft.quotas[quota.id] = replace(quota, emptied=draft.now)
     elif draft.now >= quota.emptied + LEAVING_S:
         text = f"account {quota.team}, which Steward made, could not be deleted: it stays, and is empty"
         draft.tell("quota.account_stays", text, level=Level.WARNING)
@@ -152,25 +152,25 @@ def _tell_who_keeps_it(
     more = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
     text = trouble or (f"it waits for job {', '.join(runs[:_NAMED])}{more}, which still run in its QOS" if runs else "")
     if quota.failure != text:
-        draft.quota.quotas[quota.id] = replace(quota, failure=text)
+        draft.quotas[quota.id] = replace(quota, failure=text)
         if text and text == trouble:
             draft.tell("quota.trouble", f"quota {quota.name} cannot go: {text}", level=Level.WARNING)
 
 
 def _is_ours(key: str, draft: Draft) -> bool:
-    known = draft.quota.writes.get(key)
+    known = draft.quota_writes.get(key)
     return known is not None and known.foreign is None
 
 
 def _default_before(account: str, draft: Draft) -> str:
     """The account's default QOS before it had ours; empty: none."""
-    known = draft.quota.writes.get(f"{account}/default_qos")
+    known = draft.quota_writes.get(f"{account}/default_qos")
     return next((value for value in reversed(known.values) if not value.startswith("stw-")), "") if known else ""
 
 
 def _before(key: str, draft: Draft) -> str:
     """The value that stood there when we began; empty for a limit that we alone ever wrote."""
-    values = draft.quota.writes[key].values
+    values = draft.quota_writes[key].values
     return values[-1] if len(values) > 1 and not values[-1] else ""
 
 
@@ -178,8 +178,8 @@ def _forget(team: str, draft: Draft) -> None:
     """What was written for it. While other quotas are left, its account's limits go on as those of one without a quota
     (`others`)."""
     begin = f"account {team}/cap:"
-    kept = {key: wrote for key, wrote in draft.quota.writes.items() if key.startswith(begin) and draft.quota.quotas}
+    kept = {key: wrote for key, wrote in draft.quota_writes.items() if key.startswith(begin) and draft.quotas}
     for owner in (guaranteed_qos(team), borrowed_qos(team), f"account {team}"):
         forget(owner, draft)
     for key, wrote in kept.items():
-        draft.quota.writes[key] = wrote
+        draft.quota_writes[key] = wrote

@@ -44,14 +44,14 @@ def _words(turn: Turn, draft: Draft) -> Iterator[tuple[JobId, str]]:
             if key not in alike:
                 alike[key] = _waits(ruling, turn)
             word = alike[key]
-            if gave_way := _gave_way(draft.quota.jobs.get(number)):
+            if gave_way := _gave_way(draft.quota_jobs.get(number)):
                 word = f"{word}; {gave_way}" if word else gave_way
             if word or _speaks_of_quota(number, draft):
                 yield number, word or _RUNS
     for units in turn.running.values():
         for unit in units:
             if _speaks_of_quota(unit.id, draft):
-                yield unit.id, _gave_way(draft.quota.jobs.get(unit.id)) or _RUNS
+                yield unit.id, _gave_way(draft.quota_jobs.get(unit.id)) or _RUNS
 
 
 def _waits(ruling: Ruling, turn: Turn) -> str:

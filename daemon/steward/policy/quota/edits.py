@@ -157,11 +157,11 @@ class _Fields:
 
     def written(self, has: Mapping[str, int]) -> set[str]:
         """Limits that stand there and that we wrote."""
-        return {tres for tres in has if f"{self._owner}/cap:{tres}" in self._draft.quota.writes}
+        return {tres for tres in has if f"{self._owner}/cap:{tres}" in self._draft.quota_writes}
 
     def differs(self, name: str, has: str, want: str) -> bool:
         """The field has to be written. Remembers the value that is written."""
-        key, writes = f"{self._owner}/{name}", self._draft.quota.writes
+        key, writes = f"{self._owner}/{name}", self._draft.quota_writes
         known = writes.get(key)
         if known is None and has and self._has_limits_of_its_own and name.startswith("cap:"):
             known = Wrote(values=(want,))
@@ -182,7 +182,7 @@ class _Fields:
     def _obey(self, key: str, known: Wrote, has: str, want: str) -> None:
         if known.foreign == has:
             return
-        self._draft.quota.writes[key] = replace(known, foreign=has, since=self._draft.now)
+        self._draft.quota_writes[key] = replace(known, foreign=has, since=self._draft.now)
         text = (
             f"{key} is {has or 'unset'} in Slurm: somebody set it by hand, and it stays. Steward would have it be "
             f"{want or 'unset'}; it takes over again when it is set to {known.values[0] or 'unset'}"
@@ -196,19 +196,19 @@ def _newest(*values: str) -> tuple[str, ...]:
 
 def _remember_made(want: WantedQos, draft: Draft) -> None:
     """A QOS that is made anew has no past, but what an earlier turn wanted of it may be what Slurm shows next."""
-    before = {key: each for key, each in draft.quota.writes.items() if key.startswith(f"{want.name}/")}
+    before = {key: each for key, each in draft.quota_writes.items() if key.startswith(f"{want.name}/")}
     forget(want.name, draft)
     values = {f"cap:{tres}": str(amount) for tres, amount in want.caps.items()}
     values |= {"priority": str(want.priority), "grace": str(want.grace_s), "preempt": _joined(want.preempts)}
     for name, value in values.items():
         key = f"{want.name}/{name}"
-        draft.quota.writes[key] = Wrote(values=_newest(value, *(before[key].values if key in before else ())))
+        draft.quota_writes[key] = Wrote(values=_newest(value, *(before[key].values if key in before else ())))
 
 
 def forget(owner: str, draft: Draft) -> None:
     """Drop the memory of what was written there."""
-    for key in [key for key in draft.quota.writes if key.startswith(f"{owner}/")]:
-        del draft.quota.writes[key]
+    for key in [key for key in draft.quota_writes if key.startswith(f"{owner}/")]:
+        del draft.quota_writes[key]
 
 
 @lru_cache(maxsize=4096)

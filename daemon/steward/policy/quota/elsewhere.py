@@ -49,7 +49,7 @@ def _is_full(owner: str, limits: Tres, used: Tres, job: Job, draft: Draft) -> bo
 
 def is_ours(key: str, draft: Draft) -> bool:
     """We wrote it, and nobody else since."""
-    known = draft.quota.writes.get(key)
+    known = draft.quota_writes.get(key)
     return known is not None and known.foreign is None
 
 

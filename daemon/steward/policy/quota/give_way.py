@@ -37,12 +37,12 @@ _RULES = {
 def follow(draft: Draft) -> None:
     """Follow the jobs that were chosen to give way: they are over, called off, overdue, or to be ended now."""
     _hand_over(draft)
-    for id, memory in list(draft.quota.jobs.items()):
+    for id, memory in list(draft.quota_jobs.items()):
         job = draft.seen.jobs.get(id)
         if memory.yielding is not None:
             _follow(id, memory, memory.yielding, job, draft)
         elif job is None and _is_old(memory, draft.now):
-            del draft.quota.jobs[id]
+            del draft.quota_jobs[id]
 
 
 def _hand_over(draft: Draft) -> None:
@@ -50,18 +50,18 @@ def _hand_over(draft: Draft) -> None:
     than we did: then that job gives way, and no second one beside it."""
     expected = list(_left_to_slurm(draft))
     for (id, eviction), job in zip(expected, _chosen_by_slurm(draft) if expected else (), strict=False):
-        _forget(id, draft.quota.jobs[id], draft)
+        _forget(id, draft.quota_jobs[id], draft)
         team = team_of_qos(job.qos)
         text = (
             f"gives way to job {eviction.to_job} of team {eviction.to_team}, whose quota covers it, with what {team} "
             f"had borrowed; Slurm chose it, and {_becomes(job, draft)}"
         )
-        draft.quota.add_eviction(job.id, team, replace(eviction, restart=job.restarts, text=text))
+        draft.quota_jobs.add_eviction(job.id, team, replace(eviction, restart=job.restarts, text=text))
 
 
 def _left_to_slurm(draft: Draft) -> Iterator[tuple[JobId, Eviction]]:
     """Jobs for which Slurm's preemption is awaited, and that it has not begun with."""
-    for id, memory in draft.quota.jobs.items():
+    for id, memory in draft.quota_jobs.items():
         job, eviction = draft.seen.jobs.get(id), memory.yielding
         if job is not None and job.preempted is None and eviction is not None and eviction.due is None:
             yield id, eviction
@@ -73,7 +73,7 @@ def _chosen_by_slurm(draft: Draft) -> list[Job]:
     for job in draft.seen.jobs.values():
         if job.preempted is None or not job.is_active or job.is_part or job.qos != borrowed_qos(team_of_qos(job.qos)):
             continue
-        memory = draft.quota.jobs.get(job.id)
+        memory = draft.quota_jobs.get(job.id)
         if memory is None or all(each.restart != job.restarts for each in memory.evictions):
             found.append(job)
     return found
@@ -104,7 +104,7 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
 def finish(turn: Turn, draft: Draft) -> None:
     """The jobs whose time is over, Slurm's to make room or their own grace: they go, if by this turn somebody may still
     run with what they free."""
-    for id, memory in list(draft.quota.jobs.items()):
+    for id, memory in list(draft.quota_jobs.items()):
         job, eviction = draft.seen.jobs.get(id), memory.yielding
         if job is None or eviction is None or job.is_pending or job.is_over or job.restarts > eviction.restart:
             continue
@@ -154,7 +154,7 @@ def _is_wanted(id: JobId, eviction: Eviction, turn: Turn, draft: Draft) -> bool:
     if eviction.cause is not Reclaimed.RECLAIM:
         return JobId(eviction.to_job) in turn.rulings
     known = next((unit for units in turn.running.values() for unit in units if unit.id == id), None)
-    team = known.team if known is not None else draft.quota.jobs[id].team  # its quota may be gone by now
+    team = known.team if known is not None else draft.quota_jobs[id].team  # its quota may be gone by now
     return any(
         ruling.standing is Standing.OWN
         and ruling.may_run
@@ -263,7 +263,7 @@ def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> No
             due=None if is_slurms else draft.now + draft.want.quota.grace_s,
             signal=round(draft.now),
         )
-        draft.quota.add_eviction(victim.id, victim.team, eviction)
+        draft.quota_jobs.add_eviction(victim.id, victim.team, eviction)
         if is_slurms:
             draft.wake(draft.now + _patience(draft))  # it may start without: nothing happened yet
         else:
@@ -329,12 +329,12 @@ def _signal(job: Job, draft: Draft) -> str:
 
 def _change(id: JobId, memory: QuotaJob, eviction: Eviction, draft: Draft) -> None:
     """The last eviction becomes this."""
-    draft.quota.jobs[id] = replace(memory, evictions=(*memory.evictions[:-1], eviction))
+    draft.quota_jobs[id] = replace(memory, evictions=(*memory.evictions[:-1], eviction))
 
 
 def _forget(id: JobId, memory: QuotaJob, draft: Draft) -> None:
     """The last eviction did not come to pass."""
-    draft.quota.jobs[id] = replace(memory, evictions=memory.evictions[:-1], count=memory.count - 1)
+    draft.quota_jobs[id] = replace(memory, evictions=memory.evictions[:-1], count=memory.count - 1)
 
 
 def _is_old(memory: QuotaJob, now: float) -> bool:

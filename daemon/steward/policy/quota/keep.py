@@ -42,7 +42,7 @@ def keep_quotas(draft: Draft) -> None:
     """Bring Slurm's limits, marks and waiting jobs to what this turn rules."""
     _settle_scheduler(draft)
     picture = draft.seen.accounting
-    if not draft.quota.quotas or picture is None:
+    if not draft.quotas or picture is None:
         return
     if trouble := _trouble(picture):
         _fail(trouble, draft)
@@ -182,7 +182,7 @@ def _settle(turn: Turn, picture: Accounting, changes: Edits, draft: Draft) -> No
         else:
             failure, status = "", quota.status
         if (status, failure) != (quota.status, quota.failure):
-            draft.quota.quotas[quota.id] = replace(quota, status=status, failure=failure)
+            draft.quotas[quota.id] = replace(quota, status=status, failure=failure)
             if failure and quota.status in _SETTLED.values():  # a new one may be seen before its account is
                 draft.tell("quota.trouble", f"quota {quota.name}: {failure}", level=Level.WARNING)
 
@@ -191,16 +191,16 @@ def _fail(trouble: str, draft: Draft) -> None:
     for quota in in_force(draft).values():
         status = _FAILED.get(quota.status, quota.status)
         if (status, trouble) != (quota.status, quota.failure):
-            draft.quota.quotas[quota.id] = replace(quota, status=status, failure=trouble)
+            draft.quotas[quota.id] = replace(quota, status=status, failure=trouble)
             draft.tell("quota.trouble", f"quota {quota.name}: {trouble}", level=Level.WARNING)
 
 
 def _settle_scheduler(draft: Draft) -> None:
     """A change of the scheduler counts from the next turn on; nothing in Slurm has to be made for it."""
-    scheduler = draft.quota.scheduler
+    scheduler = draft.scheduler
     if scheduler is None:
         return
     if scheduler.status is QuotaStatus.DELETING:
-        draft.quota.scheduler = None
+        draft.scheduler = None
     elif scheduler.status in _SETTLED:
-        draft.quota.scheduler = replace(scheduler, status=_SETTLED[scheduler.status])
+        draft.scheduler = replace(scheduler, status=_SETTLED[scheduler.status])

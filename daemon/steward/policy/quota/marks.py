@@ -42,7 +42,7 @@ def keep_marks(turn: Turn, picture: Accounting, draft: Draft) -> int:
 def release_all(draft: Draft, *teams: str) -> int:
     """Marks of jobs that wait again or are over; and all of these teams, whose quotas end."""
     touched = 0
-    for id, memory in list(draft.quota.jobs.items()):
+    for id, memory in list(draft.quota_jobs.items()):
         job = draft.seen.jobs.get(id)
         if memory.marked is None:
             continue
@@ -70,10 +70,10 @@ def _borrowed(turn: Turn) -> tuple[list[Unit], list[Unit]]:
 
 def _mark(unit: Unit, priority: int, draft: Draft) -> int:
     """A mark is there where Slurm shows it; a higher priority that is not ours is left."""
-    job, memory = unit.jobs[0], draft.quota.jobs.get(unit.id)
+    job, memory = unit.jobs[0], draft.quota_jobs.get(unit.id)
     if memory is not None and memory.marked is not None:
         if job.priority == memory.marked and not memory.mark_seen:
-            draft.quota.jobs[unit.id] = replace(memory, mark_seen=True)
+            draft.quota_jobs[unit.id] = replace(memory, mark_seen=True)
         if _is_a_persons(job, memory):
             text = f"job {job.id}: somebody set its priority to {job.priority} by hand, and it stays"
             once = f"quota-priority:{job.id}:{job.restarts}:{job.priority}"
@@ -88,7 +88,7 @@ def _mark(unit: Unit, priority: int, draft: Draft) -> int:
 
 
 def _unmark(unit: Unit, draft: Draft) -> int:
-    memory = draft.quota.jobs.get(unit.id)
+    memory = draft.quota_jobs.get(unit.id)
     if memory is None or memory.marked is None:
         return 0
     return _release(unit.jobs[0], memory, f"{unit.team} has borrowed again: it may have to give way", draft)
@@ -109,8 +109,8 @@ def _release(job: Job, memory: QuotaJob, text: str, draft: Draft) -> int:
 
 
 def _remember(id: JobId, team: str, priority: int | None, draft: Draft) -> None:
-    memory = draft.quota.jobs.get(id) or QuotaJob(team=team)
+    memory = draft.quota_jobs.get(id) or QuotaJob(team=team)
     if priority is None and not memory.evictions:
-        draft.quota.jobs.pop(id, None)
+        draft.quota_jobs.pop(id, None)
     elif (memory.marked, memory.mark_seen) != (priority, False):
-        draft.quota.jobs[id] = replace(memory, marked=priority, mark_seen=False)
+        draft.quota_jobs[id] = replace(memory, marked=priority, mark_seen=False)

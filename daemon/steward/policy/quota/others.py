@@ -80,7 +80,7 @@ def _unowned(turn: Turn, draft: Draft) -> dict[str, int]:
 def is_limited(account: str, draft: Draft) -> bool:
     """Some limit on it is ours."""
     begin = f"account {account}/cap:"
-    return any(key.startswith(begin) and wrote.foreign is None for key, wrote in draft.quota.writes.items())
+    return any(key.startswith(begin) and wrote.foreign is None for key, wrote in draft.quota_writes.items())
 
 
 def limited_above(account: str, draft: Draft) -> str:
@@ -92,16 +92,16 @@ def limited_above(account: str, draft: Draft) -> str:
 
 def release_others(limited: frozenset[str], picture: Accounting, draft: Draft) -> bool:
     """Take our limits off accounts without a quota that are to have none any more. True: some are left."""
-    teams = {quota.team for quota in draft.quota.quotas.values()} | limited
+    teams = {quota.team for quota in draft.quotas.values()} | limited
     found: dict[str, list[str]] = {}
-    for key, wrote in list(draft.quota.writes.items()):
+    for key, wrote in list(draft.quota_writes.items()):
         owner, _, tres = key.partition("/cap:")
         account = owner.removeprefix("account ")
         if not tres or account == owner or account in teams:
             continue
         has = picture.of_account(account)
         if has is None or tres not in has.limits or wrote.foreign is not None:
-            del draft.quota.writes[key]
+            del draft.quota_writes[key]
         else:
             found.setdefault(account, []).append(tres)
     for account, names in found.items() if picture.reachable else ():

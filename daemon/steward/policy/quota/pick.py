@@ -219,7 +219,7 @@ def _make_place(room: Room, demand: Demand, wish: Wish) -> list[Unit] | None:
     """Node by node, the one with the least harm first, until the job has its nodes; then the quotas' part. None: nobody
     who may be taken would let it start."""
     places = room.places
-    taken = _clear_in_all(room, demand, wish) if wish.total else _clear_nodes(room, demand, wish)
+    taken = _clear_nodes(room, demand, wish) if wish.is_by_node else _clear_in_all(room, demand, wish)
     more = _make_room(room, demand) if places.has(wish) else None
     if more is None:
         put_all_back(room, taken)
@@ -232,7 +232,7 @@ def _make_place(room: Room, demand: Demand, wish: Wish) -> list[Unit] | None:
 
 
 def _clear_in_all(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
-    """For a job that asks for a total: those on its nodes, one by one, until it has that."""
+    """For a job that asks for a total, or has parts: those on its nodes, one by one, until it has that."""
     taken: list[Unit] = []
     for unit in list(demand.candidates(demand.wanted)):
         if room.places.has(wish):

@@ -2,9 +2,11 @@
 for it: those of its partition, that it requires, does not exclude, and that have its features and types of GRES.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest, nsmallest
+from itertools import islice, permutations
 
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
@@ -17,12 +19,16 @@ from steward.policy.quota.requests import Amounts, Requests, Unit, holds_nodes
 _UNTOLD_MB = 1
 """Slurm's default for RealMemory: then a node's memory bounds nothing."""
 _UNBOUND = 1 << 62
+_ORDERS = 6
+"""In so many orders the parts of a heterogeneous job are tried."""
+_Free = dict[NodeName, dict[Resource, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wish:
     """At least `count` nodes of these, all `required` ones among them, with so much on each; and `total` on all of at
-    most `most` of them together. `whole`: nobody else may be on them."""
+    most `most` of them together. `whole`: nobody else may be on them. `parts`: those of a heterogeneous job, which all
+    need their nodes at once; then nothing else counts but `nodes`, those of any part."""
 
     count: int
     each: Amounts
@@ -31,6 +37,12 @@ class Wish:
     most: int = 0
     total: Amounts = field(default_factory=dict)
     whole: bool = False
+    parts: "tuple[Wish, ...]" = ()
+
+    @property
+    def is_by_node(self) -> bool:
+        """Whether a node that is cleared for it does its part, whatever the others have."""
+        return not self.total and not self.parts
 
 
 class Places:
@@ -41,6 +53,7 @@ class Places:
         self.now = draft.now
         self._draft, self._flavors, self._requests = draft, flavors, requests
         self._wishes: dict[tuple[object, ...], Wish | None] = {}
+        self._of_parts: dict[JobId, Wish | None] = {}
         self._whole = {name: self._of_node(name) for name in sorted(flavors.usable)}
         self._free = {name: dict(has) for name, has in self._whole.items()}
         self._changed: list[NodeName] = []
@@ -61,10 +74,26 @@ class Places:
 
     def wish(self, unit: Unit, asked: Amounts, size: int = 0) -> Wish | None:
         """The nodes that a waiting unit needs for what it asks for. None: nodes do not tell whether it starts. So it is
-        with one that has parts, or waits for nodes of a reservation."""
-        job, count = unit.jobs[0], size or max(unit.jobs[0].node_count, 1)
-        if len(unit.jobs) > 1 or unit.apart:
+        with one that waits for nodes of a reservation."""
+        if unit.apart:
             return None
+        if len(unit.jobs) > 1:
+            return self._wish_of_parts(unit)
+        return self._wish_of(unit.jobs[0], asked, size)
+
+    def _wish_of_parts(self, unit: Unit) -> Wish | None:
+        """The parts that may be on the fewest nodes first, and the largest."""
+        if unit.id not in self._of_parts:
+            asked = [(job, options[0]) for job in unit.jobs if (options := self._requests.asks(job))]
+            found = [wish for job, amounts in asked if (wish := self._wish_of(job, amounts)) is not None]
+            parts = sorted(found, key=lambda w: (len(w.nodes), -max(w.each.values(), default=0)))
+            nodes = frozenset[NodeName]().union(*(wish.nodes for wish in parts))
+            is_known = len(parts) == len(unit.jobs)
+            self._of_parts[unit.id] = Wish(count=0, each={}, nodes=nodes, parts=tuple(parts)) if is_known else None
+        return self._of_parts[unit.id]
+
+    def _wish_of(self, job: Job, asked: Amounts, size: int = 0) -> Wish | None:
+        count = size or max(job.node_count, 1)
         key = id(asked), count, job.partition, job.excluded, job.required, job.features, job.exclusive, job.requested
         if key not in self._wishes:
             self._wishes[key] = self._wish(job, asked, count)
@@ -79,20 +108,39 @@ class Places:
         within = self._draft.overview.nodes_of(job.partition) - job.excluded
         usable = (n for n in within & self._whole.keys() if self._flavors.type_of[n] == kind)
         each = {name: -(-amount // count) for name, amount in asked.items()}
-        if job.is_total:
+        is_total = job.is_total and job.most_nodes != 1
+        if is_total:
             each = {name: 1 for name in asked if name == resource(kind, CPU)}
         return Wish(
-            count=1 if job.is_total and job.most_nodes != count else count,
+            count=1 if is_total and job.most_nodes != count else count,
             each=each,
-            nodes=frozenset(eligible(job, usable, self._draft.seen.nodes, 1 if job.is_total else count)),
+            nodes=frozenset(eligible(job, usable, self._draft.seen.nodes, 1 if is_total else count)),
             required=job.required,
             most=job.most_nodes,
-            total=asked if job.is_total else {},
+            total=asked if is_total else {},
             whole=job.exclusive,
         )
 
     def has(self, wish: Wish) -> bool:
+        if wish.parts:
+            return self._at_once(wish, self._free) is not None
         return self._is_met(wish, self._room_for(wish), self._free)
+
+    def _at_once(self, wish: Wish, free: Mapping[NodeName, Mapping[Resource, int]]) -> _Free | None:
+        """What is left on the nodes of all parts, where these find theirs one after the other in some order."""
+        orders = islice(permutations(wish.parts), _ORDERS)
+        return next((left for order in orders if (left := self._one_by_one(order, free)) is not None), None)
+
+    def _one_by_one(self, parts: Iterable[Wish], free: Mapping[NodeName, Mapping[Resource, int]]) -> _Free | None:
+        left: _Free = {}
+        for part in parts:
+            now = ChainMap[NodeName, Mapping[Resource, int]](left, free)  # type: ignore[arg-type]
+            room = {name: _room(part, now[name]) for name in part.nodes if self._suits(part, name, now[name])}
+            if not self._is_met(part, room, now):
+                return None
+            for name, rest in self._taken(part, _fullest_first(part, room), now):
+                left[name] = rest
+        return left
 
     def having_room(self, wish: Wish) -> frozenset[NodeName]:
         """The nodes on which it has room now."""
@@ -106,6 +154,8 @@ class Places:
             for unit in without.get(node, ()):
                 for what, amount in unit.options[0].items():
                     has[what] = has.get(what, 0) + amount
+        if wish.parts:
+            return self._at_once(wish, free) is not None
         return self._is_met(wish, [node for node in wish.nodes if self._suits(wish, node, free[node])], free)
 
     def _is_met(self, wish: Wish, nodes: Collection[NodeName], free: Mapping[NodeName, Mapping[Resource, int]]) -> bool:
@@ -134,7 +184,7 @@ class Places:
             for name in wish.nodes if wish not in self._rooms else wish.nodes.intersection(self._changed[at:]):
                 free = self._free[name]
                 if self._suits(wish, name, free):
-                    found[name] = sum(free.get(what, 0) for what in wish.each)
+                    found[name] = _room(wish, free)
                 else:
                     found.pop(name, None)
             self._rooms[wish] = len(self._changed), found
@@ -149,27 +199,29 @@ class Places:
 
     def take(self, wish: Wish) -> None:
         """It starts where Slurm would start it: on the fullest nodes that have room. Where it has none it waits."""
-        if not self.has(wish):
+        if wish.parts:
+            left = self._at_once(wish, self._free) or {}
+        elif self.has(wish):
+            left = dict(self._taken(wish, _fullest_first(wish, self._room_for(wish)), self._free))
+        else:
             return
-        found = self._room_for(wish)
-        order = [*wish.required, *nsmallest(len(found), found.keys() - wish.required, key=lambda n: (found[n], n))]
-        if wish.total:
-            self._take_in_all(wish, order)
-            return
-        for name in order[: wish.count]:
-            self._changed.append(name)
-            for what, amount in (self._whole[name] if wish.whole else wish.each).items():
-                self._free[name][what] = self._free[name].get(what, 0) - amount
+        self._free.update(left)
+        self._changed += left
 
-    def _take_in_all(self, wish: Wish, order: Iterable[NodeName]) -> None:
+    def _taken(
+        self, wish: Wish, order: Sequence[NodeName], free: Mapping[NodeName, Mapping[Resource, int]]
+    ) -> Iterator[tuple[NodeName, dict[Resource, int]]]:
+        """What it leaves on each of its nodes."""
         left = dict(wish.total)
-        for name in order:
-            free = self._free[name]
-            for what in [what for what, amount in left.items() if amount]:
-                part = min(left[what], max(free.get(what, 0), 0))
-                free[what] = free.get(what, 0) - part
-                left[what] -= part
-            self._changed.append(name)
+        for name in order if left else order[: wish.count]:
+            found = dict(free[name])
+            each = self._whole[name] if wish.whole else wish.each
+            if left:
+                each = {what: min(amount, max(found.get(what, 0), 0)) for what, amount in left.items()}
+                left = {what: amount - each[what] for what, amount in left.items()}
+            for what, amount in each.items():
+                found[what] = found.get(what, 0) - amount
+            yield name, found
 
     def let_go(self, unit: Unit, times: int = 1) -> None:
         """A running unit leaves; negative `times`: it comes back."""
@@ -192,3 +244,12 @@ class Places:
             mine = {what: -(-n // len(names)) for what, n in amounts.items() if machine_type_of(what) == kind}
             for name in names:
                 yield name, mine
+
+
+def _room(wish: Wish, free: Mapping[Resource, int]) -> int:
+    return sum(free.get(what, 0) for what in wish.each)
+
+
+def _fullest_first(wish: Wish, room: Mapping[NodeName, int]) -> list[NodeName]:
+    """Where Slurm would start it."""
+    return [*wish.required, *nsmallest(len(room), room.keys() - wish.required, key=lambda n: (room[n], n))]

@@ -11,7 +11,7 @@ from steward.model.accounting import QOS_PREFIX, borrowed_qos, guaranteed_qos, t
 from steward.model.elastic import replica_of
 from steward.model.ids import JobId
 from steward.model.job import Job
-from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, profile_of, resource
+from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, kind_of, profile_of, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.flavors import Flavors, parse_tres
 
@@ -84,7 +84,7 @@ class Requests:
         self._weights = {each.name: each.weight for each in scheduler.classes}
         self.kept: dict[Hashable, Any] = {}
         """Results that others work out of units: dropped when these would be other ones."""
-        self._asked: dict[tuple[str, str], tuple[Amounts, ...]] = {}
+        self._asked: dict[tuple[str, str, int], tuple[Amounts, ...]] = {}
         self._had: dict[tuple[str, frozenset[str], int], Amounts] = {}
 
     @classmethod
@@ -186,23 +186,34 @@ class Requests:
 
     def _options(self, jobs: tuple[Job, ...]) -> tuple[Amounts, ...]:
         if len(jobs) == 1:
-            return self._asks(jobs[0])
-        each = [self._asks(job) for job in jobs]
+            return self.asks(jobs[0])
+        each = [self.asks(job) for job in jobs]
         return (_sum([options[0] for options in each if options]),) if all(each) else ()
 
-    def _asks(self, job: Job) -> tuple[Amounts, ...]:
-        key = job.requested, job.partition
+    def asks(self, job: Job) -> tuple[Amounts, ...]:
+        """What one waiting job uses on each machine type on which it may run."""
+        key = job.requested, job.partition, job.exclusive and job.node_count
         if key not in self._asked:
             tres = parse_tres(job.requested)
             kinds = _kinds(tres)
             typed = [name.removeprefix(_TYPED) for name in tres if name.startswith(_TYPED)]
             wants_gpus = any(kind.startswith(GPU) and amount for kind, amount in kinds.items())
             self._asked[key] = tuple(
-                {resource(each, kind): amount for kind, amount in kinds.items() if amount and each}
+                self._of_machines(
+                    {resource(each, kind): amount for kind, amount in kinds.items() if amount and each}, job
+                )
                 for each in self.flavors.types_of(job.partition)
                 if self._may_run_on(each, typed, wants_gpus=wants_gpus)
             )
         return self._asked[key]
+
+    def _of_machines(self, asked: Amounts, job: Job) -> Amounts:
+        """Of an exclusive job Slurm counts all CPUs and accelerators of its machines."""
+        most, count = self.flavors.largest, max(job.node_count, 1)
+        whole = {n for n in asked if job.exclusive and kind_of(n) != MEM and not job.is_total}
+        return {
+            name: max(amount, most.get(name, 0) * count) if name in whole else amount for name, amount in asked.items()
+        }
 
     def _may_run_on(self, kind: str, typed: list[str], *, wants_gpus: bool) -> bool:
         if not wants_gpus or not kind:

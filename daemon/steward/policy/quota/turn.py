@@ -59,7 +59,7 @@ class Turn:
 
 def in_force(draft: Draft) -> dict[str, ComputeQuota]:
     """The quotas that limit somebody, by team."""
-    all_of = (draft.quota.quotas[id] for id in sorted(draft.quota.quotas))
+    all_of = (draft.quotas[id] for id in sorted(draft.quotas))
     return {quota.team: quota for quota in all_of if quota.enabled and quota.status not in _GOING}
 
 
@@ -68,7 +68,7 @@ def take_turn(draft: Draft) -> Turn | None:
     quotas, picture = in_force(draft), draft.seen.accounting
     if not quotas or picture is None or picture.trouble:
         return None
-    scheduler = draft.quota.scheduler or SchedulerConfig()
+    scheduler = draft.scheduler or SchedulerConfig()
     flavors = Flavors(draft, quotas)
     borrowers = frozenset(team for team, quota in quotas.items() if quota.strategy.borrows)
     requests = Requests.of(draft, flavors, scheduler, borrowers)
@@ -79,7 +79,7 @@ def take_turn(draft: Draft) -> Turn | None:
 
     staying = _staying(jobs.running, going)
     room = Room(ledger, staying, lambda: Places(draft, flavors, requests, going))
-    room.gone.update(id for id in draft.quota.jobs if id in draft.seen.jobs and is_refused(draft.seen.jobs[id], draft))
+    room.gone.update(id for id in draft.quota_jobs if id in draft.seen.jobs and is_refused(draft.seen.jobs[id], draft))
     held = held_up(jobs.waiting, draft, picture) | foreseen(jobs.waiting, staying, draft, picture)
     decider = Decider(room, _rules(draft, quotas, held, fair_share=scheduler.fair_share))
     kept = [unit for unit in jobs.waiting if _is_kept(unit.id, draft)]
@@ -121,7 +121,7 @@ def is_refused(job: Job, draft: Draft) -> bool:
 def is_delayed(job: Job, draft: Draft) -> bool:
     """Whether the job gave way, and only the delay that Slurm gives every requeued job keeps it from running. A job
     that opted in is started sooner by its resume."""
-    memory = draft.quota.jobs.get(job.id)
+    memory = draft.quota_jobs.get(job.id)
     last = memory.evictions[-1] if memory is not None and memory.evictions else None
     if last is None or last.over is None or job.restarts != last.restart + 1 or job.id in draft.jobs:
         return False
@@ -141,7 +141,7 @@ def _waits_for_kept_nodes(job: Job, draft: Draft) -> bool:
 
 def not_before(id: JobId, draft: Draft) -> float | None:
     """Until when a job that gave way again and again may not borrow."""
-    memory = draft.quota.jobs.get(id)
+    memory = draft.quota_jobs.get(id)
     if memory is None or memory.count < 2:
         return None
     rules = draft.want.quota
@@ -190,7 +190,7 @@ def _enter(jobs: Present, ledger: Ledger, draft: Draft) -> frozenset[JobId]:
     for held in jobs.homeless:
         ledger.hold(held.other)
         ledger.hold(held.away, -1)
-    leaving = {id for id, memory in draft.quota.jobs.items() if memory.yielding is not None}
+    leaving = {id for id, memory in draft.quota_jobs.items() if memory.yielding is not None}
     each = (unit for units in jobs.running.values() for unit in units) if leaving else ()
     going = [unit for unit in each if unit.id in leaving and _gives_way(unit, draft)]
     for unit in going:
@@ -199,7 +199,7 @@ def _enter(jobs: Present, ledger: Ledger, draft: Draft) -> frozenset[JobId]:
 
 
 def _gives_way(unit: Unit, draft: Draft) -> bool:
-    memory = draft.quota.jobs.get(unit.id)
+    memory = draft.quota_jobs.get(unit.id)
     eviction, job = memory.yielding if memory is not None else None, unit.jobs[0]
     return eviction is not None and (eviction.restart == job.restarts or job.is_completing)
 
@@ -218,7 +218,7 @@ def _is_kept(id: JobId, draft: Draft) -> bool:
 
 def _rules(draft: Draft, quotas: Mapping[str, ComputeQuota], held_up: frozenset[JobId], *, fair_share: bool) -> Rules:
     rules = draft.want.quota
-    waits = {id: until for id in draft.quota.jobs if (until := not_before(id, draft)) is not None}
+    waits = {id: until for id in draft.quota_jobs if (until := not_before(id, draft)) is not None}
     for until in waits.values():
         draft.wake(until)
     return Rules(
@@ -245,6 +245,6 @@ def _rebalance_before(draft: Draft) -> float | None:
     rules = draft.want.quota
     if not rules.rebalance:
         return None
-    all_of = (each for memory in draft.quota.jobs.values() for each in memory.evictions)
+    all_of = (each for memory in draft.quota_jobs.values() for each in memory.evictions)
     last = max((each.at for each in all_of if each.cause is Reclaimed.REBALANCE), default=0.0)
     return draft.now - rules.rebalance_after_s if draft.now >= last + rules.rebalance_after_s else None

@@ -38,7 +38,7 @@ def _back(draft: Draft) -> Iterator[Job]:
     for job in draft.seen.jobs.values():
         if not job.restarts or job.reason != "BeginTime" or not job.is_pending or job.is_completing or job.is_part:
             continue
-        memory = draft.quota.jobs.get(job.id)
+        memory = draft.quota_jobs.get(job.id)
         is_known = memory is not None and any(each.restart >= job.restarts - 1 for each in memory.evictions)
         if not is_known and draft.now <= (job.submitted or 0.0) + REQUEUE_DELAY_S:
             yield job
@@ -69,7 +69,7 @@ def _remember(job: Job, team: str, to: Job, owner: str, draft: Draft) -> None:
     over = Eviction(
         at=at, restart=job.restarts - 1, cause=Reclaimed.RECLAIM, to_team=owner, to_job=to.id, text=text, over=at
     )
-    draft.quota.add_eviction(job.id, team, over)
+    draft.quota_jobs.add_eviction(job.id, team, over)
     draft.tell(
         "quota.gave_way",
         f"job {job.id} {text.replace('gives way', 'gave way', 1)}",

@@ -66,7 +66,7 @@ def quota_view(draft: Draft) -> QuotaView:
     """A view of every quota in memory, those that are not in force among them. Pure; decides nothing."""
     turn = take_turn(draft)
     use = _use(turn) if turn else {}
-    quotas = sorted(draft.quota.quotas.values(), key=lambda quota: quota.team)
+    quotas = sorted(draft.quotas.values(), key=lambda quota: quota.team)
     rules = draft.want.quota
     worth = {q.team: owned(q, draft.want.capacity.types, count_filled=rules.count_filled) for q in quotas}
     lent = _lent(turn, use) if turn else {}

@@ -1,0 +1,106 @@
+"""Slurm read through `steward-slurm`, a program of ours that is linked with Slurm's library (reader/README.md).
+
+What it tells is believed where all of it is as declared. No program, no answer, a late one and one of another form are
+None: then the commands are asked. Whole looks have a process of their own, so that no small one waits for them.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from steward.adapters.slurm import record_form
+from steward.adapters.slurm.helper import Helper
+from steward.adapters.slurm.record_form import GRES, JOB, NODE, PARTITION, Form, Garbled, Told
+from steward.model.ids import JobId, NodeName
+
+MOST = 32
+"""For more nodes or jobs a whole look is as quick."""
+NOTHING = "-"
+_FEW_S, _ALL_S = 2.0, 5.0
+_PROGRAM = "steward-slurm"
+_PLACES = (Path(__file__).parents[4] / "reader/build", Path("/usr/lib/steward"))
+_ENV = {"SLURM_BITSTR_LEN": "0"}
+"""The library shortens the list of an array's tasks otherwise."""
+NOT_BUILT = "steward-slurm is not built for this Slurm (make shim)"
+
+
+class Library:
+    """Safe to call from several threads; the processes end with ours, or with `close`."""
+
+    def __init__(
+        self,
+        *,
+        conf: str = "",
+        argv: Sequence[str] = (),
+        few_s: float = _FEW_S,
+        all_s: float = _ALL_S,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`argv` is another program than ours; `few_s` and `all_s` are how long small and whole looks may take."""
+        self._argv = argv
+        env = {**_ENV, **({"SLURM_CONF": conf} if conf else {})}
+        self._few, self._all = (
+            Helper(lambda: argv or program(), env, patience_s=patience_s, most=record_form.LONGEST, monotonic=monotonic)
+            for patience_s in (few_s, all_s)
+        )
+
+    def problem(self) -> str:
+        """Say why the commands are asked instead; empty where they are not."""
+        if not self._argv and not program():
+            return NOT_BUILT
+        return next((f"steward-slurm failed: {each.trouble}" for each in (self._few, self._all) if each.trouble), "")
+
+    def nodes(self, stamp: str = NOTHING) -> Told | None:
+        """Every node, or word that none changed since the answer with this stamp."""
+        return self._ask(self._all, "nodes", NODE, stamp)
+
+    def node(self, names: Collection[NodeName]) -> Told | None:
+        """These nodes; those that Slurm does not have are left out."""
+        return self._ask(self._few, "node", NODE, *names)
+
+    def jobs(self, stamp: str = NOTHING) -> Told | None:
+        """As `nodes`."""
+        return self._ask(self._all, "jobs", JOB, stamp)
+
+    def job(self, ids: Collection[JobId]) -> Told | None:
+        """These jobs; those that Slurm does not hold are left out."""
+        return self._ask(self._few, "job", JOB, *map(str, ids))
+
+    def parts(self, leader: JobId) -> Told | None:
+        """All parts of a heterogeneous job."""
+        return self._ask(self._few, "parts", JOB, str(leader))
+
+    def on(self, names: Collection[NodeName]) -> Told | None:
+        """The jobs that have one of these nodes and are not over."""
+        return self._ask(self._few, "on", JOB, *names)
+
+    def partitions(self) -> Told | None:
+        return self._ask(self._few, "partitions", PARTITION)
+
+    def gres(self) -> Told | None:
+        """What is in use on each node that has GRES."""
+        return self._ask(self._all, "gres", GRES)
+
+    def close(self) -> None:
+        for each in (self._few, self._all):
+            each.close()
+
+    def _ask(self, helper: Helper, kind: str, form: Form, *words: str) -> Told | None:
+        def read(got: bytes) -> Told:
+            try:
+                found = record_form.told(got, kind, form)
+            except Garbled as error:
+                raise OSError(str(error)) from error
+            if found is None:
+                raise OSError(f"slurmctld did not tell {kind}: {got[:80]!r}")
+            return found
+
+        return helper.ask(f"{' '.join((kind, *words))}\n".encode(), record_form.is_whole, read)
+
+
+def program() -> tuple[str, ...]:
+    """Where it is; empty where it was not built. The loader refuses one that was built for another Slurm."""
+    found = shutil.which(_PROGRAM, path=os.pathsep.join(map(str, _PLACES)))
+    return (found,) if found else ()

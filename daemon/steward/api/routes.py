@@ -1,0 +1,252 @@
+"""The routes of the HTTP API as data: docs/api.md and the OpenAPI document are made of them.
+
+`python -m steward.api.routes` prints the list of docs/api.md.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from textwrap import fill
+from typing import Any
+
+Json = dict[str, Any]
+OPENAPI = "/v1/openapi.json"
+_WIDTH = 140
+_IN_PATH = re.compile(r"{(\w+)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiRoute:
+    """What a route does, as documentation says it. `query` and `body`: what a caller may say, with its meaning.
+    `answer`: JSON's word for the answer; empty: text."""
+
+    method: str
+    path: str
+    text: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, str] = field(default_factory=dict)
+    answer: str = "object"
+
+    @property
+    def id(self) -> str:
+        """A name for what is made of the document, such as `getJobsHistory`."""
+        words = re.findall(r"[a-z]+", _IN_PATH.sub("", self.path).removeprefix("/v1"))
+        one = "One" if self.path.endswith("}") and "explain" not in words else ""
+        return self.method.lower() + "".join(word.capitalize() for word in words) + one
+
+
+def _read(path: str, text: str, *, query: Mapping[str, str] | None = None, answer: str = "object") -> ApiRoute:
+    return ApiRoute(method="GET", path=path, text=text, query=query or {}, answer=answer)
+
+
+def _change(path: str, text: str, **body: str) -> ApiRoute:
+    return ApiRoute(method="POST", path=path, text=text, body=body)
+
+
+ROUTES = (
+    _read(
+        "/v1/status",
+        "nodes by state, agents, open cases, those that wait for approval (`cases_waiting`), incidents, breakers, "
+        "instance groups, `paused`, freshness of the picture",
+    ),
+    _read(
+        "/v1/nodes",
+        "every node: `verdict`, `evidence`, `since` (Unix seconds), `next`, agent (connected, late, instance, boot, "
+        "version, bad findings), open case",
+        answer="array",
+    ),
+    _read(
+        "/v1/cases",
+        "all remembered repairs, open ones first: step, why, times of fault, detection, mark, replacement, return "
+        "(Unix seconds)",
+        answer="array",
+    ),
+    _change(
+        "/v1/cases/approve",
+        'approves repairs that wait for it (`repair.mode = "ask"`); 409, and none approved, where one does not wait',
+        cases="cases or nodes, `c5,n[17-19]`",
+    ),
+    _read("/v1/jobs", "jobs that opted in: mode, resumes used, excluded nodes, every decision and why", answer="array"),
+    _read("/v1/jobs/{job}/history", "every run of a job, oldest first", answer="array"),
+    _read(
+        "/v1/report",
+        "where jobs' time went and what incidents took ([report.md](report.md))",
+        query={
+            "job": "its number",
+            "since": "Unix seconds",
+            "month": "`2026-11`",
+            "user": "of one user",
+            "partition": "of one partition",
+        },
+    ),
+    _read(
+        "/v1/events",
+        "events, oldest first; without `after` the newest `limit`",
+        query={
+            "after": "the `seq` of the last one that is known",
+            "limit": "so many at most",
+            "wait_s": "up to 30: waits for the first",
+            "node": "about a node",
+            "job": "about a job, also `ARRAY_INDEX`",
+            "kind": "how it begins",
+            "level": "at least",
+            "since": "Unix seconds",
+        },
+        answer="array",
+    ),
+    _read("/v1/explain/node/{name}", "`lines` for people, the last `events`"),
+    _read(
+        "/v1/explain/job/{job}",
+        "the same of a job (also `ARRAY_INDEX`); what it printed only with a MUNGE credential of its user or an admin",
+    ),
+    _read("/v1/explain/group/{name}", "the same of an instance group"),
+    _read(
+        "/v1/checks",
+        "every check: title, source, period, limits (`numbers`, with `by`), mode (`mode_by`), cost, results (over the "
+        "cluster or on that node)",
+        query={"node": "on one node"},
+        answer="array",
+    ),
+    _read(
+        "/v1/checks/trials",
+        "every version of a check that may change: on trial, armed or refused, with the arithmetic",
+        answer="array",
+    ),
+    _change("/v1/checks/arm", "lets a check take nodes out, whatever its trial says", check="its id"),
+    _change("/v1/checks/disarm", "keeps a check from taking nodes out", check="its id"),
+    _read("/v1/checks/deep", "deep checks: kinds, nodes, state, results", answer="array"),
+    _read("/v1/checks/deep/{id}", "one deep check, with what it measured"),
+    _change(
+        "/v1/checks/deep",
+        "asks for deep checks; `runs` are their ids",
+        nodes="`n[1-8]`",
+        kinds="with commas; empty: all kinds",
+    ),
+    _read("/v1/lemons", "machines that fail again and again, with the arithmetic", answer="array"),
+    _read(
+        "/v1/breakers",
+        "tripped breakers: scope, since when, why, when a first repair is let through, and which",
+        answer="array",
+    ),
+    _change("/v1/breakers/reset", "closes a breaker; 409 when it is not tripped", scope="of one; empty: all"),
+    _change(
+        "/v1/pause",
+        "no action on nodes until resumed (jobs are still resumed); survives restarts",
+        why="for whoever reads it",
+    ),
+    _change("/v1/resume-actions", "acts again; tripped breakers are reset"),
+    _read("/v1/plan", "what would be done now if nothing were paused, reported only, or already asked for"),
+    _read(
+        "/v1/doctor",
+        "`topic`, `health` (`ok`, `warn`, `bad`), `text`, `remedy` of each thing looked at",
+        answer="array",
+    ),
+    _read(
+        "/v1/elastic",
+        "elastic runs: size, phase, replica jobs, each change of size, its cause and duration",
+        answer="array",
+    ),
+    _change(
+        "/v1/elastic",
+        "another size at most, or a pause of growth",
+        run="its job's number",
+        size="`0`: any of its sizes",
+        paused="`true` or `false`",
+    ),
+    _read("/v1/quotas", "what teams own, use, lend and have borrowed, by resource, with their share"),
+    _read("/v1/quotas/{team}", "the same of one team, and what each of its jobs waits for"),
+    _change(
+        "/v1/quotas/preview",
+        "what a document of quotas would change (`changes`), `warnings`, and `based_on` (the present state)",
+        document="an object ([quotas.md](quotas.md))",
+        prune="`true`: quotas that it does not name go",
+    ),
+    _change(
+        "/v1/quotas",
+        "carries it out, all or nothing; 409 when a quota has changed since `based_on`",
+        document="an object",
+        prune="as in the preview",
+        based_on="of the preview",
+    ),
+    _read(
+        "/v1/notify",
+        "notification channels: filters, waiting messages, when one was sent last, the last error",
+        answer="array",
+    ),
+    _change(
+        "/v1/notify/test",
+        "sends a test message; `channels` says what went wrong",
+        channel="of one; empty: all",
+    ),
+    _read(OPENAPI, "this list as an OpenAPI 3.1 document"),
+    _read("/metrics", "figures for Prometheus", answer=""),
+)
+
+
+def listed(routes: Iterable[ApiRoute] = ROUTES) -> str:
+    """Return the list of docs/api.md."""
+    lines = (
+        f"- `{one.method} {one.path}`: {one.text}{_said('query', one.query)}{_said('body', one.body)}" for one in routes
+    )
+    return "".join(fill(line, _WIDTH, subsequent_indent="  ", break_on_hyphens=False) + "\n" for line in lines)
+
+
+def _said(what: str, values: Mapping[str, str]) -> str:
+    return f"; {what}: {', '.join(f'`{name}` ({text})' for name, text in values.items())}" if values else ""
+
+
+def document(version: str, routes: Iterable[ApiRoute] = ROUTES) -> Json:
+    """Return the OpenAPI document."""
+    paths: dict[str, Json] = {}
+    for one in routes:
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Steward's head", "version": version, "license": {"name": "Apache-2.0"}},
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "munge": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "Authorization",
+                    "description": "MUNGE CREDENTIAL over `METHOD PATH SHA256-OF-BODY`, good for one request",
+                }
+            },
+            "schemas": {"Error": {"type": "object", "properties": {"error": {"type": "string"}}}},
+        },
+    }
+
+
+def _operation(one: ApiRoute) -> Json:
+    kind = "application/json" if one.answer else "text/plain"
+    schema = {"type": one.answer, **({"items": {"type": "object"}} if one.answer == "array" else {})}
+    error = {
+        "description": "why not",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    }
+    found: Json = {
+        "operationId": one.id,
+        "summary": one.text,
+        "parameters": [*_parameters(one)],
+        "responses": {
+            "200": {"description": "done", "content": {kind: {"schema": schema if one.answer else {"type": "string"}}}},
+            "default": error,
+        },
+    }
+    if one.method == "POST":
+        words = {name: {"description": text} for name, text in one.body.items()}
+        body = {"schema": {"type": "object", "properties": words}}
+        found |= {"requestBody": {"content": {"application/json": body}}, "security": [{"munge": []}]}
+    return found
+
+
+def _parameters(one: ApiRoute) -> Iterator[Json]:
+    for name in _IN_PATH.findall(one.path):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+    for name, text in one.query.items():
+        yield {"name": name, "in": "query", "description": text, "schema": {"type": "string"}}
+
+
+if __name__ == "__main__":
+    print(listed(), end="")

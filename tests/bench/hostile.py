@@ -1,0 +1,165 @@
+"""One hostile user beside many faults: `python -m tests.bench.hostile [--minutes N] [--faults N] [--json FILE]`.
+
+A few nodes are killed in quiet, then as many as asked for while an ordinary user does all of `hostile_acts.py`. Told:
+how long a job's tasks take to run again, quiet and beside the user; the jobs of others that were lost and the nodes
+that were taken out without a fault, of which there must be none; and what the head and its store hold.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from steward.testbed.bed import Bed, BedSpec
+from steward.testbed.faults import FaultKind
+from steward.testbed.layout import Layout
+from steward.testbed.local_setup import load
+from steward.testbed.wait import NotInTime
+from tests.bench import hostile_acts, scale_bed
+from tests.bench.recovery import new_dir, with_bed
+from tests.bench.soak import rows
+from tests.bench.summary import percentile
+from tests.e2e.story import Story, task_script
+
+USER = "nobody"
+QUIET_FAULTS = 3
+NODES = 7
+_CALM = f"n{NODES}"
+"""The node of the jobs that nothing may happen to; the user's worst is meant for it."""
+_BACK_S, _CLOSED_S = 120.0, 240.0
+_REPAIR = {"node_repairs": 100, "node_repairs_window_h": 0.1, "replacements_per_hour": 10_000, "breaker_min": 10_000}
+
+
+@dataclass(kw_only=True)
+class Found:
+    """Seconds from kill to tasks; jobs and nodes that suffered without a fault; what is held at the end."""
+
+    quiet_s: list[float] = field(default_factory=list)
+    beside_s: list[float] = field(default_factory=list)
+    missed: int = 0
+    killed: list[str] = field(default_factory=list)
+    taken_out: list[str] = field(default_factory=list)
+    jobs: dict[str, str] = field(default_factory=dict)
+    silent: list[str] = field(default_factory=list)
+    suspected: dict[str, int] = field(default_factory=dict)
+    held: list[tuple[float, dict[str, int], int, float]] = field(default_factory=list)
+    """Memory of the head in MiB, rows of its store, bytes of the store and of the log in MiB; one after each fault."""
+    kinds: dict[str, int] = field(default_factory=dict)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--faults", type=int, default=20)
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    asked = parser.parse_args()
+    spec = BedSpec(dir=new_dir(), nodes=NODES, settings={"repair": _REPAIR})
+    found = with_bed(spec, lambda bed: soak(bed, asked.minutes * 60.0, asked.faults))
+    print(json.dumps(asdict(found), indent=2))
+    if asked.json:
+        asked.json.write_text(json.dumps(asdict(found), indent=2) + "\n")
+    return 0 if is_unharmed(found) else 1
+
+
+def is_unharmed(found: Found) -> bool:
+    slow = found.beside_s and percentile(found.beside_s, 50) > 2 * percentile(found.quiet_s, 50)
+    return not (found.taken_out or found.missed or found.silent or slow or set(found.jobs.values()) != {"RUNNING 0"})
+
+
+def soak(bed: Bed, seconds: float, faults: int) -> Found:
+    found, began = Found(), time.time()
+    calm = Story(bed, Path(tempfile.mkdtemp(prefix="calm-", dir=bed.shared)))
+    wait = calm.script("wait.sh", "srun sleep 36000\n")
+    jobs = [calm.submit(wait, *options, f"-w{_CALM}", "-n1") for options in ((), ("--auto-resume=1",))]
+    for job in jobs:
+        calm.wait_state(job, "RUNNING")
+    for _ in range(QUIET_FAULTS):
+        one_fault(bed, found, found.quiet_s)
+    with ThreadPoolExecutor(1) as beside:
+        argv = ["nice", "-n", "10", *program(bed, calm, seconds, jobs[1])]
+        evil = beside.submit(bed.run, argv, user=USER, timeout_s=seconds + 300.0)
+        started = time.time()
+        for number in range(faults):
+            time.sleep(max(0.0, started + number * seconds / faults + 5.0 - time.time()))
+            one_fault(bed, found, found.beside_s)
+            note(bed, found)
+            say(f"{number + 1}: {found.beside_s[-1:]} {found.held[-1]}")
+        assert "done" in evil.result().text
+    time.sleep(60.0)
+    note(bed, found)
+    found.jobs = {str(job): f"{calm.job(job).state} {calm.job(job).restarts}" for job in jobs}
+    found.silent = calm.silent_agents()
+    found.taken_out = sorted({case["node"] for case in calm.cases(since=began) if case["marked"]} - set(found.killed))
+    suspected = [event for event in calm.events("node.suspect", since=began) if event["node"] not in found.killed]
+    found.suspected = Counter(event["node"] for event in suspected)
+    found.kinds = Counter(event["kind"] for event in calm.events(since=began))
+    return found
+
+
+def one_fault(bed: Bed, found: Found, took: list[float]) -> None:
+    """A node of an opted-in job dies that is not its batch host; there is a spare in the allocation."""
+    story = Story(bed, Path(tempfile.mkdtemp(prefix="run-", dir=bed.shared)))
+    story.dir.chmod(0o1777)
+    script = story.script("train.sh", f"srun -N2 -n2 bash {task_script(story)}\n")
+    options = ("--auto-resume=1", "-N3", "--no-kill", "--ntasks-per-node=1", "--gres=gpu:1", f"-x{_CALM}")
+    job = story.submit(script, *options)
+    try:
+        story.wait("two tasks run", lambda: len(started(story, 1)) == 2, _CLOSED_S)
+        time.sleep(3.0)
+        host = story.job(job).batch_host
+        node = next(node for node in started(story, 1) if node != host)
+        found.killed.append(node)
+        story.hurt(FaultKind.KILL_NODE, node)
+        fault = time.time()
+        story.wait("two tasks run again", lambda: len(started(story, 2)) == 2, _BACK_S)
+        took.append(max(started(story, 2).values()) - fault)
+        story.wait("the repair is over", lambda: not open_cases(story, node), _CLOSED_S)
+    except NotInTime as error:
+        say(f"missed: {error}")
+        found.missed += 1
+    finally:
+        bed.run(["scancel", str(job)], check=False)
+
+
+def started(story: Story, attempt: int) -> dict[str, float]:
+    words = [line.split() for line in story.lines("started") if f"attempt={attempt} " in line]
+    return {line[0].split(":")[1]: float(line[-1]) for line in words}
+
+
+def open_cases(story: Story, node: str) -> list[str]:
+    return [case["step"] for case in story.cases(node) if case["step"] != "closed"]
+
+
+def program(bed: Bed, story: Story, seconds: float, other: int) -> list[str]:
+    """A copy that the user can read."""
+    path, layout = story.dir / "hostile_acts.py", Layout(root=bed.spec.dir)
+    story.dir.chmod(0o755)
+    shutil.copy(Path(hostile_acts.__file__), path)
+    path.chmod(0o755)
+    ports = load(layout)
+    run = bed.spec.dir / "run"
+    sockets = [str(run / f"agent-n{number}.sock") for number in range(1, NODES + 1)]
+    folders = str(bed.spec.dir / "nodes" / _CALM / "jobs")
+    words = (seconds, story.node_field(_CALM, "Port"), ports.listen, ports.http, other, folders, run / "munge.sock")
+    return ["/usr/bin/python3", str(path), *map(str, words), *sockets]
+
+
+def note(bed: Bed, found: Found) -> None:
+    layout = Layout(root=bed.spec.dir)
+    store = layout.controller / "stewardd" / "steward.db"
+    logs = sum(path.stat().st_size for name, path in bed.logs().items() if name.startswith("steward") and path.exists())
+    found.held.append((scale_bed.memory_mib(bed), rows(store), store.stat().st_size, logs / (1 << 20)))
+
+
+def say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
