@@ -77,3 +77,13 @@ int slurm_spank_task_exit(spank_t spank, int ac, char **av)
 	node_task_exit(spank, &config);
 	return 0;
 }
+
+int slurm_spank_exit(spank_t spank, int ac, char **av)
+{
+	(void) spank;
+	(void) ac;
+	(void) av;
+	if (spank_context() == S_CTX_REMOTE)
+		node_end(&config);
+	return 0;
+}

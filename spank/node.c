@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@
 
 /* What the script's process leaves for slurmstepd, which cannot know it. */
 struct script {
+	bool told; /* it came so far */
 	uint32_t restart;
 	struct resume_mode mode;
 	bool has_agent; /* one has answered at its start */
@@ -43,6 +45,10 @@ static struct script *script;
 /* The script's file was where slurmstepd had put it, or was swept away from
  * there already. */
 static bool had_script;
+/* Tells when the script's file is opened: to run it, the kernel does. -1: not
+ * known. */
+static int script_watch = -1;
+static bool has_asked;
 
 /* Slurm tells how often a script was requeued in no other place than the
  * script's environment, which only the script's own process has seen; a step
@@ -157,6 +163,28 @@ static bool _was_swept_before(spank_t spank)
 	return !access(folder, F_OK);
 }
 
+static void _watch_script(spank_t spank)
+{
+	const char *path = _script_path(spank);
+
+	script_watch = path ? inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1;
+	if (script_watch >= 0 &&
+	    inotify_add_watch(script_watch, path, IN_OPEN) < 0) {
+		(void) close(script_watch);
+		script_watch = -1;
+	}
+}
+
+/* Something before it failed: another plugin, a TaskProlog. False where it
+ * cannot be known. */
+static bool _has_not_begun(void)
+{
+	char event[sizeof(struct inotify_event) + NAME_MAX + 1];
+
+	return script_watch >= 0 &&
+	       read(script_watch, event, sizeof(event)) < 0 && errno == EAGAIN;
+}
+
 /* In the script's own process: one line in the job's output. */
 static void _say(const char *before, const char *what)
 {
@@ -215,6 +243,8 @@ void node_start(spank_t spank, const struct config *config)
 			script = _shared_page();
 		had_script =
 			_script_is(spank, true) || _was_swept_before(spank);
+		if (script)
+			_watch_script(spank);
 	} else if (step.mode.kind != RESUME_OFF) {
 		(void) _tell(spank, config);
 	}
@@ -242,7 +272,8 @@ void node_task_start(spank_t spank, const struct config *config)
 	}
 	step.restart = _number(spank, "SLURM_RESTART_COUNT");
 	step.elastic = elastic_is_base(spank, &spec) ? spec.text : NULL;
-	*script = (struct script){.restart = step.restart, .mode = step.mode};
+	*script = (struct script){
+		.told = true, .restart = step.restart, .mode = step.mode};
 	script->has_agent = _tell(spank, config);
 	if (step.mode.kind != RESUME_OFF)
 		_tell_of_output(config);
@@ -288,6 +319,7 @@ static void _hold(const struct config *config)
 	struct wire_answer answer;
 	const char *why;
 
+	has_asked = true;
 	slurm_info("steward: job %" PRIu32 ": script ended with status 0x%x, "
 		   "held for the agent's decision",
 		   step.job, (unsigned int) step.status);
@@ -306,7 +338,7 @@ void node_task_exit(spank_t spank, const struct config *config)
 {
 	bool is_script = step.kind == WIRE_KIND_BATCH;
 
-	if (is_script && script) {
+	if (is_script && script && script->told) {
 		step.restart = script->restart;
 		step.mode = script->mode;
 	}
@@ -323,5 +355,18 @@ void node_task_exit(spank_t spank, const struct config *config)
 		return;
 	}
 	step.script_gone = _was_lost_by_slurm(spank);
+	step.script_unbegun = !step.script_gone && _has_not_begun();
+	_hold(config);
+}
+
+void node_end(const struct config *config)
+{
+	if (step.kind != WIRE_KIND_BATCH || !script || !has_mode || has_asked ||
+	    step.mode.kind == RESUME_OFF || !_has_not_begun())
+		return;
+	if (script->told)
+		step.restart = script->restart;
+	step.status = W_EXITCODE(1, 0);
+	step.script_unbegun = true;
 	_hold(config);
 }

@@ -25,4 +25,9 @@ void node_task_start(spank_t spank, const struct config *config);
  * has its nodes. A script that SIGTERM has ended is not held. */
 void node_task_exit(spank_t spank, const struct config *config);
 
+/* slurm_spank_exit: a script that never began, because something failed before
+ * it, is asked about as one that failed: its end may have been told to nobody.
+ */
+void node_end(const struct config *config);
+
 #endif

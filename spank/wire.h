@@ -91,9 +91,10 @@ struct wire_ask {
 				 empty: not known */
 	unsigned int age;     /* seconds since the attempt began */
 	int status;	      /* as from waitpid(2) */
-	bool replay;	  /* false: its input is gone, it cannot run again */
-	bool own;	  /* srun's own command line has the option */
-	bool script_gone; /* Slurm lost the script before it could begin */
+	bool replay;	     /* false: its input is gone, it cannot run again */
+	bool own;	     /* srun's own command line has the option */
+	bool script_gone;    /* Slurm lost the script before it could begin */
+	bool script_unbegun; /* something failed before it could begin */
 };
 
 /* Read one line, given without its LF. Never fails: what is not right is

@@ -59,7 +59,9 @@ size_t wire_format_ask(const struct wire_ask *ask, char line[WIRE_LINE_MAX])
 		(unsigned int) ask->uid, resume_text(&ask->mode), ask->attempt,
 		ask->restart, ask->status, ask->replay ? "" : " replay=no",
 		ask->own ? " own=yes" : "",
-		ask->script_gone ? " script=gone" : ""));
+		ask->script_gone      ? " script=gone"
+		: ask->script_unbegun ? " script=unbegun"
+				      : ""));
 }
 
 size_t wire_format_ask_of(const struct wire_ask *ask, char line[WIRE_LINE_MAX])

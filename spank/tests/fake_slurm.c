@@ -5,6 +5,7 @@
  * The plugin's arguments come from FAKE_PLUGSTACK, one word each. What srun's
  * "task" does is told by the words after the options; see _task_word().
  */
+#include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
 #include <pthread.h>
@@ -307,6 +308,9 @@ static void _run_task(void)
 		slurm_spank_task_init(fake_handle(), plugin_arg_count,
 				      plugin_args);
 		_print_env("task");
+		/* As execve() does. */
+		if (fake.argv[0] && !getenv("FAKE_UNBEGUN"))
+			(void) !open(fake.argv[0], O_RDONLY);
 		exit(0);
 	}
 	waitpid(task, NULL, 0);
@@ -317,11 +321,18 @@ static int _tasks(void)
 	return getenv("FAKE_TASKS") ? atoi(getenv("FAKE_TASKS")) : 1;
 }
 
+static bool _has_tasks(void)
+{
+	return strcmp(_env("FAKE_UNBEGUN"), "plugin") != 0;
+}
+
 /* slurmstepd STEP STATUS [--auto-resume=MODE]; FAKE_JOB_MODE,
  * FAKE_CONTROL_MODE, FAKE_ATTEMPT, FAKE_RESTARTS, FAKE_PARTITION and
  * FAKE_ACCOUNT are the job's environment, the last three only the script's
  * process sees; FAKE_TASKS tasks end so after FAKE_SECONDS. FAKE_SCRIPT is the
- * script's file, which is gone before it begins under FAKE_LOSES_SCRIPT. */
+ * script's file, which is gone before it begins under FAKE_LOSES_SCRIPT. Under
+ * FAKE_UNBEGUN it never begins, because a TaskProlog fails, or another plugin
+ * does ("plugin"), so that there is no task. */
 static int _run_stepd(int ac, char **av)
 {
 	const char *mode;
@@ -351,16 +362,18 @@ static int _run_stepd(int ac, char **av)
 	slurm_spank_init(fake_handle(), plugin_arg_count, plugin_args);
 	_give_options(ac - 2, av + 2);
 	slurm_spank_init_post_opt(fake_handle(), plugin_arg_count, plugin_args);
-	_run_task();
+	if (_has_tasks())
+		_run_task();
 	if (getenv("FAKE_LOSES_SCRIPT"))
 		unlink(fake.argv[0]);
 	if (getenv("FAKE_SECONDS"))
 		sleep((unsigned int) atoi(getenv("FAKE_SECONDS")));
-	for (int task = 0; task < _tasks(); task++) {
+	for (int task = 0; _has_tasks() && task < _tasks(); task++) {
 		fake.task = (uint32_t) task;
 		slurm_spank_task_exit(fake_handle(), plugin_arg_count,
 				      plugin_args);
 	}
+	slurm_spank_exit(fake_handle(), plugin_arg_count, plugin_args);
 	_print_env("stepd");
 	mode = fake_env_get(&fake.job_env, SUBMIT_ENV_MODE);
 	printf("job mode=%s\n", mode ? mode : "-");

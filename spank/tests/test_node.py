@@ -317,6 +317,24 @@ class Hold(ShimTest):
                 self.run_slurm("slurmstepd", "batch", "512", FAKE_JOB_MODE="1", FAKE_SCRIPT=script)
                 assert agent.asked()[0].get("script") == gone
 
+    def test_a_script_that_never_began_is_told_as_such(self) -> None:
+        for why, status in (("TaskProlog", "256"), ("plugin", "0")):
+            with self.subTest(why):
+                self.socket = str(self.folder / why)
+                script = self.folder / "slurm_script"
+                script.write_text("")
+                agent = self.agent("stop")
+                env = {"FAKE_SCRIPT": str(script), "FAKE_UNBEGUN": why}
+                self.run_slurm("slurmstepd", "batch", status, FAKE_JOB_MODE="1", **env)
+                assert [(ask["script"], ask["status"]) for ask in agent.asked()] == [("unbegun", "256")]
+
+    def test_a_script_that_ended_well_is_not_asked_about_at_the_end(self) -> None:
+        script = self.folder / "slurm_script"
+        script.write_text("")
+        agent = self.agent("stop")
+        self.run_slurm("slurmstepd", "batch", "0", FAKE_JOB_MODE="1", FAKE_SCRIPT=str(script))
+        assert agent.asked() == []
+
     def test_a_failing_step_that_is_no_script_is_not_held(self) -> None:
         agent = self.agent("wait,wait,wait")
         self.run_slurm("slurmstepd", "3", "768", FAKE_JOB_MODE="1")

@@ -353,6 +353,11 @@ static void _test_questions(void)
 				     "restart=2 status=768 replay=no "
 				     "script=gone nodes=n[1-3] age=12\n"),
 	       "ask with the step's nodes");
+	ask.script_gone = false;
+	ask.script_unbegun = true;
+	_check(wire_format_ask(&ask, line) == strlen(line) &&
+		       strstr(line, " script=unbegun\n"),
+	       "ask of a script that never began");
 	memset(long_nodes, 'n', sizeof(long_nodes) - 1);
 	ask.nodes = long_nodes;
 	_check(wire_format_ask_of(&ask, line) == strlen(line) &&

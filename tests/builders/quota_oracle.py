@@ -21,6 +21,8 @@ class Part:
     exclusive: bool = False
     feature: str = ""
     total: bool = False
+    most: int = 0
+    """A total may be on so many nodes; 0: on any number."""
 
     def amounts(self) -> dict[str, int]:
         """In all, as it asks for them."""
@@ -54,7 +56,9 @@ class Machines:
         may = [n for n in self.has if n not in part.excluded]
         may = [n for n in may if not part.feature or n in self.features.get(part.feature, ())]
         may = [n for n in may if not part.exclusive or dict(free[n]) == dict(self.has[n])]
-        counts = range(1, len(may) + 1) if part.total else (max(part.nodes, len(part.required)),)
+        counts = (
+            range(part.nodes, (part.most or len(may)) + 1) if part.total else (max(part.nodes, len(part.required)),)
+        )
         for on in chain.from_iterable(combinations(may, count) for count in counts):
             if part.required <= set(on) and (left := _left(part, on, free)) is not None:
                 yield left

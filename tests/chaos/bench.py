@@ -130,7 +130,7 @@ class Bench:
     store: StoreWithPoints = field(init=False)
 
     def __post_init__(self) -> None:
-        self.disk = Disk.new(self.folder)
+        self.disk = Disk.new(self.folder, lambda event: self.trouble.bite())
         self.provider = ProviderOfWorld(world=self.world, trouble=self.trouble)
         self.start()
 

@@ -16,6 +16,7 @@ def set_clock(bench: Bench, by: float) -> None:
         machine.shifted += by if machine.ready_at <= world.now else 0.0
         machine.ready_at += by
         machine.agent_back_at += by
+        machine.slurmd_back_at += by
         machine.muted_at += by
     for run in world.slurm.runs.values():
         run.step_started += by
@@ -84,3 +85,18 @@ def kill_agent(bench: Bench, node: str) -> None:
         if machine.node == node:
             machine.agent_back_at = world.now + 3.0
             bench.trouble.bite()
+
+
+def restart_services(bench: Bench, node: str) -> None:
+    world = bench.world
+    for machine in world.machines.alive.values():
+        if machine.node == node:
+            world.machines.restart_services(machine.node, world.now, 3.0)
+            bench.trouble.bite()
+
+
+def damage_store(bench: Bench) -> None:
+    """Under a head that has read it."""
+    if bench.cycle.latest is None:
+        bench.turn()
+    bench.disk.damage()

@@ -75,6 +75,11 @@ COLUMNS = (
     *(_kill_column(point) for point in Point),
     Column(name="agent killed", begin=lambda bench, node: blows.kill_agent(bench, node), lasts_s=0.0),
     Column(
+        name="slurmd and agent restarted at once",
+        begin=lambda bench, node: blows.restart_services(bench, node),
+        lasts_s=0.0,
+    ),
+    Column(
         name="slurmctld killed, started again",
         begin=lambda bench, node: blows.kill_controller(bench),
         end=lambda bench, node: blows.start_controller(bench),
@@ -103,6 +108,12 @@ COLUMNS = (
         name="store locked",
         begin=lambda bench, node: bench.disk.lock(),
         end=lambda bench, node: bench.disk.unlock(),
+    ),
+    Column(
+        name="store damaged",
+        begin=lambda bench, node: blows.damage_store(bench),
+        is_kill=True,
+        lasts_s=0.0,
     ),
     Column(name="clock +1 h", begin=_clock(3600.0), lasts_s=0.0),
     Column(name="clock -1 h", begin=_clock(-3600.0), lasts_s=0.0),

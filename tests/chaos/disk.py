@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,9 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import OperationalError
 
 from steward.adapters.store.engine import open_engine, sqlite_url
+from steward.adapters.store.mend import Mender
 from steward.adapters.store.sql import SqlStore
+from steward.model.events import Event
 from steward.ports import Retryable
 from tests.fakes.world import World
 
@@ -38,20 +41,24 @@ class Disk:
     left: Engine | None = None
     """Of the process that this one is a copy of, and not ours to close."""
     holder: sqlite3.Connection | None = None
+    tell: Callable[[Event], None]
+    """Of a damaged file that was mended."""
 
     @staticmethod
-    def new(folder: Path) -> "Disk":
+    def new(folder: Path, tell: Callable[[Event], None]) -> "Disk":
         file = folder / "steward.db"
         file.write_bytes(_empty())
-        return Disk(file=file)
+        return Disk(file=file, tell=tell)
 
     def open(self, world: World) -> SqlStore:
         self.close()
         if self.holder is not None:  # SQLite would say so after two seconds
             raise Retryable("database is locked")
+        mender = Mender(self.file, self.tell, now=lambda: world.now)
+        mender.look()
         self.engine = open_engine(sqlite_url(self.file))
         self._listen(self.engine)
-        return SqlStore(self.engine, now=lambda: world.now)
+        return SqlStore(self.engine, now=lambda: world.now, mender=mender)
 
     def move(self, folder: Path) -> None:
         """Go on with a copy of the file, in a process that is a copy itself."""
@@ -90,6 +97,12 @@ class Disk:
 
     def free(self) -> None:
         self.full = False
+
+    def damage(self) -> None:
+        """Every page of the file, under a head that runs."""
+        if self.engine is not None:
+            self.engine.dispose()  # the pages that a connection knows, it does not read again
+        self.file.write_bytes(b"\xff" * self.file.stat().st_size)
 
     def lock(self) -> None:
         self.unlock()

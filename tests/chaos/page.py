@@ -115,9 +115,11 @@ def why(column: str) -> str:
         return "nothing was left to write or to do"
     return {
         "agent killed": "its node has no machine at this step",
+        "slurmd and agent restarted at once": "its node has no machine at this step",
         "provider acts, answers too late": "nothing more is asked of the provider",
         "disk full": "nothing is written while it lasts, or little enough",
         "store locked": "nothing is written while it lasts",
+        "store damaged": "nothing is read or written after it",
     }.get(column, "it touches nothing that is used at this step")
 
 

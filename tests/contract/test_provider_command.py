@@ -11,7 +11,7 @@ import pytest
 from steward.adapters.providers.command import CommandProvider
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import InstanceState, Slot
-from steward.model.settings.clouds import CommandProvider as Settings
+from steward.model.settings.clouds import CommandProviderSettings as Settings
 from steward.ports import Permanent, Retryable
 from tests.contract.provider import OTHER, SLOT, ProviderContract, launched
 from tests.fakes.until import LIMITS_S

@@ -12,7 +12,7 @@ import pytest
 from steward.adapters.providers.ec2 import Ec2Provider
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import InstanceState, Slot
-from steward.model.settings.clouds import Ec2Provider as Settings
+from steward.model.settings.clouds import Ec2ProviderSettings as Settings
 from steward.model.settings.clouds import Market
 from steward.ports import Permanent, Retryable
 from tests.contract.provider import OTHER, SLOT, ProviderContract, launched

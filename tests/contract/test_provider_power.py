@@ -15,7 +15,7 @@ from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.adapters.slurm.power import Power, PowerSwitch, power_of
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
-from steward.model.settings.clouds import PowerProvider as Settings
+from steward.model.settings.clouds import PowerProviderSettings as Settings
 from steward.ports import Permanent, ProviderPort, Retryable
 from steward.testbed.local_setup import free_ports
 from tests.contract.cluster import Cluster, running
@@ -169,7 +169,7 @@ def test_a_node_comes_up_and_is_running_then_goes_down_and_is_gone(site: Site, t
     assert provider.instances()[made.id].state is InstanceState.RUNNING
     provider.terminate(made.id)
     assert provider.instances()[made.id].state is InstanceState.GONE
-    with pytest.raises(Retryable, match="still powers down"):
+    with pytest.raises(Retryable, match="still powering down"):
         provider.launch(SLOT, "t2")
     site.wait_power(Power.OFF)
     assert Patient(provider).launch(SLOT, "t2").id != made.id

@@ -9,7 +9,7 @@ import pytest
 from steward.adapters.providers.static import StaticProvider
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import InstanceState, Slot
-from steward.model.settings.providers import StaticProvider as Settings
+from steward.model.settings.providers import StaticProviderSettings as Settings
 from steward.ports import Permanent, Retryable
 from tests.contract.provider import ProviderContract
 from tests.fakes.until import FACT_S, LIMITS_S
@@ -61,7 +61,7 @@ def test_every_machine_is_listed_whether_lent_or_not(provider: StaticProvider) -
 
 def test_a_spare_is_lent_once_at_a_time(provider: StaticProvider) -> None:
     lent = provider.launch(SPARE, "c1-0")
-    with pytest.raises(Retryable, match=r"^capacity: s1 is lent already, to serve for n1"):
+    with pytest.raises(Retryable, match=r"^capacity: s1 already serves in place of n1"):
         provider.launch(SPARE, "c2-0")
     provider.terminate(lent.id)
     assert provider.launch(SPARE, "c2-0").id != lent.id

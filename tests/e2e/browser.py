@@ -77,7 +77,7 @@ class Browser:
             return False
 
     def press(self, key: str) -> None:
-        codes = {"Tab": 9, "Enter": 13, "ArrowRight": 39}
+        codes = {"Tab": 9, "Enter": 13, "End": 35, "ArrowRight": 39, "ArrowDown": 40}
         for kind in ("keyDown", "keyUp"):
             text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key], **text)

@@ -229,12 +229,12 @@ class World:
         began = self.began = time.time()
         try:
             first = [name for name in dice.sample(list(self.teams), 2) if self.teams[name].strategy == "LendAndBorrow"]
-            for _ in range(dice.randint(6, 10)):
-                self._submit(dice, dice.choice(first or list(self.teams)), most=2)
+            for _ in range(dice.randint(7, 12)):
+                self._submit(dice, dice.choice(first or list(self.teams)), 2)
             self._rest()
             for _ in range(dice.randint(1, 2)):
-                self._submit(dice, self._poorest())
-            self._submit(dice, dice.choice(list(self.teams)))
+                self._submit(dice, *self._poorest())
+            self._submit(dice, dice.choice(list(self.teams)), self.lane.each)
             self._rest()
             if dice.random() < 0.3 and (running := self._running()):
                 self.story.bed.run(["scancel", str(dice.choice(running).key)], check=False)
@@ -302,9 +302,9 @@ class World:
         )
         self.ids[team] = str(made["ComputeQuotaId"])
 
-    def _submit(self, dice: Random, team: str, most: int = 0) -> None:
+    def _submit(self, dice: Random, team: str, most: int) -> None:
         """`most`: of what decides, on each node."""
-        asked = shape(dice, self.lane, self.lane.nodes(self.at), team, most or self.lane.each)
+        asked = shape(dice, self.lane, self.lane.nodes(self.at), team, most)
         words = (f"--partition={self.lane.name}", *asked.words)
         base = (f"--account={team}", "--requeue", "--output=/dev/null")
         try:
@@ -333,10 +333,12 @@ class World:
             found[id] = Runs(id=id, team=each.account, on=on, own=own, since=since)
         return list(found.values())
 
-    def _poorest(self) -> str:
-        """The team that owns most of what it does not use."""
+    def _poorest(self) -> tuple[str, int]:
+        """The team that owns most of what it does not use, and how much of it one of its jobs may have on a node."""
         runs, kind = self._runs(), self.lane.decides
-        return max(self.teams, key=lambda t: self.teams[t].owned[kind] - _use(runs, t, kind))
+        left = {team: each.owned[kind] - _use(runs, team, kind) for team, each in self.teams.items()}
+        poorest = max(left, key=lambda team: left[team])
+        return poorest, min(self.lane.each, max(1, left[poorest]))
 
     # What has to be so
 
@@ -392,10 +394,17 @@ class World:
                 continue
             if any(each.reason in ("Dependency", "JobHeldUser", "BeginTime") for each in waiting):
                 continue
-            found += self._of_waiting(key, asked, runs, excess, waiting[0])
+            others = (
+                o for k, o in self.asked.items() if k != key and any(r.key == k and r.is_waiting for r in records)
+            )
+            goes_before = any(self._starts_beside(each, runs) for each in others)
+            found += self._of_waiting(key, asked, runs, excess, waiting[0], goes_before=goes_before)
         return found
 
-    def _of_waiting(self, key: int, asked: Asked, runs: list[Runs], excess: list[Runs], seen: Seen) -> Iterator[str]:
+    def _of_waiting(
+        self, key: int, asked: Asked, runs: list[Runs], excess: list[Runs], seen: Seen, *, goes_before: bool
+    ) -> Iterator[str]:
+        """`goes_before`: another waiting job could start now: what is free is promised to that one."""
         team, amounts = self.teams[asked.team], self._amounts(asked)
         what = f"job {key} of {asked.team} {' '.join(asked.words)}"
         used = {kind: _use(runs, team.name, kind) for kind in team.owned}
@@ -416,7 +425,8 @@ class World:
             yield f"{what}: nothing is known of it: {error}"
             return
         self.reasons += 1
-        if not is_owner and starts_now and fits and not is_behind and "gave way before, and may borrow" not in text:
+        is_next = starts_now and fits and not is_behind and not goes_before
+        if not is_owner and is_next and "gave way before, and may borrow" not in text:
             yield f"a job waits beside what is lent: {what}: {text}"
         yield from (
             f"{what}: false reason: {each}" for each in self._false(text, asked, amounts, runs, excess, is_behind)

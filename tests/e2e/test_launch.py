@@ -1,5 +1,7 @@
-"""A job counts from its allocation: its node dies in the Prolog, or the Prolog fails there, before its script began."""
+"""A job counts from its allocation: its node dies in the Prolog, or the Prolog, a TaskProlog or another plugin fails
+there before its script began."""
 
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -8,11 +10,33 @@ from steward.testbed.faults import FaultKind
 from tests.e2e.changed_conf import changed_conf
 from tests.e2e.story import Story
 
-PROLOG = """[ -e {dir}/slow ] && sleep 8
-mv {dir}/armed {dir}/taken 2>/dev/null && echo $SLURMD_NODENAME >{dir}/bad
+ARMED = """mv {dir}/armed {dir}/taken 2>/dev/null && echo $SLURMD_NODENAME >{dir}/bad
 [ "$SLURMD_NODENAME" != "$(cat {dir}/bad 2>/dev/null)" ]
 """
 """While it is armed, the node of the next job is bad from then on."""
+PROLOG = f"[ -e {{dir}}/slow ] && sleep 8\n{ARMED}"
+PLUGIN = """
+#include <slurm/spank.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+SPANK_PLUGIN(broken, 1)
+static int fails(spank_t spank, const char *hook, char **av)
+{
+    const char *node = getenv("SLURMD_NODENAME");
+    char told[64] = "", line[256];
+
+    if (spank_context() != S_CTX_REMOTE || strcmp(hook, av[0]))
+        return 0;
+    if (!node && !spank_getenv(spank, "SLURM_NODELIST", told, sizeof(told)))
+        node = told;
+    snprintf(line, sizeof(line), "SLURMD_NODENAME=%s %s", node ? node : "unknown", av[1]);
+    return system(line) ? -1 : 0;
+}
+int slurm_spank_init(spank_t s, int ac, char **av) { return fails(s, "init", av); }
+int slurm_spank_user_init(spank_t s, int ac, char **av) { return fails(s, "user_init", av); }
+int slurm_spank_task_init_privileged(spank_t s, int ac, char **av) { return fails(s, "task_init_privileged", av); }
+"""
 
 
 @pytest.fixture
@@ -53,3 +77,38 @@ def test_a_job_whose_node_dies_in_the_prolog_is_back_within_seconds_and_counted(
     prolog.wait("it has nodes again", lambda: prolog.job(job).restarts == 1 and prolog.job(job).state == "RUNNING")
     assert "1 of 5 resumes are used" in prolog.explain(f"{job}")
     assert prolog.wait_end(job, 60.0).state == "COMPLETED"
+
+
+def goes_on_elsewhere(story: Story, told: str) -> None:
+    """Its first node breaks its launch; `told` of that in its explanation."""
+    (story.dir / "armed").touch()
+    job = submit(story, "--auto-resume=1")
+    story.wait("it runs elsewhere", lambda: story.job(job).restarts and story.job(job).state == "RUNNING", 30.0)
+    (node,) = story.lines("bad")
+    assert f"{node}: {told}" in story.explain(f"{job}")
+    ended = story.wait_end(job, 60.0)
+    assert (ended.state, ended.restarts, ended.fields["NodeList"] != node) == ("COMPLETED", 1, True)
+    (story.dir / "bad").unlink()
+    story.wait("its node serves", lambda: story.node_state(node) == "IDLE", 90.0)
+
+
+def test_a_job_whose_task_prolog_fails_on_one_node_goes_on_elsewhere(story: Story) -> None:
+    script = story.script("task_prolog.sh", ARMED.format(dir=story.dir))
+    with changed_conf(story.bed, lambda conf: f"{conf}\nTaskProlog={script}\n"):
+        goes_on_elsewhere(story, "something failed there before it (a TaskProlog, another plugin)")
+
+
+@pytest.mark.parametrize("hook", ["init", "user_init", "task_init_privileged"])
+def test_a_job_goes_on_elsewhere_where_another_plugin_fails_before_its_script(story: Story, hook: str) -> None:
+    """Slurm calls a job complete, with 0, whose slurmstepd could not begin."""
+    source, plugin = story.dir / "broken.c", story.dir / "broken.so"
+    source.write_text(PLUGIN)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(plugin), str(source)], check=True)
+    script = story.script("plugin.sh", ARMED.format(dir=story.dir))
+    conf = story.bed.spec.dir / "etc" / "plugstack.conf"
+    before = conf.read_text()
+    conf.write_text(f"{before}\nrequired {plugin} {hook} {script}\n")
+    try:
+        goes_on_elsewhere(story, "Slurm says" if hook == "init" else "something failed there before it")
+    finally:
+        conf.write_text(before)

@@ -5,7 +5,6 @@ import os
 import threading
 import traceback
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -20,12 +19,15 @@ WORLDS, SEED = int(os.environ.get("WORLDS", "5")), int(os.environ.get("SEED", "0
 @pytest.fixture(scope="module")
 def site(request: pytest.FixtureRequest) -> Iterator[QuotaStory]:
     """A cluster of five machine types, three machines of each."""
-    words: dict[str, Any] = {
-        "hardware": hardware(),
-        "slurm_conf": f"{SLURM_CONF}\n{partitions()}",
-        "settings": SETTINGS,
-    }
-    with a_bed(request, nodes=len(LANES) * NODES_EACH, steward=True, accounting=True, **words) as bed:
+    with a_bed(
+        request,
+        nodes=len(LANES) * NODES_EACH,
+        steward=True,
+        accounting=True,
+        hardware=hardware(),
+        slurm_conf=f"{SLURM_CONF}\n{partitions()}",
+        settings=SETTINGS,
+    ) as bed:
         place = bed.shared / "worlds"
         place.mkdir()
         story = QuotaStory(bed=bed, dir=place, access=give_access(bed))

@@ -1,6 +1,6 @@
 """A head's HTTP API on a loopback port, fed with pictures by the test, and a client for it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -15,10 +15,13 @@ from steward.api.source import Source
 from steward.api.turns import News
 from steward.client import Client
 from steward.model.desired import Desired
+from steward.model.ids import JobId
+from steward.model.job import Job
 from steward.model.memory import Memory
 from steward.model.observed import AgentDetail
 from steward.model.plan import Plan
 from steward.policy.plan import plan
+from steward.ports import PortError
 from steward.workflows.commands import Commands
 from steward.workflows.doctor import Line, ok
 from steward.workflows.notify import NotifyDesk
@@ -45,6 +48,8 @@ class ApiBench:
     latest: Snapshot | None = None
     standstill: Standstill | None = None
     notify: NotifyDesk | None = None
+    jobs_now: Mapping[JobId, Job] | PortError = field(default_factory=dict)
+    """What Slurm says of jobs since the last cycle; or why it says nothing."""
     url: str = ""
     app: Starlette | None = None
 
@@ -81,6 +86,11 @@ class ApiBench:
         self.metrics.watch(self.latest)
         self.news.came(self.latest)
 
+    def read_job(self, id: JobId) -> Mapping[JobId, Job]:
+        if isinstance(self.jobs_now, PortError):
+            raise self.jobs_now
+        return {one: job for one, job in self.jobs_now.items() if one == id}
+
     def client(self, uid: int = 0) -> Client:
         return Client(self.url, FakeMunge(self.munged, uid).encode)
 
@@ -107,6 +117,7 @@ class ApiBench:
             metrics=self.metrics,
             doctor=lambda: self.lines,
             notify=self.notify,
+            read_job=self.read_job,
         )
 
 

@@ -5,11 +5,11 @@ import tarfile
 import time
 from pathlib import Path
 
-from steward.adapters.fetch.folder import Budget
+from steward.adapters.fetch.folder import FetchBudget
 
 
-def budget(*, bytes_left: int = 1 << 20, files_left: int = 100) -> Budget:
-    return Budget(deadline=time.monotonic() + 1000, bytes_left=bytes_left, files_left=files_left)
+def budget(*, bytes_left: int = 1 << 20, files_left: int = 100) -> FetchBudget:
+    return FetchBudget(deadline=time.monotonic() + 1000, bytes_left=bytes_left, files_left=files_left)
 
 
 def tar(*members: tuple[str, bytes], links: tuple[tuple[str, str], ...] = ()) -> bytes:

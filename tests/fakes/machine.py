@@ -34,7 +34,10 @@ class Machine:
     muted_at: float = 0.0
     agent: bool = True
     agent_back_at: float = 0.0
+    took_leave: bool = False
+    """Its agent said that it was told to end, until it is back."""
     slurmd: bool = True
+    slurmd_back_at: float = 0.0
     findings: tuple[Finding, ...] = ()
     checked_at: float = 0.0
     setup: SetupReport | None = None
@@ -63,4 +66,9 @@ class Machine:
         return self.agent_lives(now) and not self.cut
 
     def slurmd_speaks(self, now: float) -> bool:
-        return self.is_up(now) and self.slurmd and not self.cut and now >= self.ready_at + REGISTER_S
+        return (
+            self.is_up(now)
+            and self.slurmd
+            and not self.cut
+            and now >= max(self.ready_at + REGISTER_S, self.slurmd_back_at)
+        )

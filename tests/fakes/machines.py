@@ -192,6 +192,13 @@ class Machines:
         if machine:
             machine.agent_back_at = now + away_s
 
+    def restart_services(self, node: NodeName, now: float, away_s: float) -> None:
+        """slurmd and the agent, both told to end, as by a tool that restarts what uses a new library. Jobs go on."""
+        machine = self.of(node)
+        if machine:
+            machine.took_leave |= machine.agent_lives(now)
+            machine.agent_back_at = machine.slurmd_back_at = now + away_s
+
     def carry_out(self, order: MendNode, now: float) -> str:
         """The agent does it once a token and boot, and tells how it ended. The error is the head's: nobody is there."""
         machine = self.of(order.node)
@@ -283,6 +290,7 @@ class Machines:
                 self._heard[node] = now
                 return
             self._heard.pop(node, None)
+            machine.took_leave = False
             self._views[node] = AgentView(
                 node=node,
                 incarnation=machine.incarnation,
@@ -304,7 +312,8 @@ class Machines:
         if same and machine is not None and (machine.mute or machine.cut) and now < machine.muted_at + GONE_S:
             return replace(view, late=now >= machine.muted_at + LATE_S)
         why = "silent" if same else "connection reset"
-        return replace(view, connected=False, late=False, lost_at=now, lost_why=why, witness=None)
+        leaves = same and machine is not None and machine.took_leave
+        return replace(view, connected=False, late=False, lost_at=now, lost_why=why, witness=None, leaves=leaves)
 
 
 def _tells(view: AgentView, machine: Machine) -> bool:

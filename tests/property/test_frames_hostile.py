@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import steward.adapters.wire
 from steward.adapters.wire import handshake
 from steward.adapters.wire.frames import Frame, Malformed, unpack
-from steward.adapters.wire.seal import Role, digest
+from steward.adapters.wire.seal import PeerRole, digest
 from steward.agent.agent import Agent
 from steward.head.hearing import Hearing
 from steward.model.ids import NodeName
@@ -263,11 +263,11 @@ def test_what_is_no_object_is_no_record(name: str, instead: object) -> None:
 def test_a_frame_that_is_nested_deeply_is_refused_before_its_sender_is_known(depth: int) -> None:
     body = ('{"t":"hello","x":' + "[" * depth + "]" * depth + "}").encode()
     try:
-        digest(unpack(body), Role.AGENT, "nonce")
+        digest(unpack(body), PeerRole.AGENT, "nonce")
     except Permanent as error:
         is_one_line(error)
 
 
 def test_a_frame_of_plain_depth_has_a_digest() -> None:
     frame: Frame = json.loads(json.dumps(SAMPLES["report"]))
-    assert digest(frame, Role.AGENT, "nonce") != digest(frame, Role.HEAD, "nonce")
+    assert digest(frame, PeerRole.AGENT, "nonce") != digest(frame, PeerRole.HEAD, "nonce")

@@ -96,7 +96,20 @@ def test_what_an_agent_takes_from_a_user_the_head_takes_from_the_agent(line: byt
             greeting = _hello_frame(replace(hello(), opted=(opted,)), "0" * 32)
             assert _hello_of(through(greeting)).opted == (opted,)
         case AskLine():
-            parts = ["kind", "job", "step", "uid", "mode", "attempt", "restart", "status", "replay", "script_gone"]
+            parts = [
+                "kind",
+                "job",
+                "step",
+                "uid",
+                "mode",
+                "attempt",
+                "restart",
+                "status",
+                "replay",
+                "script_gone",
+                "script_unbegun",
+            ]
+            parts.append("script_unbegun")
             ask = Ask(id=AskId("n1-1"), node=N1, at=1e9, **{name: getattr(request, name) for name in parts})
             assert ask_of(through(ask_frame(ask)), N1) == ask
         case ExitLine():

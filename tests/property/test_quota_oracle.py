@@ -135,9 +135,9 @@ class World:
         return found
 
     def picture(self) -> Picture:
-        other: tuple[Share, ...] = (Share(machine_type=A100.name, accelerators=4),) if self.kind.odd else ()
+        other = (Share(machine_type=A100.name, accelerators=4),) if self.kind.odd else ()
         rest = replace(self.kind, whole=False).share(sum(e.amount(self.kind.decides) for e in self.runs if e.own))
-        shares: dict[str, tuple[Share, ...]] = {"a": (rest, *other), "b": (self.kind.share(self.owned),)}
+        shares = {"a": (rest, *other), "b": (self.kind.share(self.owned),)}
         unbound: tuple[Share, ...] = (*UNBOUND, Share(machine_type=self.kind.machine.name, accelerators=100, vcpu=999))
         if self.kind.decides == MIG:
             unbound = (Share(machine_type=self.kind.machine.name, partition=("1g.5gb", 99)),)
@@ -183,6 +183,7 @@ class World:
             "exclusive": part.exclusive,
             "features": part.feature,
             "is_total": part.total,
+            "most_nodes": part.most,
         }
         if len(self.parts) > 1 and id != HOPELESS:
             fields["het_job_id"] = JobId(OWNER)
@@ -210,7 +211,9 @@ def parts_of(draw: st.DrawFn, kind: Kind) -> Part:
             return Part(each=each, feature=BIG)
         case "total":
             count = draw(st.integers(1, 2 * kind.each))
-            return Part(each={"cpu": count, "mem": count * 1024, kind.decides: count}, total=True)
+            nodes, most = draw(st.sampled_from([(1, 0), (1, 1), (1, 2), (2, 2)]))
+            whole = {"cpu": count, "mem": count * 1024, kind.decides: count}
+            return Part(each=whole, total=True, nodes=nodes, most=most)
         case _:
             return Part(each=each)
 
@@ -234,7 +237,7 @@ def worlds(draw: st.DrawFn, kind: Kind) -> World:
                 free[node] = {what: has - each.get(what, 0) for what, has in free[node].items()}
     parts: tuple[Part, ...] = (draw(parts_of(kind)),)
     if draw(st.integers(0, 5)) == 0:
-        parts = tuple(replace(draw(parts_of(kind)), total=False, exclusive=False, nodes=1) for _ in range(2))
+        parts = tuple(replace(draw(parts_of(kind)), total=False, most=0, exclusive=False, nodes=1) for _ in range(2))
         parts = tuple(replace(part, required=frozenset()) for part in parts)
     return World(
         kind=kind,

@@ -264,6 +264,7 @@ class Desk:
             replay=line.replay,
             own=line.own,
             script_gone=line.script_gone,
+            script_unbegun=line.script_unbegun,
         )
 
     def _id_of(self, line: AskLine) -> AskId:

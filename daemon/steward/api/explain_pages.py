@@ -45,8 +45,7 @@ def explain_routes(source: Source, gatekeeper: Gatekeeper, reads: Turns, heavy: 
         return explained_page(explained_node(name, source, snapshot))
 
     def job(request: Request) -> Response:
-        snapshot = source.snapshot()
-        id = job_of(str(request.path_params["job"]), snapshot)
+        id, snapshot = job_now(str(request.path_params["job"]), source, source.snapshot())
         known, proof = snapshot.memory.jobs.get(id), request.headers.get("authorization", "")
         private = known is not None and gatekeeper.may_read_of(known.uid, proof, request.method, path_of(request))
         return explained_page(explained_job(id, source, snapshot, private=private))
@@ -96,6 +95,14 @@ def job_of(word: str, snapshot: Snapshot) -> JobId:
     if id is None or (id not in snapshot.seen.jobs and id not in snapshot.memory.jobs):
         raise unknown_job(word)
     return id
+
+
+def job_now(word: str, source: Source, snapshot: Snapshot) -> tuple[JobId, Snapshot]:
+    """As `job_of`, with a snapshot that shows the job as Slurm does now: it may have begun or ended since the last
+    turn."""
+    if (id := job_number(word, snapshot.seen)) is not None:
+        snapshot = source.with_job(id, snapshot)
+    return job_of(word, snapshot), snapshot
 
 
 def unknown_job(word: str) -> HTTPException:

@@ -51,12 +51,7 @@ def quota_routes(source: Source, gatekeeper: Gatekeeper, read: Read, reads: Turn
         return JSONResponse(quotas_page(source, snapshot, quota_view(_draft(source, snapshot))))
 
     def team(request: Request) -> Response:
-        snapshot, name = source.snapshot(), str(request.path_params["team"])
-        draft = _draft(source, snapshot)
-        view = next((each for each in quota_view(draft).teams if each.quota.team == name), None)
-        if view is None:
-            raise HTTPException(404, f"team {printable(name, 40)} has no quota: `steward quota list` shows the teams")
-        return JSONResponse({**_team(view), **_asked(view), "jobs": _jobs(name, draft)})
+        return JSONResponse(team_page(source, source.snapshot(), str(request.path_params["team"])))
 
     def preview(who: str, said: Json) -> Json:
         snapshot = source.snapshot()
@@ -95,6 +90,15 @@ def quotas_page(source: Source, snapshot: Snapshot, view: QuotaView) -> Json:
         "resources": shape(view.resources),
         "warnings": list(view.warnings),
     }
+
+
+def team_page(source: Source, snapshot: Snapshot, name: str) -> Json:
+    """One team with its jobs. Raises HTTPException for a team without a quota."""
+    draft = _draft(source, snapshot)
+    view = next((each for each in quota_view(draft).teams if each.quota.team == name), None)
+    if view is None:
+        raise HTTPException(404, f"team {printable(name, 40)} has no quota: `steward quota list` shows the teams")
+    return {**_team(view), **_asked(view), "jobs": _jobs(name, draft)}
 
 
 def _team(view: TeamView) -> Json:

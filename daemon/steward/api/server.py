@@ -35,7 +35,16 @@ from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
 from steward.api.standstill import TellsStandstill
 from steward.api.turns import Examination, News, Turns
-from steward.api.views import approve, breakers_view, cases_view, jobs_view, nodes_view, plan_view, status_view
+from steward.api.views import (
+    approve,
+    breakers_view,
+    cases_view,
+    draft_of,
+    jobs_view,
+    nodes_view,
+    plan_view,
+    status_view,
+)
 from steward.model.events import Event
 from steward.model.ids import NodeName
 from steward.model.order import Refusal
@@ -57,7 +66,8 @@ class Pages:
         self._searching = Turns(at_once=1, waiting=_MAX_WAITERS)
 
     def status(self, _request: Request) -> Response:
-        return JSONResponse(status_view(self._source, self._source.snapshot()))
+        snapshot = self._source.snapshot()
+        return JSONResponse(status_view(self._source, snapshot, draft_of(self._source, snapshot)))
 
     def nodes(self, _request: Request) -> Response:
         return JSONResponse(nodes_view(self._source, self._source.snapshot()))
@@ -120,7 +130,7 @@ class Pages:
         return await self._order(request, lambda who, _said: ResumeActions(who=who))
 
     def breakers(self, _request: Request) -> Response:
-        return JSONResponse(breakers_view(self._source, self._source.snapshot()))
+        return JSONResponse(breakers_view(draft_of(self._source, self._source.snapshot())))
 
     def checks(self, request: Request) -> Response:
         """With `node`, as they stand on that one."""
@@ -208,7 +218,7 @@ def build(
         Route(OPENAPI, pages.openapi),
         reads.route("/metrics", pages.metrics),
         *_orders(pages),
-        *page_routes(source, news, reads),
+        *page_routes(source, news, reads, heavy),
         Route("/", aws.serve, methods=["POST"]),
     ]
     around = [Middleware(OwnHosts, names=hosts), Middleware(TellsStandstill, source=source)]

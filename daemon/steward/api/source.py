@@ -1,16 +1,17 @@
 """Where the API's answers come from. Filled in by the head's wiring."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from steward.api.metrics import Metrics
 from steward.checks.catalogue import ListedCheck, catalogue
 from steward.checks.known import mode_of
 from steward.checks.limits import Limits
 from steward.model.desired import Desired
-from steward.model.ids import NodeName
-from steward.model.observed import AgentDetail
-from steward.ports import Clock, Retryable, StorePort
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.model.observed import AgentDetail, Freshness
+from steward.ports import Clock, PortError, Retryable, StorePort
 from steward.workflows.commands import Commands
 from steward.workflows.cycle import Planner
 from steward.workflows.doctor import Line
@@ -53,6 +54,8 @@ class Source:
     metrics: Metrics
     doctor: Callable[[], list[Line]]
     notify: NotifyDesk | None = None
+    read_job: Callable[[JobId], Mapping[JobId, Job]] = lambda id: {}
+    """The job as Slurm shows it now; empty where it does not know it. Raises PortError where it does not answer."""
     checks: CheckBook = field(default_factory=lambda: CheckBook.of(Limits(), 15.0))
 
     def snapshot(self) -> Snapshot:
@@ -61,6 +64,19 @@ class Source:
         if found is None:
             raise Retryable(self.stands() or "the head has not finished its first look at the cluster; see its log")
         return found
+
+    def with_job(self, id: JobId, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with the job as Slurm shows it now, which the next turn may see only seconds later; unchanged
+        where Slurm does not answer or does not know it any more."""
+        if snapshot.seen.slurm is not Freshness.FRESH:
+            return snapshot
+        try:
+            found = self.read_job(id)
+        except PortError:
+            return snapshot
+        return (
+            replace(snapshot, seen=replace(snapshot.seen, jobs={**snapshot.seen.jobs, **found})) if found else snapshot
+        )
 
     def stands(self) -> str:
         """Why nothing is decided now, as a sentence; empty while the head decides."""

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from steward.api.admission import Limits, OwnHosts, path_of
 from steward.api.auth import Gatekeeper, Unproved
-from steward.api.explain_pages import explained_job, explained_page, job_of, unknown_job
+from steward.api.explain_pages import explained_job, explained_page, job_now, unknown_job
 from steward.api.json11.errors import ApiError
 from steward.api.report_pages import history_page, report_page
 from steward.api.server import ERRORS, says
@@ -43,9 +43,8 @@ class UserPages:
         return JSONResponse([job for job in found if only in (None, owners[job["id"]])])
 
     def explain(self, request: Request) -> Response:
-        asker, snapshot = self._asker(request), self.source.snapshot()
-        word = str(request.path_params["job"])
-        id = job_of(word, snapshot)
+        asker, word = self._asker(request), str(request.path_params["job"])
+        id, snapshot = job_now(word, self.source, self.source.snapshot())
         owner = _owner(id, snapshot)
         if self._only(asker) not in (None, owner):
             raise unknown_job(word)

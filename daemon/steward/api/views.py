@@ -70,7 +70,12 @@ Json = dict[str, Any]
 _DIGITS = re.compile(r"([0-9]+)")
 
 
-def status_view(source: Source, snapshot: Snapshot) -> Json:
+def draft_of(source: Source, snapshot: Snapshot) -> Draft:
+    """A draft to read from: what views work on."""
+    return Draft(snapshot.seen, source.want, snapshot.memory, source.clock.now())
+
+
+def status_view(source: Source, snapshot: Snapshot, draft: Draft) -> Json:
     """The cluster at a glance."""
     seen, memory = snapshot.seen, snapshot.memory
     return {
@@ -108,31 +113,30 @@ def status_view(source: Source, snapshot: Snapshot) -> Json:
             if job.kept is not None and job.kept.freed is None
         ],
         "hot_spares": {each.hot_group: len(each.nodes) for each in seen.reservations.values() if each.hot_group},
-        **_held_back(source, snapshot),
+        **_held_back(snapshot, draft),
         "groups": _groups_view(snapshot),
     }
 
 
-def _held_back(source: Source, snapshot: Snapshot) -> Json:
+def _held_back(snapshot: Snapshot, draft: Draft) -> Json:
     """What keeps repairs of many nodes from being done."""
     return {
         "incidents": [shape(one) for one in snapshot.memory.incidents.values() if one.over is None],
-        "breakers": breakers_view(source, snapshot),
+        "breakers": breakers_view(draft),
     }
 
 
-def breakers_view(source: Source, snapshot: Snapshot) -> list[Json]:
+def breakers_view(draft: Draft) -> list[Json]:
     """Tripped ones, the oldest first. `next_try` (Unix s): from when one repair is let through; None: a person
     must reset it. `nodes` are those whose repair it withholds, `now` says so."""
-    found = sorted(snapshot.memory.breakers.values(), key=lambda each: (each.tripped, each.scope))
-    now = source.clock.now()
-    held = withheld(Draft(snapshot.seen, source.want, snapshot.memory, now)) if found else {}
+    found = sorted(draft.breakers.values(), key=lambda each: (each.tripped, each.scope))
+    held = withheld(draft)
     return [
         {
             **shape(each),
             "next_try": each.next_try,
             "nodes": list(held[each.scope]),
-            "now": now_line(each, held[each.scope], now),
+            "now": now_line(each, held[each.scope], draft.now),
         }
         for each in found
     ]
@@ -157,14 +161,11 @@ def _groups_view(snapshot: Snapshot) -> list[Json]:
     ]
 
 
-def verdicts(source: Source, snapshot: Snapshot) -> Mapping[NodeName, NodeVerdict]:
-    """The verdicts on every node of Slurm."""
-    return node_verdicts(Draft(snapshot.seen, source.want, snapshot.memory, source.clock.now()))
-
-
 def nodes_view(source: Source, snapshot: Snapshot) -> list[Json]:
     """Every node of Slurm with its verdict, its agent and its open case."""
-    return views_of(sorted(snapshot.seen.nodes, key=natural), verdicts(source, snapshot), source, snapshot)
+    return views_of(
+        sorted(snapshot.seen.nodes, key=natural), node_verdicts(draft_of(source, snapshot)), source, snapshot
+    )
 
 
 def views_of(

@@ -30,6 +30,7 @@ _ASK_S, _WORK_S, _CONNECT_S = 30.0, 900.0, 60.0
 _NO_QUESTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 _LONGEST = 400
 _REMEDY = "look at journalctl -u steward-agent there, at TCP to agent.head, and at the MUNGE key"
+_LOG = "journalctl -u steward-agent -n 2 -o cat"
 _BACK = "scontrol update nodename={} state=resume"
 
 Shell = Callable[[str, str, bytes, float], str]
@@ -91,7 +92,7 @@ def install(
         facts = Facts.of(shell(host, ASK, b"", _ASK_S))
         said = shell(host, install_script(kind, head), archive(chosen(files, facts, kind)), _WORK_S)
         if kind is Role.NODE and host == hosts[0]:
-            _await_first(context.client(), host)
+            _await_first(context.client(), host, shell)
         return said
 
     _end(_each(hosts, work, "installed", at_once), "installed")
@@ -203,11 +204,12 @@ def _await_agents(client: Client, hosts: Sequence[str]) -> None:
     line(f"every agent of {fold(hosts)} is connected")
 
 
-def _await_first(client: Client, host: str) -> None:
+def _await_first(client: Client, host: str, shell: Shell) -> None:
     """What keeps this agent from the head keeps all of them: no other host is begun. Raises Odd."""
     with suppress(HeadError):  # told at the end
         if silent_agents(client, [host], _CONNECT_S):
-            raise Odd(f"installed, but its agent is not connected after {_CONNECT_S:g} s: {_REMEDY}")
+            said = " ".join(shell(host, _LOG, b"", _ASK_S).split())
+            raise Odd(f"installed, but its agent is not connected after {_CONNECT_S:g} s: {printable(said, _LONGEST)}")
 
 
 def silent_agents(client: Client, hosts: Sequence[str], limit_s: float) -> list[str]:

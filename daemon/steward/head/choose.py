@@ -29,11 +29,11 @@ from steward.model.ids import InstanceId
 from steward.model.instance import SPARES, Instance, Slot
 from steward.model.notify import ChannelKind
 from steward.model.settings import ProviderKind, Settings, split_host_port
-from steward.model.settings.clouds import Ec2Provider as Ec2Settings
-from steward.model.settings.clouds import PowerProvider as PowerSettings
+from steward.model.settings.clouds import Ec2ProviderSettings as Ec2Settings
+from steward.model.settings.clouds import PowerProviderSettings as PowerSettings
 from steward.model.settings.notify import NotifySettings
-from steward.model.settings.providers import DockerProvider as DockerSettings
-from steward.model.settings.providers import StaticProvider as StaticSettings
+from steward.model.settings.providers import DockerProviderSettings as DockerSettings
+from steward.model.settings.providers import StaticProviderSettings as StaticSettings
 from steward.ports import MessengerPort, Notifier, Permanent, ProviderPort, SlurmPort
 from steward.views.notify import problem_of
 from steward.workflows.notify import Channel

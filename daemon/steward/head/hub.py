@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from steward.adapters.wire.elastic_messages import resize_frame, submit_frame
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.adapters.wire.handshake import SHORT_HELLO, WAIT_S, Gate, Hello, Terms, accept_agent
+from steward.adapters.wire.handshake import SHORT_HELLO, WAIT_S, HandshakeGate, Hello, Terms, accept_agent
 from steward.adapters.wire.job_messages import BundlePiece, facts_frame, stacks_frame
 from steward.adapters.wire.messages import answer_frame, check_now_frame, let_go_frame
 from steward.adapters.wire.order_messages import LogChunk, LookOrder, look_frame, mend_frame, set_up_frames
@@ -96,7 +96,7 @@ class Hub:
         self._links: dict[NodeName, Link] = {}
         self._greeting: Greeting[Link] = Greeting(most=_MAX_GREETING, freely=_MAX_FREELY)
         self._watch = Watch(roster=self._roster, clock=clock, ring=ring, links=self._links, examine=examine)
-        self._gate = Gate()
+        self._gate = HandshakeGate()
         self._server: asyncio.Server | None = None
         self._turning: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 GREW = 64 << 20
-"""So many bytes more than after the last time are worth a collection, which stops the process for a moment."""
+"""So many bytes more than after the last time are worth a collection, which stops the process for a moment: on a busy
+machine for seconds, in which it answers no agent. So first what is free already is returned, beside all else."""
 EVERY_S = 300.0
 
 
@@ -21,12 +22,17 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def give_back() -> None:
-    """Collect all garbage, and have the C library return what is free."""
-    gc.collect()
+def trim() -> None:
+    """Have the C library return what is free; other threads go on meanwhile."""
     library = ctypes.CDLL(None)
     if hasattr(library, "malloc_trim"):
         library.malloc_trim(0)
+
+
+def give_back() -> None:
+    """Collect all garbage, and return it."""
+    gc.collect()
+    trim()
 
 
 class Slim:
@@ -36,10 +42,11 @@ class Slim:
         self,
         *,
         size: Callable[[], int] = resident,
+        trim: Callable[[], None] = trim,
         give_back: Callable[[], None] = give_back,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._size, self._give_back, self._monotonic = size, give_back, monotonic
+        self._size, self._trim, self._give_back, self._monotonic = size, trim, give_back, monotonic
         self._usual, self._at = size(), monotonic()
 
     def look(self) -> bool:
@@ -47,6 +54,8 @@ class Slim:
         now, size = self._monotonic(), self._size()
         if size < self._usual + GREW or now < self._at + EVERY_S:
             return False
-        self._give_back()
+        self._trim()
+        if self._size() >= self._usual + GREW:
+            self._give_back()
         self._usual, self._at = self._size(), now
         return True

@@ -320,5 +320,6 @@ def _source(base: _Base, hub: Hub, cycle: Cycle, desk: NotifyDesk, file: Path) -
         metrics=base.metrics,
         doctor=doctor.examine,
         notify=desk,
+        read_job=lambda id: base.slurm.jobs([id]),
         checks=CheckBook.of(limits_of(base.settings.checks), base.settings.agent.check_interval_s),
     )

@@ -1,1 +1,1 @@
-"""The runner of lifecycle scripts: a program of its own, so that an agent that dies or restarts does not end them."""
+"""The runner of lifecycle scripts: a program of its own, so that scripts outlive the agent that started them."""

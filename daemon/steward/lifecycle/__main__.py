@@ -1,6 +1,6 @@
-"""`python -m steward.lifecycle`: started by the agent for one setup; by people, to see the digest of their scripts.
+"""`python -m steward.lifecycle`: started by the agent for one setup, or by a person for the digest of scripts.
 
-run ROOT TOKEN     carry out the setup TOKEN below ROOT in the background; returns when it has begun
+run ROOT TOKEN     carry out the setup TOKEN below ROOT in the background; return when the setup has begun
 digest FOLDER      print the sha256 of a folder of scripts
 """
 
@@ -33,9 +33,9 @@ def main(words: list[str]) -> int:
 
 
 def _in_background(run: SetupDir) -> int:
-    """0 when the setup has begun, or was over already; 1 when it could not begin: then stderr says why."""
+    """Start the setup in the background; return 0 if it has begun or was over, 1 (with the reason on stderr) if not."""
     if run.job() is None:
-        print(f"{run.path} holds no setup's order", file=sys.stderr)
+        print(f"{run.path} holds no order for a setup", file=sys.stderr)
         return 1
     reader, writer = os.pipe()
     if os.fork() == 0:
@@ -52,7 +52,7 @@ def _in_background(run: SetupDir) -> int:
 
 
 def _detach(run: SetupDir) -> None:
-    """Into a session of its own, with a log for its own last words; SIGTERM ends it in good order."""
+    """Move into a session of its own, with a log for crashes; SIGTERM ends the runner in good order."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDONLY)
     log = os.open(run.crash_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -75,7 +75,7 @@ def _carry_out(run: SetupDir, answer: int) -> int:
             carry_out(run, begun)
     except PortError as error:
         print(error, file=sys.stderr)
-        with contextlib.suppress(OSError):  # it had begun: nobody listens any more
+        with contextlib.suppress(OSError):  # if the setup had begun, the pipe is closed
             os.write(answer, str(error).encode())
         return 1
     return 0

@@ -1,5 +1,7 @@
-"""The output of a setup: scripts into a file of their own; from there all of it to the node's log, a bounded harmless
-part for the head, and the last lines for the report."""
+"""The output of a setup: its scripts write to a file of their own, which is copied from there.
+
+All goes to the node's log, a bounded and harmless part to the head, and the last lines into the report.
+"""
 
 import time
 from collections import Counter, deque
@@ -14,28 +16,28 @@ from steward.ports import Permanent
 
 _CHUNK = 1 << 20
 _CUT_TRIES = 20
-"""Of one that writes faster than we read, the file is cut all the same."""
+"""How often to read on before the file is cut: a script may write faster than this runner reads."""
 _CUT = b"\n[the rest is in the log on the node]\n"
 _DROPPED = b"\r\0"
 _HARMLESS = bytes(byte if 32 <= byte < 127 or byte in b"\n\t" else ord("?") for byte in range(256))
 MAX_NODE_LOG = 64 << 20
-"""Bytes that one setup may add."""
+"""The most bytes that one setup may add to the node's log."""
 _FOR_ADMINS = 0o640
-"""Scripts print passwords and keys."""
+"""The mode of the logs: scripts print passwords and keys."""
 _MOST_KEPT = 10_000
-"""Different lines of others that are remembered."""
+"""How many different lines of other writers are remembered."""
 
 
 def scripts_log(log: Path) -> Path:
-    """Beside the node's log: what scripts print, and nothing else."""
+    """Return the path, beside the node's log, of the file with nothing but the scripts' output."""
     return log.with_name(f"{log.stem}.scripts{log.suffix}")
 
 
-class Output:
-    """`file` is where programs write to, in append mode: what they leave in the background goes on writing there."""
+class SetupOutput:
+    """The output of one setup. Programs write to `file`, in append mode, even those left in the background."""
 
     def __init__(self, log: Path, copy: Path) -> None:
-        """Raises Permanent when the node's log cannot be written."""
+        """Open the files. Raises Permanent if the node's log cannot be written."""
         try:
             self._log = NodeLog(log)
             self.file, self._reader = opened(scripts_log(log))
@@ -47,7 +49,7 @@ class Output:
         self._lines: deque[str] = deque(maxlen=MAX_LINES)
         self._tail = b""
 
-    def __enter__(self) -> "Output":
+    def __enter__(self) -> "SetupOutput":
         return self
 
     def __exit__(
@@ -58,12 +60,12 @@ class Output:
 
     @property
     def last_lines(self) -> tuple[str, ...]:
-        """The last lines of programs, not of the runner; printable and bounded."""
+        """The last lines of the programs, without the runner's; printable and bounded."""
         tail = printable(self._tail.decode("ascii"), MAX_LINE)
         return (*self._lines, tail)[-MAX_LINES:] if tail else tuple(self._lines)
 
     def say(self, line: str) -> None:
-        """A line of the runner itself."""
+        """Write a line of the runner itself."""
         self.follow()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         own = f"{stamp} [Steward] {printable(line, 1000)}"
@@ -72,11 +74,11 @@ class Output:
         self._pass_on(f"{begin}{own}\n".encode("ascii"))
 
     def follow(self) -> None:
-        """Take in what was written since; afterwards what scripts print is within its bound."""
+        """Take in the output written since the last call, and cut the scripts' file to its limit."""
         size = self._size()
         if size < self._read_to:  # rotated by truncation
             self._begin = self._read_to = 0
-        if size - self._read_to > 2 * _CHUNK:  # faster than we: it is in the scripts' log, or beyond its bound
+        if size - self._read_to > 2 * _CHUNK:  # scripts write faster than we read: skip ahead
             self._read_to = size - _CHUNK
         while self._read_to < size and (chunk := self._read(min(_CHUNK, size - self._read_to))):
             self._take(chunk)
@@ -85,8 +87,9 @@ class Output:
         self._log.follow()
 
     def _cut(self) -> None:
-        """To the bound. Programs may be writing: it goes when a read has just found nothing more, for what is written
-        between the two is lost. On a busy machine that was once a script's last line, while a megabyte was read."""
+        """Cut the scripts' file to its limit, right after a read that found nothing more."""
+        # Output written between the read and the cut is lost. On a busy machine that once was a script's last line,
+        # written while a megabyte was read.
         self._read_to = max(self._read_to, self._size() - _CHUNK)
         unread = b""
         for _ in range(_CUT_TRIES):
@@ -98,7 +101,7 @@ class Output:
         self._take(unread)
 
     def _read(self, most: int) -> bytes:
-        """Read what comes next, at most so many bytes."""
+        """Read the next bytes, at most `most`."""
         self._reader.seek(self._read_to)
         chunk = self._reader.read(most)
         self._read_to += len(chunk)
@@ -125,18 +128,21 @@ class Output:
 
 
 def opened(log: Path) -> tuple[IO[bytes], IO[bytes]]:
-    """To append to, and to read from; whatever it was before, it is not for all to read. Raises OSError."""
+    """Open a log for appending and for reading, and take the right to read it from others. Raises OSError."""
     log.touch(_FOR_ADMINS)
     log.chmod(log.stat().st_mode & _FOR_ADMINS)
     return log.open("ab", buffering=0), log.open("rb", buffering=0)
 
 
 class NodeLog:
-    """A script may write what it prints to this log by itself, too (`tee -a`, as HyperPod's do): a line that others
-    wrote is not written again. So that they have done it by then, what a script prints waits from look to look."""
+    """The node's log, which gets each line of the scripts' output once.
+
+    A script may also write its output to this log itself (`tee -a`, as HyperPod's do): a line found in the log is not
+    written again. Output waits until the next `follow()`, so that such a script has written its lines by then.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError."""
+        """Open the log. Raises OSError."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file, self._reader = opened(path)
         self._read_to = self._reader.seek(0, 2)
@@ -160,12 +166,12 @@ class NodeLog:
             self._tail = b""
 
     def follow(self) -> None:
-        """Write what was added before the last call."""
+        """Write the output that was added before the last call."""
         self._write(self._due)
         self._due, self._new = self._new, []
 
     def say(self, line: str) -> None:
-        """A line of the runner's own, behind all that was added."""
+        """Write a line of the runner itself, after all output added so far."""
         last = [self._tail] if self._tail else []
         self._write([*self._due, *self._new, *last])
         self._due, self._new, self._tail = [], [], b""
@@ -184,7 +190,7 @@ class NodeLog:
         self._file.write(text)
 
     def _look(self) -> None:
-        """At what others have written since."""
+        """Take in the lines that other writers have added since the last look."""
         size = self._reader.seek(0, 2)
         if not self._read_to <= size <= self._read_to + 4 * _CHUNK:  # rotated by truncation, or too much to compare
             self._read_to, self._foreign_tail = size, b""
@@ -198,7 +204,7 @@ class NodeLog:
 
 
 def _took(lines: Counter[bytes], line: bytes) -> bool:
-    """One of them, when there is one."""
+    """Take one of these lines out of the counter, and return whether there was one."""
     if lines[line] > 1:
         lines[line] -= 1
         return True

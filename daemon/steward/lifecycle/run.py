@@ -1,4 +1,4 @@
-"""The whole of one setup, step by step; every step's beginning and the end are told."""
+"""One setup of a node, step by step; the start of each step and the end are reported."""
 
 import json
 import os
@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from steward.adapters.fetch.folder import Budget, digest, inside
+from steward.adapters.fetch.folder import FetchBudget, digest, inside
 from steward.adapters.files import read_json
 from steward.adapters.node.setup_dir import SetupDir, SetupJob, load_job
 from steward.adapters.proc import Process, adopt_orphans, end_all_below, look
 from steward.adapters.process import Failed, run_to_file
-from steward.lifecycle.output import Output
+from steward.lifecycle.output import SetupOutput
 from steward.lifecycle.source import fetch
 from steward.model.group import Role
 from steward.model.setup import SetupReport, SetupState
@@ -25,15 +25,18 @@ _SHELL = "/bin/bash"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """`name` is what reports call it."""
+class SetupStep:
+    """A step of a setup, with its name in reports."""
 
     name: str
     do: Callable[[], None]
 
 
 def carry_out(run: SetupDir, begun: Callable[[], None]) -> None:
-    """`begun` is called when the first report is on disk. The caller holds the lock. Raises PortError only before."""
+    """Carry out the setup; the caller holds its lock.
+
+    Calls `begun` once the first report is on disk, and raises PortError only before that.
+    """
     job, before = load_job(run), run.report()
     if before is not None and before.state is not SetupState.RUNNING:
         begun()
@@ -43,7 +46,7 @@ def carry_out(run: SetupDir, begun: Callable[[], None]) -> None:
     begun()
     try:
         adopt_orphans()
-        with Output(job.here.log, run.output) as output:
+        with SetupOutput(job.here.log, run.output) as output:
             run.tell(_through(run, job, output, report))
     except (PortError, OSError) as error:
         run.tell(replace(report, state=SetupState.FAILED, why=str(error), at=time.time()))
@@ -51,8 +54,8 @@ def carry_out(run: SetupDir, begun: Callable[[], None]) -> None:
         run.tell(replace(report, state=SetupState.FAILED, why="the runner was told to stop", at=time.time()))
 
 
-def _through(run: SetupDir, job: SetupJob, output: Output, report: SetupReport) -> SetupReport:
-    """All steps, or up to the first that fails; the final report."""
+def _through(run: SetupDir, job: SetupJob, output: SetupOutput, report: SetupReport) -> SetupReport:
+    """Do the steps up to the first that fails, and return the final report."""
     output.say(f"Setup {run.token} of {job.here.node} begins")
 
     def waits(text: str) -> None:
@@ -79,38 +82,43 @@ def _through(run: SetupDir, job: SetupJob, output: Output, report: SetupReport) 
     return replace(report, state=SetupState.SUCCEEDED, exit_status=0, at=time.time())
 
 
-def _steps(run: SetupDir, job: SetupJob, output: Output, deadline: float, waits: Callable[[str], None]) -> list[Step]:
+def _steps(
+    run: SetupDir, job: SetupJob, output: SetupOutput, deadline: float, waits: Callable[[str], None]
+) -> list[SetupStep]:
     lifecycle = job.order.lifecycle
     scripts = (("OnCreate", lifecycle.on_create), ("OnInitComplete", lifecycle.on_init_complete))
     env = environment(job, place_of(job))
 
     def scripted(name: str) -> Callable[[], None]:
-        return Script(name, run=run, env=env, output=output, deadline=deadline, limit_s=job.order.timeout_s)
+        return LifecycleScript(name, run=run, env=env, output=output, deadline=deadline, limit_s=job.order.timeout_s)
 
     return [
-        Step(name="download", do=lambda: _download(run, job, output, deadline, waits)),
-        Step(name="checksum", do=lambda: _compare(run, lifecycle.sha256)),
-        Step(name="config", do=lambda: write_config(job, run.scripts)),
-        *(Step(name=hook, do=scripted(name)) for hook, name in scripts if name),
+        SetupStep(name="download", do=lambda: _download(run, job, output, deadline, waits)),
+        SetupStep(name="checksum", do=lambda: _compare(run, lifecycle.sha256)),
+        SetupStep(name="config", do=lambda: write_config(job, run.scripts)),
+        *(SetupStep(name=hook, do=scripted(name)) for hook, name in scripts if name),
     ]
 
 
-def _download(run: SetupDir, job: SetupJob, output: Output, deadline: float, waits: Callable[[str], None]) -> None:
+def _download(run: SetupDir, job: SetupJob, output: SetupOutput, deadline: float, waits: Callable[[str], None]) -> None:
     lifecycle = job.order.lifecycle
     output.say(f"Downloading lifecycle scripts from {lifecycle.source}")
     pinned = bool(lifecycle.sha256)
-    fetch(lifecycle.source, run.scripts, lambda: Budget(deadline=deadline), told=waits, pinned=pinned)
+    fetch(lifecycle.source, run.scripts, lambda: FetchBudget(deadline=deadline), told=waits, pinned=pinned)
 
 
 def _compare(run: SetupDir, wanted: str) -> None:
-    """Before anything of it is run or added."""
+    """Check the scripts' digest before anything of them is run. Raises Permanent if it differs."""
     if wanted and (found := digest(run.scripts)) != wanted.lower():
-        raise Permanent(f"the scripts' sha256 is {found}, not {wanted}: nothing of them was run")
+        raise Permanent(f"the scripts' sha256 is {found}, not {wanted}: no script was run")
 
 
 def write_config(job: SetupJob, scripts: Path) -> None:
-    """The scripts' own parameters are kept and the head's are laid over them: it knows the groups best. A source
-    without such a file gets one, since HyperPod's scripts read it from their own folder. Raises Permanent."""
+    """Write the configuration files for the scripts. Raises Permanent.
+
+    The head's parameters override those in the scripts' own file. A source without such a file gets one, since
+    HyperPod's scripts read it from their own folder.
+    """
     config = parse(job.order.resource_config)
     _name_controller(config, job.here.head)
     own = read_json(scripts / PARAMETERS)
@@ -127,7 +135,7 @@ def write_config(job: SetupJob, scripts: Path) -> None:
 
 
 def _name_controller(config: dict[str, Any], head: str) -> None:
-    """Where the head cannot say by which address a node reaches the controller: by the one of the head."""
+    """Fill in the controller's address, where the head left it out, with the address of the head."""
     address = _address(head)
     slurm = config.setdefault("SlurmConfig", {})
     if isinstance(slurm, dict) and not slurm.get("PrimaryControllerIp"):
@@ -138,7 +146,7 @@ def _name_controller(config: dict[str, Any], head: str) -> None:
 
 
 def _address(host: str) -> str:
-    """IPv4 where the host has one, as HyperPod's scripts expect it."""
+    """Return an address of the host, IPv4 if there is one, as HyperPod's scripts expect; else the name itself."""
     for family in (socket.AF_INET, socket.AF_UNSPEC):
         try:
             return str(socket.getaddrinfo(host, None, family)[0][4][0])
@@ -148,7 +156,7 @@ def _address(host: str) -> str:
 
 
 def _replace(path: Path, value: dict[str, Any]) -> None:
-    """Never half a file: others read it whenever they like."""
+    """Replace the file in one step: readers never see half of it."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     new.write_text(json.dumps(value, indent=1) + "\n")
     new.chmod(0o644)
@@ -156,15 +164,15 @@ def _replace(path: Path, value: dict[str, Any]) -> None:
 
 
 class ScriptFailed(Permanent):
-    """`status` is the exit status, negative for a signal."""
+    """A script failed. `status` is its exit status, negative for a signal."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
         self.status = status
 
 
-class Script:
-    """`deadline` is on the monotonic clock; `limit_s` is the limit of the whole setup, for words."""
+class LifecycleScript:
+    """One script of a setup. `deadline` is on the monotonic clock; `limit_s` is the setup's limit, for messages."""
 
     def __init__(
         self,
@@ -172,7 +180,7 @@ class Script:
         *,
         run: SetupDir,
         env: Mapping[str, str],
-        output: Output,
+        output: SetupOutput,
         deadline: float,
         limit_s: float,
     ) -> None:
@@ -181,7 +189,7 @@ class Script:
         self._noted = False
 
     def __call__(self) -> None:
-        """Raises ScriptFailed for a status that is not 0, Permanent when it cannot be run or takes too long."""
+        """Run the script. Raises ScriptFailed if its status is not 0, Permanent if it cannot run or takes too long."""
         path = inside(self._run.scripts, self._name)
         if not path.is_file():
             raise Permanent(f"{self._name} is not among the scripts")
@@ -226,9 +234,11 @@ def _me() -> Process:
 
 
 def _argv(path: Path) -> list[str]:
-    """A script that does not name its interpreter is bash's. Objects in a bucket have no mode: it is given here. Raises
-    Permanent for one with Windows' line ends: Linux calls its interpreter a file that is not there."""
-    path.chmod(0o755)
+    """Return the command that runs the script; bash runs a script that names no interpreter.
+
+    Raises Permanent for a script with Windows line ends: Linux would report its interpreter as missing.
+    """
+    path.chmod(0o755)  # objects in a bucket have no mode
     with path.open("rb") as file:
         begin = file.read(_FIRST_BYTES)
     if not begin.startswith(b"\x7fELF") and b"\r\n" in begin:
@@ -238,36 +248,36 @@ def _argv(path: Path) -> list[str]:
     return [str(path)] if begin[:2] in (b"#!", b"\x7fE") else [_SHELL, str(path)]
 
 
-# The environment of a script, and where its node stands in the cluster.
+# The environment of a script, and its node's place in the cluster.
 
 RESOURCE_CONFIG = "resource_config.json"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _OURS_ALONE = ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "INVOCATION_ID", "JOURNAL_STREAM", "SYSTEMD_EXEC_PID")
-"""Variables of the agent's service; a daemon that a script starts would take them for its own."""
+"""Variables of the agent's service, which a daemon started by a script would take for its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Empty where resource_config.json does not name the node. `role` is the API's word."""
+class NodePlace:
+    """The cluster, group and (API) role of a node; empty if resource_config.json does not name the node."""
 
     cluster: str = ""
     group: str = ""
     role: str = ""
 
 
-def place_of(job: SetupJob) -> Place:
-    """Raises Permanent when resource_config.json is no JSON object."""
+def place_of(job: SetupJob) -> NodePlace:
+    """Return the place of the node by resource_config.json. Raises Permanent if that is no JSON object."""
     config = parse(job.order.resource_config)
     cluster = str(_dict(config.get("ClusterConfig")).get("ClusterName", ""))
     for group in _dicts(config.get("InstanceGroups")):
         names = {each.get("InstanceName") for each in _dicts(group.get("Instances"))}
         if job.here.node in names:
-            return Place(cluster=cluster, group=str(group.get("Name", "")), role=_role(group))
-    return Place(cluster=cluster)
+            return NodePlace(cluster=cluster, group=str(group.get("Name", "")), role=_role(group))
+    return NodePlace(cluster=cluster)
 
 
 def controllers(config: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    """The instances of the controller's group, as resource_config.json has them."""
+    """Return the instances of the controller's group, as resource_config.json has them."""
     groups = [group for group in _dicts(config.get("InstanceGroups")) if _role(group) == Role.CONTROLLER.value]
     return [instance for group in groups for instance in _dicts(group.get("Instances"))]
 
@@ -276,8 +286,8 @@ def _role(group: dict[str, Any]) -> str:
     return str(_dict(group.get("SlurmConfig")).get("NodeType", ""))
 
 
-def environment(job: SetupJob, place: Place) -> Mapping[str, str]:
-    """The runner's own environment, without what is only the agent's, and the promised names."""
+def environment(job: SetupJob, place: NodePlace) -> Mapping[str, str]:
+    """Return a script's environment: the runner's, without the agent service's variables, and the documented ones."""
     here = job.here
     kept = {name: value for name, value in os.environ.items() if name not in _OURS_ALONE}
     return {
@@ -297,7 +307,7 @@ def environment(job: SetupJob, place: Place) -> Mapping[str, str]:
 
 
 def parse(document: str) -> dict[str, Any]:
-    """Raises Permanent."""
+    """Return the JSON object in the document. Raises Permanent."""
     try:
         value = json.loads(document or "{}")
     except (ValueError, RecursionError) as error:

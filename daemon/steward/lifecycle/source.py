@@ -1,4 +1,4 @@
-"""Which adapter fetches which kind of source, and how often it is tried."""
+"""The fetching of lifecycle scripts: the adapter for each kind of source, and the tries."""
 
 import shutil
 import time
@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from steward.adapters.fetch.file import fetch_file
-from steward.adapters.fetch.folder import Budget
+from steward.adapters.fetch.folder import FetchBudget
 from steward.adapters.fetch.https import fetch_https
 from steward.ports import Permanent, Retryable
 
@@ -21,22 +21,24 @@ TRIES = 8
 _FIRST_WAIT_S = 1.0
 _LAST_WAIT_S = 30.0
 
-Fetch = Callable[[str, Path, Budget], None]
+Fetch = Callable[[str, Path, FetchBudget], None]
 FETCHES: Mapping[str, Fetch | None] = {"file": fetch_file, "https": fetch_https, "s3": fetch_s3}
 
 
 def fetch(
     source: str,
     folder: Path,
-    budget: Callable[[], Budget],
+    budget: Callable[[], FetchBudget],
     *,
     told: Callable[[str], None],
     pinned: bool = False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """`folder` holds the source's files and nothing else. A Retryable fault is tried again after a growing wait; the
-    last one is raised. `pinned`: the caller knows the digest of what must come. Raises Permanent for what no try will
-    mend."""
+    """Fetch the source's files into `folder`, which then holds nothing else.
+
+    A Retryable fault is tried again after a growing wait, and the last one is raised. Raises Permanent for a fault that
+    no further try will mend. `pinned` means that the caller knows the digest of the files.
+    """
     scheme = urlsplit(source).scheme
     if scheme not in FETCHES:
         raise Permanent(f"{source}: lifecycle scripts come from {', '.join(f'{each}://' for each in sorted(FETCHES))}")

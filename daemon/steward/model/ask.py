@@ -47,6 +47,8 @@ class Ask:
     """The step's own srun has the option, and not only its job."""
     script_gone: Annotated[bool, Newer()] = False
     """Slurm lost the batch script before it could begin."""
+    script_unbegun: Annotated[bool, Sparse()] = False
+    """Something failed on the node before the batch script could begin: a TaskProlog, another plugin."""
 
 
 class Answer(Enum):

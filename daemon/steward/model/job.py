@@ -94,7 +94,7 @@ class Job:
     comment: str = ""
     """The comment that the job's user gave it."""
     most_nodes: int = 0
-    """The most nodes that the job takes (`-N 1-4`); 0: as many as `node_count`."""
+    """The most nodes that the job takes (`-N 1-4`); 0: as many as `node_count`, or as it needs for its total."""
     node_sizes: str = ""
     """The only counts that it takes (`-N 1,2,4`), as Slurm writes them; empty: any of its range."""
     is_total: bool = False

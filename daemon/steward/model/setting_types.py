@@ -8,6 +8,7 @@ with its default, its range and what it means.
 import re
 from collections.abc import Iterable
 from enum import Enum
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
@@ -161,6 +162,13 @@ def _program(argv: tuple[str, ...]) -> tuple[str, ...]:
     return argv
 
 
+def _full_path(path: Path) -> Path:
+    if not path.is_absolute():
+        raise ValueError("a daemon may begin in any folder; use a full path, from /")
+    return path
+
+
+FullPath = Annotated[Path, AfterValidator(_full_path)]
 HostPort = Annotated[str, AfterValidator(_host_port)]
 NodeList = Annotated[str, AfterValidator(_node_list)]
 SomeNodes = Annotated[str, AfterValidator(_some_nodes)]

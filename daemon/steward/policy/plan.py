@@ -12,8 +12,8 @@ from steward.policy.elastic.follow import follow_runs
 from steward.policy.groundwork import Groundwork
 from steward.policy.groups.gate import keep_gates
 from steward.policy.groups.goals import finish_operations, keep_groups
-from steward.policy.groups.hot_spares import keep_hot
-from steward.policy.groups.orphans import settle_late, settle_orphans
+from steward.policy.groups.hot_spares import maintain_hot_spares
+from steward.policy.groups.orphans import end_late_instances, end_orphan_instances
 from steward.policy.groups.rollout import move_rollouts
 from steward.policy.groups.slots import move_slots
 from steward.policy.job.ask import answer_asks
@@ -68,8 +68,8 @@ STEPS = (
     move_cases,
     carry_deeps,
     finish_operations,
-    settle_orphans,
-    settle_late,
+    end_orphan_instances,
+    end_late_instances,
     keep_gates,
     keep_features,
     keep_spares,
@@ -83,7 +83,7 @@ STEPS = (
     probe_silent,
     restore_turns,
     free_kept,
-    keep_hot,
+    maintain_hot_spares,
     note_unseen,
     follow_jobs,
     follow_hangs,

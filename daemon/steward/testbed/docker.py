@@ -13,10 +13,10 @@ from typing import Any
 import docker
 
 from steward.adapters.process import Completed, Failed, run
-from steward.adapters.providers.docker import BED, DockerProvider, Machine, create, instance_id
+from steward.adapters.providers.docker import BED, ContainerSpec, DockerProvider, create, instance_id
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
-from steward.model.settings.providers import DockerProvider as DockerSettings
+from steward.model.settings.providers import DockerProviderSettings as DockerSettings
 from steward.ports import PortError
 from steward.testbed import accounting, slurm_versions
 from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Say, plain, spec_of
@@ -242,7 +242,7 @@ def prepare(client: docker.DockerClient, layout: DockerLayout, spec: BedSpec, sa
 def start_head(client: docker.DockerClient, layout: DockerLayout, plan: Plan) -> None:
     """The controller's machine; it may speak to the engine, because there Steward makes the nodes."""
     socket = engine_url().removeprefix("unix://")
-    machine = Machine(
+    machine = ContainerSpec(
         name=layout.head,
         hostname="head",
         image=plan.image,

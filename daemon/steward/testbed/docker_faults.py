@@ -131,6 +131,7 @@ class DockerFaults:
         self._on_node: dict[FaultKind, Callable[[NodeName, str], None]] = {
             FaultKind.KILL_NODE: lambda node, _: self._on_container(node, _kill),
             FaultKind.STOP_NODE: lambda node, _: self._on_container(node, _stop),
+            FaultKind.RECLAIM_NODE: lambda node, _: _refuse(FaultKind.RECLAIM_NODE),
             FaultKind.START_NODE: lambda node, _: self._on_container(node, Container.start),
             FaultKind.FREEZE_NODE: lambda node, _: self._on_container(node, _freeze),
             FaultKind.THAW_NODE: lambda node, _: self._on_container(node, _thaw),
@@ -198,6 +199,10 @@ class DockerFaults:
     def _network(self) -> Network:
         with engine() as client:
             return client.networks.get(self._plan.network)
+
+
+def _refuse(kind: FaultKind) -> None:
+    raise BedError(f"{kind.value} is not possible here: the engine takes no machine away; use --backend local")
 
 
 def _kill(container: Container) -> None:

@@ -12,6 +12,7 @@ class FaultKind(Enum):
 
     KILL_NODE = "kill-node"
     STOP_NODE = "stop-node"
+    RECLAIM_NODE = "reclaim-node"
     START_NODE = "start-node"
     FREEZE_NODE = "freeze-node"
     THAW_NODE = "thaw-node"
@@ -85,6 +86,11 @@ SHAPES: dict[FaultKind, Shape] = {
         node=True,
         text=Text.OPTIONAL,
         undo=FaultKind.START_NODE,
+    ),
+    FaultKind.RECLAIM_NODE: Shape(
+        doc="the provider says that it takes the machine away soon, as of a spot instance (local backend)",
+        node=True,
+        text=Text.OPTIONAL,
     ),
     FaultKind.START_NODE: Shape(doc="switch the same machine on again (new boot id)", node=True),
     FaultKind.FREEZE_NODE: Shape(

@@ -32,6 +32,7 @@ class LocalFaults:
         self._on_node: dict[FaultKind, Callable[[NodeName, str], None]] = {
             FaultKind.KILL_NODE: lambda node, _: local_machine.power_off(self._machine(node)),
             FaultKind.STOP_NODE: lambda node, text: _stop(self._machine(node), text),
+            FaultKind.RECLAIM_NODE: lambda node, text: provider.reclaim(node, text or "spot: in two minutes"),
             FaultKind.START_NODE: lambda node, _: self._start_node(node),
             FaultKind.FREEZE_NODE: lambda node, _: self._freeze(node),
             FaultKind.THAW_NODE: lambda node, _: local_machine.thaw(self._machine(node)),

@@ -54,15 +54,19 @@ _UNUSED = "Its group of the API does not use it: nothing is done about it until 
 
 def explain_node(name: NodeName, seen: Observed, want: Desired, memory: Memory, now: float) -> tuple[str, ...]:
     """Everything that bears on a node now, most important first. Pure; decides nothing."""
-    draft = Draft(seen, want, memory, now)
-    node = seen.nodes.get(name)
+    return node_lines(name, memory, Draft(seen, want, memory, now))
+
+
+def node_lines(name: NodeName, memory: Memory, draft: Draft) -> tuple[str, ...]:
+    """The same on a draft that is there already: it is only read."""
+    node = draft.seen.nodes.get(name)
     lines = [*_stale(draft), *verdict_lines(name, draft), *_known_of_node(name, node, draft), *slot_lines(name, draft)]
     case = draft.cases.open_of(name)
     if case is not None or not _is_unused(node, draft):
         lines += _agent(name, node, draft)
         lines += [*finding_lines(name, draft), *(_case(case, draft) if case else _no_case(node, draft))]
         lines += guard_lines(name, draft)
-    lines += [_past_case(c, now) for c in _closed(name, memory)[:3]]
+    lines += [_past_case(c, draft.now) for c in _closed(name, memory)[:3]]
     return clean([*lines, *hardware_lines(name, memory, draft), *deep_lines(name, draft), *feature_lines(node)])
 
 
@@ -74,8 +78,12 @@ def explain_job(
 ) -> tuple[str, ...]:
     """Everything that bears on a job now: what Slurm says, what it asked for, each decision with its evidence;
     `private`: also what the job printed, which only its user and admins may read."""
-    draft = Draft(seen, want, memory, now)
-    job, mem = seen.jobs.get(id), memory.jobs.get(id)
+    return job_lines(id, memory, Draft(seen, want, memory, now), private=private)
+
+
+def job_lines(id: JobId, memory: Memory, draft: Draft, *, private: bool = False) -> tuple[str, ...]:
+    """The same on a draft that is there already: it is only read."""
+    job, mem = draft.seen.jobs.get(id), memory.jobs.get(id)
     lines = [*_stale(draft), _known_of_job(id, job, memory), *closed_partitions(job, draft), *quota_lines(job, draft)]
     lines += elastic_lines(id, draft)
     if mem is None:
@@ -96,6 +104,12 @@ def job_warning(want: Desired) -> str:
     return ""
 
 
+_ENDED_UNSEEN = (
+    "The job ended while no head was there: whether it had asked to be resumed (--auto-resume=1) is not known, and "
+    "nothing brings it back."
+)
+
+
 def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
     """Only what is known: a job's wish is told by its nodes' agents, and read in Slurm's record of it while it runs."""
     if not draft.want.resume.enabled:
@@ -104,6 +118,8 @@ def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
         return "The job has not run yet: whether it asks to be resumed (--auto-resume=1) is looked at when it starts."
     if why := draft.seen.unread.get(id):
         return f"Whether the job asked to be resumed (--auto-resume=1) is not known: no agent reported it, and {why}."
+    if job is not None and job.is_over and (job.ended or 0.0) < draft.seen.agents_since:
+        return _ENDED_UNSEEN
     seen = "The job did not ask" if job is not None and job.is_active else "Nothing shows that it asked"
     untouched = f"{seen} to be resumed (--auto-resume=1), so no fault brings it back."
     if job is None or not job.restarts:

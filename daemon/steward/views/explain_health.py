@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from steward.model.case import Remedy
 from steward.model.deep import DeepRun
-from steward.model.health import Finding, Outcome, TrialState
+from steward.model.health import Advice, Finding, Outcome, TrialState
 from steward.model.ids import NodeName
 from steward.model.memory import Memory
 from steward.model.node import Node
@@ -107,6 +107,8 @@ def hardware_lines(name: NodeName, memory: Memory, draft: Draft) -> list[str]:
 
 
 def _remedy_line(remedy: Remedy, piece: str, now: float) -> str:
+    if remedy.rung is Advice.NONE:
+        return f"Checked {ago(remedy.at, now)}, nothing repaired, after {remedy.check} (case {remedy.case})."
     return f"Done {ago(remedy.at, now)}: {remedy.rung.value} for {remedy.check} (case {remedy.case}, hardware {piece})."
 
 

@@ -172,7 +172,9 @@ def _waits(ruling: Ruling, turn: Turn) -> str:
         why = f"others come first: {holders}" if holders else "no node that takes jobs has them free"
         idle = {name: amount for name in short if (amount := _idle(unit, name, turn)) > 0}
         if idle.keys() == short.keys():
-            why = f"{told(idle)} are idle, but nobody lends them: {_UNOWNED}"
+            lent = {name: amount for name in idle if (amount := _asked(unit, name) - short[name]) > 0}
+            whose = f"only {told(lent)} of them are lent" if lent else "nobody lends them"
+            why = f"{told(idle)} are idle, but {whose}: {_UNOWNED}"
     return f"Quota of team {unit.team}: the job waits, short of {told(short)}; {why}."
 
 

@@ -24,7 +24,7 @@ from steward.policy.node.budget import must_wait, why_awaits
 from steward.policy.node.ladder import often_lost, quarantine
 from steward.policy.node.orphan import REBOOTS, is_orphan, way_out
 from steward.policy.node.slurm_faults import is_hands_off
-from steward.policy.node.suspicion import SCOUTED, doubt, fault_of, rebooted_again, why_withheld
+from steward.policy.node.suspicion import SCOUTED, awaits_witness, doubt, fault_of, rebooted_again, why_withheld
 from steward.policy.node.verdict import Fault, Standing, blocks_return, may_act_on, mode_of, standing
 from steward.policy.traits import PLANNED_ABSENCE
 
@@ -208,6 +208,9 @@ def _is_command(node: Node, draft: Draft) -> bool:
     return fault is not None and bool(fault.command)
 
 
+AWAITS_WITNESS = "nothing until another witness speaks: its agent, its slurmd, Slurm's word or the provider's"
+
+
 def _of_fault(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
     fault = fault_of(node, draft) if node is not None else None
     if node is None or fault is None:
@@ -215,6 +218,8 @@ def _of_fault(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict |
     evidence = "; ".join(fault.why.evidence) or fault.why.text
     withheld = why_withheld(node, fault, draft)
     coming = withheld_line(withheld) if withheld else "a case is about to be opened"
+    if not withheld and awaits_witness(node, fault, draft):
+        coming = AWAITS_WITNESS
     word = _fault_word(fault, node, draft, is_withheld=withheld not in ("", SCOUTED))
     return NodeVerdict(word=word, evidence=evidence, since=fault.at, next=coming)
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from steward.adapters.wire.frames import pack
-from steward.adapters.wire.seal import Beats, Role, times
+from steward.adapters.wire.seal import Beats, PeerRole, times
 from steward.ports import Permanent
 from tests.fakes.hub_bench import a_hub
 from tests.fakes.until import comes_true
@@ -16,7 +16,7 @@ ONE, TWO = times(1.0), times(1.0, 2.0)
 
 
 def ends(key: bytes = KEY) -> tuple[Beats, Beats]:
-    return Beats(key, Role.AGENT), Beats(key, Role.HEAD)
+    return Beats(key, PeerRole.AGENT), Beats(key, PeerRole.HEAD)
 
 
 def test_each_heartbeat_has_a_seal_of_its_own() -> None:
@@ -29,7 +29,7 @@ def test_each_heartbeat_has_a_seal_of_its_own() -> None:
 @pytest.mark.parametrize("seal", [None, "", 1, "0" * 32])
 def test_a_heartbeat_without_its_seal_is_none(seal: object) -> None:
     _, head = ends()
-    with pytest.raises(Permanent, match="without its seal"):
+    with pytest.raises(Permanent, match="no seal, or a wrong one"):
         head.check(seal, ONE)
 
 
@@ -70,7 +70,7 @@ def test_an_agent_hangs_up_on_who_answers_for_the_head() -> None:
     async def story() -> None:
         async with wire() as both:
             both.head._writer.write(pack({"t": "beat", "echo": 1.0, "now": 2.0}))
-            with pytest.raises(Permanent, match="without its seal"):
+            with pytest.raises(Permanent, match="no seal, or a wrong one"):
                 await both.agent.receive()
 
     asyncio.run(story())

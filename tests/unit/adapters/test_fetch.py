@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.fetch.file import fetch_file
-from steward.adapters.fetch.folder import Budget, TimeOver, digest, inside, unpack
+from steward.adapters.fetch.folder import FetchBudget, TimeOver, digest, inside, unpack
 from steward.lifecycle.source import fetch
 from steward.ports import Permanent
 from tests.fakes.archives import budget, files, tar
@@ -72,7 +72,7 @@ def test_a_fetch_ends_at_the_deadline(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/a").write_text("a")
     with pytest.raises(TimeOver):
-        fetch_file((tmp_path / "src").as_uri(), tmp_path / "out", Budget(deadline=time.monotonic()))
+        fetch_file((tmp_path / "src").as_uri(), tmp_path / "out", FetchBudget(deadline=time.monotonic()))
 
 
 def test_links_that_leave_the_folder_are_refused_and_others_followed(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_links_that_leave_the_folder_are_refused_and_others_followed(tmp_path: P
     fetch_file(source.as_uri(), tmp_path / "out", budget())
     assert files(tmp_path / "out") == {"a": "a", "b": "a"}
     (source / "c").symlink_to("/etc/passwd")
-    with pytest.raises(Permanent, match="is not a file of the folder"):
+    with pytest.raises(Permanent, match="is not a file inside the folder"):
         fetch_file(source.as_uri(), tmp_path / "out", budget())
 
 

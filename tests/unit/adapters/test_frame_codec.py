@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from steward.adapters.wire.codec import Codec
+from steward.adapters.wire.codec import FrameCodec
 from steward.adapters.wire.frames import Malformed
 from steward.model.bounds import (
     Age,
@@ -53,7 +53,7 @@ class Outer:
     is_loud: Annotated[bool, Lenient()] = False
 
 
-CODEC = Codec(Outer, "outer")
+CODEC = FrameCodec(Outer, "outer")
 
 
 def _read(**fields: Any) -> Outer:
@@ -103,11 +103,11 @@ def test_foreign_text_is_cut_a_path_is_whole_or_nothing_and_lists_keep_their_end
         ({"word": "A"}, "word='A' is not a name that is allowed here"),
         ({"foreign": "caf\u00e9"}, "foreign is not a printable text of at most 8 characters"),
         ({"foreign": "123456789"}, "foreign is not a printable text of at most 8 characters"),
-        ({"result": []}, "result=[] is not a word that is known here"),
+        ({"result": []}, "result=[] is not a known value"),
         ({"size": True}, "size=True is not a whole number from 0 to 1000000"),
         ({"size": 10**7}, "size=10000000 is not a whole number from 0 to 1000000"),
         ({"inners": [{"size": 1}] * 3}, "inners is not a list of at most 2"),
-        ({"inners": [7]}, "a list holds what is not an object"),
+        ({"inners": [7]}, "an element of a list is not an object"),
         ({"inners": None}, "inners is not a list of at most 2"),
         ({"names": ["abcde"]}, "names is not a printable text of at most 4 characters"),
         ({"seen": "1"}, "seen='1' is not a number"),
@@ -130,4 +130,4 @@ def test_a_type_that_has_no_place_in_a_frame_is_an_error_of_the_programmer() -> 
         what: bytes
 
     with pytest.raises(TypeError, match="bytes"):
-        Codec(Odd)
+        FrameCodec(Odd)

@@ -77,7 +77,10 @@ def test_signs_and_replay_travel_with_an_ask() -> None:
     assert ask_of(ask_frame(ASK), NODE) == ASK
     gone = replace(ASK, script_gone=True, own=True)
     assert ask_of(ask_frame(gone), NODE) == gone
-    older = {key: value for key, value in ask_frame(ASK).items() if key not in ("script_gone", "own")}
+    unbegun = replace(ASK, script_unbegun=True)
+    assert ask_of(ask_frame(unbegun), NODE) == unbegun
+    newer = ("script_gone", "script_unbegun", "own")
+    older = {key: value for key, value in ask_frame(ASK).items() if key not in newer}
     assert ask_of(older, NODE) == ASK
 
 
@@ -106,6 +109,7 @@ def test_the_sites_defaults_travel_in_their_order() -> None:
         {"signs": [1] * 17},
         {"replay": "no"},
         {"script_gone": 1},
+        {"script_unbegun": 1},
     ],
 )
 def test_an_ask_with_signs_that_make_no_sense_is_refused(wrong: dict[str, object]) -> None:

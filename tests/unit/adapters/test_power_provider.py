@@ -10,7 +10,7 @@ from steward.adapters.providers.power import PowerProvider
 from steward.adapters.slurm.power import PowerSwitch
 from steward.model.ids import InstanceId, NodeName
 from steward.model.node import Node
-from steward.model.settings.clouds import PowerProvider as Settings
+from steward.model.settings.clouds import PowerProviderSettings as Settings
 
 N1 = NodeName("n1")
 

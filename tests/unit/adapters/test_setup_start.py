@@ -58,7 +58,7 @@ def test_a_runner_that_another_one_has_begun_is_not_begun_again(tmp_path: Path) 
 
 
 def test_an_order_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Retryable, match="holds no setup's order"):
+    with pytest.raises(Retryable, match="holds no order for a setup"):
         Starter().start(SetupDir(tmp_path, "t1"))
 
 

@@ -102,6 +102,9 @@ def test_what_an_attempt_or_a_step_without_input_adds_is_read() -> None:
     ask = parse_request(ASK[:-1] + b" replay=no own=yes script=gone\n")
     assert isinstance(opted, OptedLine)
     assert isinstance(ask, AskLine)
+    unbegun = parse_request(ASK[:-1] + b" script=unbegun\n")
+    assert isinstance(unbegun, AskLine)
+    assert (unbegun.script_gone, unbegun.script_unbegun) == (False, True)
     assert (opted.step, opted.attempt, ask.replay, ask.own, ask.script_gone) == (3, 2, False, True, True)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.fetch.folder import Budget, store
+from steward.adapters.fetch.folder import FetchBudget, store
 from steward.adapters.files import named, write_json, write_whole
 
 
@@ -48,6 +48,6 @@ def test_a_full_disk_is_told_with_the_file_that_it_was_about() -> None:
     full = Path("/dev/full")
     with pytest.raises(OSError, match=r"^\[Errno 28\] .*'/dev/full'$"), named(full), full.open("w") as file:
         file.write("x")
-    budget = Budget(deadline=time.monotonic() + 60.0)
+    budget = FetchBudget(deadline=time.monotonic() + 60.0)
     with pytest.raises(OSError, match=r"^\[Errno 28\] .*'/dev/full'$"):
         store(Path("/dev"), "full", io.BytesIO(b"x"), budget)

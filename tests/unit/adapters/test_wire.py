@@ -12,14 +12,14 @@ from steward.adapters.wire.frames import MAX_FRAME, Frame, Gone, Malformed, pack
 from steward.adapters.wire.handshake import (
     SHORT_HELLO,
     WAIT_S,
-    Gate,
+    HandshakeGate,
     Hello,
     Terms,
     accept_agent,
     greet_head,
 )
 from steward.adapters.wire.messages import MAX_OPTED, opted_list
-from steward.adapters.wire.seal import Beats, Role, digest
+from steward.adapters.wire.seal import Beats, PeerRole, digest
 from steward.model.ask import OptedIn
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, JobId, NodeName
@@ -134,7 +134,7 @@ def test_who_is_asked_to_wait_says_little_at_first_and_the_rest_when_it_is_welco
             told = list(opted_list(frame))
             assert told == book[::-1][: len(told)]
             welcome: Frame = {"t": "welcome", "interval": 1.0, "late_after": 3.0, "now": 0.0}
-            proof = digest(welcome, Role.HEAD, frame["nonce"])
+            proof = digest(welcome, PeerRole.HEAD, frame["nonce"])
             writer.write(pack({**welcome, "cred": await sealer(munged).credential(proof)}))
             await greeting
             while len(told) < len(book):
@@ -188,7 +188,7 @@ def test_an_agent_whose_proof_is_not_believed_is_told_so() -> None:
         munged = FakeMunged()
         async with stream_pair() as (head, agent):
             refused = asyncio.ensure_future(_ignore(greet_agent(*head, sealer(munged), TERMS)))
-            with pytest.raises(Permanent, match="our hello is refused there"):
+            with pytest.raises(Permanent, match="the head refused"):
                 await greet_head(*agent, sealer(munged, uid=1000), HELLO)
             await refused
 
@@ -202,7 +202,7 @@ def test_an_agent_of_another_protocol_is_told_apart() -> None:
             greeting = asyncio.ensure_future(greet_agent(*head, sealer(munged), TERMS))
             nonce = (await read_frame(reader))["nonce"]
             frame = {"t": "hello", "v": 2, "nonce": "a" * 32}
-            cred = await sealer(munged).credential(digest(frame, Role.AGENT, nonce))
+            cred = await sealer(munged).credential(digest(frame, PeerRole.AGENT, nonce))
             writer.write(pack({**frame, "cred": cred}))
             with pytest.raises(Malformed, match="install the same release"):
                 await greeting
@@ -217,9 +217,9 @@ def test_a_hello_for_another_connection_is_refused() -> None:
             greeting = asyncio.ensure_future(greet_agent(*head, sealer(munged), TERMS))
             await read_frame(reader)
             frame = {"t": "hello", "v": 1, "nonce": "a" * 32}
-            cred = await sealer(munged).credential(digest(frame, Role.AGENT, "b" * 32))
+            cred = await sealer(munged).credential(digest(frame, PeerRole.AGENT, "b" * 32))
             writer.write(pack({**frame, "cred": cred}))
-            with pytest.raises(Permanent, match="something else"):
+            with pytest.raises(Permanent, match="another frame"):
                 await greeting
 
     run(story())
@@ -235,7 +235,7 @@ def test_the_key_comes_in_the_welcomes_own_proof_for_this_agent_alone() -> None:
             assert "key" not in welcome
             assert munged.readers[welcome["cred"]] == 0
             _, carried = munged.made[welcome["cred"]]
-            assert carried[:32] == digest(welcome, Role.HEAD, "a" * 32)
+            assert carried[:32] == digest(welcome, PeerRole.HEAD, "a" * 32)
             assert len(carried) == 64
 
     run(story())
@@ -248,7 +248,7 @@ def test_an_agent_of_before_gets_its_key_beside_the_proof() -> None:
             greeting = asyncio.ensure_future(greet_agent(*head, sealer(munged), TERMS))
             welcome = await _welcome_of(reader, writer, munged)
             await greeting
-            assert munged.made[welcome["cred"]] == (0, digest(welcome, Role.HEAD, "a" * 32))
+            assert munged.made[welcome["cred"]] == (0, digest(welcome, PeerRole.HEAD, "a" * 32))
             assert munged.readers[welcome["key"]] == 0
             assert len(munged.made[welcome["key"]][1]) == 32
 
@@ -262,7 +262,7 @@ async def _welcome_of(
     nonce = (await read_frame(reader))["nonce"]
     who = {"v": 1, "node": "n1", "instance": "i-1", "boot": "b-1", "version": "1.0", "beats": "blake2b"}
     frame = {"t": "hello", "nonce": "a" * 32, **who, **more}
-    writer.write(pack({**frame, "cred": await sealer(munged).credential(digest(frame, Role.AGENT, nonce))}))
+    writer.write(pack({**frame, "cred": await sealer(munged).credential(digest(frame, PeerRole.AGENT, nonce))}))
     return await read_frame(reader)
 
 
@@ -280,11 +280,11 @@ def test_a_head_of_before_and_one_of_now_are_understood(beside: bool) -> None:
             welcome: Frame = {"t": "welcome", "interval": 1.0, "late_after": 3.0, "now": 0.0}
             if beside:
                 welcome["key"] = await sealer(munged).credential(key, 0)
-            proof = digest(welcome, Role.HEAD, hello["nonce"])
+            proof = digest(welcome, PeerRole.HEAD, hello["nonce"])
             writer.write(pack({**welcome, "cred": await sealer(munged).credential(proof if beside else proof + key)}))
             channel, _ = await greeting
             await channel.beat(sent=1.0)
-            Beats(key, Role.HEAD).check((await read_frame(reader))["seal"], b"1.0")
+            Beats(key, PeerRole.HEAD).check((await read_frame(reader))["seal"], b"1.0")
 
     run(story())
 
@@ -297,7 +297,7 @@ def test_a_key_of_another_length_is_refused(more: bytes) -> None:
             greeting = asyncio.ensure_future(greet_head(*agent, sealer(munged), HELLO))
             writer.write(pack({"t": "challenge", "nonce": "b" * 32}))
             welcome: Frame = {"t": "welcome", "interval": 1.0, "late_after": 3.0, "now": 0.0}
-            proof = digest(welcome, Role.HEAD, (await read_frame(reader))["nonce"])
+            proof = digest(welcome, PeerRole.HEAD, (await read_frame(reader))["nonce"])
             writer.write(pack({**welcome, "cred": await sealer(munged).credential(proof + more)}))
             with pytest.raises(Malformed, match="a key of"):
                 await greeting
@@ -333,7 +333,7 @@ def test_a_head_waits_no_longer_than_it_asked_for(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(handshake, "HANDSHAKE_TIMEOUT_S", 0.1)
 
     async def story() -> None:
-        gate, munged = Gate(at_once=1), FakeMunged()
+        gate, munged = HandshakeGate(at_once=1), FakeMunged()
         async with stream_pair() as (head, (reader, writer)), gate.turn(time.monotonic()):
             accepted = asyncio.ensure_future(accept_agent(*head, sealer(munged), lambda: TERMS, gate=gate, wait_s=0.3))
             assert (await read_frame(reader))["wait"] == 0.3
@@ -347,7 +347,7 @@ def test_a_head_waits_no_longer_than_it_asked_for(monkeypatch: pytest.MonkeyPatc
 
 def test_who_hung_up_before_its_turn_costs_munged_nothing() -> None:
     async def story() -> None:
-        gate, munged = Gate(at_once=1), FakeMunged(up=False)
+        gate, munged = HandshakeGate(at_once=1), FakeMunged(up=False)
         async with stream_pair() as (head, (reader, writer)):
             async with gate.turn(time.monotonic()):
                 accepted = asyncio.ensure_future(accept_agent(*head, sealer(munged), lambda: TERMS, gate=gate))
@@ -355,7 +355,7 @@ def test_who_hung_up_before_its_turn_costs_munged_nothing() -> None:
                 writer.write(pack({"t": "hello", "nonce": "a" * 32}))
                 writer.close()
                 await comes_true("the head knows", head[0].at_eof)
-            with pytest.raises(Gone, match="hung up before its turn"):
+            with pytest.raises(Gone, match="closed the connection before its turn"):
                 await accepted
 
     run(story())
@@ -415,7 +415,7 @@ def test_a_frame_that_follows_on_a_lost_one_is_refused() -> None:
             await agent_channel.send({"t": "opted"})
             await agent_channel.send({"t": "ask"})
             await read_frame(head[0])
-            with pytest.raises(Permanent, match="frame 2 came where 1 was due"):
+            with pytest.raises(Permanent, match="frame 2 came where frame 1 was due"):
                 await head_channel.receive()
 
     run(story())

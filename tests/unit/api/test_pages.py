@@ -15,6 +15,7 @@ from steward.model.events import Event
 from steward.model.health import Severity
 from steward.model.ids import JobId
 from steward.model.job import JobState
+from steward.ports import Retryable
 from steward.workflows.snapshot import Standstill
 from tests.builders.api_cluster import an_api_cluster
 from tests.builders.picture import a_cluster
@@ -218,3 +219,13 @@ def test_a_task_of_an_array_that_waits_is_explained_by_the_record_of_all_that_wa
     assert job_number("148_150", waiting.seen) == JobId(148)
     assert job_number("148_1", running.seen) == JobId(149)
     assert job_number("150_1", running.seen) is None
+
+
+def test_a_job_is_explained_as_slurm_shows_it_now_and_not_as_the_last_turn_saw_it(api: ApiBench) -> None:
+    picture = a_cluster().job()
+    api.show(picture)
+    api.jobs_now = picture.change_job(state=JobState.FAILED).job(8, name="new").seen.jobs
+    assert '"train": FAILED' in api.client().explain_job(7)["lines"][0]
+    assert '"new": RUNNING' in api.client().explain_job(8)["lines"][0]
+    api.jobs_now = Retryable("Slurm does not answer")
+    assert '"train": RUNNING' in api.client().explain_job(7)["lines"][0]

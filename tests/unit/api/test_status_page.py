@@ -1,25 +1,41 @@
-"""The status page as a browser gets it: whole without JavaScript, nothing from elsewhere, hostile names harmless."""
+"""The pages for people as a browser gets them: whole without JavaScript, all from here, hostile names harmless."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 import requests
 
-from steward.api.page.view import age, ago
+from steward.api.page import PAGES
+from steward.api.page.words import age, ago, coded
 from steward.model.events import Event
 from steward.model.health import Severity
+from steward.model.ids import CaseId, JobId
 from steward.model.setting_types import RepairMode
 from tests.builders.api_cluster import an_api_cluster
+from tests.builders.page_site import a_busy_site, told_of
 from tests.builders.picture import Picture, a_cluster, changed, n
 from tests.builders.want import but
 from tests.fakes.api_bench import ApiBench, an_api
+from tests.fakes.page_bench import pages_of, show_as_it_is
 from tests.fakes.until import FACT_S
 
 STEERING = "\x1b[31m\u202e\u2066\u200b\x07\x9b"
 """Control and bidi characters: what they stand before is shown as something else."""
 HOSTILE = f"<script>alert(1)</script>\"'&{STEERING}"
-PAGES = ("/", "/page/main", "/node/n1", "/job/7", "/page/page.css", "/page/page.js", "/page/icon.svg")
+ONE_OF_EACH = {
+    "/node/{name}": "/node/n3",
+    "/job/{name}": "/job/100",
+    "/case/{name}": "/case/c10",
+    "/incident/{name}": "/incident/agents",
+    "/check/{name}": "/check/gpu.ecc",
+    "/quota/{name}": "/quota/ml",
+    "/elastic/{name}": "/elastic/101",
+}
+PATHS = [ONE_OF_EACH.get(one.path, one.path) for one in PAGES if one.path != "/group/{name}"]
+"""Every page of the busy site, which has no instance group."""
+FILES = ("/page/page.css", "/page/page.js", "/page/icon.svg")
 
 
 def page(api: ApiBench, path: str = "/") -> str:
@@ -28,31 +44,107 @@ def page(api: ApiBench, path: str = "/") -> str:
     return answer.text
 
 
+def part(api: ApiBench, path: str = "/") -> str:
+    """What changes of a page."""
+    return requests.get(api.url + path, headers={"Steward-Part": "main"}, timeout=FACT_S).text
+
+
 def with_a_lost_node_and_a_job() -> Picture:
     return a_cluster().job().opted_in().lost("n2")
 
 
-def test_the_page_shows_nodes_repairs_jobs_and_what_would_be_done(api: ApiBench) -> None:
+@pytest.fixture(scope="module")
+def site() -> Iterator[ApiBench]:
+    with pages_of(a_busy_site(40), told_of()) as found:
+        yield found
+
+
+def test_the_first_page_shows_what_is_wrong_what_is_done_and_what_waits(site: ApiBench) -> None:
+    html = page(site)
+    wrong, doing, waits = html.split('aria-labelledby="')[1:4]
+    for piece in ("/incident/agents", 'href="/node/n5"', "Xid 94"):
+        assert piece in wrong
+    for piece in ("/case/c9", 'href="/job/100"'):
+        assert piece in doing
+    for piece in ("/case/c8", "<code>steward approve c10</code>", "group:gpu", "drained by admin"):
+        assert piece in waits
+
+
+def test_a_picture_of_a_fresh_loss_is_shown(api: ApiBench) -> None:
     api.show(with_a_lost_node_and_a_job())
     api.store.add_events([Event(at=1_700_000_000.0, kind="node.lost", text="n2 is lost")])
     html = page(api)
-    for part in (
+    for piece in (
         "testing",
         'href="/node/n6"',
         'class="cell lost"',
         'href="/job/7"',
         "5</b> of 6 agents",
-        "<b>1</b> open repair<",
-        "DownNode",
         "n2 is lost",
     ):
-        assert part in html
+        assert piece in html
+    assert "<b>1</b> open repair<" in html
+    assert "DownNode" in page(api, "/plan")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_page_has_an_address_of_its_own_and_a_part_that_changes(site: ApiBench, path: str) -> None:
+    html = page(site, path)
+    assert part(site, path) in html
+    assert html.count("<h1") == 1
+    links = set(re.findall(r'href="(/[^"?]*)', html)) - {"/", *FILES}
+    known = [re.compile(re.sub(r"{name}", "[^/]+", one.path)) for one in PAGES]
+    assert [link for link in links if link not in FILES and not any(one.fullmatch(link) for one in known)] == []
+
+
+@pytest.mark.parametrize("path", [*PATHS, *FILES])
+def test_nothing_comes_from_elsewhere_and_nothing_is_inline(site: ApiBench, path: str) -> None:
+    answer = requests.get(site.url + path, timeout=FACT_S)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?\s*(?:https?:)?//""", answer.text) == []
+    if path not in FILES:
+        assert re.findall(r"<script(?![^>]* src=)|<style|\sstyle=|\son[a-z]+=", answer.text) == []
+
+
+def test_hostile_names_are_text_on_every_page() -> None:
+    site = a_busy_site(40)
+    picture = site.change_job(100, name=HOSTILE, account=HOSTILE, partition=HOSTILE, reason=HOSTILE)
+    picture = picture.failing("n3", Severity.FATAL, check="gpu.ecc", text=HOSTILE).drained("n4", HOSTILE)
+    memory = picture.memory
+    case, run = memory.cases[CaseId("c10-1")], memory.elastic[JobId(101)]
+    why = replace(case.why, text=HOSTILE, evidence=(HOSTILE,))
+    attempt = replace(memory.jobs[JobId(100)].attempts[0], why=why)
+    memory = replace(
+        memory,
+        ledger={id: tuple(replace(run, name=HOSTILE) for run in runs) for id, runs in memory.ledger.items()},
+        cases=changed(memory.cases, case.id, lambda old: replace(old, why=why, check=HOSTILE, hardware=HOSTILE)),
+        jobs=changed(memory.jobs, JobId(100), lambda old: replace(old, attempts=(attempt,))),
+        incidents=changed(memory.incidents, "agents", lambda old: replace(old, text=HOSTILE)),
+        breakers=changed(memory.breakers, "group:gpu", lambda old: replace(old, text=HOSTILE)),
+        elastic=changed(memory.elastic, run.id, lambda old: replace(old, why=HOSTILE, spec=HOSTILE, alone=HOSTILE)),
+        quotas=changed(memory.quotas, "q-ml", lambda old: replace(old, description=HOSTILE, failure=HOSTILE)),
+    )
+    told = [Event(at=1.0, kind=HOSTILE, text=HOSTILE, node=n("n3"), job=JobId(100), case=case.id)]
+    with pages_of(replace(picture, memory=memory), told) as api:
+        for path in PATHS:
+            queries = "" if "{" in path else "?q={0}&user={0}&month=2023-11".format("%3Cscript%3E%E2%80%AE")
+            for address in (path, path + queries):
+                html = page(api, address)
+                assert "<script>alert" not in html
+                assert "<script>\u202e" not in html
+                assert not [char for char in html if not char.isprintable() and char != "\n"], address
+        for path in ("/", "/job/100", "/node/n3", "/node/n4", "/case/c10", "/incident/agents", "/events"):
+            assert "alert(1)" in page(api, path), path
 
 
 def test_groups_are_shown(api: ApiBench) -> None:
     api.show_groups(an_api_cluster())
-    assert "Groups and gates" in page(api)
-    assert "workers" in page(api)
+    assert 'href="/group/workers"' in page(api, "/groups")
+    assert "in service, at least" in page(api, "/group/workers")
+    assert ">workers</a>" in page(api)
 
 
 def test_a_head_that_only_reports_says_so_first() -> None:
@@ -69,9 +161,10 @@ def test_a_node_and_a_job_have_pages_with_their_explanation(api: ApiBench) -> No
     assert "resumes are used" in page(api, "/job/7")
 
 
-def test_what_is_not_there_is_said_in_one_plain_line(api: ApiBench) -> None:
-    for path in ("/node/n99", "/job/99", "/job/x", "/page/none.js"):
-        answer = requests.get(api.url + path, timeout=FACT_S)
+def test_what_is_not_there_is_said_in_one_plain_line(site: ApiBench) -> None:
+    names = ("/node/n99", "/job/99", "/job/x", "/case/c99", "/check/x", "/incident/x", "/group/x", "/quota/x")
+    for path in (*names, "/elastic/x", "/page/none.js"):
+        answer = requests.get(site.url + path, timeout=FACT_S)
         assert answer.status_code == 404
         assert "text/html" not in answer.headers["content-type"]
 
@@ -82,43 +175,34 @@ def test_before_the_first_look_the_browser_is_asked_to_come_again(api: ApiBench)
     assert (answer.status_code, answer.headers["refresh"]) == (503, "5")
 
 
-def test_hostile_names_are_text(api: ApiBench) -> None:
-    picture = with_a_lost_node_and_a_job().change_job(name=HOSTILE)
-    picture = picture.failing("n3", Severity.FATAL, text=HOSTILE).drained("n4", HOSTILE)
-    api.show(picture)
-    api.store.add_events([Event(at=1.0, kind="x", text=HOSTILE)])
-    for path in ("/", "/job/7", "/node/n3", "/node/n4"):
-        html = page(api, path)
-        assert "<script>alert" not in html
-        assert "alert(1)" in html
-        assert not [char for char in html if not char.isprintable() and char != "\n"]
+def test_the_search_goes_straight_to_what_has_that_name(site: ApiBench) -> None:
+    def found(word: str) -> str:
+        answer = requests.get(f"{site.url}/search", params={"q": word}, timeout=FACT_S, allow_redirects=False)
+        return answer.headers["location"]
+
+    assert [found(word) for word in ("n3", "100", "c10", "c10-1")] == [
+        "/node/n3",
+        "/job/100",
+        "/case/c10",
+        "/case/c10-1",
+    ]
+    assert found("//evil.example/") == "/nodes?q=%2F%2Fevil.example%2F"
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_nothing_comes_from_elsewhere_and_nothing_is_inline(api: ApiBench, path: str) -> None:
+def test_a_large_cluster_is_looked_at_every_two_seconds_at_most() -> None:
+    picture = a_busy_site(1200)
+    with pages_of(picture) as api:
+        first = part(api)
+        show_as_it_is(api, picture.lost("n20"), number=2)
+        assert part(api) == first
+        api.clock.at += 2.0
+        assert part(api) != first
+
+
+def test_a_page_is_made_once_for_all_who_look(api: ApiBench) -> None:
+    first = part(api)
     api.show(with_a_lost_node_and_a_job())
-    answer = requests.get(api.url + path, timeout=FACT_S)
-    policy = answer.headers["content-security-policy"]
-    assert "default-src 'none'" in policy
-    assert "unsafe" not in policy
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?\s*(?:https?:)?//""", answer.text) == []
-    if path.startswith("/page/page") or path.endswith("svg"):
-        return
-    assert re.findall(r"<script(?![^>]* src=)|<style|\sstyle=|\son[a-z]+=", answer.text) == []
-
-
-def test_of_very_many_nodes_only_those_that_are_not_fine_have_a_cell(api: ApiBench) -> None:
-    api.show(a_cluster(1600).lost("n7"))
-    html = page(api)
-    assert html.count('class="cell') == 1
-    assert "n[1-6,8-1600]" in html
-
-
-def test_the_page_is_made_once_for_all_who_look(api: ApiBench) -> None:
-    first = page(api, "/page/main")
-    api.show(with_a_lost_node_and_a_job())
-    assert page(api, "/page/main") != first
+    assert part(api) != first
 
 
 def test_each_cycle_is_told_to_those_who_watch(api: ApiBench) -> None:
@@ -144,6 +228,10 @@ def test_times_are_moments_with_their_age() -> None:
     assert [age(s) for s in (-5, 12, 300, 9000, 400_000)] == ["0 s", "12 s", "5 min", "2 h", "5 d"]
     assert 'datetime="2023-11-14T22:13:20Z"' in ago(1_700_000_000.0, 1_700_000_012.0)
     assert ago(None, 1.0) == "–"
+
+
+def test_commands_in_a_sentence_are_set_apart() -> None:
+    assert coded("run `a <b>` now") == "run <code>a &lt;b&gt;</code> now"
 
 
 def test_a_node_whose_name_needs_quoting_is_linked_as_it_is(api: ApiBench) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.lifecycle.output import MAX_NODE_LOG, Output, scripts_log
+from steward.lifecycle.output import MAX_NODE_LOG, SetupOutput, scripts_log
 from tests.fakes.until import until
 
 pytestmark = pytest.mark.timeout(300)
@@ -16,7 +16,7 @@ LAST_WORDS = 'until [ -s "$1" ]; do :; done; echo "the end" >> "$0"'
 
 def test_last_words_said_while_a_full_log_is_read_are_heard(tmp_path: Path) -> None:
     log, copy = tmp_path / "setup.log", tmp_path / "output"
-    with Output(log, copy) as output:
+    with SetupOutput(log, copy) as output:
         output.file.write(b"x\n" * (MAX_NODE_LOG // 2 + 1))
         with subprocess.Popen(["/bin/bash", "-c", LAST_WORDS, scripts_log(log), copy]) as program:
             output.follow()
@@ -36,7 +36,7 @@ def test_what_a_script_tees_into_the_nodes_log_stands_once_everywhere(tmp_path: 
     """Its lines come in pieces that end in the middle of a line, and each piece twice: to the log and to our pipe."""
     log, copy = tmp_path / "setup.log", tmp_path / "output"
     script = "main() { seq -f 'line %g' 0 4999; }; " + tee.replace("LOG", str(log))
-    with Output(log, copy) as output:
+    with SetupOutput(log, copy) as output:
         output.say("before")
         with subprocess.Popen(["/bin/bash", "-c", script], stdout=output.file, stderr=output.file):
             pass
@@ -53,7 +53,7 @@ def test_what_a_script_tees_into_the_nodes_log_stands_once_everywhere(tmp_path: 
 def test_a_line_that_reaches_the_nodes_log_after_our_look_is_not_added_again(tmp_path: Path) -> None:
     """tee writes what it reads to its output first."""
     log = tmp_path / "setup.log"
-    with Output(log, tmp_path / "output") as output, log.open("ab", buffering=0) as tee:
+    with SetupOutput(log, tmp_path / "output") as output, log.open("ab", buffering=0) as tee:
         output.file.write(b"one\ntw")
         output.follow()
         tee.write(b"one\ntw")
@@ -69,7 +69,7 @@ def test_a_line_that_reaches_the_nodes_log_after_our_look_is_not_added_again(tmp
 
 def test_a_line_that_a_script_prints_twice_stands_twice(tmp_path: Path) -> None:
     log = tmp_path / "setup.log"
-    with Output(log, tmp_path / "output") as output:
+    with SetupOutput(log, tmp_path / "output") as output:
         output.file.write(b"again\nagain\n")
         output.follow()
         output.follow()
@@ -88,7 +88,7 @@ def test_what_scripts_print_is_not_for_all_to_read(tmp_path: Path, before: int |
     if before is not None:
         for log in logs:
             log.touch(before)
-    with Output(logs[0], tmp_path / "output") as output:
+    with SetupOutput(logs[0], tmp_path / "output") as output:
         output.say("begins")
     for log in logs:
         assert log.stat().st_mode & 0o777 == (before or 0o640) & 0o640

@@ -70,7 +70,7 @@ def test_people_are_asked_once_a_remedy_with_a_link_where_the_page_is_known() ->
     picture = a_cluster(mode=RepairMode.ASK).lost("n2").then().marked("n2")
     picture = replace(picture, want=replace(picture.want, page_url="https://steward.example.org/"))
     [event] = [event for event in picture.plan().events if event.kind == "case.asked"]
-    assert event.text.endswith("https://steward.example.org/node/n2")
+    assert event.text.endswith("https://steward.example.org/case/c1")
     assert [event.kind for event in picture.then(60).plan().events if event.kind == "case.asked"] == []
 
 

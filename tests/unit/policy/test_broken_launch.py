@@ -3,7 +3,7 @@
 from typing import Any
 
 from steward.model.action import NudgeJob, RequeueJob
-from steward.model.ask import OptedIn
+from steward.model.ask import AskKind, OptedIn
 from steward.model.case import Case
 from steward.model.ids import JobId
 from steward.model.job import JobState
@@ -154,3 +154,55 @@ def test_slurms_word_on_the_node_that_comes_a_moment_later_than_the_job_counts()
     assert seen.memory.jobs[JobId(7)].attempts == ()
     told = slurm_drains(seen.after(-0.5), "Prolog error").after(0.5).then(1.1)
     assert told.memory.jobs[JobId(7)].attempts[0].culprits == names("n2")
+
+
+# Slurm calls a job over whose script never began.
+
+
+def over_at_once(picture: Picture, state: JobState = JobState.COMPLETED, ran_s: float = 0.0, **fields: Any) -> Picture:
+    """Slurm's record of its submission tells its wish; it was over before anybody looked."""
+    times = {"started": picture.now - ran_s, "ended": picture.now, "submitted": picture.now - ran_s}
+    return known(picture.job(7, on=("n2",), state=state, **{**times, **fields}), 7)
+
+
+def tries(picture: Picture) -> list[RequeueJob]:
+    return [a for a in picture.plan().actions if isinstance(a, RequeueJob)]
+
+
+def test_a_job_that_slurm_calls_complete_though_its_script_never_began_runs_elsewhere() -> None:
+    (requeue,) = tries(slurm_drains(over_at_once(a_cluster()), "batch job complete failure"))
+    assert requeue.exclude == names("n2")
+    assert "n2: Slurm says 'batch job complete failure': its script never began" in requeue.why.evidence
+
+
+def test_also_where_the_node_is_seen_drained_a_moment_later() -> None:
+    seen = known(a_cluster().job(7, on=("n2",), started=T0), 7).then(1.0)
+    over = seen.change_job(state=JobState.COMPLETED, started=seen.now, ended=seen.now).then(1.0)
+    assert over.memory.jobs[JobId(7)].ended is not None
+    assert len(tries(slurm_drains(over, "batch job complete failure"))) == 1
+
+
+def test_a_job_that_ended_well_beside_that_is_complete() -> None:
+    drained = "batch job complete failure"
+    assert tries(slurm_drains(over_at_once(a_cluster(), ran_s=60.0), drained)) == []
+    assert tries(slurm_drains(over_at_once(a_cluster()).then(10.0), drained)) == []
+    assert tries(slurm_drains(over_at_once(a_cluster()), "Epilog error")) == []
+    began = OptedIn(job=JobId(7), uid=USER, mode=ON, restart=0, at=T0, told_by=names("n2"))
+    assert tries(slurm_drains(over_at_once(a_cluster()).see(opted_in=(began,)), drained)) == []
+    assert tries(slurm_drains(over_at_once(a_cluster(), JobState.CANCELLED), drained)) == []
+
+
+def unbegun(picture: Picture, on: str, restart: int = 0) -> Picture:
+    asked = picture.ask(AskKind.BATCH, node=on, status=1 << 8, script_unbegun=True, restart=restart, step=f"b{restart}")
+    return asked.then(0.1).checked(on).then(0.1)
+
+
+def test_a_script_that_never_began_is_brought_back_once_without_its_node() -> None:
+    text = "n2: something failed there before it (a TaskProlog, another plugin): its script never began"
+    first = unbegun(ran(a_cluster(), 7, "n2"), "n2")
+    (attempt,) = first.memory.jobs[JobId(7)].attempts
+    assert (attempt.culprits, attempt.is_requeue, text in attempt.why.evidence) == (names("n2"), True, True)
+    assert JobId(7) in first.memory.nodes[n("n2")].hurt
+    again = goes_on(first.requeued().see(asks=()).then(1.0), 7, "n3", 1)
+    second = unbegun(again, "n3", 1)
+    assert second.memory.jobs[JobId(7)].attempts[-1].why.rule == "resume.no_evidence"

@@ -11,7 +11,7 @@ from steward.model.ids import CaseId
 from steward.model.node import NodeBase
 from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.model.why import Why
-from steward.policy.case.table import TABLE, Fact, deadline, page
+from steward.policy.case.table import TABLE, CaseFact, deadline, page
 from tests.builders.picture import a_cluster, n
 
 PAGE = Path(__file__).parents[3] / "docs" / "case.md"
@@ -33,12 +33,12 @@ def test_the_page_shows_the_table() -> None:
 
 
 def test_every_fact_is_used() -> None:
-    assert set(Fact) == {fact for _, fact in TABLE.rows}
+    assert set(CaseFact) == {fact for _, fact in TABLE.rows}
 
 
 @pytest.mark.parametrize("step", WAITING)
 def test_every_step_has_a_deadline_and_a_way_out_by_it(step: Step) -> None:
-    by_time = {Fact.LATE, Fact.DUD, Fact.SPENT, Fact.ESCALATE, Fact.NO_HELP}
+    by_time = {CaseFact.LATE, CaseFact.DUD, CaseFact.SPENT, CaseFact.ESCALATE, CaseFact.NO_HELP}
     assert deadline(step, RepairPolicy()) is not None
     assert by_time & set(TABLE.facts_of(step))
 
@@ -71,7 +71,13 @@ def test_a_step_in_which_nothing_happens_is_left_when_its_time_is_over(step: Ste
 
 def test_a_held_case_waits_for_a_person_or_for_a_machine_that_is_heard_after_all() -> None:
     assert deadline(Step.HELD, RepairPolicy()) is None
-    assert set(TABLE.facts_of(Step.HELD)) == {Fact.COMMANDED, Fact.TAKEN, Fact.FREED, Fact.HEARD_AGAIN, Fact.CAME}
+    assert set(TABLE.facts_of(Step.HELD)) == {
+        CaseFact.COMMANDED,
+        CaseFact.TAKEN,
+        CaseFact.FREED,
+        CaseFact.HEARD_AGAIN,
+        CaseFact.CAME,
+    }
 
 
 @pytest.mark.parametrize("step", Step)

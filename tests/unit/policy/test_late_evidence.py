@@ -15,6 +15,7 @@ from steward.model.ledger import Ending
 from steward.model.node import NodeBase
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode
+from steward.model.witness import Witness
 from tests.builders.picture import Picture, a_cluster, an_instance, n, names
 
 J = JobId(7)
@@ -57,7 +58,7 @@ def gone(picture: Picture, name: str) -> Picture:
     return picture.lost(name).then(0.1)
 
 
-@pytest.mark.parametrize("gap_s", [0.1, 2.0, 60.0, 290.0])
+@pytest.mark.parametrize("gap_s", [0.1, 2.0, 60.0, 85.0])
 @pytest.mark.parametrize("status", [BY_TERM, BY_CODE, 143 << 8, 1 << 8])
 def test_a_job_whose_script_was_told_to_stop_comes_back_when_its_node_is_found_lost(gap_s: float, status: int) -> None:
     picture = failed(running(), status).wait(gap_s)
@@ -95,6 +96,20 @@ def test_a_user_whose_jobs_fail_by_the_hundred_makes_no_turn_go_through_all_word
     Words.times = 0
     assert tries(replace(many, memory=memory)) == []
     assert Words.times < 10
+
+
+@pytest.mark.parametrize("status", [BY_TERM, BY_CODE, 1 << 8])
+def test_a_node_that_lived_on_for_longer_than_a_shutdown_takes_did_not_end_what_ended_before(status: int) -> None:
+    """After a power cut not every job that failed on the machine in the last minutes runs again."""
+    over = failed(running(), status).wait(120.0)
+    assert tries(over.lost("n1")) == []
+    assert tries(over.lost("n1").then().marked("n1").then(1)) == []
+
+
+def test_a_node_that_fell_silent_soon_after_the_end_may_be_found_lost_minutes_later() -> None:
+    silent = failed(running()).wait(20.0).agent_lost("n1")
+    late = silent.wait(250.0).witnessed("n1", Witness.REFUSED)
+    assert len(tries(late)) == 1
 
 
 def test_its_lost_run_is_told_as_one_that_was_requeued() -> None:

@@ -107,7 +107,7 @@ def test_of_two_machines_of_one_node_the_one_that_was_given_up_is_ended_and_peop
     later = both.after(SEEN_FOR_S)
     assert ended(later.plan().actions) == [FIRST]
     (told,) = later.plan().events
-    assert told.text == "n2: instance i-first came when another machine had its place: it is ended"
+    assert told.text == "n2: instance i-first appeared after another machine took its place: it is ended"
     again = later.then(30)
     assert ended(again.plan().actions) == [FIRST]
     assert again.plan().events == ()

@@ -10,9 +10,10 @@ from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, DeepSta
 from steward.model.health import Scope, Severity
 from steward.model.node import NodeBase
 from steward.model.setting_types import RepairMode
+from steward.model.witness import Witness
 from steward.policy.controls import pause
 from steward.policy.draft import Draft
-from steward.views.node_verdict import NodeVerdict, Word, node_verdict, node_verdicts
+from steward.views.node_verdict import AWAITS_WITNESS, NodeVerdict, Word, node_verdict, node_verdicts
 from tests.builders.api_cluster import an_api_cluster
 from tests.builders.picture import T0, Picture, a_cluster, n, names
 from tests.builders.want import but
@@ -83,6 +84,15 @@ def test_a_silent_agent_is_a_suspicion_until_a_second_witness_agrees() -> None:
         Word.SUSPECT,
         "taken out of service when a second witness agrees, else left in service",
     )
+
+
+def test_a_suspicion_that_was_told_in_vain_waits_for_another_witness() -> None:
+    """As of a node whose slurmd and agent were both told to end, and are not started again."""
+    off = a_cluster().agent_lost("n2", ago_s=0.0).agent("n2", leaves=True).witnessed("n2", Witness.REFUSED)
+    for _ in range(12):
+        off = off.then(5.0).witnessed("n2", Witness.REFUSED)
+    assert [event.kind for event in off.plan().events] == []
+    assert of(off).next == AWAITS_WITNESS
 
 
 def test_an_overdue_heartbeat_is_a_suspicion() -> None:

@@ -67,11 +67,12 @@ def test_a_job_that_another_limit_holds_up_does_not_hold_up_its_team() -> None:
     assert len(told_to_go(site)) == 1
 
 
-def test_what_a_hopeless_borrower_cannot_use_is_lent_to_others() -> None:
+@pytest.mark.parametrize("reason", ["Resources", "QOSGrpGRES"])
+def test_what_a_hopeless_borrower_cannot_use_is_lent_to_others(reason: str) -> None:
     """Two GPUs are free on each of two machines, and the others there are owned."""
     site = a_site(WEAK, own("a", 4), own("b", 2), own("c", 2))
     site = settled(runs(runs(site, 1, "a", 2, on="n1"), 2, "a", 2, on="n2"))
-    site = waits(waits(site, 3, "b", 4, reason="Resources"), 4, "c", 2, reason="QOSGrpGRES")
+    site = waits(waits(site, 3, "b", 4, reason=reason), 4, "c", 2, reason="QOSGrpGRES")
     site = waits(site, 5, "c", 2, reason="QOSGrpGRES")
     found = rulings(site)
     assert (found[3].may_run, found[3].hopeless) == (False, True)

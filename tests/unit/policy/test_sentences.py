@@ -315,8 +315,14 @@ OPTING: list[Row] = [
     ),
     (
         "Nothing shows that it asked to be resumed (--auto-resume=1), so no fault brings it back.",
-        lambda: a_cluster().job(state=JobState.FAILED),
+        lambda: a_cluster().job(state=JobState.FAILED, ended=T0),
         lambda: a_cluster().job(),
+    ),
+    (
+        "The job ended while no head was there: whether it had asked to be resumed (--auto-resume=1) is not known, and "
+        "nothing brings it back.",
+        lambda: a_cluster().see(agents_since=T0 - 5).job(state=JobState.CANCELLED, ended=T0 - 60),
+        lambda: a_cluster().see(agents_since=T0 - 5).job(state=JobState.CANCELLED, ended=T0 - 1),
     ),
     (
         "Slurm put it back into the queue, as it does when a node of it is taken out or ended.",
@@ -449,6 +455,11 @@ EVIDENCE: list[Row] = [
         lambda: late.stopping(late.failed(late.running()), "n3"),
     ),
     (
+        "n1: its provider takes its machine away",
+        lambda: late.reclaimed(late.failed(late.running()), "n1").then(1),
+        lambda: late.reclaimed(late.failed(late.running()), "n3").then(1),
+    ),
+    (
         "n2: was lost for a while: its agent was gone, and a second witness agreed",
         lambda: after_an_outage(60.0),
         lambda: after_an_outage(0.0),
@@ -522,6 +533,21 @@ EVIDENCE: list[Row] = [
         "n2: its output could not be opened there, so its script never began",
         lambda: launch.without_output(launch.ran(a_cluster(), 7, "n2"), "n2"),
         lambda: launch.ran(a_cluster(), 7, "n2").change_job(**{**launch.NO_OUTPUT, "exit_status": TERM}),
+    ),
+    (
+        "n2: Slurm says 'batch job complete failure': its script never began",
+        lambda: slurm_drains(launch.over_at_once(a_cluster()), "batch job complete failure"),
+        lambda: slurm_drains(launch.over_at_once(a_cluster(), ran_s=60.0), "batch job complete failure"),
+    ),
+    (
+        "n2: something failed there before it (a TaskProlog, another plugin): its script never began",
+        lambda: launch.unbegun(launch.ran(a_cluster(), 7, "n2"), "n2"),
+        lambda: launch.ran(a_cluster(), 7, "n2").ask(AskKind.BATCH, node="n2", status=1 << 8).then(0.1),
+    ),
+    (
+        "n1: its provider takes its machine away",
+        lambda: late.reclaimed(late.failed(late.running()), "n1"),
+        lambda: late.reclaimed(late.failed(late.running()), "n3"),
     ),
 ]
 

@@ -179,7 +179,7 @@ def test_a_launch_whose_fault_is_said_to_pass_and_never_does_is_taken_for_refuse
     assert (slot(eleven, NODE).hitch, slot(eleven, NODE).tries) == (Hitch.OTHER, 11)
     events = refusing(error, 11, Hitch.OTHER).plan().events
     told = [event.text for event in events if event.kind == "slot.refused"]
-    assert told == [f"{NODE}: 12 launches in a row failed, the last one: {error}; that is taken for a refusal"]
+    assert told == [f"{NODE}: 12 launches in a row failed, the last one: {error}; this counts as a refusal"]
     twelve = refused(error, 11, Hitch.OTHER)
     assert (slot(twelve, NODE).hitch, slot(twelve, NODE).tries) == (Hitch.REFUSED, 12)
     assert slot(twelve, NODE).next_try == T0 + 300.0, "it is asked for again all the same"

@@ -26,7 +26,7 @@ def test_without_a_free_spare_capacity_is_told_to_be_wanting_with_growing_patien
 def test_the_first_want_is_an_event() -> None:
     picture = a_site("s1").drained("s1", "mine").lost("n2").then().marked("n2")
     told = [e.text for _ in range(1) for e in (*picture.plan().events, *picture.then(1).plan().events)]
-    assert "n2: capacity: no spare is free (s1 was taken out of service by somebody else); again in 60 s" in told
+    assert "n2: capacity: no spare is free (s1 is out of service, but not by Steward); again in 60 s" in told
 
 
 def test_a_spare_that_becomes_free_is_taken_at_once() -> None:
@@ -93,7 +93,7 @@ def test_where_each_spare_is_of_another_partition_a_person_is_asked_at_once() ->
 def test_a_spare_of_another_partition_is_told_while_the_fitting_one_is_awaited() -> None:
     picture = a_site("s1", "s2").node("s1", partitions=frozenset({"cpu"})).drained("s2", "mine")
     told = text_of(broken(picture).then(1), "n2")
-    assert "s1 is in no partition of n2; s2 was taken out of service by somebody else" in told
+    assert "s1 shares no partition with n2; s2 is out of service, but not by Steward" in told
 
 
 def rebooting() -> Picture:

@@ -7,6 +7,8 @@ from steward.model.settings import SettingsError, parse
 _GROUP = '[[groups]]\nname="{0}"\nnodes="{1}"\nprovider="{2}"\n'
 
 IMPOSSIBLE = [
+    ("head.state_dir", '[head]\nstate_dir="var/steward"'),
+    ("agent.socket", '[agent]\nsocket="agent.sock"'),
     ("head.busy_sweep_s", "[head]\nsweep_s=1\nbusy_sweep_s=2"),
     ("head.http", '[head]\nlisten="0.0.0.0:7000"\nhttp="127.0.0.1:7000"'),
     ("head.http", '[head]\nhttp="0.0.0.0:6860"'),

@@ -82,6 +82,11 @@ def test_what_a_job_asks_for_and_has_is_read_as_slurm_writes_it() -> None:
     assert job.expedited
 
 
+@pytest.mark.parametrize(("asked", "most"), [({"tres_per_job": "gres:gpu:2"}, 1), ({"tasks": 1}, 0)])
+def test_on_how_many_nodes_a_total_may_be_is_kept(asked: dict[str, str | int], most: int) -> None:
+    assert records.job_of(job_line(node_count=1, most_nodes=1, **asked)).most_nodes == most
+
+
 @pytest.mark.parametrize(
     ("told", "total"),
     [

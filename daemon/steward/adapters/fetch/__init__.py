@@ -1,1 +1,1 @@
-"""Lifecycle scripts from where they are kept. Nothing that is fetched leaves its folder or exceeds its budget."""
+"""The fetching of lifecycle scripts from their source. No file leaves the target folder or exceeds the budget."""

@@ -1,6 +1,6 @@
 """`file://`: a folder or an archive that every node sees under the same path.
 
-What root runs must be root's, or anybody who may write there is root: a folder of others is refused.
+Root runs these scripts: a folder that other users may write to is refused, since they would become root.
 """
 
 import os
@@ -8,16 +8,19 @@ import stat
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from steward.adapters.fetch.folder import Budget, store, unpack
+from steward.adapters.fetch.folder import FetchBudget, store, unpack
 from steward.adapters.owners import why_unsafe
 from steward.ports import Permanent, Retryable
 
 _REMEDY = "give it to root (chown -R root, chmod -R go-w), or name the sha256 of the scripts in the group's lifecycle"
 
 
-def fetch_file(source: str, folder: Path, budget: Budget, *, pinned: bool = False) -> None:
-    """Raises Retryable while there is nothing at the path (a file system that is mounted late), Permanent where others
-    than root may change what is there; not where its digest is `pinned`."""
+def fetch_file(source: str, folder: Path, budget: FetchBudget, *, pinned: bool = False) -> None:
+    """Fetch a folder or an archive from a path.
+
+    Raises Retryable while the path does not exist (a file system that is mounted late), Permanent if users other than
+    root may change its content, unless its digest is `pinned`.
+    """
     parts = urlsplit(source)
     if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         raise Permanent(f"{source}: write file:///PATH, three slashes, with the path in full")
@@ -36,18 +39,18 @@ def fetch_file(source: str, folder: Path, budget: Budget, *, pinned: bool = Fals
         raise Retryable(f"{source}: {error}") from error
 
 
-def _copy(place: Path, folder: Path, budget: Budget, *, pinned: bool) -> None:
-    """Links to files inside of the folder are followed, others are refused."""
+def _copy(place: Path, folder: Path, budget: FetchBudget, *, pinned: bool) -> None:
+    """Copy the folder; follow links to files inside of it, and refuse any other link."""
     for top, folders, files in os.walk(place):
         if not pinned:
             refuse_others(Path(top))
         if linked := next((name for name in folders if (Path(top) / name).is_symlink()), None):
-            raise Permanent(f"{top}/{linked} is a link to a folder: put the folder itself")
+            raise Permanent(f"{top}/{linked} is a link to a folder: replace it by the folder itself")
         for name in files:
             path = Path(top) / name
             real = path.resolve()
             if not real.is_file() or not real.is_relative_to(place):
-                raise Permanent(f"{path} is not a file of the folder: put files only")
+                raise Permanent(f"{path} is not a file inside the folder: use regular files only")
             with real.open("rb") as file:
                 if not pinned:
                     refuse_others(real, os.fstat(file.fileno()))
@@ -55,15 +58,17 @@ def _copy(place: Path, folder: Path, budget: Budget, *, pinned: bool) -> None:
 
 
 def refuse_others(path: Path, seen: os.stat_result | None = None) -> None:
-    """Raises Permanent where somebody else than root (or than ourselves) may change `path`; `seen`: of the open file.
-    Raises OSError."""
+    """Raise Permanent if a user other than root or ourselves may change `path`; `seen` is the status of an open file.
+
+    Raises OSError.
+    """
     found = seen or path.stat()
     if why := why_unsafe(found, "folder" if stat.S_ISDIR(found.st_mode) else "file"):
         raise Permanent(f"{path}: {why}, and its scripts would run as root: {_REMEDY}")
 
 
 def refuse_others_way(place: Path) -> None:
-    """Refuse `place` where others may change it or a folder on the way to it: they could put another one in its place.
-    In a sticky folder (/tmp) nobody moves what is root's."""
+    """Raise Permanent if another user may change `place` or a folder on the way to it, and so replace it."""
+    # A sticky folder (/tmp) passes: only root can move root's files there.
     for path in (place, *place.parents):
         refuse_others(path)

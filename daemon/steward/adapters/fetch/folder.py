@@ -1,5 +1,4 @@
-"""The folder that a fetch fills with lifecycle scripts: how much it may take, how long, and where it may write; what of
-an archive is taken; and the digest that `sha256` of a group's lifecycle is compared with."""
+"""The folder that a fetch fills with lifecycle scripts: limits, paths, archives, and the digest of the files."""
 
 import hashlib
 import tarfile
@@ -24,8 +23,8 @@ class TimeOver(Permanent):
 
 
 @dataclass(slots=True, kw_only=True)
-class Budget:
-    """`deadline` is on the monotonic clock. Each try of a fetch has a budget of its own and the same deadline."""
+class FetchBudget:
+    """The limits of one try of a fetch. `deadline` is on the monotonic clock, the same for all tries."""
 
     deadline: float
     bytes_left: int = MAX_BYTES
@@ -33,16 +32,16 @@ class Budget:
     now: Callable[[], float] = time.monotonic
 
     def take_file(self) -> None:
-        """Raises Permanent when there were too many, TimeOver when it is late."""
+        """Count one more file. Raises Permanent if there are too many, TimeOver after the deadline."""
         self.files_left -= 1
         if self.files_left < 0:
-            raise Permanent("the source has more files than lifecycle scripts may have")
+            raise Permanent(f"the source has more files than allowed ({MAX_FILES})")
         self._look_at_the_clock()
 
     def take(self, count: int) -> None:
         self.bytes_left -= count
         if self.bytes_left < 0:
-            raise Permanent("the source is larger than lifecycle scripts may be")
+            raise Permanent(f"the source is larger than allowed ({MAX_BYTES >> 20} MiB)")
         self._look_at_the_clock()
 
     @property
@@ -55,14 +54,14 @@ class Budget:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """The path of `name` (with `/`) below `folder`. Raises Permanent for a name that leads out of it."""
+    """Return the path of `name` (with `/`) below `folder`. Raises Permanent for a name that leads out of the folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
         raise Permanent(f"{name[:200]!r} is not a path inside of the scripts' folder")
     return folder / path
 
 
-def store(folder: Path, name: str, source: IO[bytes], budget: Budget, *, mode: int = 0o644) -> None:
+def store(folder: Path, name: str, source: IO[bytes], budget: FetchBudget, *, mode: int = 0o644) -> None:
     """Write one file of the source. Raises Permanent as `inside` and the budget do, OSError for a fault of a disk."""
     target = inside(folder, name)
     budget.take_file()
@@ -74,11 +73,11 @@ def store(folder: Path, name: str, source: IO[bytes], budget: Budget, *, mode: i
     target.chmod((mode | 0o600) & 0o755)
 
 
-# Archives. Only files and directories are taken: a link or a device refuses the archive.
+# Archives. Only files and directories are unpacked: an archive with a link or a device is refused.
 
 
-def unpack(archive: Path, folder: Path, budget: Budget, *, single: str) -> None:
-    """A tar (of any compression) or zip archive is unpacked; any other file is the one script `single`."""
+def unpack(archive: Path, folder: Path, budget: FetchBudget, *, single: str) -> None:
+    """Unpack a tar (of any compression) or zip archive; store any other file as the one script `single`."""
     try:
         if tarfile.is_tarfile(archive):
             _untar(archive, folder, budget)
@@ -91,17 +90,17 @@ def unpack(archive: Path, folder: Path, budget: Budget, *, single: str) -> None:
         raise Permanent(f"the archive cannot be unpacked: {error}") from error
 
 
-def _untar(archive: Path, folder: Path, budget: Budget) -> None:
+def _untar(archive: Path, folder: Path, budget: FetchBudget) -> None:
     with tarfile.open(archive) as tar:
         for member in tar:
             file = tar.extractfile(member) if member.isreg() else None
             if file is not None:
                 store(folder, member.name, file, budget, mode=member.mode)
             elif not member.isdir():
-                raise Permanent(f"{member.name[:200]!r} in the archive is a link or a device: put files only")
+                raise Permanent(f"{member.name[:200]!r} in the archive is a link or a device: use regular files only")
 
 
-def _unzip(archive: Path, folder: Path, budget: Budget) -> None:
+def _unzip(archive: Path, folder: Path, budget: FetchBudget) -> None:
     with zipfile.ZipFile(archive) as package:
         for member in package.infolist():
             if not member.is_dir():
@@ -110,8 +109,11 @@ def _unzip(archive: Path, folder: Path, budget: Budget) -> None:
 
 
 def digest(folder: Path) -> str:
-    """SHA-256 (hex) over all files in the order of their relative paths (as bytes): for each the path with `/`, a zero
-    byte, the size in decimal digits, a zero byte, the contents. Modes, times and empty directories do not count."""
+    """Return the SHA-256 (hex) over all files, in the order of their relative paths as bytes.
+
+    Each file counts with its path (with `/`), a zero byte, its size in decimal digits, a zero byte, and its contents.
+    Modes, times and empty directories do not count.
+    """
     total = hashlib.sha256()
     files = {str(path.relative_to(folder).as_posix()).encode(): path for path in folder.rglob("*") if path.is_file()}
     for name in sorted(files):

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 import requests
 
-from steward.adapters.fetch.folder import Budget, unpack
+from steward.adapters.fetch.folder import FetchBudget, unpack
 from steward.ports import Permanent, Retryable
 
 _CONNECT_S = 10.0
@@ -16,8 +16,8 @@ _CHUNK = 1 << 16
 _PASSING = (408, 425, 429)
 
 
-def fetch_https(source: str, folder: Path, budget: Budget) -> None:
-    """Raises Retryable for a fault of the network or the server, Permanent for what will not get better."""
+def fetch_https(source: str, folder: Path, budget: FetchBudget) -> None:
+    """Fetch an archive, or one script. Raises Retryable for a fault of network or server, Permanent for any other."""
     name = unquote(PurePosixPath(urlsplit(source).path).name) or "script"
     with tempfile.NamedTemporaryFile(dir=folder.parent, prefix=".download-") as file:
         _download(source, file, budget)
@@ -25,7 +25,7 @@ def fetch_https(source: str, folder: Path, budget: Budget) -> None:
         unpack(Path(file.name), folder, budget, single=name)
 
 
-def _download(source: str, file: IO[bytes], budget: Budget) -> None:
+def _download(source: str, file: IO[bytes], budget: FetchBudget) -> None:
     limit = (min(_CONNECT_S, budget.left_s + 0.1), min(_READ_S, budget.left_s + 0.1))
     try:
         with _session() as session, session.get(source, stream=True, timeout=limit) as answer:
@@ -33,11 +33,11 @@ def _download(source: str, file: IO[bytes], budget: Budget) -> None:
             got = sum(_write(file, chunk, budget) for chunk in answer.iter_content(_CHUNK))
             told = answer.headers.get("Content-Length", "")
             if told.isdigit() and "Content-Encoding" not in answer.headers and got != int(told):
-                raise Retryable(f"{source}: {got} of {told} bytes came")
+                raise Retryable(f"{source}: only {got} of {told} bytes arrived")
     except requests.exceptions.SSLError as error:
         raise Permanent(f"{source}: {error}") from error
     except requests.exceptions.InvalidSchema as error:
-        raise Permanent(f"{source} leads to what is not https: {error}") from error
+        raise Permanent(f"{source} redirects to an address that is not https: {error}") from error
     except (requests.exceptions.InvalidURL, requests.exceptions.TooManyRedirects) as error:
         raise Permanent(f"{source}: {error}") from error
     except (requests.exceptions.RequestException, OSError) as error:
@@ -45,13 +45,13 @@ def _download(source: str, file: IO[bytes], budget: Budget) -> None:
 
 
 def _session() -> requests.Session:
-    """A session that uses https alone: what it fetches is run as root, and a redirect may lead anywhere."""
+    """Return a session that uses https only: the scripts run as root, and a redirect may lead anywhere."""
     session = requests.Session()
     del session.adapters["http://"]
     return session
 
 
-def _write(file: IO[bytes], chunk: bytes, budget: Budget) -> int:
+def _write(file: IO[bytes], chunk: bytes, budget: FetchBudget) -> int:
     budget.take(len(chunk))
     return file.write(chunk)
 

@@ -1,4 +1,4 @@
-"""`s3://BUCKET/PREFIX`: all objects below the prefix, or one archive. Credentials and region as boto3 finds them."""
+"""`s3://BUCKET/PREFIX`: all objects below the prefix, or one archive. boto3 finds credentials and region."""
 
 import tempfile
 from pathlib import Path
@@ -9,7 +9,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
-from steward.adapters.fetch.folder import Budget, store, unpack
+from steward.adapters.fetch.folder import FetchBudget, store, unpack
 from steward.ports import Permanent, Retryable
 
 _CONNECT_S = 10.0
@@ -18,8 +18,8 @@ _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".zip")
 _PASSING = ("SlowDown", "RequestTimeout", "Throttling", "ThrottlingException", "InternalError", "ServiceUnavailable")
 
 
-def fetch_s3(source: str, folder: Path, budget: Budget) -> None:
-    """Raises Retryable for a fault of the network, the service or credentials that are not there yet."""
+def fetch_s3(source: str, folder: Path, budget: FetchBudget) -> None:
+    """Fetch the objects. Raises Retryable for a fault of network, service or credentials, Permanent for any other."""
     parts = urlsplit(source)
     key = parts.path.lstrip("/")
     try:
@@ -37,17 +37,17 @@ def fetch_s3(source: str, folder: Path, budget: Budget) -> None:
 
 
 def _config() -> Any:
-    """The client's configuration: each call is tried once, because the whole fetch is tried again."""
+    """Return the client's configuration: each call is tried once, since the whole fetch is tried again."""
     return Config(connect_timeout=_CONNECT_S, read_timeout=_READ_S, retries={"total_max_attempts": 1})
 
 
-def _fetch_archive(client: Any, bucket: str, key: str, folder: Path, budget: Budget) -> None:
+def _fetch_archive(client: Any, bucket: str, key: str, folder: Path, budget: FetchBudget) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".download-") as place:
         store(Path(place), "archive", client.get_object(Bucket=bucket, Key=key)["Body"], budget)
         unpack(Path(place) / "archive", folder, budget, single=Path(key).name)
 
 
-def _fetch_all(client: Any, bucket: str, key: str, folder: Path, budget: Budget) -> None:
+def _fetch_all(client: Any, bucket: str, key: str, folder: Path, budget: FetchBudget) -> None:
     prefix = f"{key.rstrip('/')}/" if key else ""
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
     found = 0
@@ -56,7 +56,7 @@ def _fetch_all(client: Any, bucket: str, key: str, folder: Path, budget: Budget)
             store(folder, name[len(prefix) :], client.get_object(Bucket=bucket, Key=name)["Body"], budget)
             found += 1
     if not found:
-        raise Permanent(f"s3://{bucket}/{prefix} holds no object")
+        raise Permanent(f"there is no object below s3://{bucket}/{prefix}")
 
 
 def _told_apart(source: str, error: ClientError) -> Permanent | Retryable:

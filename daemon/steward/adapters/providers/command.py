@@ -1,7 +1,8 @@
-"""Provider of a site with programs of its own that make machines: JSON in, JSON out, `list` is the truth.
+"""Provider of a site with its own programs that make machines: JSON in, JSON out, `list` is the truth.
 
-How a command ends: status 0 and an answer; `{"error": "capacity" | "quota" | "retry" | "permanent", "text": ...}` with
-any status; 75 (EX_TEMPFAIL) for "try again"; any other status for "will not work", its last line of stderr telling why.
+A command ends with status 0 and an answer; with `{"error": "capacity" | "quota" | "retry" | "permanent", "text": ...}`
+and any status; with 75 (EX_TEMPFAIL) for "try again"; or with any other status for "will not work" and the reason in
+its last line of stderr.
 """
 
 import json
@@ -18,22 +19,22 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from steward.adapters.process import Completed, Failed, run, show
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
-from steward.model.settings.clouds import CommandProvider as CommandSettings
+from steward.model.settings.clouds import CommandProviderSettings as CommandSettings
 from steward.ports import Permanent, PortError, Retryable
 
 _MAX_BYTES = 16 << 20
 
 
 class CommandProvider:
-    """Safe to call from several threads; the commands must be so, too."""
+    """The provider. Safe to call from several threads; the commands must be so, too."""
 
     def __init__(self, settings: CommandSettings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
         self._tried: dict[str, float] = {}
-        """When the last launch with a token ended, well or not; forgotten once a list is newer."""
+        """When the last launch with each token ended, well or not; forgotten once a list is newer."""
         self._listed: tuple[float, Mapping[InstanceId, Instance]] | None = None
-        """The last list, and when it was asked for."""
+        """The last list, and when it was requested."""
 
     def describe(self) -> str:
         words = self._settings
@@ -58,7 +59,8 @@ class CommandProvider:
         return MappingProxyType(found)
 
     def launch(self, slot: Slot, token: str) -> Instance:
-        """A command that was killed may have made the machine: before it is asked again, the list is looked at."""
+        """Launch an instance for the slot, or return the one that the token already has."""
+        # A command that was killed may have made the machine: look at the list before another launch.
         known = self._known(token)
         if known is not None:
             return known
@@ -85,7 +87,8 @@ class CommandProvider:
         self._call(self._settings.reboot, "reboot", words, self._settings.reboot_timeout_s)
 
     def _known(self, token: str) -> Instance | None:
-        """The instance of this token, on a list newer than any earlier try with it, also of a head before us."""
+        """Return the live instance of this token, by a list newer than any try with the token; None if none."""
+        # A head before this one may have tried, too: without a list of our own, ask for one.
         with self._lock:
             listed, tried = self._listed, self._tried.get(token)
         is_newer = listed is not None and (tried is None or tried < listed[0])
@@ -94,7 +97,7 @@ class CommandProvider:
         return min(alive, key=lambda each: each.id, default=None)
 
     def _call(self, argv: tuple[str, ...], wish: str, words: bytes, timeout_s: float) -> Completed:
-        """How it ended well. Raises what it said otherwise."""
+        """Run the command and return how it ended. Raises the error that the command reported, or its bad end."""
         who = _who(argv)
         try:
             done = run(argv, timeout_s=timeout_s, input=words, max_bytes=_MAX_BYTES, check=False)
@@ -107,7 +110,7 @@ class CommandProvider:
         if done.returncode != 0:
             raise Permanent(f"{who}: {_reason(done)}")
         if done.truncated:
-            raise Retryable(f"{who}: it printed more than {_MAX_BYTES >> 20} MiB")
+            raise Retryable(f"{who} printed more than {_MAX_BYTES >> 20} MiB")
         return done
 
 
@@ -116,13 +119,13 @@ def _who(argv: tuple[str, ...]) -> str:
 
 
 def _reason(done: Completed) -> str:
-    """The last line of stderr, and how it ended."""
+    """Return the last line of stderr, and how the command ended."""
     last = done.error_text.splitlines()[-1:] or ["nothing on stderr"]
     how = f"killed by signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
     return f"{show(last[0])} ({how})"
 
 
-# What a site's command is told and how its answer is read. Unknown fields are ignored, everything else is checked.
+# The requests to a site's command and its answers. Unknown fields are ignored, everything else is checked.
 
 VERSION = 1
 _ID = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$"
@@ -131,7 +134,7 @@ _STATES = {state.value: state for state in InstanceState}
 
 
 class Trouble(Enum):
-    """The words of `{"error": ...}`."""
+    """The values of `{"error": ...}`."""
 
     CAPACITY = "capacity"
     QUOTA = "quota"
@@ -139,13 +142,14 @@ class Trouble(Enum):
     PERMANENT = "permanent"
 
 
-class Answer(BaseModel):
-    """Fields that we do not know are for other versions of us."""
+class CommandAnswer(BaseModel):
+    """An answer of a command."""
 
+    # Unknown fields are for other versions of Steward.
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class Machine(Answer):
+class CommandMachine(CommandAnswer):
     """One entry of `list`, and the answer of `launch`."""
 
     id: str = Field(pattern=_ID)
@@ -170,30 +174,30 @@ class Machine(Answer):
         )
 
 
-class Launched(Answer):
+class Launched(CommandAnswer):
     """The answer of `launch`."""
 
-    instance: Machine
+    instance: CommandMachine
 
 
-class Listed(Answer):
+class Listed(CommandAnswer):
     """The answer of `list`."""
 
-    instances: tuple[Machine, ...]
+    instances: tuple[CommandMachine, ...]
 
 
-class Refused(Answer):
-    """An answer of any command that did not do what it was asked."""
+class CommandRefusal(CommandAnswer):
+    """The answer of a command that did not do what was asked."""
 
     error: Trouble
     text: str = "no reason given"
 
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=CommandAnswer)
 
 
 def asked(action: str, **words: Any) -> bytes:
-    """The request for the program: a JSON object with an end of line."""
+    """Return the request for the program: a JSON object and an end of line."""
     return json.dumps({"version": VERSION, "action": action, **words}, separators=(",", ":")).encode() + b"\n"
 
 
@@ -210,7 +214,7 @@ def slot_words(slot: Slot) -> Mapping[str, Any]:
 
 
 def answered(kind: type[A], text: bytes, who: str) -> A:
-    """Raises Retryable, naming the field that is wrong: what the command did is not known."""
+    """Return the command's answer. Raises Retryable, with the wrong field, if the answer is not valid."""
     try:
         return kind.model_validate_json(text)
     except ValidationError as error:
@@ -221,9 +225,9 @@ def answered(kind: type[A], text: bytes, who: str) -> A:
 
 
 def refusal(text: bytes, who: str) -> PortError | None:
-    """The command's own word for why it did not do it; None when it gave none."""
+    """Return the error that the command reported in its answer; None if it reported none."""
     try:
-        refused = Refused.model_validate_json(text)
+        refused = CommandRefusal.model_validate_json(text)
     except ValidationError:
         return None
     said = show(refused.text)

@@ -1,6 +1,6 @@
 """Provider of the docker test bed: an instance is a container with systemd as its first process.
 
-Everything is kept by the engine: labels say whose container it is, the name carries the client token, so that any
+The engine keeps all state: labels name the bed of a container, and its name carries the client token, so that any
 process that talks to the same engine sees the same instances.
 """
 
@@ -22,7 +22,7 @@ from steward.adapters.process import show
 from steward.adapters.providers.local_machine import refuse_as_told
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
-from steward.model.settings.providers import DockerProvider as DockerSettings
+from steward.model.settings.providers import DockerProviderSettings as DockerSettings
 from steward.ports import Permanent, Retryable
 
 BED = "steward.bed"
@@ -32,13 +32,13 @@ TOKEN = "steward.token"
 TYPE = "steward.type"
 IMAGE = "steward.image"
 CONFLICT = 409
-"""What the engine says of a name that is taken, and of a container whose removal is under way."""
+"""The engine's status for a name that is taken, and for a container whose removal is under way."""
 _NOTES = "/var/lib/bed-reboots"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """One container, before it is made; `environment` are NAME=VALUE words, `mounts` SOURCE:TARGET[:ro] binds."""
+class ContainerSpec:
+    """The container to create; `environment` are NAME=VALUE words, `mounts` SOURCE:TARGET[:ro] binds."""
 
     name: str
     hostname: str
@@ -51,9 +51,9 @@ class Machine:
     labels: Mapping[str, str]
 
 
-def create(engine: docker.DockerClient, machine: Machine) -> Container:
-    """The container, not started yet. Raises the SDK's errors."""
-    # Its name leads to it from every other container, also where no list of hosts has it.
+def create(engine: docker.DockerClient, machine: ContainerSpec) -> Container:
+    """Create the container without starting it. Raises the SDK's errors."""
+    # Other containers find it by its name, even if no list of hosts has it.
     endpoint = EndpointConfig(
         version=engine.api.api_version, ipv4_address=machine.address or None, aliases=[machine.hostname]
     )
@@ -67,7 +67,7 @@ def create(engine: docker.DockerClient, machine: Machine) -> Container:
         extra_hosts=dict(machine.hosts),
         network=machine.network,
         networking_config={machine.network: endpoint},
-        # systemd wants to mount: its own cgroup hierarchies (bed-init), and what its units ask to be shielded from.
+        # systemd has to mount its own cgroup hierarchies (bed-init), and whatever shields its units.
         cap_add=["SYS_ADMIN"],
         security_opt=["seccomp=unconfined", "apparmor=unconfined"],
         tmpfs={"/run": "exec", "/run/lock": ""},
@@ -75,7 +75,7 @@ def create(engine: docker.DockerClient, machine: Machine) -> Container:
 
 
 def remove(container: Container) -> None:
-    """Gone already, or its removal under way, is success. Raises DockerException."""
+    """Remove the container; one that is gone or being removed counts as success. Raises DockerException."""
     try:
         container.remove(force=True, v=True)
     except NotFound:
@@ -86,7 +86,7 @@ def remove(container: Container) -> None:
 
 
 def note_reboot(container: Container, token: str) -> None:
-    """Write into the container, before it is reset, which start it had when this reboot was asked for."""
+    """Note in the container, before it is reset, its start time when this reboot was requested."""
     text = _started_at(container).encode()
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
@@ -100,7 +100,7 @@ def note_reboot(container: Container, token: str) -> None:
 
 
 def is_new_boot(container: Container, token: str) -> bool:
-    """True when the reboot of this token was asked for already and the container was started since."""
+    """Return whether the reboot of this token was requested before and the container was started since."""
     try:
         stream, _ = container.get_archive(f"{_NOTES}/{_digest(token)}")
     except NotFound:
@@ -134,14 +134,14 @@ _STATES = {
 
 
 class DockerProvider:
-    """Safe to use from several threads and processes at once; the engine serialises what must be."""
+    """The provider. Safe to use from several threads and processes at once; the engine serialises where needed."""
 
     def __init__(self, settings: DockerSettings) -> None:
         self._settings = settings
         self._hosts = dict(word.split("=", 1) for word in settings.hosts)
         self._client: docker.DockerClient | None = None
         self._counting = threading.Lock()
-        """Held while a machine is counted and made: none more than the limit."""
+        """Held while machines are counted and one is made, so that the limit is kept."""
 
     def describe(self) -> str:
         return f"docker: containers of bed {self._settings.cluster} on {self._settings.engine}"
@@ -169,7 +169,7 @@ class DockerProvider:
                 remove(container)
 
     def reboot(self, instance: InstanceId, token: str) -> None:
-        """A power reset: what runs is killed, not asked to stop."""
+        """Reset the power: processes are killed, not asked to stop."""
         with self._engine(f"reboot {instance}") as engine:
             container = self._container(engine, instance)
             if container is None:
@@ -190,7 +190,7 @@ class DockerProvider:
         for other in there.values():
             if other.node == slot.node and other.state is InstanceState.RUNNING:
                 raise Retryable(f"{slot.node}: instance {other.id} still has this name; terminate it first")
-        machine = Machine(
+        machine = ContainerSpec(
             name=name,
             hostname=slot.node,
             image=settings.image,
@@ -213,10 +213,10 @@ class DockerProvider:
         except APIError as error:
             if error.status_code != CONFLICT:
                 raise
-            return engine.containers.get(name)  # somebody with the same token was faster
+            return engine.containers.get(name)  # another caller with the same token was faster
 
     def _container(self, engine: docker.DockerClient, instance: InstanceId) -> Container | None:
-        """Only ever a container of this bed, whatever id is asked for."""
+        """Return the container of this id; None if this bed has none."""
         container = _find(engine, instance.removeprefix("i-")) if instance.startswith("i-") else None
         ours = container is not None and container.labels.get(BED) == self._settings.cluster
         return container if ours else None
@@ -242,7 +242,7 @@ class DockerProvider:
 
     @contextmanager
     def _engine(self, wish: str) -> Iterator[docker.DockerClient]:
-        """The engine, its errors told as what they mean for the caller."""
+        """Yield the engine, and translate its errors for the caller."""
         try:
             if self._client is None:
                 self._client = docker.DockerClient(base_url=self._settings.engine, version="auto", timeout=_TIMEOUT_S)
@@ -256,12 +256,12 @@ class DockerProvider:
 
 
 def _told(slot: Slot) -> tuple[str, ...]:
-    """The environment of the container's first process: its role, and the features of its node in Slurm."""
+    """Return the environment of the container's first process: its role, and the features of its node in Slurm."""
     return (f"BED_NODE_ROLE={slot.role}", f"BED_FEATURES={','.join(sorted(slot.features))}")
 
 
 def instance_id(container_id: str) -> InstanceId:
-    """The container's id in the shape of an instance id; the node itself derives the same one at its start."""
+    """Return the instance id made from the container's id; the node itself derives the same one at its start."""
     return InstanceId(f"i-{container_id[:_ID_DIGITS]}")
 
 

@@ -1,7 +1,8 @@
-"""Provider of Amazon EC2: RunInstances with a client token; tags say whose an instance is and what it is for.
+"""Provider of Amazon EC2: RunInstances with a client token; tags name the cluster, group and node of an instance.
 
-What EC2 keeps is the only record. A launch looks for an instance with the token's tag first, because a client token is
-tied to one type and subnet, and a launch may try several; the client token covers what the tags do not show yet.
+EC2 itself keeps the only record. A launch first looks for an instance with the token's tag, because a client token is
+tied to one type and subnet, and a launch may try several. The client token covers instances whose tags EC2 does not
+show yet.
 """
 
 import hashlib
@@ -15,14 +16,14 @@ import boto3
 from botocore.config import Config
 
 from steward.adapters.process import show
-from steward.adapters.providers.ec2_errors import Kind, Refused, refusals
+from steward.adapters.providers.ec2_errors import Ec2Refusal, RefusalKind, refusals
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
-from steward.model.settings.clouds import Ec2Provider as Ec2Settings
+from steward.model.settings.clouds import Ec2ProviderSettings as Ec2Settings
 from steward.model.settings.clouds import Market
 from steward.ports import Permanent, Retryable
 
-# What is asked of RunInstances for a slot: pure, so that every word of it can be tested without EC2.
+# The arguments of RunInstances for a slot: pure, so that they can be tested without EC2.
 
 CLUSTER = "steward:cluster"
 GROUP = "steward:group"
@@ -33,7 +34,7 @@ REBOOT = "steward:reboot"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One way to get the instance. Empty words leave the choice to the launch template, or to EC2."""
+    """One type and subnet to try. An empty one leaves the choice to the launch template, or to EC2."""
 
     type: str
     subnet: str
@@ -43,15 +44,14 @@ class Offer:
 
 
 def offers(settings: Ec2Settings, slot: Slot) -> Iterator[Offer]:
-    """Every acceptable type in every subnet, the preferred type first."""
+    """Yield every acceptable type in every subnet, the preferred type first."""
     for each in slot.types or settings.types or ("",):
         for subnet in settings.subnets or ("",):
             yield Offer(type=each.removeprefix("ml."), subnet=subnet)
 
 
 def request(settings: Ec2Settings, slot: Slot, token: str, offer: Offer) -> Mapping[str, Any]:
-    """The arguments of RunInstances. EC2 refuses a client token with other words than it came with before: the words
-    are part of it, and whoever launches looks for the token's tag first."""
+    """Return the arguments of RunInstances."""
     words: dict[str, Any] = {
         "MinCount": 1,
         "MaxCount": 1,
@@ -73,11 +73,12 @@ def request(settings: Ec2Settings, slot: Slot, token: str, offer: Offer) -> Mapp
         one_time = {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}
         words["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": one_time}
     said = {name: word for name, word in words.items() if word}
+    # EC2 refuses a client token that comes with other arguments than before: so the token is made from them.
     return said | {"ClientToken": hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()}
 
 
 def user_data(settings: Ec2Settings, slot: Slot) -> str:
-    """The site's text with our words in it; every other brace stays as it is."""
+    """Return the site's user data with `{node}` and the like filled in; every other brace stays as it is."""
     text = settings.user_data
     words = {
         "node": slot.node,
@@ -110,20 +111,20 @@ _STATES = {
     "shutting-down": InstanceState.GONE,
     "terminated": InstanceState.GONE,
 }
-_NEXT_OFFER = (Kind.CAPACITY, Kind.QUOTA, Kind.NOT_OFFERED)
-"""Refusals of one type or subnet; another may still do."""
+_NEXT_OFFER = (RefusalKind.CAPACITY, RefusalKind.QUOTA, RefusalKind.NOT_OFFERED)
+"""Refusals that concern one type or subnet: another one may be available."""
 _ASKED_FOR = ("Client.UserInitiatedShutdown", "")
 _TAKEN_AWAY = ["marked-for-termination", "marked-for-stop"]
 
 
 class Ec2Provider:
-    """Safe to call from several threads and processes at once. `page` is how many instances one answer holds."""
+    """The provider. Safe to call from several threads and processes at once. `page` is the size of a list's page."""
 
     def __init__(self, settings: Ec2Settings, page: int = _PAGE) -> None:
         self._settings = settings
         self._page = page
         self._made: set[InstanceId] = set()
-        """Instances that this process launched: they can be ended also while EC2's lists do not show them yet."""
+        """The instances that this process launched, which can be ended before EC2's lists show them."""
         self._ec2 = boto3.session.Session().client(
             "ec2",
             region_name=settings.region,
@@ -148,14 +149,14 @@ class Ec2Provider:
                 InstanceId(each["InstanceId"]) for each in entries if each.get("InstanceLifecycle") == "spot"
             )
             return found | {each.id: each for each in self._interrupted(found, spot)}
-        except Refused as refused:
+        except Ec2Refusal as refused:
             raise Retryable(str(refused.as_port_error("list the instances"))) from refused
 
     def launch(self, slot: Slot, token: str) -> Instance:
         try:
             known = self._of_token(token)
             return known or self._first_offer(slot, token)
-        except Refused as refused:
+        except Ec2Refusal as refused:
             raise refused.as_port_error(f"launch {slot.node}") from refused
 
     def terminate(self, instance: InstanceId) -> None:
@@ -164,19 +165,19 @@ class Ec2Provider:
                 with refusals():
                     self._ec2.terminate_instances(InstanceIds=[instance])
             self._made.discard(instance)
-        except Refused as refused:
-            if refused.kind is not Kind.GONE:
+        except Ec2Refusal as refused:
+            if refused.kind is not RefusalKind.GONE:
                 raise refused.as_port_error(f"terminate {instance}") from refused
 
     def reboot(self, instance: InstanceId, token: str) -> None:
-        """At most once a token: a tag says so before the request, and goes again when EC2 refuses it."""
+        """Reboot the instance, at most once for each token, which a tag notes first; a refusal removes the tag."""
         try:
             machine = next(self._described({"instance-id": instance}), None)
             if machine is None or _instance(machine).state is InstanceState.GONE:
                 raise Permanent(f"ec2: no instance {instance} of cluster {self._settings.cluster} to reboot")
             if _tags(machine).get(REBOOT) != token:
                 self._reboot(instance, token)
-        except Refused as refused:
+        except Ec2Refusal as refused:
             raise refused.as_port_error(f"reboot {instance}") from refused
 
     def _reboot(self, instance: InstanceId, token: str) -> None:
@@ -185,19 +186,19 @@ class Ec2Provider:
         try:
             with refusals():
                 self._ec2.reboot_instances(InstanceIds=[instance])
-        except Refused as refused:
+        except Ec2Refusal as refused:
             if refused.is_undone:
                 with refusals():
                     self._ec2.delete_tags(Resources=[instance], Tags=[{"Key": REBOOT}])
             raise
 
     def _first_offer(self, slot: Slot, token: str) -> Instance:
-        """From the first type and subnet that can be had. Raises what says most when there is none."""
-        refusals_met: list[tuple[Offer, Refused]] = []
+        """Launch with the first type and subnet that EC2 grants. Raises one refusal for all if there is none."""
+        refusals_met: list[tuple[Offer, Ec2Refusal]] = []
         for offer in offers(self._settings, slot):
             try:
                 return self._run(slot, token, offer)
-            except Refused as refused:
+            except Ec2Refusal as refused:
                 if refused.kind not in _NEXT_OFFER:
                     raise
                 refusals_met.append((offer, refused))
@@ -211,7 +212,7 @@ class Ec2Provider:
         return made
 
     def _of_token(self, token: str) -> Instance | None:
-        """Prefers one that lives: a stopped or ended one is only told of when there is no other."""
+        """Return the instance of this token, a live one if there is any; None if there is none."""
         found = [_instance(each) for each in self._described({f"tag:{TOKEN}": token})]
         return min(found, key=lambda each: (each.state.is_dead, each.id), default=None)
 
@@ -219,7 +220,7 @@ class Ec2Provider:
         return next(self._described({"instance-id": instance}), None) is not None
 
     def _described(self, more: Mapping[str, str] | None = None) -> Iterator[Mapping[str, Any]]:
-        """Every instance of this cluster, page by page."""
+        """Yield every instance of this cluster, page by page."""
         words = {f"tag:{CLUSTER}": self._settings.cluster, **(more or {})}
         filters = [{"Name": name, "Values": [value]} for name, value in words.items()]
         with refusals():
@@ -228,13 +229,12 @@ class Ec2Provider:
             )
             for page in pages:
                 if "Reservations" not in page:
-                    raise Refused(Kind.PASSING, "", "its answer is not a list of instances: not believed")
+                    raise Ec2Refusal(RefusalKind.PASSING, "", "EC2 answered without a list of instances")
                 for reservation in page["Reservations"]:
                     yield from reservation["Instances"]
 
     def _interrupted(self, found: Mapping[InstanceId, Instance], spot: frozenset[InstanceId]) -> Iterator[Instance]:
-        """The instances that the spot market will take away by itself. EC2 is asked only where there is a spot
-        instance."""
+        """Yield the spot instances that EC2 is about to reclaim; ask EC2 only if there are spot instances."""
         if not spot:
             return
         words = [(f"tag:{CLUSTER}", [self._settings.cluster]), ("status-code", _TAKEN_AWAY)]
@@ -264,7 +264,7 @@ def _instance(entry: Mapping[str, Any]) -> Instance:
 
 
 def _why_gone(entry: Mapping[str, Any]) -> str:
-    """EC2's reason for an end that nobody asked for."""
+    """Return EC2's reason for the end of an instance; empty if the end was requested."""
     reason = entry.get("StateReason", {})
     code = reason.get("Code", "")
     return "" if code in _ASKED_FOR else show(f"{code}: {reason.get('Message', '')}")
@@ -274,8 +274,8 @@ def _tags(entry: Mapping[str, Any]) -> Mapping[str, str]:
     return {tag["Key"]: tag["Value"] for tag in entry.get("Tags", ())}
 
 
-def _all_refused(met: list[tuple[Offer, Refused]]) -> Refused:
-    """One refusal for all offers, of the kind that is likeliest to pass."""
+def _all_refused(met: list[tuple[Offer, Ec2Refusal]]) -> Ec2Refusal:
+    """Return one refusal for all offers, of the kind that is most likely to pass."""
     kind = min((refused.kind for _, refused in met), key=_NEXT_OFFER.index)
     text = "; ".join(f"{offer}: {refused}" for offer, refused in met)
-    return Refused(kind, met[0][1].code, show(text), is_undone=True)
+    return Ec2Refusal(kind, met[0][1].code, show(text), is_undone=True)

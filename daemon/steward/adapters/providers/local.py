@@ -1,9 +1,9 @@
 """Provider of the local test bed: an instance is a slurmd and its agent as processes of this machine.
 
-The bed writes `machines.json` into its directory: which programs a machine runs, `%n` standing for the node's name; one
-with a `role` runs on machines of that role only. The file `faults/limit-launch` says how many machines there can be.
+The bed writes `machines.json` into its directory: the programs that a machine runs, with `%n` for the node's name; a
+program with a `role` runs on machines of that role only. The file `faults/limit-launch` limits the number of machines.
 
-It remembers one JSON file an instance, replaced as a whole, never edited in place.
+The state is one JSON file an instance, replaced as a whole, never edited in place.
 """
 
 import json
@@ -32,8 +32,10 @@ from steward.ports import Permanent, Retryable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One instance. `reboots` are the tokens of reboots already done; `launched` is Unix seconds; `type`, `image` and
-    `role` are what was asked for."""
+    """One instance. `launched` is Unix seconds; `type`, `image` and `role` are as requested.
+
+    `reboots` are the tokens of the reboots already done.
+    """
 
     id: InstanceId
     node: NodeName
@@ -45,24 +47,24 @@ class Record:
     type: str = ""
     image: str = ""
     role: str = "Compute"
+    interrupted: str = ""
 
 
-class Records:
-    """The records below one directory. Writers hold `locked()`; readers need nothing, a file is always whole."""
+class LocalRecords:
+    """The records below one directory. Writers hold `locked()`; readers need no lock, since a file is always whole."""
 
     def __init__(self, directory: Path) -> None:
         self._dir = directory
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock of the records: one writer at a time, over processes too, because the head and a person's
-        command may act at once."""
+        """Hold the records' lock: one writer at a time over all processes, as head and commands may act at once."""
         self._dir.mkdir(parents=True, exist_ok=True)
         with locked(self._dir / "lock"):
             yield
 
     def every(self) -> list[Record]:
-        """All records, oldest launch first."""
+        """Return all records, oldest launch first."""
         found = [_load(path) for path in self._dir.glob("i-*.json")]
         return sorted(found, key=lambda record: (record.launched, record.id))
 
@@ -73,12 +75,13 @@ class Records:
         return next((record for record in self.every() if record.token == token), None)
 
     def save(self, record: Record) -> Record:
-        """On disk before we return, so that no crash of the caller can make an instance be forgotten."""
+        """Save the record and return it."""
+        # Synced to disk first: no crash of the caller may lose an instance.
         write_whole(self._dir / f"{record.id}.json", json.dumps(asdict(record)), sync=True)
         return record
 
     def machine(self, record: Record) -> Machine | None:
-        """The machine behind a record, on or off; None when it was never switched on."""
+        """Return the machine behind a record, on or off; None if it was never switched on."""
         return find(self.state_file(record))
 
     def state_file(self, record: Record) -> Path:
@@ -94,15 +97,15 @@ MACHINES = "machines.json"
 INSTANCES = "instances"
 FAULTS = "faults"
 GPU_FAULTS = "gpus"
-"""Below a node's own directory: what a test bed does to its pretended GPUs. A boot makes them well."""
+"""The file in a node's directory with the faults of its simulated GPUs. A boot clears them."""
 
 
 class LocalProvider:
-    """Every method is safe to call from several processes at once."""
+    """The provider. Every method is safe to call from several processes at once."""
 
     def __init__(self, directory: Path) -> None:
         self._dir = directory
-        self._records = Records(directory / INSTANCES)
+        self._records = LocalRecords(directory / INSTANCES)
 
     def describe(self) -> str:
         return f"local: processes of this machine, in {self._dir}"
@@ -137,12 +140,22 @@ class LocalProvider:
                 self._reboot(record, token)
 
     def machine(self, node: NodeName) -> Machine | None:
-        """The machine behind a node now, on or off; None when the node has none. For the test bed's faults."""
+        """Return the machine behind a node, on or off, for the test bed's faults; None if the node has none."""
+        record = self._last(node)
+        return None if record is None else self._records.machine(record)
+
+    def reclaim(self, node: NodeName, why: str) -> None:
+        """List the node's machine as one that is taken away soon, as a spot market does; for the test bed's faults."""
+        with self._records.locked():
+            if record := self._last(node):
+                self._records.save(replace(record, interrupted=why))
+
+    def _last(self, node: NodeName) -> Record | None:
         kept = [record for record in self._records.every() if record.node == node and not record.terminated]
-        return self._records.machine(kept[-1]) if kept else None
+        return kept[-1] if kept else None
 
     def _new(self, slot: Slot, token: str) -> Record:
-        """Written down before anything starts: whoever asks again with this token finds it."""
+        """Record a new instance, before anything starts: another call with this token finds it."""
         there = [record for record in self._records.every() if not record.terminated]
         refuse_as_told(self._dir / FAULTS, len(there), slot)
         for old in there:
@@ -161,7 +174,8 @@ class LocalProvider:
         return self._records.save(fresh)
 
     def _reboot(self, record: Record, token: str) -> None:
-        """A caller who died between the boot and the note of it asks again: the machine knows what booted it."""
+        """Reboot the machine once for this token."""
+        # The machine itself knows which token booted it: a caller may have died before the record was saved.
         machine = self._records.machine(record)
         if machine is None or machine.cause != token or not machine.is_on:
             self._switch_off(record)
@@ -169,7 +183,8 @@ class LocalProvider:
         self._records.save(replace(record, reboots=(*record.reboots, token)))
 
     def _switch_on(self, record: Record, cause: str) -> None:
-        """A boot of its own each time. The id files are there before the agent reads them."""
+        """Boot the machine, with a new boot id."""
+        # The id files must be there before the agent reads them.
         home = self._dir / "nodes" / record.node
         (home / "checks.d").mkdir(parents=True, exist_ok=True)
         (home / "instance_id").write_text(f"{record.id}\n")
@@ -213,6 +228,7 @@ class LocalProvider:
             launched=record.launched,
             address="127.0.0.1",
             type=record.type,
+            interrupted=record.interrupted,
         )
 
     def _state(self, record: Record) -> InstanceState:

@@ -1,15 +1,15 @@
-"""The first process of a pretended machine: starts its programs and collects its orphans.
+"""The first process of a simulated machine: starts its programs and collects its orphans.
 
 Run as a file, never imported: `python -I -S local_init.py < SPEC`, so that it starts in milliseconds. SPEC is JSON:
-`{"cwd", "state", "cause", "keep_orphans", "programs": [{"name", "argv", "env", "log"}]}`. It detaches itself before it
-starts anything, so that a caller who is killed meanwhile leaves a whole machine or none; the caller gets one line,
-`{"pid", "started"}` or `{"error"}`. With `keep_orphans` it is a subreaper: everything a program
-leaves behind (slurmstepd detaches itself from slurmd) stays below it in the process tree and can be found, frozen or
-killed as one machine.
+`{"cwd", "state", "cause", "keep_orphans", "programs": [{"name", "argv", "env", "log"}]}`. The process detaches itself
+before it starts anything, so that a caller killed meanwhile leaves a whole machine or none. The caller gets one line,
+`{"pid", "started"}` or `{"error"}`. With `keep_orphans` the process is a subreaper: everything that a program leaves
+behind (slurmstepd detaches itself from slurmd) stays below it in the process tree, and can be found, frozen or killed
+as one machine.
 
-SIGHUP starts again those programs that have ended; SIGKILL to the whole tree is the power switch. The file `state`
-always holds who runs: `{"cause", "init": {"pid", "started"}, "programs": {NAME: {"pid", "started"}}}`. Its lock is
-held for life, so that a caller who died while starting a machine and asks again cannot get it twice.
+SIGHUP starts again the programs that have ended; SIGKILL to the whole tree is the power switch. The file `state` always
+holds the running processes: `{"cause", "init": {"pid", "started"}, "programs": {NAME: {"pid", "started"}}}`. Its lock
+is held for life: a caller that dies while starting a machine, and asks again, cannot get the machine twice.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ def _save(spec: dict[str, Any], running: Programs) -> None:
 
 
 def _collect(running: Programs) -> None:
-    """Take in every child that has ended, ours or an orphan."""
+    """Collect every child that has ended, our own or an orphan."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
@@ -68,7 +68,7 @@ def _collect(running: Programs) -> None:
 
 
 def _await_dying(running: Programs) -> None:
-    """A killed program of many threads shows as dead before it can be collected: wait for the last of them."""
+    """Wait for programs that are dying: one with many threads shows as dead before it can be collected."""
     for name, process in list(running.items()):
         with open(f"/proc/{process['pid']}/stat", encoding="utf-8", errors="replace") as stat:
             state = stat.read().rpartition(")")[2].split()[0]
@@ -93,7 +93,7 @@ def _close_standard(log: str) -> None:
 
 
 def _start_all(spec: dict[str, Any]) -> Programs:
-    """All programs or none: after a failure it is as if the machine had never been switched on, so a retry may work."""
+    """Start all programs or none: after a failure the machine was never switched on, so that a retry may work."""
     for program in spec["programs"]:
         if not os.access(program["argv"][0], os.X_OK):
             raise OSError(f"cannot execute {program['argv'][0]}")
@@ -118,7 +118,7 @@ def _live(spec: dict[str, Any], answer: int) -> None:
     except OSError as error:
         os.write(answer, json.dumps({"error": str(error)}).encode() + b"\n")
         os._exit(1)
-    with contextlib.suppress(BrokenPipeError):  # the caller was killed: he finds the machine when he asks again
+    with contextlib.suppress(BrokenPipeError):  # the caller was killed: it finds the machine when it asks again
         os.write(answer, json.dumps(_me()).encode() + b"\n")
     os.close(answer)
     _close_standard(spec["state"] + ".log")
@@ -145,12 +145,12 @@ def main() -> None:
         if os.fork() == 0:
             os.close(reader)
             os.close(leave)
-            if os.read(go, 1):  # nothing where the caller has died: no machine then
+            if os.read(go, 1):  # empty if the caller has died: then there is no machine
                 _live(spec, writer)
         os._exit(0)
     os.close(writer)
     os.waitpid(between, 0)
-    os.write(leave, b"!")  # its first process is below none of ours now
+    os.write(leave, b"!")  # the machine's first process is now below none of ours
     with os.fdopen(reader) as answer:
         line = answer.readline()
     sys.stdout.write(line or json.dumps({"error": "the machine's first process died"}) + "\n")

@@ -1,4 +1,4 @@
-"""A pretended machine: a tree of processes under a first process of its own, switched on and off as a whole."""
+"""A simulated machine: a tree of processes below a first process of its own, switched on and off as a whole."""
 
 import json
 import os
@@ -33,7 +33,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A machine that was switched on, for `cause`. `state` is the file in which its first process keeps who runs."""
+    """A machine that was switched on, for `cause`. `state` is the file with its running processes."""
 
     init: Process
     state: Path
@@ -44,14 +44,14 @@ class Machine:
         return proc.is_alive(self.init)
 
     def program(self, name: str) -> Process | None:
-        """The running program of this name; None when it has ended or the machine is off."""
+        """Return the process of the program of this name; None if it has ended or the machine is off."""
         entry = json.loads(self.state.read_text())["programs"].get(name)
         process = None if entry is None else Process(pid=entry["pid"], started=entry["started"])
         return process if process is not None and proc.is_alive(process) else None
 
 
 def find(state: Path) -> Machine | None:
-    """The machine of this state file, on or off; None when it was never switched on."""
+    """Return the machine of this state file, on or off; None if it was never switched on."""
     try:
         entry = json.loads(state.read_text())
     except FileNotFoundError:
@@ -62,8 +62,11 @@ def find(state: Path) -> Machine | None:
 def power_on(
     name: str, programs: tuple[Program, ...], *, cwd: Path, state: Path, cause: str = "", keep_orphans: bool = True
 ) -> Machine:
-    """Start the programs, detached from us. Raises Retryable, with the reason, when one cannot be started or the
-    machine is on already. Without `keep_orphans` what its programs detach does not belong to the machine."""
+    """Start the programs, detached from us, and return the machine.
+
+    Without `keep_orphans`, processes that its programs detach do not belong to the machine. Raises Retryable if a
+    program cannot be started or the machine is on already.
+    """
     spec = {
         "cwd": str(cwd),
         "state": str(state),
@@ -84,18 +87,18 @@ def power_on(
 
 
 def power_off(machine: Machine) -> None:
-    """Cut the power: every process stands still before the first one dies, so that none can tell another of it.
+    """Cut the power: stop every process before the first one is killed, so that none can report the end of another.
 
-    The farthest from the machine's first process dies first: the kernel wakes (SIGHUP, SIGCONT) stopped process groups
-    that a dying parent leaves behind, and an srun would still end its step.
-    Returns when all are gone. Raises Retryable when some are left after some seconds.
+    Returns when all are gone. Raises Retryable if some are left after some seconds.
     """
     deadline = time.monotonic() + _OFF_S
     while doomed := freeze(machine):
+        # The farthest from the first process goes first: the kernel wakes (SIGHUP, SIGCONT) stopped process groups that
+        # a dying parent leaves behind, and an srun would still end its step.
         for process in reversed(doomed):
             proc.send(process, signal.SIGKILL)
         if time.monotonic() > deadline:
-            raise Retryable(f"processes do not die: {sorted(each.pid for each in doomed)}; look at their state in ps")
+            raise Retryable(f"cannot kill processes {sorted(each.pid for each in doomed)}; look at their state in ps")
         time.sleep(0.005)
     proc.send(machine.init, signal.SIGKILL)
     while machine.is_on and time.monotonic() < deadline:
@@ -103,16 +106,15 @@ def power_off(machine: Machine) -> None:
 
 
 def freeze(machine: Machine) -> list[Process]:
-    """Stop every process of the machine but its first, also those born meanwhile; returns them when they stand still.
-    Raises Retryable."""
+    """Stop every process of the machine but its first, also new ones, and return them. Raises Retryable."""
     return _freeze_below(machine.init)
 
 
 def _freeze_below(root: Process) -> list[Process]:
-    """Stop all that `root` has started, also what is born meanwhile.
+    """Stop all processes below `root`, also those started meanwhile, and return them.
 
-    One that the kernel does not let stop is waited for briefly. Raises Retryable where more are born than stopped, look
-    for look: a single one may take long on a busy host.
+    Waits briefly for a process that does not stop: even a single one may take long on a busy host. Raises Retryable if
+    new processes keep appearing.
     """
     frozen: list[Process] = []
     deadline = time.monotonic() + _FREEZE_S
@@ -131,15 +133,17 @@ def _freeze_below(root: Process) -> list[Process]:
 
 
 def thaw(machine: Machine) -> None:
-    """Let the processes of a frozen machine go on."""
+    """Continue the processes of a frozen machine."""
     for seen in proc.descendants(machine.init):
         proc.send(seen.process, signal.SIGCONT)
 
 
 def kill_program(machine: Machine, name: str) -> bool:
-    """SIGKILL one program and what it started; False when it does not run. `restart_programs` brings it back.
+    """Kill one program and its children with SIGKILL; return False if it does not run.
 
-    All of it stands still before the first one dies: what detaches itself meanwhile lives on. Raises Retryable."""
+    All stand still before the first one is killed; a process that detaches itself meanwhile lives on.
+    `restart_programs` brings the program back. Raises Retryable.
+    """
     process = machine.program(name)
     if process is None:
         return False
@@ -159,19 +163,19 @@ def restart_programs(machine: Machine) -> None:
 
 
 def own_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a daemon: a plain search path and language, not whatever the caller's shell has set."""
+    """Return the environment of a daemon: a plain search path and language, whatever the caller's shell has set."""
     path = os.environ.get("PATH", os.defpath)
     return {"PATH": f"{path}:/usr/sbin:/sbin", "LANG": "C.UTF-8", "HOME": "/", **extra}
 
 
-# The machines that the provider of a test bed refuses to make: files say so, for tests of what is not to be had.
+# Launches that the provider of a test bed refuses, by files in a folder: for tests without capacity.
 
 REFUSE_LAUNCH = "refuse-launch"
 LIMIT_LAUNCH = "limit-launch"
 
 
 def refuse_as_told(faults: Path, there: int, slot: Slot) -> None:
-    """Raises Retryable, as for want of capacity, when none is to be made, or not one more than are `there`."""
+    """Raise Retryable, as for lack of capacity, if launches are refused or `there` machines reach the limit."""
     if (faults / REFUSE_LAUNCH).exists():
         raise Retryable(f"capacity: no machine for {slot.node}: launches are refused (fault refuse-launch)")
     limit = _limit(faults / LIMIT_LAUNCH)
@@ -181,7 +185,7 @@ def refuse_as_told(faults: Path, there: int, slot: Slot) -> None:
 
 
 def _limit(path: Path) -> int | None:
-    """The largest number of machines that may be made; None where there is no limit."""
+    """Return the largest number of machines; None if there is no limit."""
     try:
         text = path.read_text(encoding="ascii").strip()
     except FileNotFoundError:

@@ -1,9 +1,9 @@
 """Provider of `State=CLOUD` nodes: Slurm's power states drive the site's own ResumeProgram and SuspendProgram.
 
-An instance is one power cycle of a node. One that we asked for has our token; one that Slurm began by itself (a job
-needed the node) has none. A node that powers down and up again between two looks is not seen to be another instance.
+An instance is one power cycle of a node. A cycle that Steward asked for has its token; one that Slurm began by itself
+(a job needed the node) has none. A node that powers down and up again between two looks still counts as one instance.
 
-What it remembers, which token each node was last powered up for, is one JSON file, replaced as a whole.
+The state is one JSON file, replaced as a whole: the token for which each node was last powered up.
 """
 
 import hashlib
@@ -17,48 +17,52 @@ from steward.adapters.slurm.power import Power, PowerSwitch, power_of
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.node import Node
-from steward.model.settings.clouds import PowerProvider as PowerSettings
+from steward.model.settings.clouds import PowerProviderSettings as PowerSettings
 from steward.ports import Permanent, PortError, Retryable, Stale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cycle:
-    """One power cycle of a node that we asked for. `since` is Unix seconds; `ended`: what runs now is another one."""
+class PowerCycle:
+    """A power cycle of a node that Steward asked for. `since` is Unix seconds.
+
+    `ended` means that whatever runs on the node now is another cycle.
+    """
 
     node: NodeName
     token: str
     since: float
     ended: bool = False
     leaving: bool = False
-    """We ended it and have not seen it powered down yet: Slurm may have lost the order."""
+    """Whether Steward ended the cycle and has not seen the node powered down yet: Slurm may have lost the order."""
     was_coming: bool = False
     was_on: bool = False
     why: str = ""
-    """Why it ended by itself."""
+    """Why the cycle ended by itself."""
 
     @property
     def id(self) -> InstanceId:
         return InstanceId(f"power-{self.node}-{hashlib.sha256(self.token.encode()).hexdigest()[:12]}")
 
 
-Cycles = Mapping[NodeName, Cycle]
+Cycles = Mapping[NodeName, PowerCycle]
 
 
 def records(path: Path) -> StateFile[Cycles]:
-    """The last cycle of each node: they say whose each machine is."""
+    """Return the file with the last cycle of each node, from which the owner of each machine follows."""
     return StateFile(
         path=path,
         whose="power provider",
         remedy="restore it",
         empty=dict,
-        of_json=lambda told: {cycle.node: cycle for cycle in (Cycle(**entry) for entry in told)},
+        of_json=lambda told: {cycle.node: cycle for cycle in (PowerCycle(**entry) for entry in told)},
         to_json=lambda cycles: [asdict(cycle) for cycle in cycles.values()],
     )
 
 
 _UP = (Power.ASKED, Power.COMING, Power.ON)
 _CAN_END = (Power.COMING, Power.ON)
-"""Others are off, going, or must come up first: what we ended and then see coming up is ended then."""
+"""The power states in which a node can be powered down. A node in another state is off or going, or must come up first:
+one whose cycle was ended is powered down once it comes up."""
 Read = Callable[[], Mapping[NodeName, Node]]
 _STATES = {
     Power.OFF: InstanceState.GONE,
@@ -70,7 +74,7 @@ _STATES = {
 
 
 class PowerProvider:
-    """`nodes` are all it may power; `read` gives Slurm's nodes; `state` is the file that remembers tokens.
+    """The provider. `nodes` are all that it may power, `read` returns Slurm's nodes, `state` is the file of tokens.
 
     Safe to call from several threads and processes at once.
     """
@@ -114,7 +118,7 @@ class PowerProvider:
             if known is not None and known.token == token:
                 return self._again(known, node)
             self._must_be_free(slot.node, known, node)
-            cycle = Cycle(node=slot.node, token=token, since=time.time())
+            cycle = PowerCycle(node=slot.node, token=token, since=time.time())
             self._records.save({**cycles, slot.node: cycle})
             try:
                 self._switch_on(slot.node)
@@ -136,25 +140,26 @@ class PowerProvider:
                 self._records.save({**cycles, name: replace(mine, ended=True, leaving=True)})
 
     def reboot(self, instance: InstanceId, token: str) -> None:
-        """Raises Permanent always: powering a node down clears its drain, and it would take jobs before it is
-        verified."""
-        raise Permanent(f"{instance} cannot be rebooted: Slurm's power states only know another machine; replace it")
+        """Raise Permanent: the power states offer no reboot."""
+        # Powering a node down clears its drain, and it would take jobs before it is verified.
+        raise Permanent(f"{instance} cannot be rebooted: Slurm's power states can only replace it; replace the node")
 
-    def _again(self, cycle: Cycle, node: Node | None) -> Instance:
-        """A caller that died between the record and the command asks again."""
+    def _again(self, cycle: PowerCycle, node: Node | None) -> Instance:
+        """Return the instance of a cycle that is asked for again; power the node up if that never happened."""
+        # The earlier caller may have died between the record and the command.
         if not cycle.ended and power_of(node) is Power.OFF and self._is_young(cycle):
             self._switch_on(cycle.node)
             node = self._read().get(cycle.node)
         return self._instance(cycle, node)
 
-    def _must_be_free(self, name: NodeName, known: Cycle | None, node: Node | None) -> None:
+    def _must_be_free(self, name: NodeName, known: PowerCycle | None, node: Node | None) -> None:
         power = power_of(node)
         if known is not None and known.leaving and (power is not Power.OFF or self._is_unsettled(known)):
-            raise Retryable(f"{name} still powers down; a power-up now could be lost")
+            raise Retryable(f"{name} is still powering down; a power-up now could be lost")
         known = known if known is not None and not known.ended else None
         match power:
             case Power.GOING:
-                raise Retryable(f"{name} still powers down (Slurm's SuspendTimeout); a power-up now would be lost")
+                raise Retryable(f"{name} is still powering down (SuspendTimeout); a power-up now would be lost")
             case Power.ON | Power.COMING | Power.ASKED:
                 there = known.id if known is not None else _unasked_id(name)
                 raise Retryable(f"{name}: instance {there} still has this name; terminate it first")
@@ -163,12 +168,13 @@ class PowerProvider:
                     raise Retryable(f"{name}: instance {known.id} still has this name; terminate it first")
 
     def _switch_on(self, name: NodeName) -> None:
-        """Read back, because Slurm says yes and does nothing where power saving is off."""
+        """Power the node up. Raises Permanent if power saving is off in Slurm."""
         self._switch.up(name)
         node = self._read().get(name)
+        # Where power saving is off, Slurm accepts the order and does nothing.
         if node is not None and power_of(node) is Power.OFF:
             remedy = "set ResumeProgram, SuspendProgram and a SuspendTime other than INFINITE in slurm.conf"
-            raise Permanent(f"Slurm took power_up of {name} and does nothing: power saving is off; {remedy}")
+            raise Permanent(f"Slurm accepted power_up of {name} and did nothing: power saving is off; {remedy}")
 
     def _switch_off(self, name: NodeName) -> None:
         try:
@@ -176,8 +182,8 @@ class PowerProvider:
         except Stale:
             return  # Slurm does not know the node any more
 
-    def _brought_up_to_date(self, cycle: Cycle, power: Power) -> Cycle:
-        """Ended once it is off: if the node comes up again, it is another machine."""
+    def _brought_up_to_date(self, cycle: PowerCycle, power: Power) -> PowerCycle:
+        """Return the cycle after a look at the node's power; a cycle ends for good once the node is off."""
         if cycle.leaving and power is Power.OFF and not self._is_unsettled(cycle):
             return replace(cycle, leaving=False)
         if cycle.ended:
@@ -189,14 +195,14 @@ class PowerProvider:
         failed = "the node did not come up: ResumeProgram failed, or Slurm's ResumeTimeout was reached"
         return replace(cycle, ended=True, why="Slurm powered it down" if cycle.was_on else failed)
 
-    def _is_unsettled(self, cycle: Cycle) -> bool:
-        """Whether the cycle was asked for so lately that a powered-down node may still be about to come up."""
+    def _is_unsettled(self, cycle: PowerCycle) -> bool:
+        """Return whether the cycle is so new that a node that is off may still be about to come up."""
         return time.time() < cycle.since + self._settings.order_s
 
-    def _is_young(self, cycle: Cycle) -> bool:
+    def _is_young(self, cycle: PowerCycle) -> bool:
         return time.time() < cycle.since + self._settings.settle_s
 
-    def _instance(self, cycle: Cycle, node: Node | None) -> Instance:
+    def _instance(self, cycle: PowerCycle, node: Node | None) -> Instance:
         state = InstanceState.GONE if cycle.ended else _STATES[power_of(node)]
         if not cycle.ended and power_of(node) is Power.OFF:
             state = InstanceState.PENDING
@@ -210,8 +216,8 @@ class PowerProvider:
             interrupted=cycle.why,
         )
 
-    def _unasked_node(self, instance: InstanceId, cycles: Mapping[NodeName, Cycle]) -> NodeName | None:
-        """The node of a cycle that Slurm began; not while one of ours is on it."""
+    def _unasked_node(self, instance: InstanceId, cycles: Mapping[NodeName, PowerCycle]) -> NodeName | None:
+        """Return the node of a cycle that Slurm began; None if there is none, or a cycle of ours is on the node."""
         free = (name for name in self._nodes if name not in cycles or cycles[name].ended)
         return next((name for name in free if _unasked_id(name) == instance), None)
 

@@ -1,9 +1,9 @@
-"""Provider of a site with fixed machines: nothing is ever made or thrown away.
+"""Provider of a site with fixed machines, which are never made or thrown away.
 
-A launch lends a machine (a spare) to the case that asks with its token, an end of that instance takes it back, and a
-reboot runs the site's command. Whether the spare is sound and when it serves is not decided here.
+A launch lends a spare machine to the case that asks with its token, an end of that instance takes the machine back, and
+a reboot runs the site's command. Whether the spare is sound, and when it serves, is decided elsewhere.
 
-What it remembers is one small JSON file, replaced as a whole.
+The state is one small JSON file, replaced as a whole.
 """
 
 import time
@@ -16,7 +16,7 @@ from steward.adapters.files import StateFile
 from steward.adapters.process import Failed, run
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
-from steward.model.settings.providers import StaticProvider as StaticSettings
+from steward.model.settings.providers import StaticProviderSettings as StaticSettings
 from steward.ports import Permanent, Retryable
 
 _TOKENS_KEPT = 1000
@@ -38,7 +38,7 @@ class Loan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """`reboots` are the tokens of the last reboots, oldest first."""
+    """The state of the provider. `reboots` are the tokens of the last reboots, oldest first."""
 
     loans: tuple[Loan, ...] = ()
     reboots: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class State:
 
 
 def records(path: Path) -> StateFile[State]:
-    """Who serves in place of whom, and what was rebooted."""
+    """Return the file with the loans of spares and the last reboots."""
     return StateFile(
         path=path,
         whose="static provider",
@@ -67,7 +67,7 @@ _OUTPUT_KEPT = 65536
 
 
 class StaticProvider:
-    """`nodes` are all its machines, spares too; `state` is the file that remembers loans and reboots.
+    """The provider. `nodes` are all its machines with the spares; `state` is the file of loans and reboots.
 
     Every method is safe to call from several threads and processes at once.
     """
@@ -82,7 +82,7 @@ class StaticProvider:
         return f"static: {len(self._nodes)} machines, spares {self._settings.spares or 'none'}, reboot by {reboot}"
 
     def instances(self) -> Mapping[InstanceId, Instance]:
-        """Every machine, under the id of its loan while it is lent."""
+        """Return every machine, under the id of its loan while it is lent."""
         lent = {loan.node: loan for loan in self._records.load().loans}
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             states = dict(zip(self._nodes, pool.map(self._look, self._nodes), strict=True))
@@ -97,14 +97,14 @@ class StaticProvider:
             known = next((loan for loan in state.loans if loan.token == token), None)
             other = next((loan for loan in state.loans if loan.node == slot.node and loan.token != token), None)
             if known is None and other is not None:
-                raise Retryable(f"capacity: {slot.node} is lent already, to serve for {other.instead_of}")
+                raise Retryable(f"capacity: {slot.node} already serves in place of {other.instead_of}")
             loan = known or Loan(node=slot.node, instead_of=slot.instead_of, token=token, since=time.time())
             if known is None:
                 self._records.save(replace(state, loans=(*state.loans, loan)))
         return _lent(loan)
 
     def terminate(self, instance: InstanceId) -> None:
-        """Take a lent machine back; it goes on running. A machine that is not lent cannot be ended."""
+        """Take a lent machine back, which keeps running. Raises Permanent for a machine that is not lent."""
         if instance in {_machine(node).id for node in self._nodes}:
             raise Permanent(f"static provider: {instance} is a fixed machine; it can be rebooted, not ended")
         with self._records.locked() as state:
@@ -113,7 +113,10 @@ class StaticProvider:
                 self._records.save(replace(state, loans=kept))
 
     def reboot(self, instance: InstanceId, token: str) -> None:
-        """At most once a token: it is noted before the command runs, and stays so unless the command refused."""
+        """Reboot by the site's command, at most once for each token.
+
+        The token is noted before the command runs, and forgotten only if the command failed or never began.
+        """
         node = self._node_of(instance)
         if not self._settings.reboot:
             raise Permanent(f"{node} cannot be rebooted: set provider.static.reboot to the site's command")
@@ -128,7 +131,7 @@ class StaticProvider:
         try:
             done = run(argv, timeout_s=self._settings.reboot_timeout_s, max_bytes=_OUTPUT_KEPT, check=False)
         except Failed as failed:
-            if failed.completed is None:  # it never began; one that ran out of time may have done it
+            if failed.completed is None:  # the command never began; one that timed out may have rebooted the machine
                 self._forget_reboot(token)
             raise
         if done.returncode != 0:
@@ -147,7 +150,7 @@ class StaticProvider:
         return ids[instance]
 
     def _look(self, node: NodeName) -> InstanceState:
-        """Ask the site's status command; where it gives no answer, nothing is known about the machine."""
+        """Return the machine's state by the site's status command; UNKNOWN if the command gives no answer."""
         if not self._settings.status:
             return InstanceState.RUNNING
         argv = _for_node(self._settings.status, node)

@@ -123,14 +123,15 @@ class _OfQuotas(TypedDict):
 
 def _of_quotas(of: Mapping[str, str], has: bool) -> _OfQuotas:
     """The part of a job's record that quotas are about. `has`: what Slurm tells as allocated counts."""
+    total = _is_total(of)
     return {
         "requested": _shared(of["requested"]),
         "allocated": _shared(of["allocated"]) if has else "",
         "preempted": _seconds(of["preempted"]) if has else None,
         "comment": record_form.text(of["comment"]),
-        "most_nodes": most_nodes(int(of["most_nodes"] or 0), int(of["node_count"] or 0)),
+        "most_nodes": most_nodes(int(of["most_nodes"] or 0), int(of["node_count"] or 0), is_total=total),
         "node_sizes": record_form.text(of["node_sizes"]),
-        "is_total": _is_total(of),
+        "is_total": total,
         "required": expand_users(record_form.text(of["required"])),
         "features": _shared(of["features"]),
         "exclusive": of["exclusive"] == "1",
@@ -226,9 +227,10 @@ def is_total(tres_per_job: str, *, is_by_node: bool, tasks: int, nodes: int) -> 
     return bool(tres_per_job) or (not is_by_node and tasks > nodes)
 
 
-def most_nodes(most: int, count: int) -> int:
-    """Slurm says it of many jobs that take no more nodes than they ask for."""
-    return most if most > count else 0
+def most_nodes(most: int, count: int, *, is_total: bool) -> int:
+    """Slurm says it of many jobs that take no more nodes than they ask for; of a total it tells on how many nodes that
+    may be (`-N1 --gpus=2`)."""
+    return most if most > count or is_total else 0
 
 
 def count_tasks(text: str) -> int:

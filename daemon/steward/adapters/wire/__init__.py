@@ -1,1 +1,1 @@
-"""The words between head, agents, shims and hooks: frames, seals, and each message as a value and back."""
+"""The messages between head, agents, shims and hooks: frames, seals, and each message as a value and back."""

@@ -1,6 +1,6 @@
-"""Frozen dataclasses to records of frames and back, held to the bounds on their fields (`model/bounds.py`).
+"""Frozen dataclasses to records of frames and back, within the bounds on their fields (`model/bounds.py`).
 
-What comes in is hostile: a record is understood, or refused in one clear line. Keys that are not known are left out.
+Input is hostile: a record is read whole, or refused with one clear line. Unknown keys are ignored.
 """
 
 import dataclasses
@@ -27,11 +27,11 @@ _LINES = re.compile(r"[\n\t -~]*")
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _MOST = 1e15
 _LONGEST = (bounds.MaxLen, bounds.Printable, bounds.Uncut, bounds.Lines)
-"""The bounds of a text that say how long it may be."""
+"""The bounds of a text that limit its length."""
 
 
 class _Shape(NamedTuple):
-    """Both ways of a field's value. `read` gets what stands in the record, None for nothing, and the key to name."""
+    """How a field's value is written and read. `read` gets the value in the record (None if missing), and the key."""
 
     write: Callable[[Any], Any]
     read: Callable[[Any, str], Any]
@@ -42,17 +42,19 @@ class _Field(NamedTuple):
     key: str
     shape: _Shape
     absent: Any
-    """The value where the key is missing; `_ABSENT`: the same as for null."""
+    """The value if the key is missing; `_ABSENT` means the same as for null."""
     age: bounds.Age | None = None
     is_sparse: bool = False
     is_flat: bool = False
     is_whole: bool = False
-    """A whole number: as a word it is written in digits."""
+    """Whether the field is a whole number, which a word gives in digits."""
 
 
-class Codec(Generic[T]):
-    """Write and read values of `kind`, as a frame of the type `t`, or (empty) as a record within one. Raises TypeError
-    for a class with a field that has no place in a frame."""
+class FrameCodec(Generic[T]):
+    """A writer and reader of values of `kind`, as a frame of the type `t`, or (`t` empty) as a record within a frame.
+
+    Raises TypeError for a class with a field that cannot be in a frame.
+    """
 
     def __init__(self, kind: type[T], t: str = "") -> None:
         self._kind = kind
@@ -60,7 +62,7 @@ class Codec(Generic[T]):
         self._fields = tuple(_fields(kind))
 
     def write(self, value: T, now: float = 0.0) -> Frame:
-        """Moments are by the clock of `now`."""
+        """Return the record of the value; times are by the clock of `now`."""
         record: Frame = dict(self._head)
         for one in self._fields:
             told = getattr(value, one.name)
@@ -74,9 +76,9 @@ class Codec(Generic[T]):
         return record
 
     def read(self, record: object, now: float = 0.0, **given: Any) -> T:
-        """With what is `given` of the fields that are not in a frame. Raises Malformed."""
+        """Return the value in the record; `given` are the fields that are not in a frame. Raises Malformed."""
         if not isinstance(record, dict):
-            raise Malformed("a list holds what is not an object")
+            raise Malformed("an element of a list is not an object")
         for name, key, shape, absent, age, _, is_flat, _ in self._fields:
             value = record if is_flat else record.get(key, _ABSENT)
             if value is not _ABSENT:
@@ -87,7 +89,7 @@ class Codec(Generic[T]):
         return self._kind(**given)
 
     def read_words(self, words: Mapping[str, str], **given: Any) -> T:
-        """Read a record whose values are words of a line, within the same bounds. Raises Malformed."""
+        """Return the value in the words of a line, within the same bounds. Raises Malformed."""
         numbers = {one.key for one in self._fields if one.is_whole}
         record = {key: _digits(word, key) if key in numbers else word for key, word in words.items()}
         for one in self._fields:
@@ -97,7 +99,7 @@ class Codec(Generic[T]):
 
 
 def whole(frame: Mapping[str, Any], key: str, *, low: int = 0, high: int = 2**63 - 1) -> int:
-    """An integer field within its range."""
+    """Return an integer field within its range. Raises Malformed."""
     return _whole(frame.get(key), key, low, high)
 
 
@@ -106,23 +108,23 @@ def number(frame: Mapping[str, Any], key: str) -> float:
 
 
 def text(frame: Mapping[str, Any], key: str, limit: int = _TEXT) -> str:
-    """A text field without control characters, not longer than `limit`."""
+    """Return a text field without control characters, not longer than `limit`. Raises Malformed."""
     return _text(frame.get(key), key, limit)
 
 
 def items(frame: Mapping[str, Any], key: str, limit: int) -> list[Any]:
-    """A list, empty where there is none."""
+    """Return a list field, empty if it is missing. Raises Malformed."""
     return _items(frame.get(key, []), key, limit)
 
 
 def each(frame: Mapping[str, Any], key: str, limit: int, read: Callable[[Any], T]) -> tuple[T, ...]:
-    """Read a list of records about users' jobs: one that cannot be read costs no other one."""
+    """Return the records of a list about users' jobs; a malformed one is left out and costs no other one."""
     found = []
     for record in items(frame, key, limit):
         try:
             found.append(read(record))
         except Malformed as error:
-            log.warning("left out, one of %s cannot be read: %s", key, error)
+            log.warning("ignored one malformed entry of %s: %s", key, error)
     return tuple(found)
 
 
@@ -149,7 +151,7 @@ def _fields(kind: Any) -> Iterator[_Field]:
 
 
 def _marks(hint: Any) -> tuple[Any, dict[type, Any]]:
-    """The type without its bounds, and they by their kinds."""
+    """Return the type without its bounds, and its bounds by kind."""
     marks: dict[type, Any] = {}
     while get_origin(hint) is Annotated or isinstance(hint, typing.NewType):
         if isinstance(hint, typing.NewType):
@@ -179,7 +181,7 @@ def _shape(base: Any, marks: dict[type, Any]) -> _Shape:
         return _Shape(lambda value: value.value, lambda value, key: _word(base, value, key))
     if base is str or bounds.Parsed in marks:
         return _words(base, marks)
-    raise TypeError(f"{base} has no place in a frame")
+    raise TypeError(f"{base} cannot be in a frame")
 
 
 def _same(value: Any) -> Any:
@@ -197,12 +199,12 @@ def _optional(base: Any, marks: dict[type, Any]) -> _Shape:
 
 
 def _nested(base: Any) -> _Shape:
-    codec = Codec(base)
+    codec = FrameCodec(base)
     return _Shape(codec.write, lambda value, _: codec.read(value))
 
 
 def _list(base: Any, marks: dict[type, Any]) -> _Shape:
-    """A set is sent in order."""
+    """Return how a tuple or set is written and read; a set is sent in order."""
     make, inner, more = get_origin(base), *_marks(get_args(base)[0])
     write, read = _shape(inner, more)
     first, last = marks.get(bounds.First), marks.get(bounds.Last)
@@ -294,7 +296,7 @@ def _digits(word: str, key: str) -> int:
 
 
 def _number(value: Any, key: str) -> float:
-    """NaN is not within any bounds, and infinity is not either."""
+    """Return the value as a number; NaN and infinity are none. Raises Malformed."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= _MOST:
         raise Malformed(f"{key}={shown(value)} is not a number")
     return float(value)
@@ -344,8 +346,8 @@ def _lenient(value: Any, _key: str) -> bool:
 
 
 def _word(kind: Any, value: Any, key: str) -> Any:
-    """The member of the enum `kind`."""
+    """Return the member of the enum `kind`. Raises Malformed."""
     try:
         return kind(value)
     except ValueError:
-        raise Malformed(f"{key}={shown(value)} is not a word that is known here") from None
+        raise Malformed(f"{key}={shown(value)} is not a known value") from None

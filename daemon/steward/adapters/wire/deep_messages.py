@@ -1,5 +1,7 @@
-"""What a deep check measured: the runner's lines to its node's agent, and the agent's frames to the head, there and
-back. Input is hostile until it passed here."""
+"""The measures of a deep check: the runner's lines to its node's agent, and the agent's frames to the head.
+
+Written and read here; input is hostile until it is read.
+"""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -7,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 from urllib.parse import quote, unquote
 
-from steward.adapters.wire.codec import Codec
+from steward.adapters.wire.codec import FrameCodec
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.model.bounds import Called, Form, Given, MaxLen, Node, Printable
 from steward.model.deep import MAX_MEASURES, MAX_PROGRESS, RUN, DeepReport, Measure
@@ -16,9 +18,9 @@ from steward.model.ids import NodeName
 from steward.model.text import printable
 
 _TEXTS = 64
-"""Measures whose text is told; of the others only their numbers."""
-_MEASURE = Codec(Measure)
-_REPORT = Codec(DeepReport, "deep")
+"""How many measures are sent with their text; of the others only the numbers are sent."""
+_MEASURE = FrameCodec(Measure)
+_REPORT = FrameCodec(DeepReport, "deep")
 
 
 def measure_record(measure: Measure) -> Frame:
@@ -26,18 +28,20 @@ def measure_record(measure: Measure) -> Frame:
 
 
 def measure_of(record: object, here: NodeName) -> Measure:
-    """Read a measure that the agent of `here` may report: any of its own; of another node only that it could not be
-    measured. Raises Malformed."""
+    """Return a measure from the agent of `here`. Raises Malformed.
+
+    The agent may report any measure of its own node, but of another node only that it could not be measured.
+    """
     return _of(_MEASURE.read(record), here)
 
 
 def deep_frame(report: DeepReport) -> Frame:
-    """Fits a frame whatever is in it."""
+    """Return the frame of the report, shortened to fit."""
     return _REPORT.write(replace(report, measures=_short(report.measures)))
 
 
 def deep_of(frame: Frame, node: NodeName) -> DeepReport:
-    """Raises Malformed."""
+    """Return the report in the frame. Raises Malformed."""
     report = _REPORT.read(frame, node=node)
     for one in report.measures:
         _of(one, node)
@@ -46,18 +50,18 @@ def deep_of(frame: Frame, node: NodeName) -> DeepReport:
 
 def _of(measure: Measure, here: NodeName) -> Measure:
     if measure.node != here and measure.outcome is not Outcome.UNKNOWN:
-        raise Malformed(f"{here} tells a measure of {measure.node}")
+        raise Malformed(f"{here} reports a measure of another node, {measure.node}")
     return measure
 
 
 def _short(measures: Iterable[Measure]) -> tuple[Measure, ...]:
-    """The newest ones that did not pass keep their texts."""
+    """Return the measures to send; the newest that did not pass keep their texts."""
     ordered = sorted(measures, key=lambda one: one.outcome is not Outcome.PASSED)[-MAX_MEASURES:]
     wordless = max(0, len(ordered) - _TEXTS)
     return (*(replace(one, text="") for one in ordered[:wordless]), *ordered[wordless:])
 
 
-# The lines in which the runner of a deep check tells its node's agent what it measured: pure text, there and back.
+# The lines in which the runner of a deep check reports to its node's agent.
 
 VERB = "steward/1 deep"
 _NUMBERS = ("value", "seconds")
@@ -65,8 +69,7 @@ _NUMBERS = ("value", "seconds")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepLine:
-    """A line of the runner of deep check `run`: a measure, or without one how far it is. `node` is where the runner
-    says that it runs."""
+    """A line of the runner of deep check `run`: a measure, or its progress. `node` is as the runner names it."""
 
     run: Annotated[str, MaxLen(64), Form(RUN)]
     node: Annotated[Node, Called("here")]
@@ -75,11 +78,11 @@ class DeepLine:
     is_done: Annotated[bool, Called("done")] = False
 
 
-_LINE = Codec(DeepLine)
+_LINE = FrameCodec(DeepLine)
 
 
 def measure_line(run: str, here: NodeName, measure: Measure) -> bytes:
-    """A line of at most 1024 bytes."""
+    """Return the line of a measure, of at most 1024 bytes."""
     record = {**measure_record(measure), "run": run, "here": here}
     return _line({key: str(value) for key, value in record.items() if value is not None and value != ""})
 
@@ -90,7 +93,7 @@ def progress_line(run: str, here: NodeName, progress: str, *, is_done: bool = Fa
 
 
 def parse_deep_line(fields: Mapping[str, str]) -> DeepLine:
-    """The line that was split into `fields`. Raises Malformed."""
+    """Return the line that was split into `fields`. Raises Malformed."""
     plain = {key: unquote(value, errors="strict") for key, value in _decodable(fields).items()}
     if "check" not in plain:
         return _LINE.read({**plain, "done": plain.get("done") == "1"})

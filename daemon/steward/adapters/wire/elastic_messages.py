@@ -1,12 +1,12 @@
 """Messages between agent and head on elastic runs. Input is hostile.
 
-Two orders go to the agent of the base's batch host (resize, submit); a word on each run comes from it.
+Two orders go to the agent of the base's batch host (resize, submit); the agent sends the state of each run.
 """
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from steward.adapters.wire.codec import Codec, text
+from steward.adapters.wire.codec import FrameCodec, text
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.model.bounds import Job, MaxLen, Printable, Range, Seconds, Sparse
 from steward.model.elastic import ElasticWord, Nodes, ReplicaToken
@@ -22,7 +22,7 @@ _Passed = Annotated[float | None, Seconds(1e9)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resize:
-    """Go to `generation` with exactly these members; all ranks save first, for `grace_s` at most (0: at once)."""
+    """An order for a new generation with exactly these members; all ranks save first, within `grace_s` (0: no save)."""
 
     run: Job
     generation: Annotated[int, Range(1, 2**31)]
@@ -30,12 +30,12 @@ class Resize:
     grace_s: _Grace
     why: Annotated[str, Printable(200)]
     patient: Annotated[bool, Sparse()] = False
-    """Nobody is stopped before the save."""
+    """Whether no process is stopped before the save."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
-    """Submit a replica job of `nodes` nodes; `minutes` 0: as long as the base's script says."""
+    """An order to submit a replica job of `nodes` nodes; `minutes` 0 means the time limit in the base's script."""
 
     run: Job
     token: ReplicaToken
@@ -56,10 +56,10 @@ class _Timings:
     again_s: _Passed = None
 
 
-_RESIZE = Codec(Resize)
-_SUBMIT = Codec(Submit)
-_WORD = Codec(ElasticWord, "elastic")
-_TIMINGS = Codec(_Timings)
+_RESIZE = FrameCodec(Resize)
+_SUBMIT = FrameCodec(Submit)
+_WORD = FrameCodec(ElasticWord, "elastic")
+_TIMINGS = FrameCodec(_Timings)
 
 
 def elastic_order_frame(order: Resize | Submit) -> Frame:
@@ -68,7 +68,7 @@ def elastic_order_frame(order: Resize | Submit) -> Frame:
 
 
 def resize_frame(action: "ResizeRun") -> Frame:
-    """The frame that orders an action, for the agent."""
+    """Return the frame that orders the action of the agent."""
     return elastic_order_frame(
         Resize(
             run=action.run,
@@ -82,7 +82,7 @@ def resize_frame(action: "ResizeRun") -> Frame:
 
 
 def submit_frame(action: "SubmitReplica") -> Frame:
-    """The frame that orders an action, for the agent."""
+    """Return the frame that orders the action of the agent."""
     return elastic_order_frame(
         Submit(
             run=action.run,
@@ -98,7 +98,7 @@ def submit_frame(action: "SubmitReplica") -> Frame:
 
 
 def elastic_order_of(frame: Frame) -> Resize | Submit:
-    """Raises Malformed."""
+    """Return the order in the frame. Raises Malformed."""
     match text(frame, "order", 16):
         case "resize":
             return _RESIZE.read(frame)
@@ -114,7 +114,7 @@ def elastic_word_frame(word: ElasticWord) -> Frame:
 
 
 def elastic_word_of(frame: Frame, node: NodeName, now: float) -> ElasticWord:
-    """`node` is who says it. Raises Malformed."""
+    """Return the state of a run in the frame, as `node` reports it. Raises Malformed."""
     timings = _TIMINGS.read(frame.get("timings", {}))
     took = timings
     return _WORD.read(frame, node=node, at=now, saved_s=took.saved_s, up_s=took.up_s, again_s=took.again_s)

@@ -16,25 +16,25 @@ Frame = dict[str, Any]
 
 MAX_FRAME = 65536
 MAX_WORD = MAX_FRAME - 2048
-"""Bytes of a frame without its seal."""
+"""The most bytes of a frame without its seal."""
 BEAT = "beat"
 DIAL_TIMEOUT_S = 5.0
 ALONE, WITH_HOST, WITH_ALL = 1.0, 2.0, 3.0
-"""The last word of an agent that is told to end: it ends alone; its host is being shut down; everything that Slurm runs
-here was told to end, too, and nothing else is known of the host."""
+"""What an agent reports when it is told to end: it ends alone; its host is being shut down; everything of Slurm on the
+host is told to end, too, for an unknown reason."""
 _LENGTH = 4
 
 
 class Gone(Retryable):
-    """The peer hung up, was cut off, or has been silent for too long."""
+    """The peer closed the connection, was cut off, or has been silent for too long."""
 
 
 class Malformed(Permanent):
-    """The peer sent what no Steward sends: hang up."""
+    """The peer sent what no Steward sends; close the connection."""
 
 
 def pack(frame: Frame) -> bytes:
-    """The frame as bytes. Raises Malformed when it is longer than `MAX_FRAME`: split it before."""
+    """Return the frame as bytes. Raises Malformed if it is longer than `MAX_FRAME`: split it before."""
     body = json.dumps(frame, separators=(",", ":"), allow_nan=False).encode()
     if len(body) > MAX_FRAME:
         raise Malformed(f"a frame of {len(body)} bytes is over the limit of {MAX_FRAME}")
@@ -42,17 +42,17 @@ def pack(frame: Frame) -> bytes:
 
 
 def why_unsendable(frame: Frame) -> str:
-    """Why this frame cannot be sent once it has its seal; empty: it can. One word that is too long, or no JSON, must
-    not cost a connection that carries everybody's words."""
+    """Return why this frame cannot be sent once it has its seal; empty if it can."""
+    # One message that is too long, or no JSON, must not cost the connection that carries all others.
     try:
         size = len(json.dumps(frame, separators=(",", ":"), allow_nan=False))
     except (ValueError, TypeError, RecursionError) as error:
-        return f"it is no JSON ({error})"
-    return f"it has {size} bytes, over the limit of {MAX_WORD}" if size > MAX_WORD else ""
+        return f"the message is not JSON ({error})"
+    return f"the message has {size} bytes, over the limit of {MAX_WORD}" if size > MAX_WORD else ""
 
 
 def unpack(body: bytes) -> Frame:
-    """The frame in `body` (without its length). Raises Malformed for anything that is not an object with a type."""
+    """Return the frame in `body` (without its length). Raises Malformed if it is not an object with a type."""
     try:
         frame = strict_json(body)
     except (ValueError, RecursionError) as error:
@@ -63,8 +63,8 @@ def unpack(body: bytes) -> Frame:
 
 
 def strict_json(text: str | bytes) -> Any:
-    """The value of `text`, whose author is hostile: NaN and infinity, which Python's reader takes for numbers, are no
-    JSON. Raises ValueError, RecursionError."""
+    """Return the JSON value of hostile text. Raises ValueError, RecursionError."""
+    # Python's reader would accept NaN and infinity, which are no JSON.
     return json.loads(text, parse_constant=_refuse_constant)
 
 
@@ -73,8 +73,10 @@ def _refuse_constant(word: str) -> NoReturn:
 
 
 async def dial(host: str, port: int, threads: Threads) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the first address of `host` that answers. The look-up of its name and the connecting are bounded and
-    never hold up an exit. Raises Gone, with the last reason."""
+    """Connect to the first address of `host` that answers. Raises Gone, with the last reason.
+
+    The look-up of the name and the connecting have time limits, and never hold up an exit.
+    """
     try:
         found = await threads.call(
             lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), name="resolve", timeout_s=DIAL_TIMEOUT_S
@@ -92,7 +94,7 @@ async def dial(host: str, port: int, threads: Threads) -> tuple[asyncio.StreamRe
 
 
 async def read_frame(reader: asyncio.StreamReader) -> Frame:
-    """The next frame. Raises Gone when the connection ended, Malformed for what cannot be a frame."""
+    """Return the next frame. Raises Gone if the connection ended, Malformed for bytes that cannot be a frame."""
     try:
         length = int.from_bytes(await reader.readexactly(_LENGTH), "big")
         if not 0 < length <= MAX_FRAME:
@@ -115,18 +117,22 @@ class Channel:
         self._sending = asyncio.Lock()
 
     async def beat(self, **fields: float) -> None:
-        """A heartbeat: {"sent"} from the agent, {"sent", "leaves"} as its last word when it is told to end (`ALONE`,
-        `WITH_HOST`, `WITH_ALL`), {"echo", "now"} from the head."""
+        """Send a heartbeat: {"sent"} from the agent, {"echo", "now"} from the head.
+
+        The last one of an agent that is told to end is {"sent", "leaves"} (`ALONE`, `WITH_HOST`, `WITH_ALL`).
+        """
         await self._write({"t": BEAT, **fields, "seal": self._seals.beats.seal(times(*fields.values()))})
 
     async def send(self, frame: Frame) -> None:
-        """Seal and send, in the order of the calls. Raises Gone, or Retryable without munged (nothing was sent)."""
+        """Send the frame sealed, in the order of the calls. Raises Gone, or Retryable without munged (nothing sent)."""
         async with self._sending:
             await self._write(await self._seals.seal(frame))
 
     async def receive(self) -> Frame:
-        """The next frame, its seal checked. Raises Gone when the peer has been silent for `late_after_s` seconds,
-        Permanent when a seal is missing or wrong."""
+        """Return the next frame after its seal was checked.
+
+        Raises Gone if the peer has been silent for `late_after_s` seconds, Permanent if the seal is missing or wrong.
+        """
         try:
             async with asyncio.timeout(self._late_after_s):
                 frame = await read_frame(self._reader)
@@ -135,15 +141,15 @@ class Channel:
         return self._beat_of(frame) if frame["t"] == BEAT else await self._seals.open(frame)
 
     def _beat_of(self, frame: Frame) -> Frame:
-        """Without its seal."""
+        """Return the heartbeat without its seal. Raises Permanent if the seal is wrong."""
         fields = {name: value for name, value in frame.items() if name not in ("t", "seal")}
         if not all(isinstance(value, int | float) for value in fields.values()):
-            raise Malformed("a beat that does not carry times")
+            raise Malformed("a heartbeat without numbers as its times")
         self._seals.beats.check(frame.get("seal"), times(*fields.values()))
         return {"t": BEAT, **fields}
 
     def close(self) -> None:
-        """At once, without a flush: a frozen peer would never take what is left."""
+        """Close at once, without a flush: a frozen peer would never take the rest."""
         self._writer.transport.abort()
 
     async def _write(self, frame: Frame) -> None:
@@ -157,7 +163,7 @@ class Channel:
 
 
 def tune(writer: asyncio.StreamWriter) -> None:
-    """No delay for small frames; let the kernel notice a dead host as well (within about 5 s)."""
+    """Send small frames without delay, and let the kernel, too, notice a dead host (within about 5 s)."""
     sock = writer.get_extra_info("socket")
     if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
         return

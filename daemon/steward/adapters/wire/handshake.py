@@ -1,4 +1,4 @@
-"""How a connection between agent and head begins: each proves itself over the other's nonce (docs/architecture.md)."""
+"""The handshake of agent and head: each proves itself over the other's nonce (docs/architecture.md)."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from steward.adapters.wire.codec import number, text, whole
 from steward.adapters.wire.frames import MAX_FRAME, Channel, Frame, Gone, Malformed, pack, read_frame, tune
 from steward.adapters.wire.job_messages import defaults_of, defaults_records
 from steward.adapters.wire.messages import opted_frame, opted_list, opted_record
-from steward.adapters.wire.seal import Role, Sealer, Seals, digest
+from steward.adapters.wire.seal import PeerRole, Sealer, Seals, digest
 from steward.model.ask import OptedIn
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
@@ -24,25 +24,25 @@ from steward.ports import Permanent, PortError
 PROTOCOL = 1
 HANDSHAKE_TIMEOUT_S = 5.0
 WAIT_S = 20.0
-"""So long an agent waits for its welcome where the head asks it to: one that goes and comes again costs both more."""
+"""How long an agent waits for its welcome if the head asks it to: a new connection would cost both more."""
 SHORT_HELLO = 4096
-"""An agent that is asked to wait says no more than these bytes before it is welcomed."""
+"""The most bytes that an agent sends before its welcome if it is asked to wait."""
 _SLOT_S = 0.25
 _REFUSED = "refused"
 _BEATS = "blake2b"
-"""How heartbeats are sealed where both sides can; the hello and the welcome that say so are proved."""
+"""The seal of heartbeats if both sides support it, as agreed in the (proved) hello and welcome."""
 _KEY_BYTES = 32
 _ALSO_S = 2.0
-"""Before it gives up, an agent that has its turn needs so long at most to be welcomed."""
+"""The most time from an agent's turn to its welcome, which must come before the agent gives up."""
 _MAX_WARNING = 250
 _OPTED_BYTES = MAX_FRAME - 8192
-"""Bytes of a frame that jobs may take; the rest is for the agent's identity and the seal."""
+"""The most bytes of a frame for jobs; the rest is for the agent's identity and the seal."""
 _OPTED_BYTES_SHORT = SHORT_HELLO - 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """Who an agent is and which opted-in jobs it knows of. `pongs`: it answers a ping."""
+    """The introduction of an agent, with the opted-in jobs that it knows. `pongs` means that it answers a ping."""
 
     node: NodeName
     incarnation: Incarnation
@@ -53,10 +53,10 @@ class Hello:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """The head's terms for the agent: beat every `interval_s`; a side silent for `late_after_s` is gone.
+    """The head's terms for the agent: a heartbeat every `interval_s`; a side silent for `late_after_s` is gone.
 
-    `now` is the head's clock, Unix seconds. `defaults` are the site's: the first that fits a job counts. `warning` is
-    one sentence for every job that asks to be resumed: what this site's settings keep Steward from doing for it.
+    `now` is the head's clock (Unix s). `defaults` are the site's; the first that fits a job counts. `warning` is a
+    sentence for every job that asks to be resumed: what this site's settings keep Steward from doing for it.
     """
 
     interval_s: float
@@ -67,35 +67,37 @@ class Terms:
 
 
 def until_beat(wait_s: float, head_now: float) -> float:
-    """About `wait_s`, but so that all agents beat at the same quarters of the head's seconds.
-
-    A beat that comes alone wakes the head's process; those that come together share that cost (measured: a bare server
-    needs 167 us a beat one by one, 46 us in tenths of a second).
-    """
+    """Return the time until the next heartbeat: about `wait_s`, at the same quarters of the head's seconds for all."""
+    # A heartbeat that comes alone wakes the head's process; those that come together share that cost (measured: a bare
+    # server needs 167 us for each one by one, 46 us in tenths of a second).
     return wait_s - head_now % _SLOT_S if wait_s > _SLOT_S else wait_s
 
 
-class Gate:
-    """The entrance to the costly part of the head's handshakes: `at_once` agents are let in, the others wait. Addresses
-    take turns, so that one which sends many does not keep the others waiting. An agent whose turn comes later than
-    `patience_s` after it connected is sent away, because it would have given up before its welcome. One that has proved
-    itself does not stand in that line again: there are as many places for these alone, and nobody else is let in while
-    as many wait for one. Otherwise all work would be wasted when thousands come at once."""
+class HandshakeGate:
+    """The limit of parallel handshakes in their costly part: `at_once` agents are let in, the others wait.
+
+    Addresses take turns, so that one with many connections does not keep the others waiting. An agent whose turn comes
+    later than `patience_s` after it connected is sent away: it would give up before its welcome. An agent that has
+    proved itself has places of its own, as many again, and no other is let in while as many wait for one: else all work
+    would be wasted when thousands connect at once.
+    """
 
     def __init__(self, at_once: int = 16, patience_s: float = HANDSHAKE_TIMEOUT_S - _ALSO_S) -> None:
         self._at_once = self._free = at_once
         self._proved = asyncio.Semaphore(at_once)
         self._due = 0
-        """How many have proved themselves and wait for a place."""
+        """How many agents have proved themselves and wait for a place."""
         self._patience_s = patience_s
         self._lines: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self.hasty = 0
-        """How many in line do not wait for longer than agents do by themselves."""
+        """How many waiting agents were not asked to wait longer than usual."""
 
     @contextlib.asynccontextmanager
     async def turn(self, since: float | None = None, *, address: str = "", waits_s: float = 0.0) -> AsyncIterator[None]:
-        """`since` is when it connected (monotonic), `waits_s` how long it said that it waits; None: it has proved
-        itself, and is let in. Raises Gone."""
+        """Wait for a place and hold it. Raises Gone if the turn comes too late.
+
+        `since` is when the agent connected (monotonic), None if it has proved itself; `waits_s` is how long it waits.
+        """
         if since is None:
             await self._take_proved()
             try:
@@ -112,7 +114,7 @@ class Gate:
         try:
             waited = time.monotonic() - since
             if waited > max(self._patience_s, waits_s - _ALSO_S):
-                raise Gone(f"many connect at once, its turn came after {waited:.1f} s: it will come again")
+                raise Gone(f"too many agents connect at once: the turn came after {waited:.1f} s; the agent will retry")
             yield
         finally:
             self._give_place()
@@ -152,7 +154,7 @@ class Gate:
         self._let_in()
 
     def _let_in(self) -> None:
-        """The first that still waits of the address that had no turn for longest."""
+        """Let in the first waiting agent of the address whose last turn is longest ago, while there are places."""
         while self._lines and self._has_place():
             address, line = self._lines.popitem(last=False)
             place = line.popleft()
@@ -178,14 +180,17 @@ async def accept_agent(
     *,
     first: Callable[[Hello], Awaitable[None]] = _nothing,
     misread: Callable[[NodeName], None] = lambda node: None,
-    gate: Gate | None = None,
+    gate: HandshakeGate | None = None,
     address: str = "",
     wait_s: float = 0.0,
 ) -> tuple[Seals, Hello, Terms]:
-    """The head's side; `first` comes before the welcome of an agent that proved itself. Nobody who has not said his
-    hello takes a place at the `gate`; `misread` is told of which node's agent a proved hello is that cannot be read.
-    With `wait_s` the agent at `address` is asked to wait so long for its welcome. Raises Permanent for a peer that is
-    no agent of ours, Gone or Retryable otherwise; the caller closes the writer then."""
+    """Carry out the head's side of the handshake.
+
+    `first` is called before the welcome of an agent that proved itself. Only a peer that sent a hello takes a place at
+    the `gate`. `misread` gets the node of a proved hello that is malformed. With `wait_s`, the agent at `address` is
+    asked to wait so long for its welcome. Raises Permanent for a peer that is no agent of ours, else Gone or Retryable;
+    the caller closes the writer then.
+    """
     tune(writer)
     nonce, since = secrets.token_hex(16), time.monotonic()
     async with _InTime() as limit:
@@ -195,7 +200,7 @@ async def accept_agent(
         limit.last(waits_s)
         async with gate.turn(since, address=address, waits_s=waits_s) if gate is not None else contextlib.nullcontext():
             if reader.at_eof():
-                raise Gone("it hung up before its turn came")
+                raise Gone("the agent closed the connection before its turn came")
             reader_uid = await _verified_or_told(writer, sealer, frame, nonce, agent_nonce)
         try:
             hello = _hello_of(frame)
@@ -207,24 +212,30 @@ async def accept_agent(
             key = secrets.token_bytes(_KEY_BYTES) if frame.get("beats") == _BEATS else b""
             terms = terms_now()
             await _send(writer, await _welcome(sealer, terms, agent_nonce, key, reader_uid, frame.get("joint") is True))
-    return Seals(sealer, Role.HEAD, head_nonce=nonce, agent_nonce=agent_nonce, key=key), hello, terms
+    return Seals(sealer, PeerRole.HEAD, head_nonce=nonce, agent_nonce=agent_nonce, key=key), hello, terms
 
 
 async def _welcome(sealer: Sealer, terms: Terms, nonce: str, key: bytes, reader: int, joint: bool) -> Frame:
-    """The key is for `reader` alone: in the frame's own credential behind the digest (`joint`), which spares both sides
-    a visit to munged, or beside it for an agent that does not know that."""
+    """Return the welcome frame, with the key for `reader` alone.
+
+    With `joint` the key is in the frame's own credential, behind the digest, which spares both sides a call of munged;
+    an agent that does not support that gets the key in a credential of its own.
+    """
     frame = _terms_frame(terms)
     if key and joint:
-        return {**frame, "cred": await sealer.credential(digest(frame, Role.HEAD, nonce) + key, reader)}
+        return {**frame, "cred": await sealer.credential(digest(frame, PeerRole.HEAD, nonce) + key, reader)}
     if key:
         frame["key"] = await sealer.credential(key, reader)
-    return await _proved(sealer, frame, Role.HEAD, nonce)
+    return await _proved(sealer, frame, PeerRole.HEAD, nonce)
 
 
 async def greet_head(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sealer: Sealer, hello: Hello
 ) -> tuple[Channel, Terms]:
-    """The agent's side. Jobs that the hello has no room for follow on it. Raises as `accept_agent` does."""
+    """Carry out the agent's side of the handshake. Raises as `accept_agent` does.
+
+    Jobs for which the hello has no room follow after the welcome.
+    """
     tune(writer)
     nonce = secrets.token_hex(16)
     async with _InTime() as limit:
@@ -235,19 +246,19 @@ async def greet_head(
         frame = _hello_frame(replace(hello, opted=newest), nonce)
         if "wait" in challenge:
             frame["waits"] = waits_s
-        await _send(writer, await _proved(sealer, frame, Role.AGENT, head_nonce))
+        await _send(writer, await _proved(sealer, frame, PeerRole.AGENT, head_nonce))
         frame = await read_frame(reader)
         if frame["t"] not in ("welcome", _REFUSED):
             raise _out_of_turn(frame, "welcome")
-        key = await sealer.verify_more(frame.get("cred"), digest(frame, Role.HEAD, nonce))
+        key = await sealer.verify_more(frame.get("cred"), digest(frame, PeerRole.HEAD, nonce))
         if frame["t"] == _REFUSED:
-            raise Permanent("our hello is refused there, and the head's log says why")
+            raise Permanent("the head refused this agent's hello; see the head's log")
         terms = _terms_of(frame)
         if len(key) not in (0, _KEY_BYTES):
             raise Malformed(f"a key of {len(key)} bytes")
         if "key" in frame:
             key = (await sealer.carried(text(frame, "key", 4096)))[1]
-        seals = Seals(sealer, Role.AGENT, head_nonce=head_nonce, agent_nonce=nonce, key=key)
+        seals = Seals(sealer, PeerRole.AGENT, head_nonce=head_nonce, agent_nonce=nonce, key=key)
         channel = Channel(reader, writer, seals, late_after_s=terms.late_after_s)
         for opted in older:
             await channel.send(opted_frame(opted))
@@ -255,7 +266,7 @@ async def greet_head(
 
 
 def _portions(jobs: Iterable[OptedIn], room: int) -> list[tuple[OptedIn, ...]]:
-    """Each what one frame holds, the first `room` bytes, the newest first; at least one, which may be empty."""
+    """Return the jobs in portions of a frame each, the newest first; the first one, of `room` bytes, may be empty."""
     portions: list[tuple[OptedIn, ...]] = [()]
     for one in sorted(jobs, key=lambda one: one.at, reverse=True):
         size = len(pack(opted_record(one)))
@@ -268,7 +279,7 @@ def _portions(jobs: Iterable[OptedIn], room: int) -> list[tuple[OptedIn, ...]]:
 
 
 class _InTime:
-    """The handshake's time limit, told as Gone."""
+    """The handshake's time limit, which raises Gone."""
 
     def __init__(self) -> None:
         self._began = asyncio.get_running_loop().time()
@@ -276,7 +287,7 @@ class _InTime:
         self._limit = asyncio.timeout_at(self._began + self._limit_s)
 
     def last(self, seconds: float) -> None:
-        """It may take so long in all."""
+        """Set the limit of the whole handshake."""
         if seconds != self._limit_s:
             self._limit_s = seconds
             self._limit.reschedule(self._began + seconds)
@@ -308,23 +319,23 @@ async def _expect(reader: asyncio.StreamReader, kind: str) -> Frame:
 
 
 def _out_of_turn(frame: Frame, kind: str) -> Malformed:
-    return Malformed(f"{frame['t'][:20]!r} came in the handshake where {kind!r} was due")
+    return Malformed(f"the handshake got {frame['t'][:20]!r} where {kind!r} was due")
 
 
 async def _verified_or_told(
     writer: asyncio.StreamWriter, sealer: Sealer, hello: Frame, nonce: str, agent_nonce: str
 ) -> int:
-    """The user who proved `hello`. A peer whose proof is not believed gets a frame with the head's own: one with
-    another MUNGE key cannot read that either, so that its log can name the key."""
+    """Return the user who proved `hello`. Raises Permanent, after a refusal was sent, if the proof is wrong."""
+    # The refusal carries the head's own proof: a peer with another MUNGE key cannot read it, and its log names the key.
     try:
-        return await sealer.verify(hello.get("cred"), digest(hello, Role.AGENT, nonce))
+        return await sealer.verify(hello.get("cred"), digest(hello, PeerRole.AGENT, nonce))
     except Permanent:
         with contextlib.suppress(PortError):
-            await _send(writer, await _proved(sealer, {"t": _REFUSED}, Role.HEAD, agent_nonce))
+            await _send(writer, await _proved(sealer, {"t": _REFUSED}, PeerRole.HEAD, agent_nonce))
         raise
 
 
-async def _proved(sealer: Sealer, frame: Frame, role: Role, peer_nonce: str) -> Frame:
+async def _proved(sealer: Sealer, frame: Frame, role: PeerRole, peer_nonce: str) -> Frame:
     return {**frame, "cred": await sealer.credential(digest(frame, role, peer_nonce))}
 
 
@@ -336,7 +347,7 @@ def _nonce(frame: Frame) -> str:
 
 
 def _waits(frame: Frame, key: str) -> float:
-    """How long the agent waits for its welcome in all: as long as ever, where the peer says nothing of it."""
+    """Return how long the agent waits for its welcome in all; the usual time if the peer does not say."""
     return max(min(number(frame, key), WAIT_S), HANDSHAKE_TIMEOUT_S) if key in frame else HANDSHAKE_TIMEOUT_S
 
 

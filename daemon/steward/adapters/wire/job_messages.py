@@ -1,12 +1,14 @@
-"""Messages between agent and head on opted-in jobs: shims that wait with the known lines of the job's log, tasks that
-ended badly, how far the jobs are, a resumed job's past, what its tasks are doing, and which jobs the site opts in by
-itself. What comes in is hostile; times travel as ages, so that no two clocks are compared."""
+"""Messages between agent and head on opted-in jobs. Input is hostile; times travel as ages, so no clocks are compared.
+
+They are about waiting shims with the known lines of the job's log, tasks that ended badly, progress, a resumed job's
+past, stacks of its tasks, and the jobs that the site opts in by default.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-from steward.adapters.wire.codec import Codec, each, items, text
+from steward.adapters.wire.codec import FrameCodec, each, items, text
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.messages import mode_of, record_of
 from steward.model.ask import Ask
@@ -27,7 +29,7 @@ _MAX_WORD = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """An agent asks for a job's past."""
+    """An agent's request for a job's past."""
 
     job: Job
 
@@ -40,11 +42,11 @@ class _Told:
     facts: ResumeFacts | None
 
 
-_ASK = Codec(Ask, "ask")
-_EXIT = Codec(TaskExit)
-_PROGRESS = Codec(Progress)
-_WANTED = Codec(_Wanted, "facts?")
-_FACTS = Codec(_Told, "facts")
+_ASK = FrameCodec(Ask, "ask")
+_EXIT = FrameCodec(TaskExit)
+_PROGRESS = FrameCodec(Progress)
+_WANTED = FrameCodec(_Wanted, "facts?")
+_FACTS = FrameCodec(_Told, "facts")
 
 
 def ask_frame(ask: Ask) -> Frame:
@@ -52,27 +54,27 @@ def ask_frame(ask: Ask) -> Frame:
 
 
 def ask_of(frame: Frame, node: NodeName) -> Ask:
-    """The ask in a frame from the agent of `node`. Raises Malformed."""
+    """Return the ask in a frame from the agent of `node`. Raises Malformed."""
     return _ASK.read(frame, node=node)
 
 
 def exits_frame(exits: Iterable[TaskExit], now: float) -> Frame:
-    """`now` is the agent's own clock, by which the exits' times are; what is sent is how long ago they were."""
+    """Return the frame of the exits, whose times are by the agent's clock `now` and are sent as ages."""
     return {"t": "exits", "exits": [_EXIT.write(one, now) for one in exits]}
 
 
 def exits_of(frame: Frame, node: NodeName, now: float) -> tuple[TaskExit, ...]:
-    """With times by the clock of `now`. Raises Malformed."""
+    """Return the exits in the frame, with times by the clock of `now`. Raises Malformed."""
     return each(frame, "exits", MAX_EXITS, lambda one: _EXIT.read(one, now, node=node))
 
 
 def progress_frame(jobs: Iterable[Progress], now: float) -> Frame:
-    """Everything that the node knows of its jobs now; times are by the clock of `now`."""
+    """Return the frame of the progress of the node's jobs; times are by the clock of `now`."""
     return {"t": "progress", "jobs": [_PROGRESS.write(one, now) for one in jobs][:MAX_JOBS]}
 
 
 def progress_of(frame: Frame, node: NodeName, now: float) -> tuple[Progress, ...]:
-    """With times by the clock of `now`. Raises Malformed."""
+    """Return the progress in the frame, with times by the clock of `now`. Raises Malformed."""
     return each(frame, "jobs", MAX_JOBS, lambda one: _PROGRESS.read(one, now, node=node, at=now))
 
 
@@ -81,32 +83,32 @@ def facts_wanted_frame(job: JobId) -> Frame:
 
 
 def facts_wanted_of(frame: Frame) -> JobId:
-    """Raises Malformed."""
+    """Return the job whose past is asked for. Raises Malformed."""
     return _WANTED.read(frame).job
 
 
 def facts_frame(job: JobId, facts: ResumeFacts | None) -> Frame:
-    """The frame with what is known of a job's past; `facts` is None where nothing is known."""
+    """Return the frame of a job's past; `facts` is None if nothing is known."""
     if facts is not None:
         facts = replace(facts, culprits=tuple(sorted(facts.culprits)), excluded=tuple(sorted(facts.excluded)))
     return _FACTS.write(_Told(job=job, facts=facts))
 
 
 def facts_of(frame: Frame) -> tuple[JobId, ResumeFacts | None]:
-    """Raises Malformed."""
+    """Return the job and its past, None if nothing is known. Raises Malformed."""
     told = _FACTS.read(frame)
     return told.job, told.facts
 
 
 def defaults_records(defaults: Iterable[SiteDefault]) -> list[dict[str, str]]:
-    """Part of the head's welcome; the first that fits a job counts."""
+    """Return the records of the site's defaults in the head's welcome; the first that fits a job counts."""
     return [
         {"partition": one.partition, "account": one.account, "qos": one.qos, "mode": one.mode.text} for one in defaults
     ][:MAX_DEFAULTS]
 
 
 def defaults_of(frame: Frame) -> tuple[SiteDefault, ...]:
-    """Raises Malformed."""
+    """Return the site's defaults in the head's welcome. Raises Malformed."""
     return tuple(_default_of(value) for value in items(frame, "defaults", MAX_DEFAULTS))
 
 
@@ -121,13 +123,16 @@ def _default_of(value: object) -> SiteDefault:
 
 
 MAX_BUNDLE = 256 << 10
-"""Characters of one node's part of a bundle."""
+"""The most characters of one node's part of a bundle."""
 PIECE = 16_384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StacksOrder:
-    """`signal` is empty or one of those that a job may name; what is found is sent under `name`."""
+    """The head's order to collect the stacks of a job's tasks, and to send them under `name`.
+
+    `signal` is empty, or one of those that a job may name.
+    """
 
     job: Job
     name: str
@@ -136,7 +141,7 @@ class StacksOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundlePiece:
-    """A part of what a node found, from character `offset` on: printable ASCII, line feeds and tabs."""
+    """A part of a node's stacks, from character `offset` on: printable ASCII, line feeds and tabs."""
 
     name: Token
     offset: Annotated[int, Range(high=MAX_BUNDLE)]
@@ -144,19 +149,19 @@ class BundlePiece:
     is_last: Annotated[bool, Called("last"), Lenient()]
 
 
-_ORDER = Codec(StacksOrder, "stacks")
-_PIECES = Codec(BundlePiece, "bundle")
+_ORDER = FrameCodec(StacksOrder, "stacks")
+_PIECES = FrameCodec(BundlePiece, "bundle")
 
 
 def stacks_frame(order: "CollectStacks") -> Frame:
-    """Raises Permanent for an order that no agent would take."""
+    """Return the frame of the order. Raises Permanent for an order that no agent would accept."""
     if not _is_sound(order.name, order.signal):
         raise Permanent(f"stacks of job {order.job} under {order.name[:80]!r} with {order.signal!r}: no such order")
     return _ORDER.write(StacksOrder(job=order.job, name=order.name, signal=order.signal))
 
 
 def stacks_of(frame: Frame) -> StacksOrder:
-    """Raises Malformed."""
+    """Return the order in the frame. Raises Malformed."""
     order = _ORDER.read(frame)
     if not _is_sound(order.name, order.signal):
         raise Malformed(f"{order} is not an order for an agent")
@@ -164,7 +169,7 @@ def stacks_of(frame: Frame) -> StacksOrder:
 
 
 def bundle_frames(name: str, content: str) -> list[Frame]:
-    """In pieces; what is over the limit is cut off, and there is always a last one."""
+    """Return the frames of a bundle, cut to the limit; there is always a last piece, even if empty."""
     kept = content[:MAX_BUNDLE]
     starts = range(0, max(len(kept), 1), PIECE)
     return [
@@ -174,7 +179,7 @@ def bundle_frames(name: str, content: str) -> list[Frame]:
 
 
 def bundle_of(frame: Frame) -> BundlePiece:
-    """Raises Malformed."""
+    """Return the piece of a bundle in the frame. Raises Malformed."""
     piece = _PIECES.read(frame)
     if piece.offset + len(piece.text) > MAX_BUNDLE:
         raise Malformed(f"offset={piece.offset} with {len(piece.text)} characters is over the {MAX_BUNDLE} of a bundle")

@@ -1,4 +1,4 @@
-"""Messages between agent and head, as frames and back. Input is hostile until it passed here."""
+"""Messages between agent and head, as frames and back. Input is hostile until it is read here."""
 
 import math
 import sys
@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
-from steward.adapters.wire.codec import Codec, each, items, text
+from steward.adapters.wire.codec import FrameCodec, each, items, text
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.model.ask import Answer, OptedIn
 from steward.model.bounds import Called, Count, Job, MaxLen, Node, Printable
@@ -40,28 +40,28 @@ class LetGoOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answered:
-    """The head's word on a waiting shim. `exclude` goes with RETRY."""
+    """The head's answer for a waiting shim. `exclude` goes with RETRY."""
 
     id: AskId
     answer: Answer
     exclude: Annotated[frozenset[Annotated[Node, Called("name")]], MaxLen(1024)]
 
 
-_OPTED = Codec(OptedIn)
-_FINDING = Codec(Finding)
-_ANSWER = Codec(_Answered, "answer")
-_LET_GO = Codec(LetGoOrder, "let_go")
+_OPTED = FrameCodec(OptedIn)
+_FINDING = FrameCodec(Finding)
+_ANSWER = FrameCodec(_Answered, "answer")
+_LET_GO = FrameCodec(LetGoOrder, "let_go")
 
 
 def record_of(value: object) -> Mapping[str, Any]:
-    """An object of a list. Raises Malformed."""
+    """Return the value, which must be an object. Raises Malformed."""
     if not isinstance(value, dict):
-        raise Malformed("a list holds what is not an object")
+        raise Malformed("an element of a list is not an object")
     return value
 
 
 def mode_of(frame: Mapping[str, Any]) -> ResumeMode:
-    """The field `mode`. Raises Malformed."""
+    """Return the field `mode`. Raises Malformed."""
     try:
         return ResumeMode.parse(text(frame, "mode", MAX_TEXT))
     except ValueError as error:
@@ -73,12 +73,12 @@ def opted_record(opted: OptedIn) -> Frame:
 
 
 def opted_of(value: object) -> OptedIn:
-    """Raises Malformed."""
+    """Return the opted-in job in the record. Raises Malformed."""
     return _OPTED.read(value)
 
 
 def opted_list(frame: Frame) -> tuple[OptedIn, ...]:
-    """The jobs of a `hello` or an `opted` frame (key "opted")."""
+    """Return the jobs of a `hello` or an `opted` frame (key "opted"). Raises Malformed."""
     return each(frame, "opted", MAX_OPTED, opted_of)
 
 
@@ -87,7 +87,7 @@ def finding_record(finding: Finding) -> Frame:
 
 
 def finding_of(value: object) -> Finding:
-    """Raises Malformed."""
+    """Return the finding in the record. Raises Malformed."""
     return _FINDING.read(value)
 
 
@@ -98,8 +98,10 @@ def report_frame(
     hardware: Iterable[str] = (),
     versions: Mapping[str, str] = MappingProxyType({}),
 ) -> Frame:
-    """The frame of all findings that stand now, the worst first where there are too many; `checked` answers a
-    `check_now`."""
+    """Return the frame of all present findings, the worst ones if there are too many.
+
+    `checked` is the id of the `check_now` that the report answers.
+    """
     ordered = sorted(findings, key=_badness)
     quiet = [finding for finding in ordered if finding.is_quiet]
     passed = [finding.check for finding in quiet if finding.outcome is Outcome.PASSED]
@@ -116,7 +118,7 @@ def report_frame(
 
 
 def report_of(frame: Frame) -> Report:
-    """Raises Malformed."""
+    """Return the report in the frame. Raises Malformed."""
     versions = record_of(frame.get("versions", {}))
     if len(versions) > MAX_CHECKS:
         raise Malformed(f"versions has more than {MAX_CHECKS} entries")
@@ -132,8 +134,8 @@ def report_of(frame: Frame) -> Report:
 
 @lru_cache(maxsize=_SHARED)
 def _shared(names: frozenset[str]) -> frozenset[str]:
-    """Return one object for all equal sets: the nodes of a cluster pass the same checks, and a set of 60 takes 4
-    KiB."""
+    """Return one object for all equal sets."""
+    # The nodes of a cluster pass the same checks, and a set of 60 takes 4 KiB.
     return names
 
 
@@ -144,7 +146,7 @@ def _mapping(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
 
 
 def _names(frame: Frame, key: str, limit: int) -> list[str]:
-    """Interned: thousands of agents name the same checks."""
+    """Return the names in a list field, interned: thousands of agents name the same checks. Raises Malformed."""
     return [sys.intern(_name(value)) for value in items(frame, key, limit)]
 
 
@@ -157,18 +159,18 @@ def answer_frame(ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> Fr
 
 
 def answer_of(frame: Frame) -> tuple[AskId, Answer, frozenset[NodeName]]:
-    """Raises Malformed."""
+    """Return the ask, the answer and the nodes to exclude. Raises Malformed."""
     told = _ANSWER.read(frame)
     return told.id, told.answer, told.exclude
 
 
 def check_now_frame(asked_at: float, budget_s: float) -> Frame:
-    """The order to run the checks now. Its id is when it was sent, in Unix seconds of the head's clock."""
+    """Return the order to run the checks now; its id is the time of sending (Unix s of the head's clock)."""
     return {"t": "check_now", "id": repr(asked_at), "budget_s": budget_s}
 
 
 def asked_at(report: Report) -> float | None:
-    """When the `check_now` that the report answers was sent; None where it answers none."""
+    """Return when the `check_now` that the report answers was sent; None if it answers none."""
     try:
         at = float(report.checked or "nan")
     except ValueError:
@@ -181,12 +183,12 @@ def let_go_frame(order: "LetGo") -> Frame:
 
 
 def let_go_of(frame: Frame) -> LetGoOrder:
-    """Raises Malformed."""
+    """Return the order in the frame. Raises Malformed."""
     return _LET_GO.read(frame)
 
 
 def withdraw_frame(ask: AskId) -> Frame:
-    """The shim hung up: nobody waits for an answer any more."""
+    """Return the frame that withdraws an ask, after its shim closed the connection."""
     return {"t": "withdraw", "id": ask}
 
 

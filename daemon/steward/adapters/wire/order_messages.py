@@ -1,8 +1,7 @@
-"""Orders of the head that an agent carries out, and what came of them: a light repair, a look at another node's slurmd,
-a node's setup. Frames there and back; input is hostile until it passed here.
+"""Orders that an agent carries out, and their results: a light repair, a look at another node's slurmd, a setup.
 
-The order of a setup holds the whole cluster's resource_config and may be longer than a frame: it travels compressed, in
-parts.
+Written and read here; input is hostile until it is read. The order of a setup holds the whole cluster's resource_config
+and may be longer than a frame: it travels compressed, in parts.
 """
 
 import base64
@@ -13,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
-from steward.adapters.wire.codec import Codec
+from steward.adapters.wire.codec import FrameCodec
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.model.bounds import Called, Flat, Free, Lines, MaxLen, Node, Range, Token, is_token
 from steward.model.health import Advice
@@ -30,27 +29,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MendOrder:
-    """An order for a light repair, as the agent reads it. `target` has the form of a unit's name or of a GPU; whether
-    the agent may touch it is not checked here."""
+    """An order for a light repair. `target` has the form of a unit's name or of a GPU.
+
+    Whether the agent may touch the target is not checked here.
+    """
 
     rung: Advice
     target: str
     token: str
 
 
-_MEND = Codec(MendOrder, "mend")
-_MENDED = Codec(MendReport, "mended")
+_MEND = FrameCodec(MendOrder, "mend")
+_MENDED = FrameCodec(MendReport, "mended")
 
 
 def mend_frame(order: "MendNode") -> Frame:
-    """Raises Permanent for an order that no agent would take."""
+    """Return the frame of the order. Raises Permanent for an order that no agent would accept."""
     if not is_token(order.token) or not fits(order.rung, order.target):
         raise Permanent(f"{order.rung.value} of {printable(order.target, 80)!r} is not an order for an agent")
     return _MEND.write(MendOrder(rung=order.rung, target=order.target, token=order.token))
 
 
 def mend_of(frame: Frame) -> MendOrder:
-    """Raises Malformed."""
+    """Return the order in the frame. Raises Malformed."""
     order = _MEND.read(frame)
     if not is_token(order.token) or not fits(order.rung, order.target):
         raise Malformed(f"{order} is not an order for an agent")
@@ -62,13 +63,13 @@ def mended_frame(report: MendReport) -> Frame:
 
 
 def mended_of(frame: Frame) -> MendReport:
-    """Raises Malformed."""
+    """Return the report in the frame. Raises Malformed."""
     return _MENDED.read(frame)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookOrder:
-    """Which node, and where Slurm says that its slurmd listens."""
+    """An order to look at a node's slurmd, at the address and port that Slurm gives for it."""
 
     node: Node
     address: Annotated[str, MaxLen(255)]
@@ -83,8 +84,8 @@ class _Looked:
     result: Witness
 
 
-_LOOK = Codec(LookOrder, "look")
-_LOOKED = Codec(_Looked, "looked")
+_LOOK = FrameCodec(LookOrder, "look")
+_LOOKED = FrameCodec(_Looked, "looked")
 
 
 def look_frame(order: LookOrder) -> Frame:
@@ -92,7 +93,7 @@ def look_frame(order: LookOrder) -> Frame:
 
 
 def look_of(frame: Frame) -> LookOrder:
-    """Raises Malformed."""
+    """Return the order in the frame. Raises Malformed."""
     return _LOOK.read(frame)
 
 
@@ -101,15 +102,15 @@ def looked_frame(node: NodeName, result: Witness) -> Frame:
 
 
 def looked_of(frame: Frame) -> tuple[NodeName, Witness]:
-    """Raises Malformed."""
+    """Return the node and the result of the look. Raises Malformed."""
     told = _LOOKED.read(frame)
     return told.node, told.result
 
 
 MAX_LOG = 1 << 20
-"""Characters of one setup's output that the head is sent and keeps."""
+"""The most characters of one setup's output that are sent to the head and kept there."""
 CHUNK = 16_384
-"""Characters of it in one frame at most."""
+"""The most characters of output in one frame."""
 _PART = 40_000
 _MAX_PARTS = 60
 _MAX_ORDER = 16 << 20
@@ -117,7 +118,7 @@ _MAX_ORDER = 16 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetUpOrder:
-    """The head's order to run lifecycle scripts, as the agent has it; `token` is fit for a file's name."""
+    """The head's order to run lifecycle scripts, as the agent has it; `token` can be a file's name."""
 
     token: Token
     lifecycle: Annotated[Lifecycle, Flat()]
@@ -146,24 +147,24 @@ class _Part:
     data: Annotated[str, MaxLen(_PART)]
 
 
-_ORDER = Codec(SetUpOrder)
-_PARTS = Codec(_Part, "set_up")
-_REPORT = Codec(SetupReport, "setup")
-_LOG = Codec(LogChunk, "setup_log")
+_ORDER = FrameCodec(SetUpOrder)
+_PARTS = FrameCodec(_Part, "set_up")
+_REPORT = FrameCodec(SetupReport, "setup")
+_LOG = FrameCodec(LogChunk, "setup_log")
 
 
 def order_record(order: SetUpOrder) -> Frame:
-    """The order as a JSON object, for the disk and the wire."""
+    """Return the order as a JSON object, for the disk and the wire."""
     return _ORDER.write(order)
 
 
 def order_of(record: object) -> SetUpOrder:
-    """Raises Malformed."""
+    """Return the order in the record. Raises Malformed."""
     return _ORDER.read(record)
 
 
 def set_up_frames(order: "SetUpNode") -> list[Frame]:
-    """The order in parts. Raises Permanent for one that no agent would take."""
+    """Return the frames of the order, in parts. Raises Permanent for an order that no agent would accept."""
     if not is_token(order.token):
         raise Permanent(f"the setup's token {order.token[:130]!r} is not made of letters, digits, '.', '_' and '-'")
     wanted = SetUpOrder(
@@ -186,25 +187,25 @@ def set_up_frames(order: "SetUpNode") -> list[Frame]:
 
 @dataclass(slots=True)
 class SetUpParts:
-    """Puts the parts of an order together again. A first part begins anew, whatever came before."""
+    """The parts of an order so far. A first part begins anew, whatever came before."""
 
     _token: str = ""
     _got: list[str] = field(default_factory=list)
 
     def take(self, frame: Frame) -> SetUpOrder | None:
-        """The order when this was its last part. Raises Malformed."""
+        """Take in a part, and return the order if it was the last one. Raises Malformed."""
         part = _PARTS.read(frame)
         if part.part == 0:
             self._token, self._got = part.token, []
         if part.token != self._token or part.part != len(self._got) or part.part >= part.parts:
-            raise Malformed(f"part {part.part} of the setup {part.token} came out of turn")
+            raise Malformed(f"part {part.part} of the setup {part.token} is out of order")
         self._got.append(part.data)
         if part.part + 1 < part.parts:
             return None
         data, self._token, self._got = "".join(self._got), "", []
         order = order_of(_unpacked(data))
         if order.token != part.token:
-            raise Malformed(f"the setup {part.token} says that it is {order.token}")
+            raise Malformed(f"the setup {part.token} has another token inside, {order.token}")
         return order
 
 
@@ -213,7 +214,7 @@ def setup_frame(report: SetupReport) -> Frame:
 
 
 def setup_of(frame: Frame) -> SetupReport:
-    """Raises Malformed."""
+    """Return the report in the frame. Raises Malformed."""
     return _REPORT.read(frame)
 
 
@@ -222,7 +223,7 @@ def setup_log_frame(chunk: LogChunk) -> Frame:
 
 
 def setup_log_of(frame: Frame) -> LogChunk:
-    """Raises Malformed."""
+    """Return the chunk of output in the frame. Raises Malformed."""
     chunk = _LOG.read(frame)
     if chunk.offset + len(chunk.text) > MAX_LOG:
         raise Malformed(f"offset={chunk.offset} with {len(chunk.text)} characters is over the {MAX_LOG} of a log")

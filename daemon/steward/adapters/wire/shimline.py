@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import unquote_to_bytes
 
-from steward.adapters.wire.codec import Codec
+from steward.adapters.wire.codec import FrameCodec
 from steward.adapters.wire.deep_messages import DeepLine, parse_deep_line
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.verdict_line import VerdictLine
@@ -27,32 +27,32 @@ _ESCAPED = re.compile(r"[ %]")
 
 
 class BadLine(Exception):
-    """Raised for what is no line of this protocol: the connection is closed without an answer."""
+    """A line is not of this protocol; the connection is closed without an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptedLine:
-    """slurmstepd starts something of a job that asked to be resumed."""
+    """A line of slurmstepd: the script or a step of an opted-in job starts."""
 
     job: Job
     uid: Uid
     mode: Mode
     restart: Count
     step: Annotated[StepNumber | None, Sparse()] = None
-    """None: the script."""
+    """The step; None means the script."""
     attempt: Annotated[Count, Sparse()] = 1
     elastic: Annotated[ElasticText, Sparse()] = ""
-    """The value of `--elastic=` that the script of a run's base gave."""
+    """The value of `--elastic=` in the script of a run's base."""
 
     @property
     def has_past(self) -> bool:
-        """Something of the job ran before: its shim waits longer for an answer."""
+        """Whether the job ran before, so that its shim waits longer for an answer."""
         return self.restart > 0 or self.attempt > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExitLine:
-    """A task of such a job ended badly, says slurmstepd. `status` is a raw wait status."""
+    """A line of slurmstepd: a task of an opted-in job ended badly. `status` is a raw wait status."""
 
     job: Job
     step: Step
@@ -63,8 +63,7 @@ class ExitLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """The file that the script of an opted-in job writes to, as its user says, and the file's size before the job
-    began."""
+    """A line about the output file of an opted-in job's script, by its user's word; `size` is from before the job."""
 
     job: Job
     restart: Count
@@ -74,7 +73,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskLine:
-    """Something of such a job failed and a shim waits. `status` is a raw wait status."""
+    """A line of a waiting shim: the script or a step of an opted-in job failed. `status` is a raw wait status."""
 
     kind: AskKind
     job: Job
@@ -89,20 +88,21 @@ class AskLine:
     replay: Annotated[bool, Given()] = True
     own: Annotated[bool, Given()] = False
     script_gone: Annotated[bool, Given()] = False
+    script_unbegun: Annotated[bool, Given()] = False
 
 
-_OPTED, _ASK, _EXIT, _LOG = Codec(OptedLine), Codec(AskLine), Codec(ExitLine), Codec(LogLine)
+_OPTED, _ASK, _EXIT, _LOG = FrameCodec(OptedLine), FrameCodec(AskLine), FrameCodec(ExitLine), FrameCodec(LogLine)
 Request = OptedLine | AskLine | ExitLine | LogLine | DeepLine | VerdictLine
-"""Everything that may be said at the agent's socket."""
+"""Every line that the agent's socket accepts."""
 
 
 def parse_request(line: bytes) -> Request:
-    """`line` as read, with its LF. Raises BadLine."""
+    """Return the request in `line`, which ends with LF. Raises BadLine."""
     if len(line) > MAX_LINE or not line.endswith(b"\n"):
-        raise BadLine(f"a line longer than {MAX_LINE} bytes, or without its end")
+        raise BadLine(f"a line is longer than {MAX_LINE} bytes, or has no end")
     body = line[:-1]
     if any(byte < 0x20 or byte > 0x7E for byte in body):
-        raise BadLine("a byte that is not printable ASCII")
+        raise BadLine("a line has a byte that is not printable ASCII")
     version, verb, fields = _split(body.decode("ascii"))
     if version != _VERSION:
         raise BadLine(f"version {version[:20]!r}, this agent knows {_VERSION}")
@@ -116,8 +116,7 @@ def parse_request(line: bytes) -> Request:
 
 
 def answer_line(answer: Answer, exclude: frozenset[NodeName]) -> bytes:
-    """The line that the waiting shim reads. An exclude list too long for a line is left out: the shim can do without
-    it."""
+    """Return the line for the waiting shim; an exclude list too long for the line is left out."""
     names = ",".join(sorted(exclude))
     line = f"{_VERSION} {answer.value}"
     if answer is Answer.RETRY and names and len(line) + len(names) + 10 <= MAX_LINE:
@@ -126,7 +125,7 @@ def answer_line(answer: Answer, exclude: frozenset[NodeName]) -> bytes:
 
 
 def ok_line(words: Mapping[str, str]) -> bytes:
-    """The answer to `opted`: what there is room for of `words`, the first first. Other text than ASCII becomes `?`."""
+    """Return the answer to `opted`: as many of `words` as there is room for, in order; non-ASCII text becomes `?`."""
     line = f"{_VERSION} ok"
     for key, value in words.items():
         word = f" {key}={_plain(value)}"
@@ -152,13 +151,14 @@ def _ask(fields: dict[str, str]) -> AskLine:
         replay=fields.get("replay") != "no",
         own=fields.get("own") == "yes",
         script_gone=fields.get("script") == "gone",
+        script_unbegun=fields.get("script") == "unbegun",
     )
 
 
 def _split(text: str) -> tuple[str, str, dict[str, str]]:
     words = text.split(" ")
     if len(words) < 2:
-        raise BadLine("a line without a verb")
+        raise BadLine("a line has no verb")
     fields: dict[str, str] = {}
     for word in words[2:]:
         match = _FIELD.match(word)

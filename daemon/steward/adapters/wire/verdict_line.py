@@ -1,4 +1,4 @@
-"""The line that asks an agent what it knows of its node already, and its answers (docs/hooks.md)."""
+"""The line that asks an agent for its present verdict on its node, and the answers (docs/hooks.md)."""
 
 import re
 import socket
@@ -17,17 +17,17 @@ _TEXT = 300
 _BAD = re.compile(r"steward/1 bad severity=(?P<severity>[a-z]+) check=(?P<check>[!-~]+) text=(?P<text>[!-~]*)\n")
 _SEVERITIES = frozenset(one.value for one in Severity)
 _PLAIN = re.compile(r"[^!-$&-~]")
-"""Characters that are written as %XX: all but printable ASCII, and a space and a percent sign, too."""
+"""Characters that are written as %XX: all but printable ASCII, and also space and percent sign."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictLine:
-    """A hook of Slurm asks for the node's verdict."""
+    """The request of a hook of Slurm for the node's verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bad:
-    """The answer of an agent whose node is not sound."""
+    """The answer of an agent whose node has a fault."""
 
     severity: Severity
     check: str
@@ -36,12 +36,12 @@ class Bad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fine:
-    """The node's checks passed."""
+    """The answer that the node's checks passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """Nothing is known of the node, and `why`."""
+    """The answer that nothing is known of the node, and `why`."""
 
     why: str
 
@@ -50,7 +50,7 @@ Verdict = Bad | Fine | Unknown
 
 
 def verdict_of(line: bytes) -> Verdict:
-    """Read an agent's `line`, with its LF. A line that no agent writes is Unknown."""
+    """Return the verdict in an agent's `line`, which ends with LF; Unknown for a line that no agent writes."""
     if line == FINE:
         return Fine()
     if line == UNKNOWN:
@@ -62,7 +62,7 @@ def verdict_of(line: bytes) -> Verdict:
 
 
 def bad_line(severity: Severity, check: str, text: str) -> bytes:
-    """The answer where something is wrong; `text` is foreign, and cut."""
+    """Return the answer line of a node with a fault; `text` is untrusted, and cut."""
     clean = "".join(c if " " <= c <= "~" else "?" for c in text[:_TEXT])
     words = f"severity={severity.value} check={_plain(check)} text={_plain(clean)}"
     return f"steward/1 bad {words}\n".encode("ascii")
@@ -72,15 +72,16 @@ def _plain(text: str) -> str:
     return _PLAIN.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
-# Asks the agent of this node what it knows of the node already, from another process.
+# The question to the agent of this node, from another process.
 
 LIMIT_S = 2.0
-"""The agent answers from memory, in milliseconds, but a machine on which a job just died is busy (core files, many
-processes that end), and ft_launcher waits 60 s. An agent that takes longer than this is frozen, or the machine is."""
+"""The time limit of the question. The agent answers from memory, in milliseconds, but a machine on which a job just
+died is busy (core files, many processes that end), and ft_launcher waits 60 s. An agent that takes longer than this is
+frozen, or the machine is."""
 
 
 def ask_verdict(agent: Path, *, limit_s: float = LIMIT_S) -> Verdict:
-    """The answer of the agent that listens at `agent`, within `limit_s` seconds. Never raises: Unknown says why."""
+    """Return the verdict of the agent at `agent` within `limit_s` seconds. Never raises: Unknown says why."""
     end = time.monotonic() + limit_s
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:

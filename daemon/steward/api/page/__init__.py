@@ -1,57 +1,98 @@
-"""The status page at `/`: server-rendered, read-only, live by server-sent events, and whole without JavaScript."""
+"""The pages for people at `/`: server-rendered, read-only, live by server-sent events, and whole without JavaScript.
+
+A page is one row of PAGES: a view makes a record of one look, and a template shows it.
+"""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module, resources
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from steward.api.explain_pages import Explained, explained_job, explained_node, job_of, known_node
-from steward.api.page.view import FILTERS, page_view
-from steward.api.shapes import event_shape
+from steward.api.page import cases, groups, jobs, nodes, overview, report, trouble
+from steward.api.page.look import Asked, Look, Looks
+from steward.api.page.words import FILTERS
 from steward.api.source import Source
 from steward.api.turns import News, Turns
-from steward.api.views import plan_view
+from steward.model.ids import NodeName
 from steward.model.text import harmless, printable
 from steward.ports import Retryable
-from steward.workflows.snapshot import Snapshot
 
 _MAX_WATCHERS = 32
 _LEAST_S = 2.0
-"""A page that is watched is made again at most so often."""
+"""A browser is told of a new cycle at most so often."""
 _KEEPALIVE_S = 15.0
 _KINDS = MappingProxyType({"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"})
 _HEADERS = MappingProxyType(
     {
         "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
-        "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        "img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
         "Cache-Control": "no-store",
     }
 )
-"""Nothing from elsewhere, nothing inline, in nobody's frame."""
-_PLAN_S = 10.0
-"""Seconds between two dry runs of the plan at least: for a big cluster they are the dear part."""
+"""Nothing from elsewhere, nothing inline, in nobody's frame. Forms only search: they are sent by GET."""
+_PART = "steward-part"
+"""The header of a request for what changes of a page, without the frame around it."""
 
 
-def page_routes(source: Source, news: News, turns: Turns) -> list[Route]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """`title` stands before the name from the path, where there is one. `heavy`: it may take long, so it is made in a
+    turn of its own, and not again while somebody looks at it."""
+
+    path: str
+    template: str
+    title: str
+    view: Callable[[Look, Asked], Any]
+    heavy: bool = False
+
+    @property
+    def is_list(self) -> bool:
+        return "{" not in self.path
+
+
+PAGES = (
+    Page(path="/", template="overview.html", title="Overview", view=overview.overview),
+    Page(path="/nodes", template="nodes.html", title="Nodes", view=nodes.nodes),
+    Page(path="/node/{name}", template="node.html", title="Node", view=nodes.node),
+    Page(path="/jobs", template="jobs.html", title="Jobs", view=jobs.jobs),
+    Page(path="/job/{name}", template="job.html", title="Job", view=jobs.job),
+    Page(path="/cases", template="cases.html", title="Repairs", view=cases.cases),
+    Page(path="/case/{name}", template="case.html", title="Repair", view=cases.case),
+    Page(path="/incidents", template="incidents.html", title="Incidents", view=trouble.incidents),
+    Page(path="/incident/{name}", template="incident.html", title="Incident", view=trouble.incident),
+    Page(path="/checks", template="checks.html", title="Checks", view=trouble.checks),
+    Page(path="/check/{name}", template="check.html", title="Check", view=trouble.check),
+    Page(path="/groups", template="groups.html", title="Groups", view=groups.groups),
+    Page(path="/group/{name}", template="group.html", title="Group", view=groups.group),
+    Page(path="/quotas", template="quotas.html", title="Quotas", view=groups.quotas),
+    Page(path="/quota/{name}", template="quota.html", title="Quota of", view=groups.quota),
+    Page(path="/elastic", template="runs.html", title="Elastic", view=groups.runs),
+    Page(path="/elastic/{name}", template="run.html", title="Elastic run", view=groups.run),
+    Page(path="/report", template="report.html", title="Report", view=report.report, heavy=True),
+    Page(path="/plan", template="plan.html", title="Plan", view=trouble.plan, heavy=True),
+    Page(path="/events", template="events.html", title="Events", view=trouble.events, heavy=True),
+)
+
+
+def page_routes(source: Source, news: News, reads: Turns, heavy: Turns) -> list[Route]:
     """All may read them, as the JSON pages with the same content; what a job printed is in none of them."""
     pages = _Pages(source, news)
     return [
-        turns.route("/", _in_words(pages.whole)),
-        turns.route("/page/main", _in_words(pages.main)),
+        *((heavy if page.heavy else reads).route(page.path, _in_words(pages.serving(page))) for page in PAGES),
+        reads.route("/search", _in_words(pages.search)),
         Route("/page/news", pages.news),
         Route("/page/{file}", pages.file),
-        turns.route("/node/{name}", _in_words(pages.node)),
-        turns.route("/job/{job}", _in_words(pages.job)),
     ]
 
 
@@ -63,7 +104,7 @@ def _harmless(value: Any) -> Any:
 class _Pages:
     def __init__(self, source: Source, news: News) -> None:
         self._source, self._news, self._watchers = source, news, 0
-        self._fragment = Fragment(source, lambda view: self._rendered("main.html", view), _LEAST_S)
+        self._looks = Looks(source)
 
     @cached_property
     def _templates(self) -> Any:
@@ -83,22 +124,38 @@ class _Pages:
     def _rendered(self, template: str, values: Mapping[str, Any]) -> str:
         return str(self._templates.get_template(template).render(**values))
 
-    def whole(self, _request: Request) -> Response:
-        return self._made("page.html", main=self._fragment.html(), cluster=self._source.cluster)
+    def serving(self, page: Page) -> Callable[[Request], Response]:
+        """The page, or only what changes of it."""
 
-    def main(self, _request: Request) -> Response:
-        """The part of the page that changes, without the frame around it."""
-        return HTMLResponse(self._fragment.html(), headers=dict(_HEADERS))
+        def serve(request: Request) -> Response:
+            asked = Asked.of(request.path_params, request.query_params)
+            main = self._main(page, asked)
+            if _PART in request.headers:
+                return HTMLResponse(main, headers=dict(_HEADERS))
+            title = page.title if page.is_list else f"{page.title} {asked.name}"
+            whole = {"main": main, "title": title, "page": page, "pages": PAGES, "cluster": self._source.cluster}
+            return HTMLResponse(self._rendered("frame.html", whole), headers=dict(_HEADERS))
 
-    def node(self, request: Request) -> Response:
-        source, name = self._source, str(request.path_params["name"])
-        snapshot = source.snapshot()
-        return self._explained(f"Node {name}", explained_node(known_node(name, snapshot), source, snapshot))
+        return serve
 
-    def job(self, request: Request) -> Response:
-        source, word = self._source, str(request.path_params["job"])
-        snapshot = source.snapshot()
-        return self._explained(f"Job {word}", explained_job(job_of(word, snapshot), source, snapshot))
+    def _main(self, page: Page, asked: Asked) -> str:
+        def made(look: Look) -> str:
+            return self._rendered(page.template, {"it": page.view(look, asked), "now": look.now, "title": page.title})
+
+        return made(self._looks.apart()) if page.heavy else self._looks.page((page.path, asked), made)
+
+    def search(self, request: Request) -> Response:
+        """Straight to the node, job or repair of that name, or else to the nodes whose names have it in them."""
+        word, snapshot = Asked.of({}, request.query_params).word("q"), self._source.snapshot()
+        memory = snapshot.memory
+        place = f"/nodes?q={quote(word, safe='')}"
+        if NodeName(word) in snapshot.seen.nodes:
+            place = f"/node/{quote(word, safe='')}"
+        elif word.isascii() and word.partition("_")[0].isdigit():
+            place = f"/job/{quote(word, safe='')}"
+        elif any(word in (case.id, case.number) for case in memory.cases.values()):
+            place = f"/case/{quote(word, safe='')}"
+        return RedirectResponse(place, status_code=303, headers=dict(_HEADERS))
 
     def file(self, request: Request) -> Response:
         name = str(request.path_params["file"])
@@ -122,20 +179,12 @@ class _Pages:
                 if latest is not None and latest.number != shown:
                     shown = latest.number
                     yield f"data: {shown}\n\n"
+                    await asyncio.sleep(_LEAST_S)
                 else:
+                    await self._news.wait(_KEEPALIVE_S)
                     yield ": still here\n\n"
-                await asyncio.sleep(_LEAST_S)
-                await self._news.wait(_KEEPALIVE_S)
         finally:
             self._watchers -= 1
-
-    def _explained(self, title: str, explained: Explained) -> Response:
-        lines, events = explained
-        shown = [event_shape(*one) for one in reversed(events)]
-        return self._made("explained.html", title=title, lines=lines, events=shown, cluster=self._source.cluster)
-
-    def _made(self, template: str, **values: Any) -> Response:
-        return HTMLResponse(self._rendered(template, values), headers=dict(_HEADERS))
 
 
 def _in_words(page: Callable[[Request], Response]) -> Callable[[Request], Response]:
@@ -153,31 +202,3 @@ def _in_words(page: Callable[[Request], Response]) -> Callable[[Request], Respon
             return Response(f"{error}\n", status_code=503, media_type="text/plain", headers=headers)
 
     return said
-
-
-class Fragment:
-    """Safe to ask from several threads."""
-
-    def __init__(self, source: Source, rendered: Callable[[Mapping[str, Any]], str], least_s: float) -> None:
-        self._source, self._rendered, self._least_s = source, rendered, least_s
-        self._lock = threading.Lock()
-        self._html, self._made = "", 0.0
-        self._of: Snapshot | None = None
-        self._actions: list[dict[str, object]] = []
-        self._planned: Snapshot | None = None
-        self._planned_at = 0.0
-
-    def html(self) -> str:
-        """Raises Retryable before the head's first cycle has ended."""
-        with self._lock:
-            snapshot, now = self._source.snapshot(), self._source.clock.now()
-            if snapshot is not self._of or not 0 <= now - self._made < self._least_s:
-                view = page_view(self._source, snapshot, self._would_do(snapshot, now), now)
-                self._html, self._made, self._of = self._rendered(view), now, snapshot
-            return self._html
-
-    def _would_do(self, snapshot: Snapshot, now: float) -> list[dict[str, object]]:
-        if self._planned is None or (snapshot is not self._planned and not 0 <= now - self._planned_at < _PLAN_S):
-            self._actions = plan_view(self._source, snapshot, now)["actions"]
-            self._planned, self._planned_at = snapshot, now
-        return self._actions

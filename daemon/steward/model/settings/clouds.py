@@ -7,7 +7,7 @@ from pydantic import Field
 from steward.model.setting_types import Program, Section, Words
 
 
-class CommandProvider(Section):
+class CommandProviderSettings(Section):
     """Machines made by the site's own programs: JSON in and out (docs/providers.md). `list` tells the truth."""
 
     launch: Program = Field(description="argv that makes a machine for a slot and a token.")
@@ -22,7 +22,7 @@ class CommandProvider(Section):
     list_timeout_s: float = Field(default=30.0, ge=1, le=600, description="Time limit of `list`.")
 
 
-class PowerProvider(Section):
+class PowerProviderSettings(Section):
     """Nodes that the site's ResumeProgram and SuspendProgram make and unmake, through Slurm's power states."""
 
     settle_s: float = Field(
@@ -47,7 +47,7 @@ class Market(Enum):
     SPOT = "spot"
 
 
-class Ec2Provider(Section):
+class Ec2ProviderSettings(Section):
     """Amazon EC2 instances, made with RunInstances from a launch template or from the keys here."""
 
     region: str = Field(min_length=1, max_length=40, description="AWS region, for example `us-east-1`.")

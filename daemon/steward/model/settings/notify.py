@@ -1,12 +1,10 @@
 """`[[notify]]`: who is told of events, and how."""
 
-from pathlib import Path
-
 from pydantic import Field, SecretStr
 
 from steward.model.events import Level
 from steward.model.notify import ChannelKind, ChannelRule
-from steward.model.setting_types import HostPort, Program, Section, Words
+from steward.model.setting_types import FullPath, HostPort, Program, Section, Words
 
 
 class NotifySettings(Section):
@@ -32,13 +30,13 @@ class NotifySettings(Section):
     )
     timeout_s: float = Field(default=10.0, ge=0.1, le=300, description="How long one try may take.")
     url: SecretStr | None = Field(default=None, description="URL of a webhook; it is never shown nor logged.")
-    url_file: Path | None = Field(
+    url_file: FullPath | None = Field(
         default=None, description="A file with the URL instead; it lies on the head and only SlurmUser reads it."
     )
     secret: SecretStr | None = Field(
         default=None, description="What a template names `$secret`; PagerDuty's routing key."
     )
-    secret_file: Path | None = Field(default=None, description="A file with the secret instead.")
+    secret_file: FullPath | None = Field(default=None, description="A file with the secret instead.")
     template: str = Field(
         default="json",
         max_length=8000,
@@ -50,7 +48,7 @@ class NotifySettings(Section):
     smtp: HostPort = Field(
         default="localhost:25", description="The mail server that takes a mail, without TLS and login."
     )
-    sendmail: Path | None = Field(
+    sendmail: FullPath | None = Field(
         default=None,
         description="A program that takes a mail on its standard input instead, one that needs no more rights than the "
         "head's user has (msmtp; not Postfix's or Exim's).",

@@ -1,11 +1,18 @@
 """Groups of nodes and the providers that make their machines."""
 
-from pathlib import Path
-
 from pydantic import Field
 
-from steward.model.setting_types import NodeCommand, NodeList, ProviderKind, Recovery, Section, SomeNodes, Words
-from steward.model.settings.clouds import CommandProvider, Ec2Provider, PowerProvider
+from steward.model.setting_types import (
+    FullPath,
+    NodeCommand,
+    NodeList,
+    ProviderKind,
+    Recovery,
+    Section,
+    SomeNodes,
+    Words,
+)
+from steward.model.settings.clouds import CommandProviderSettings, Ec2ProviderSettings, PowerProviderSettings
 
 
 class GroupSettings(Section):
@@ -23,7 +30,7 @@ class GroupSettings(Section):
     )
 
 
-class StaticProvider(Section):
+class StaticProviderSettings(Section):
     """Machines that are simply there: rebooted by a command; spare nodes, kept drained, stand in for broken ones."""
 
     spares: NodeList = Field(
@@ -44,13 +51,13 @@ class StaticProvider(Section):
     status_timeout_s: float = Field(default=5.0, ge=0.1, le=60, description="Time limit of that command.")
 
 
-class LocalProvider(Section):
+class LocalProviderSettings(Section):
     """The local test bed: an instance is a slurmd and its agent as processes of this machine."""
 
-    dir: Path = Field(description="The test bed's directory.")
+    dir: FullPath = Field(description="The test bed's directory.")
 
 
-class DockerProvider(Section):
+class DockerProviderSettings(Section):
     """The docker test bed: an instance is a container."""
 
     image: str = Field(min_length=1, description="Image of a node.")
@@ -63,7 +70,7 @@ class DockerProvider(Section):
         description="`NAME=ADDRESS` of every machine, known to all nodes; a node gets the address of its name.",
     )
     environment: Words = Field(default=(), description="`NAME=VALUE` words that a node's first process gets.")
-    faults: Path | None = Field(
+    faults: FullPath | None = Field(
         default=None, description="Directory in which a file `refuse-launch` makes launches fail for want of capacity."
     )
 
@@ -71,9 +78,9 @@ class DockerProvider(Section):
 class ProviderSettings(Section):
     """Who makes machines; each group names one of these."""
 
-    static: StaticProvider | None = None
-    local: LocalProvider | None = None
-    docker: DockerProvider | None = None
-    command: CommandProvider | None = None
-    power: PowerProvider | None = None
-    ec2: Ec2Provider | None = None
+    static: StaticProviderSettings | None = None
+    local: LocalProviderSettings | None = None
+    docker: DockerProviderSettings | None = None
+    command: CommandProviderSettings | None = None
+    power: PowerProviderSettings | None = None
+    ec2: Ec2ProviderSettings | None = None

@@ -5,21 +5,21 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 
 from steward.model.mend import RESTARTABLE
-from steward.model.setting_types import AddressRule, HostPort, Section, Words
+from steward.model.setting_types import AddressRule, FullPath, HostPort, Section, Words
 
 
 class ClusterSettings(Section):
     """The Slurm cluster that Steward looks after."""
 
     name: str = Field(default="", max_length=63, description="Name shown to people; empty: ClusterName of slurm.conf.")
-    slurm_conf: Path = Field(
+    slurm_conf: FullPath = Field(
         default=Path("/etc/slurm/slurm.conf"),
         description="Slurm's configuration; `SLURM_CONF` in the environment replaces the default.",
     )
     slurm_user: str = Field(
         default="slurm", min_length=1, description="Login name of SlurmUser; stewardd runs as this user."
     )
-    munge_socket: Path | None = Field(
+    munge_socket: FullPath | None = Field(
         default=None, description="munged's socket; none: the munge library's own default."
     )
     command_timeout_s: float = Field(
@@ -48,7 +48,7 @@ class HeadSettings(Section):
         description="Address for login hosts (`0.0.0.0:6862`; none: not served): `steward explain JOB`, `jobs` "
         "and `report`, for users whom MUNGE identifies. With TLS where `api.tls_certificate` is set.",
     )
-    state_dir: Path = Field(default=Path("/var/lib/steward"), description="Folder of the store, `steward.db`.")
+    state_dir: FullPath = Field(default=Path("/var/lib/steward"), description="Folder of the store, `steward.db`.")
     database: SecretStr | None = Field(
         default=None,
         min_length=8,
@@ -103,7 +103,7 @@ class ApiSettings(Section):
         "`localhost`, the machine's name, the hosts of `head.http` and `agent.head`.",
     )
     admins: Words = Field(default=(), description="Further login names that may pause, resume actions and the like.")
-    keys_file: Path | None = Field(
+    keys_file: FullPath | None = Field(
         default=None,
         description="TOML file with the access keys of AWS clients, owned by SlurmUser, mode 0600; none: MUNGE only.",
     )
@@ -128,11 +128,11 @@ class ApiSettings(Section):
     writes_per_s: float = Field(default=5.0, gt=0, le=10000, description="All other calls of one caller per second ...")
     write_burst_count: int = Field(default=10, ge=1, le=10000, description="... after this many at once.")
     max_body_kib: int = Field(default=1024, ge=16, le=16384, description="Longest request of an AWS client, in KiB.")
-    tls_certificate: Path | None = Field(
+    tls_certificate: FullPath | None = Field(
         default=None, description="PEM file with the certificate chain of `head.http`; none: plain HTTP."
     )
-    tls_key: Path | None = Field(default=None, description="PEM file with its private key.")
-    tls_ca: Path | None = Field(
+    tls_key: FullPath | None = Field(default=None, description="PEM file with its private key.")
+    tls_ca: FullPath | None = Field(
         default=None,
         description="PEM file of the authority that signed that certificate, for `steward`; none: the system's "
         "authorities.",
@@ -149,46 +149,48 @@ class AgentSettings(Section):
         default="localhost:6861", description="Where stewardd listens (`head.listen` as seen from a node)."
     )
     node_name: str = Field(default="", max_length=253, description="Slurm's name of this node; empty: `hostname -s`.")
-    socket: Path = Field(default=Path("/run/steward/agent.sock"), description="Socket for the shim.")
-    state_dir: Path = Field(
+    socket: FullPath = Field(default=Path("/run/steward/agent.sock"), description="Socket for the shim.")
+    state_dir: FullPath = Field(
         default=Path("/run/steward"), description="Folder of what the agent keeps until the next boot."
     )
-    instance_id_file: Path | None = Field(
+    instance_id_file: FullPath | None = Field(
         default=None,
         description="File with the machine's instance id; none: the cloud's or firmware's id, or machine-id.",
     )
-    boot_id_file: Path = Field(
+    boot_id_file: FullPath = Field(
         default=Path("/proc/sys/kernel/random/boot_id"), description="File with the id of this boot."
     )
-    site_checks_dir: Path = Field(
+    site_checks_dir: FullPath = Field(
         default=Path("/etc/steward/checks.d"), description="Executables that are the site's own checks."
     )
-    kernel_log: Path = Field(default=Path("/dev/kmsg"), description="Kernel log to follow: /dev/kmsg or a plain file.")
-    proc_dir: Path = Field(default=Path("/proc"), description="Where checks find the files of /proc.")
-    sys_dir: Path = Field(default=Path("/sys"), description="Where checks find the files of /sys.")
-    board_serial_file: Path = Field(
+    kernel_log: FullPath = Field(
+        default=Path("/dev/kmsg"), description="Kernel log to follow: /dev/kmsg or a plain file."
+    )
+    proc_dir: FullPath = Field(default=Path("/proc"), description="Where checks find the files of /proc.")
+    sys_dir: FullPath = Field(default=Path("/sys"), description="Where checks find the files of /sys.")
+    board_serial_file: FullPath = Field(
         default=Path("/sys/class/dmi/id/board_serial"),
         description="File with the serial number of the node's board; repairs are counted by it, also after a "
         "replacement.",
     )
-    job_dir: Path = Field(
+    job_dir: FullPath = Field(
         default=Path("/run/steward/jobs"),
         description="Each job with `--auto-resume` that runs here has a folder of its user's in it, where its "
         "tasks report progress. Jobs must see it under this name (containers: mount it).",
     )
-    setup_dir: Path = Field(
+    setup_dir: FullPath = Field(
         default=Path("/var/lib/steward-agent"),
         description="Lifecycle scripts are fetched to this folder and run there; its file system must not be "
         "mounted noexec.",
     )
-    setup_log: Path = Field(
+    setup_log: FullPath = Field(
         default=Path("/var/log/provision/provisioning.log"), description="What lifecycle scripts print, in full."
     )
     restart_units: Words = Field(
         default=RESTARTABLE,
         description="systemd services that the agent may restart when a check asks for it; no others, whoever asks.",
     )
-    config_dir: Path = Field(
+    config_dir: FullPath = Field(
         default=Path("/opt/ml/config"),
         description="Where resource_config.json and provisioning_parameters.json are written for lifecycle scripts.",
     )

@@ -1,1 +1,1 @@
-"""Cases: one node's repair from suspicion to return."""
+"""Cases: the repair of one node from the first suspicion to its return to service."""

@@ -1,4 +1,4 @@
-"""Move every open case as far as the picture lets it."""
+"""Move every open case as far as the picture allows."""
 
 from dataclasses import replace
 
@@ -6,9 +6,9 @@ from steward.model.case import Case, Step, Trigger
 from steward.model.events import Level
 from steward.model.why import Why
 from steward.policy.case.facts import QUESTIONS, noted
-from steward.policy.case.scene import Scene, note_failures, note_old_instance, note_shortage
+from steward.policy.case.scene import CaseScene, note_failures, note_old_instance, note_shortage
 from steward.policy.case.steps import entered, wish_for
-from steward.policy.case.table import TABLE, Fact
+from steward.policy.case.table import TABLE, CaseFact
 from steward.policy.draft import Draft
 from steward.policy.groups.slot_table import TIMED
 from steward.policy.node.forgotten import note_marks
@@ -17,15 +17,17 @@ from steward.policy.node.lemons import note_failure
 from steward.policy.node.suspicion import fault_of
 from steward.policy.state_machine import StateMachine
 
-BY_PERSON = frozenset({Fact.FREED, Fact.TAKEN, Fact.COMMANDED})
+BY_PERSON = frozenset({CaseFact.FREED, CaseFact.TAKEN, CaseFact.COMMANDED})
 BLIND_S = 15.0
-"""Longer without a fresh picture, and the time does not count against any step's deadline."""
+"""The time without a fresh picture from which on it counts against no step's deadline."""
 
 
 def forgive_blind_time(draft: Draft) -> None:
-    """Time in which nothing could be done (head away, Slurm silent, paused) counts against no step's deadline; time in
-    which repairs were only reported against none of a case. A held case has none: a person's word counts from when it
-    was held."""
+    """Extend the deadlines of steps by the time in which nothing could be done (head away, Slurm silent, paused).
+
+    Time in which repairs were only reported extends the deadlines of cases. A held case has no deadline: commands count
+    from when it was held.
+    """
     gap = draft.now - draft.looked
     if not draft.may_provision or not draft.looked or gap <= 0:
         return
@@ -40,7 +42,7 @@ def forgive_blind_time(draft: Draft) -> None:
 
 
 def note_look(draft: Draft) -> None:
-    """Remember, while a case or a slot is under way, about when something could last be done for it."""
+    """Remember roughly when something could last be done for a case or slot, while one is under way."""
     if not draft.may_provision:
         return
     is_busy = any(case.is_open and not case.waits_for_person for case in draft.cases.values())
@@ -66,19 +68,19 @@ def _move(case: Case, draft: Draft) -> None:
         _close_without_node(case, draft)
         return
     case = draft.cases.keep(note_shortage(note_old_instance(note_failures(case, draft), draft), draft))
-    scene = Scene(case=case, node=node, view=draft.seen.agents.get(case.node), draft=draft)
+    scene = CaseScene(case=case, node=node, view=draft.seen.agents.get(case.node), draft=draft)
     moved = _CASES.move(scene)
     if moved is not None:
         wish_for(moved)
 
 
-def _enter(scene: Scene, fact: Fact, step: Step) -> Scene | None:
-    """A closed case moves no more."""
+def _enter(scene: CaseScene, fact: CaseFact, step: Step) -> CaseScene | None:
+    """Return the scene of the case in its new step; None if the case is closed."""
     case = _entered(scene, fact, step)
     return replace(scene, case=case) if case.is_open else None
 
 
-def _entered(scene: Scene, fact: Fact, step: Step) -> Case:
+def _entered(scene: CaseScene, fact: CaseFact, step: Step) -> Case:
     draft, before = scene.draft, scene.case
     case = entered(before, fact, step, scene)
     if fact in BY_PERSON:
@@ -96,7 +98,7 @@ def _entered(scene: Scene, fact: Fact, step: Step) -> Case:
     return draft.cases.keep(case)
 
 
-def _confirm(case: Case, scene: Scene) -> Case:
+def _confirm(case: Case, scene: CaseScene) -> Case:
     note_failure(case, scene.draft)
     fault = fault_of(scene.node, scene.draft)
     why = fault.why if fault and fault.trigger is case.trigger else case.why

@@ -1,5 +1,4 @@
-"""A case and what the picture shows around it, and the notes that it takes from there about its machines and refused
-calls, before it is moved by the facts."""
+"""A case with the picture around it, and the notes on machines and refused calls that are taken before it moves."""
 
 from dataclasses import dataclass, replace
 
@@ -13,25 +12,26 @@ from steward.policy.case.spares import free_spare, loan_of, needs_spare, shortag
 from steward.policy.case.table import deadline
 from steward.policy.deep.start import DeepStart, launch_of, start_limit, start_of
 from steward.policy.draft import Draft
-from steward.policy.groups.setup import Setup, is_prepared, setup_of_case
+from steward.policy.groups.setup import NodeSetup, is_prepared, setup_of_case
 from steward.policy.node.budget import awaits_yes
 from steward.policy.node.ladder import is_light, time_limit
 from steward.policy.node.reasons import breaks_launches
 
 HARD = (Trigger.LOST, Trigger.FATAL)
-"""Triggers that take the node down at once; the others drain it and wait for its jobs."""
+"""The triggers for which a node is set DOWN at once; for others it is drained, and the repair waits for its jobs."""
 
 
 def waits_for_jobs(case: Case, node: Node) -> bool:
-    """Whether the repair may not begin while jobs are on the node: a light one is for a living node, whatever took it
-    out."""
+    """Return whether the repair waits for jobs on the node, as a light repair always does."""
     return node.is_busy and (is_light(case) or case.trigger not in HARD)
 
 
 def limit_s(case: Case, node: Node, draft: Draft) -> float | None:
-    """How long the case may stay in its step. A light repair, and the checks after it, have the time of their rung; so
-    has a reboot. Jobs may run for so long on a node that is out; a turn, or a person's approval, is waited for without
-    limit."""
+    """Return how long the case may stay in its step; None for no limit.
+
+    A light repair, the checks after it, and a reboot have the limits of their rung. RELEASE limits only the wait for
+    jobs, and not that for a turn or for a person's approval.
+    """
     rules = draft.want.repair
     is_rungs = case.step in (Step.MEND, Step.VERIFY) and is_light(case)
     if is_rungs or (case.step is Step.LAUNCH and case.rung is Advice.REBOOT):
@@ -42,8 +42,8 @@ def limit_s(case: Case, node: Node, draft: Draft) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """A case and what the picture shows around it."""
+class CaseScene:
+    """A case with the picture around it."""
 
     case: Case
     node: Node
@@ -52,7 +52,7 @@ class Scene:
 
     @property
     def server(self) -> Node:
-        """The node that shall serve: its own, or the spare in its place."""
+        """The node that will serve: the case's own, or the spare in its place."""
         return self.draft.seen.nodes.get(self.case.stand_in or self.node.name, self.node)
 
     @property
@@ -61,8 +61,10 @@ class Scene:
 
     @property
     def is_reborn(self) -> bool:
-        """An agent is connected from another incarnation than the one that was found bad, or from the spare; after a
-        light repair from the same one."""
+        """Whether the agent of the repaired machine is connected.
+
+        That is another incarnation than the bad one, the spare, or after a light repair the same incarnation.
+        """
         view = self.server_view
         if view is None or not view.connected or view.incarnation is None:
             return False
@@ -77,14 +79,14 @@ class Scene:
 
     @property
     def instance(self) -> Instance | None:
-        """The instance that was launched for this try, when the provider lists it as alive."""
+        """The instance that was launched for this try, if the provider lists it as alive."""
         if needs_spare(self.case, self.draft):
             return loan_of(self.case, self.draft)
         found = [i for i in self.draft.overview.instances_with(self.case.token) if not i.state.is_dead]
         return min(found, key=lambda i: i.id) if found else None
 
     @property
-    def setup(self) -> Setup | None:
+    def setup(self) -> NodeSetup | None:
         """The lifecycle scripts that a new instance of an API group needs before it is verified."""
         return setup_of_case(self.case, self.draft)
 
@@ -94,8 +96,10 @@ class Scene:
 
     @property
     def start(self) -> DeepStart:
-        """How the tests stand that its node must pass before it serves: a launch test where jobs could not begin or end
-        on it, and the deep check of a new machine. Spares need none."""
+        """The standing of the tests that the node must pass before it serves; NONE for a spare.
+
+        They are a launch test, if jobs could not begin or end on the node, and the deep check of a new machine.
+        """
         if self.case.stand_in:
             return DeepStart.NONE
         launch = self.launch
@@ -105,7 +109,7 @@ class Scene:
 
     @property
     def launch(self) -> DeepStart:
-        """How the launch test stands."""
+        """The standing of the launch test."""
         if not breaks_launches(self.case):
             return DeepStart.NONE
         return launch_of(self.case.node, self.case.launch_token, self.draft)
@@ -122,7 +126,7 @@ class Scene:
 
 
 def old_instance(case: Case, draft: Draft) -> InstanceId | None:
-    """The instance behind the node when it was found bad: the one its agent named, else the newest one listed."""
+    """Return the node's instance from when the fault was found: the one its agent named, or else the newest listed."""
     if case.old is not None and case.old.instance in draft.seen.instances:
         return case.old.instance
     listed = [i for i in _alive(case, draft) if not i.token.startswith(f"{case.id}-")]
@@ -130,32 +134,33 @@ def old_instance(case: Case, draft: Draft) -> InstanceId | None:
 
 
 def stale_instances(case: Case, draft: Draft) -> list[Instance]:
-    """The instances that must be gone before a new instance is launched: the old one and earlier tries of this case."""
+    """Return the instances that must be gone before a launch: the old one and those of earlier tries of this case."""
     ours = [i for i in _alive(case, draft) if i.token.startswith(f"{case.id}-") and i.token != case.token]
     old = [i for i in _alive(case, draft) if i.id == case.old_instance]
     return sorted((*ours, *old), key=lambda i: i.id)
 
 
 def _alive(case: Case, draft: Draft) -> list[Instance]:
-    """Every instance of the node that can still be terminated (a stopped one too)."""
+    """Return every instance of the node that can still be terminated, stopped ones too."""
     return draft.instances_of(case.node)
 
 
 def note_old_instance(case: Case, draft: Draft) -> Case:
-    """The instance that must go, once the provider's list shows it; it may not have when the case was opened."""
+    """Return the case with its old instance noted, once the provider lists it."""
+    # The list may not have shown the instance when the case was opened.
     if case.step is not Step.LAUNCH or case.old_instance is not None:
         return case
     return replace(case, old_instance=old_instance(case, draft))
 
 
 def try_key(case: Case) -> Key:
-    """Of the launch or the reboot that the present try asks for."""
+    """Return the key of the launch or reboot that the present try asks for."""
     verb = "reboot" if case.rung is Advice.REBOOT else "launch"
     return Key(f"{verb}:{case.token}:{case.tries}")
 
 
 def note_failures(case: Case, draft: Draft) -> Case:
-    """Count a refused launch or reboot and choose when it is tried again."""
+    """Count a refused launch or reboot, and choose the time of the next try."""
     if case.step is not Step.LAUNCH:
         return case
     key = try_key(case)
@@ -164,7 +169,7 @@ def note_failures(case: Case, draft: Draft) -> Case:
 
 
 def note_shortage(case: Case, draft: Draft) -> Case:
-    """Want of a spare is want of capacity: it is told, and looked at again with growing patience."""
+    """Count and report the lack of a spare as a lack of capacity, which is tried again after a growing wait."""
     if case.step is not Step.LAUNCH or not needs_spare(case, draft) or not draft.provider_is_fresh:
         return case
     has_one = loan_of(case, draft) is not None or free_spare(case, draft) is not None

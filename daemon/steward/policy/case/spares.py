@@ -1,7 +1,7 @@
 """Spare nodes of a site with fixed machines: kept drained, lent in place of broken nodes, taken back.
 
-Who serves for whom is a *loan*: an instance that the provider lists on a spare, with the token of the case that took
-it and the node that it serves for. It outlives the case, for as long as the broken node is away.
+A *loan* is an instance that the provider lists on a spare, with the token of the case that took the spare and the node
+that it replaces. A loan outlives its case, for as long as the broken node is away.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ _MOST_TOLD = 10
 
 
 def keep_spares(draft: Draft) -> None:
-    """End the loans that are over; hold every spare that serves nobody. Never touches what somebody else took out."""
+    """End the loans that are over, and drain every spare that is not lent, unless another hand took it out."""
     if not draft.want.spares or not draft.may_touch_nodes or not draft.provider_is_fresh:
         return
     lent = loans(draft)
@@ -35,7 +35,8 @@ def keep_spares(draft: Draft) -> None:
 
 
 def _hold(name: NodeName, draft: Draft) -> None:
-    """Also while jobs run on it: they end well, and no other begins. One that waited to be idle might wait for ever."""
+    """Drain an unused spare, even while jobs run on it."""
+    # The jobs run to their end, and no other begins. Waiting for an idle moment might take for ever.
     node = draft.seen.nodes.get(name)
     if node is None or not node.is_schedulable or draft.cases.in_work(name) is not None:
         return
@@ -46,7 +47,7 @@ def _hold(name: NodeName, draft: Draft) -> None:
 
 
 def loans(draft: Draft) -> Mapping[NodeName, Instance]:
-    """Spare -> the loan on it."""
+    """Return the loans by spare."""
     listed = (each for spare in sorted(draft.want.spares) for each in draft.instances_of(spare))
     return {each.node: each for each in listed if each.token}
 
@@ -54,17 +55,17 @@ def loans(draft: Draft) -> Mapping[NodeName, Instance]:
 def _end_if_over(loan: Instance, draft: Draft) -> None:
     text = _why_over(loan, draft)
     if text:
-        why = Why(rule="spare.release", text=f"{loan.node} is needed no longer: {text}", evidence=(loan.token,))
+        why = Why(rule="spare.release", text=f"{loan.node} is no longer needed: {text}", evidence=(loan.token,))
         action = TerminateInstance(key=Key(f"release:{loan.id}"), why=why, instance=loan.id, node=loan.node)
         if draft.wish(action, draft.want.repair.retry_s):
             draft.tell("spare.release", why.text, node=loan.node)
 
 
 def _why_over(loan: Instance, draft: Draft) -> str:
-    """Empty while the loan goes on: a case uses it, or the broken node is away and the spare serves."""
+    """Return why the loan is over; empty while a case uses the spare, or it serves for a node that is away."""
     case = draft.cases.open_of(loan.instead_of) if loan.instead_of else None
     if loan.instead_of and _is_idle_spare(loan.instead_of, draft):
-        return f"{loan.instead_of}, itself a spare, is needed no longer"
+        return f"{loan.instead_of}, itself a spare, is no longer needed"
     if case is not None and (case.stand_in == loan.node or (case.step is Step.LAUNCH and _is_for(loan, case))):
         return ""
     if case is not None and case.rung is Advice.NONE and loan.token == case.token:
@@ -80,7 +81,7 @@ def _why_over(loan: Instance, draft: Draft) -> str:
 
 
 def _is_for(loan: Instance, case: Case) -> bool:
-    """Taken by this try, or by an earlier case of the node and still serving: what this case gave up is not."""
+    """Return whether the loan is for this case's node, and not one that an earlier try of the case gave up."""
     given_up = loan.token.startswith(f"{case.id}-") and loan.token != case.token
     return loan.instead_of == case.node and not given_up
 
@@ -90,21 +91,26 @@ def _is_idle_spare(name: NodeName, draft: Draft) -> bool:
 
 
 def needs_spare(case: Case, draft: Draft) -> bool:
-    """Whether only another node can replace this one."""
+    """Return whether only another node can replace this one."""
     slot = draft.slots.repairable.get(case.node)
     return slot is not None and slot.fixed and case.rung is Advice.REPLACE
 
 
 def can_have_spare(case: Case, draft: Draft) -> bool:
-    """False where there is none to hope for: no other spare of its partitions is named, or the node is one itself and
-    serves nobody."""
+    """Return whether a spare may become free for the node: one is named for its partitions.
+
+    An unused spare gets no spare itself.
+    """
     serves = not (draft.provider_is_fresh and _is_idle_spare(case.node, draft))
     return serves and any(_fits(name, case.node, draft) for name in draft.want.spares - {case.node})
 
 
 def attainable(case: Case, draft: Draft) -> Case:
-    """Return the case with the rung that its machine can have: a fixed one without a spare is rebooted where its site
-    has a command for that, and one that cannot be rebooted is replaced."""
+    """Return the case with a rung that its machine can have.
+
+    A fixed machine without a spare is rebooted, if the site has a command for that, instead of replaced; a machine that
+    cannot be rebooted is replaced.
+    """
     slot = draft.slots.repairable.get(case.node)
     if slot is None or case.trigger is Trigger.ADMIN:
         return case
@@ -115,7 +121,7 @@ def attainable(case: Case, draft: Draft) -> Case:
 
 
 def _fits(spare: NodeName, broken: NodeName, draft: Draft) -> bool:
-    """Whether they share a partition of Slurm; what is not known is taken to fit."""
+    """Return whether the nodes share a partition, or their partitions are unknown."""
     of_spare, of_broken = draft.seen.nodes.get(spare), draft.seen.nodes.get(broken)
     if of_spare is None or of_broken is None or not of_broken.partitions:
         return True
@@ -123,20 +129,21 @@ def _fits(spare: NodeName, broken: NodeName, draft: Draft) -> bool:
 
 
 def loan_of(case: Case, draft: Draft) -> Instance | None:
-    """The spare that this case has taken, or that an earlier case of the node left in its place."""
+    """Return the loan that this case took, or that an earlier case of the node left; None if there is none."""
     found = [i for i in loans(draft).values() if _is_for(i, case) and not i.state.is_dead]
     usable = [i for i in found if i.token == case.token or not is_spoilt(i.node, draft)]
     return min(usable, key=lambda i: (i.token != case.token, i.id)) if usable else None
 
 
 def is_spoilt(spare: NodeName, draft: Draft) -> bool:
-    """The spare fell ill itself, or somebody else took it, since it was chosen."""
+    """Return whether the spare became unusable: faulty itself, or taken out of service by another hand."""
     node = draft.seen.nodes.get(spare)
     return node is None or node.is_foreign or draft.cases.in_work(spare) is not None
 
 
 def free_spare(case: Case, draft: Draft) -> NodeName | None:
-    """A sound spare that waits: the oldest case gets the first one that fits, and a case another one with each try."""
+    """Return the healthy free spare for this case; None if older cases need all that fit."""
+    # The oldest case gets the first spare that fits, and with each try another one.
     older = [each for each in _waiting(draft) if _age(each) < _age(case)]
     lent = loans(draft)
     free = [name for name in sorted(draft.want.spares) if not _why_not(name, lent, draft)]
@@ -161,7 +168,7 @@ def _age(case: Case) -> tuple[float, str]:
 
 
 def shortage(case: Case, draft: Draft) -> str:
-    """Why it cannot have each spare."""
+    """Return why no spare is free for the case, with a reason for each."""
     lent = loans(draft)
     told = [f"{name} {_why_not_for(case, name, lent, draft)}" for name in sorted(draft.want.spares)]
     return "capacity: no spare is free (" + "; ".join(told[:_MOST_TOLD]) + ")"
@@ -169,12 +176,12 @@ def shortage(case: Case, draft: Draft) -> str:
 
 def _why_not_for(case: Case, name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) -> str:
     if not _fits(name, case.node, draft):
-        return f"is in no partition of {case.node}"
+        return f"shares no partition with {case.node}"
     return _why_not(name, lent, draft) or "is kept for other nodes"
 
 
 def _why_not(name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) -> str:
-    """Why this spare cannot be lent now; empty when it can."""
+    """Return why this spare cannot be lent now; empty if it can."""
     node, loan = draft.seen.nodes.get(name), lent.get(name)
     if node is None:
         return "is not known to Slurm"
@@ -183,7 +190,7 @@ def _why_not(name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) ->
     if draft.cases.in_work(name) is not None:
         return "is broken itself"
     if node.mark != SPARE:
-        return "was taken out of service by somebody else" if node.is_foreign else "is not held yet"
+        return "is out of service, but not by Steward" if node.is_foreign else "is not drained yet"
     return _why_unsound(node, draft)
 
 

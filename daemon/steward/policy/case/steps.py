@@ -1,4 +1,4 @@
-"""The wishes of a case in each step, and what it remembers when it enters one."""
+"""The actions that a case needs in each step, and the changes of its record when it enters one."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,9 +18,9 @@ from steward.model.instance import Slot
 from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
 from steward.policy.case.facts import MARKED, is_forgotten, is_lost, is_unmarked, is_unsigned, own_fatal
-from steward.policy.case.scene import HARD, Scene, old_instance, stale_instances, try_key, waits_for_jobs
+from steward.policy.case.scene import HARD, CaseScene, old_instance, stale_instances, try_key, waits_for_jobs
 from steward.policy.case.spares import attainable, free_spare, needs_spare
-from steward.policy.case.table import Fact
+from steward.policy.case.table import CaseFact
 from steward.policy.deep.start import DeepStart, ask_launch, ask_start, why_failed
 from steward.policy.draft import Draft
 from steward.policy.groups.setup import ask_setup
@@ -40,18 +40,18 @@ from steward.policy.node.ladder import (
 )
 from steward.policy.node.verdict import ask_mend, command
 
-_CARRIED_OUT = (Fact.LAUNCHED, Fact.ESCALATE, Fact.DUD, Fact.SPENT)
-"""Facts that end a launch or a reboot that took place."""
+_CARRIED_OUT = (CaseFact.LAUNCHED, CaseFact.ESCALATE, CaseFact.DUD, CaseFact.SPENT)
+"""The facts after which a launch or a reboot has taken place."""
 _ON_THE_WAY = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
 
 
 def mark_of(case: Case) -> Mark:
-    """Our mark for the node of this case."""
+    """Return our mark for the node of this case."""
     return Mark(check=case.check, action=case.rung.value, id=case.id)
 
 
-def entered(case: Case, fact: Fact, step: Step, scene: Scene) -> Case:
-    """The case after it moved by `fact` to `step`, with the times and counts that belong to it."""
+def entered(case: Case, fact: CaseFact, step: Step, scene: CaseScene) -> Case:
+    """Return the case after it moved by `fact` to `step`, with its times and counts."""
     now = scene.draft.now
     moved = replace(case, step=step, entered=now)
     change = _ON_FACT.get(fact)
@@ -66,14 +66,15 @@ def entered(case: Case, fact: Fact, step: Step, scene: Scene) -> Case:
 
 
 def _note_repair(case: Case, draft: Draft) -> None:
-    """A reboot or a replacement that was refused, or never had a machine, is none."""
+    """Count a repair that took place; a refused reboot or a launch without a machine does not count."""
     if not was_repaired(case, draft):
         draft.history[case.node] = (*draft.history.get(case.node, ()), draft.now)
     note_remedy(case, draft)
 
 
-def _worse(case: Case, scene: Scene) -> Case:
-    """The rung only goes up: a dead node is beyond what its agent could do."""
+def _worse(case: Case, scene: CaseScene) -> Case:
+    """Return the case after the fault got worse; its rung only goes up."""
+    # The agent of a dead node can carry out no light repair.
     finding = None if is_lost(scene) else own_fatal(scene)
     if finding is None:
         rung = Advice.REPLACE if is_light(case) else case.rung
@@ -84,72 +85,72 @@ def _worse(case: Case, scene: Scene) -> Case:
     return worse if higher(rung, case.rung) is case.rung else replace(worse, rung=rung, target=target)
 
 
-def _next_rung(case: Case, scene: Scene) -> Case:
-    """The next one that its machine can have; it only goes up."""
+def _next_rung(case: Case, scene: CaseScene) -> Case:
+    """Return the case with the next higher rung that its machine can have."""
     higher_one = replace(case, rung=next_rung(case.rung), target="")
     return attainable(higher_one, scene.draft) if higher_one.rung is Advice.REBOOT else higher_one
 
 
-def _quarantined(case: Case, scene: Scene) -> Case:
+def _quarantined(case: Case, scene: CaseScene) -> Case:
     text = f"{quarantine(case, scene.draft)}: a person must look"
     return replace(case, why=Why(rule="case.quarantine", text=text, evidence=(str(case.why),)))
 
 
-def _next_try(case: Case, scene: Scene) -> Case:
+def _next_try(case: Case, scene: CaseScene) -> Case:
     fresh = replace(case, launches=case.launches + 1, tries=0, refusals=0, next_try=0.0, new_instance=None)
     return replace(fresh, rung=Advice.REPLACE, stand_in=None)
 
 
-def _launched(case: Case, scene: Scene) -> Case:
+def _launched(case: Case, scene: CaseScene) -> Case:
     instance = scene.instance
     stand_in = instance.node if instance and needs_spare(case, scene.draft) else None
     return replace(case, new_instance=instance.id if instance else case.old_instance, stand_in=stand_in)
 
 
-def _without_stand_in(case: Case, scene: Scene) -> Case:
+def _without_stand_in(case: Case, scene: CaseScene) -> Case:
     return replace(case, stand_in=None)
 
 
-def _not_its_own(case: Case, scene: Scene) -> Case:
-    """Looking into the node helped as little as with the others: that counts against no hardware."""
+def _not_its_own(case: Case, scene: CaseScene) -> Case:
+    """Return the case after an incident: a repair that was no help, as on other nodes, counts against no hardware."""
     if case.step is Step.CLOSED and case.marked is not None:
         note_scouted(f"{CHECK}{case.check}", scene.draft)
         forget_remedy(case, scene.draft)
     return case
 
 
-_ON_FACT: dict[Fact, Callable[[Case, Scene], Case]] = {
-    Fact.INCIDENT: _not_its_own,
-    Fact.WORSE: _worse,
-    Fact.OUT: lambda case, scene: replace(case, marked=scene.draft.now),
-    Fact.WORN_OUT: _quarantined,
-    Fact.USED_UP: _next_rung,
-    Fact.NO_HELP: _next_rung,
-    Fact.HEARD_AGAIN: lambda case, scene: replace(case, rung=Advice.NONE, stand_in=None),
-    Fact.ESCALATE: _next_try,
-    Fact.NOT_DONE: _next_try,
-    Fact.DUD: _next_try,
-    Fact.LAUNCHED: _launched,
-    Fact.CAME: lambda case, scene: replace(_launched(case, scene), replaced=scene.draft.now),
-    Fact.MENDED: lambda case, scene: replace(case, replaced=scene.draft.now),
-    Fact.REBORN: lambda case, scene: replace(case, replaced=scene.draft.now),
-    Fact.SPENT: _without_stand_in,
-    Fact.LATE: _without_stand_in,
-    Fact.STOOD_IN: lambda case, scene: replace(case, returned=scene.draft.now),
-    Fact.BACK: lambda case, scene: replace(case, returned=scene.draft.now),
+_ON_FACT: dict[CaseFact, Callable[[Case, CaseScene], Case]] = {
+    CaseFact.INCIDENT: _not_its_own,
+    CaseFact.WORSE: _worse,
+    CaseFact.OUT: lambda case, scene: replace(case, marked=scene.draft.now),
+    CaseFact.WORN_OUT: _quarantined,
+    CaseFact.USED_UP: _next_rung,
+    CaseFact.NO_HELP: _next_rung,
+    CaseFact.HEARD_AGAIN: lambda case, scene: replace(case, rung=Advice.NONE, stand_in=None),
+    CaseFact.ESCALATE: _next_try,
+    CaseFact.NOT_DONE: _next_try,
+    CaseFact.DUD: _next_try,
+    CaseFact.LAUNCHED: _launched,
+    CaseFact.CAME: lambda case, scene: replace(_launched(case, scene), replaced=scene.draft.now),
+    CaseFact.MENDED: lambda case, scene: replace(case, replaced=scene.draft.now),
+    CaseFact.REBORN: lambda case, scene: replace(case, replaced=scene.draft.now),
+    CaseFact.SPENT: _without_stand_in,
+    CaseFact.LATE: _without_stand_in,
+    CaseFact.STOOD_IN: lambda case, scene: replace(case, returned=scene.draft.now),
+    CaseFact.BACK: lambda case, scene: replace(case, returned=scene.draft.now),
 }
 
 
-def wish_for(scene: Scene) -> None:
-    """Ask for what the case needs in its present step; where the node is without our mark, for the mark at most."""
+def wish_for(scene: CaseScene) -> None:
+    """Ask for what the case needs in its present step; on a node without our mark, at most for the mark."""
     if scene.case.step in MARKED and is_unmarked(scene):
         if is_forgotten(scene) and scene.case.step is Step.DRAIN:
             _take_out(scene)
         elif is_forgotten(scene):
-            _sign_again(scene, "Slurm's controller restarted and has lost our mark")
+            _sign_again(scene, "slurmctld restarted and lost Steward's mark")
         return
     if scene.case.step in _ON_THE_WAY and is_unsigned(scene):
-        _sign_again(scene, "it lost our mark when its power changed")
+        _sign_again(scene, "the node lost Steward's mark when its power changed")
     elif scene.node.is_ours:
         scene = replace(scene, case=note_mark(scene.case, scene.draft))
     wish = _WISHES.get(scene.case.step)
@@ -157,7 +158,7 @@ def wish_for(scene: Scene) -> None:
         wish(scene)
 
 
-def _take_out(scene: Scene) -> None:
+def _take_out(scene: CaseScene) -> None:
     case, draft = scene.case, scene.draft
     if case.command:
         return
@@ -168,9 +169,9 @@ def _take_out(scene: Scene) -> None:
     )
 
 
-def _sign_again(scene: Scene, text: str) -> None:
-    """Write our mark again. Without it the machine would take jobs before it is verified, or could not be given
-    back."""
+def _sign_again(scene: CaseScene, text: str) -> None:
+    """Write our mark again."""
+    # Without it the machine would take jobs before it is verified, or could not be returned.
     case, draft = scene.case, scene.draft
     why = Why(rule="case.sign", text=f"{case.node}: {text}", evidence=(str(case.why),))
     key = Key(f"sign:{case.id}:{case.launches}:{case.step.value}")
@@ -178,11 +179,11 @@ def _sign_again(scene: Scene, text: str) -> None:
         draft.tell("case.sign", str(why), node=case.node, case=case.id)
 
 
-def _wait(scene: Scene) -> None:
+def _wait(scene: CaseScene) -> None:
     if awaits_yes(ask_for_yes(scene.case, scene.draft), scene.draft):
         return
     if waits_for_jobs(scene.case, scene.node):
-        text = f"{scene.case.node}: waits for the jobs on it to end"
+        text = f"{scene.case.node}: waits for its jobs to end"
     else:
         text = must_wait(scene.case, scene.draft)
     if text:
@@ -190,11 +191,11 @@ def _wait(scene: Scene) -> None:
         scene.draft.tell("case.waiting", text, once=once, node=scene.case.node, case=scene.case.id)
 
 
-def _mend(scene: Scene) -> None:
+def _mend(scene: CaseScene) -> None:
     ask_mend(scene.case, scene.draft)
 
 
-def _replace(scene: Scene) -> None:
+def _replace(scene: CaseScene) -> None:
     case, draft = scene.case, scene.draft
     if not draft.provider_is_fresh or _is_listing_older_than(case, draft):
         return
@@ -214,27 +215,29 @@ def _replace(scene: Scene) -> None:
 
 
 def _is_listing_older_than(case: Case, draft: Draft) -> bool:
-    """The old instance may be missing in it, and two machines would bear one name."""
+    """Return whether the list of instances is older than the case."""
+    # The old instance may be missing in such a list, and two machines would get one name.
     return draft.seen.listed_at is not None and draft.seen.listed_at < case.opened
 
 
-def _launch(scene: Scene) -> None:
+def _launch(scene: CaseScene) -> None:
     case = scene.case
     why = Why(rule="case.launch", text=f"a new instance for {case.node}", evidence=(str(case.why),))
     _ask_for(scene.draft.slots.repairable[case.node], why, scene)
 
 
-def _take_spare(scene: Scene) -> None:
-    """The broken machine is left alone; what earlier tries took is given back by the keeper of the spares."""
+def _take_spare(scene: CaseScene) -> None:
+    """Ask for a loan of a free spare; the broken machine is left alone."""
+    # `keep_spares` takes back the spares of earlier tries.
     case, draft = scene.case, scene.draft
     spare = free_spare(case, draft)
     if spare is not None:
         slot = replace(draft.slots.repairable[case.node], node=spare, instead_of=case.node)
-        why = Why(rule="case.spare", text=f"{spare} is to serve for {case.node}", evidence=(str(case.why),))
+        why = Why(rule="case.spare", text=f"{spare} will serve for {case.node}", evidence=(str(case.why),))
         _ask_for(slot, why, scene)
 
 
-def _ask_for(slot: Slot, why: Why, scene: Scene) -> None:
+def _ask_for(slot: Slot, why: Why, scene: CaseScene) -> None:
     case, draft = scene.case, scene.draft
     if draft.now >= case.next_try:
         action = LaunchInstance(key=try_key(case), why=why, slot=slot, token=case.token, case=case.id)
@@ -242,14 +245,14 @@ def _ask_for(slot: Slot, why: Why, scene: Scene) -> None:
     draft.wake(case.next_try)
 
 
-def _provision(scene: Scene) -> None:
+def _provision(scene: CaseScene) -> None:
     case, draft = scene.case, scene.draft
     is_new = case.rung is Advice.REPLACE and case.stand_in is None and case.node in draft.slots.repairable
     if is_new and may_be_half_made(scene.instance, try_key(case), draft):
         _launch(scene)
 
 
-def _reboot(scene: Scene) -> None:
+def _reboot(scene: CaseScene) -> None:
     case, draft = scene.case, scene.draft
     instance = case.old_instance or (case.old.instance if case.old else InstanceId(""))
     why = Why(rule="case.reboot", text=f"reboot {case.node}", evidence=(str(case.why),))
@@ -259,7 +262,7 @@ def _reboot(scene: Scene) -> None:
     draft.wake(case.next_try)
 
 
-def _verify(scene: Scene) -> None:
+def _verify(scene: CaseScene) -> None:
     case, draft = scene.case, scene.draft
     if not scene.is_reborn:
         return
@@ -270,7 +273,7 @@ def _verify(scene: Scene) -> None:
     node = scene.server.name
     what = f"the rebooted {node}" if case.rung is Advice.REBOOT else f"the new machine of {node}"
     if case.stand_in:
-        what = f"{node}, which is to serve for {case.node},"
+        what = f"{node}, which will serve for {case.node},"
     elif is_light(case):
         what = node
     why = Why(rule="case.verify", text=f"{what} must pass its checks")
@@ -278,8 +281,8 @@ def _verify(scene: Scene) -> None:
     ask_checks(node, key, why, draft)
 
 
-def _give_back(scene: Scene) -> None:
-    """A command that an admin gave while the node was being repaired is carried out by that repair."""
+def _give_back(scene: CaseScene) -> None:
+    """Return the repaired node, or the spare in its place, to service."""
     case, draft = scene.case, scene.draft
     if case.stand_in:
         _send_to_serve(case.stand_in, scene)
@@ -288,21 +291,20 @@ def _give_back(scene: Scene) -> None:
         _prove(scene)
         return
     if scene.node.reason is not None and scene.launch is DeepStart.HELD and scene.node.reason.at > case.entered:
-        return  # Slurm has just taken it out again: the launch test failed
+        return  # Slurm has just drained the node again: the launch test failed
     if scene.node.reason is None:
-        return  # it is given back: until slurmd has answered Slurm's ping there is nothing more to ask for
+        return  # the node was returned: wait until slurmd has answered Slurm's ping
     why = Why(rule="case.return", text=f"all checks of {case.node} passed after its repair")
     key = Key(f"return:{case.id}:{case.launches}")
-    order = command(scene.node)
+    order = command(scene.node)  # a command that came during the repair is done with it, too
     mark = scene.node.mark or mark_of(case)
     action = ReturnNode(key=key, why=why, node=case.node, mark=mark, command=order.text if order else case.command)
     if mark.id == case.id:
         draft.wish(action, draft.want.repair.retry_s)
 
 
-def _prove(scene: Scene) -> None:
-    """Ask for the launch test, and the deep check of a new machine; when one failed take the node out again, before
-    users' jobs reach it."""
+def _prove(scene: CaseScene) -> None:
+    """Ask for the launch test and the deep check; if one failed, drain the node again before users' jobs reach it."""
     case, draft = scene.case, scene.draft
     if scene.start is DeepStart.WAITS:
         if scene.launch is DeepStart.WAITS:
@@ -312,14 +314,14 @@ def _prove(scene: Scene) -> None:
     elif not scene.node.is_drain:
         is_launch = scene.launch in (DeepStart.FAILED, DeepStart.UNCLEAR)
         token, what = (case.launch_token, "launch test") if is_launch else (case.token, "deep check")
-        verb = "had no answer from" if scene.start is DeepStart.UNCLEAR else "failed"
+        verb = "had no result from" if scene.start is DeepStart.UNCLEAR else "failed"
         text = f"{case.node} {verb} its {what}"
         why = Why(rule="case.unfit", text=text, evidence=(why_failed(token, draft), str(case.why)))
         key = Key(f"unfit:{token}")
         draft.wish(DrainNode(key=key, why=why, node=case.node, mark=mark_of(case)), draft.want.repair.retry_s)
 
 
-def _send_to_serve(spare: NodeName, scene: Scene) -> None:
+def _send_to_serve(spare: NodeName, scene: CaseScene) -> None:
     case, draft = scene.case, scene.draft
     why = Why(rule="spare.serve", text=f"all checks of {spare} passed; it serves for {case.node}")
     key = Key(f"return:{case.id}:{case.launches}")
@@ -327,7 +329,7 @@ def _send_to_serve(spare: NodeName, scene: Scene) -> None:
         draft.wish(ReturnNode(key=key, why=why, node=spare, mark=SPARE), draft.want.repair.retry_s)
 
 
-_WISHES: dict[Step, Callable[[Scene], None]] = {
+_WISHES: dict[Step, Callable[[CaseScene], None]] = {
     Step.DRAIN: _take_out,
     Step.RELEASE: _wait,
     Step.MEND: _mend,

@@ -8,24 +8,24 @@ from steward.model.repair_policy import RepairPolicy
 from steward.policy.state_machine import Table
 
 
-class Fact(Enum):
-    """A fact that the picture shows about a case. The value is the sentence that the diagram and the events show."""
+class CaseFact(Enum):
+    """A fact that the picture shows about a case. The value is the sentence in the diagram and in events."""
 
     CLEARED = "the fault is gone: its agent is back, slurmd answers, or the check passes"
     INCIDENT = "many nodes at once: not this node's fault"
-    CONFIRMED = "the fault is certain and we may act"
+    CONFIRMED = "the fault is certain and Steward may act"
     COMMANDED = "an admin gave a new command"
-    TAKEN = "somebody else took the node out of service"
+    TAKEN = "the node is out of service, but not by Steward"
     FREED = "a person gave the node back"
-    WORSE = "the node died or a fatal fault came"
+    WORSE = "the node died, or a fatal fault was found"
     OUT = "Slurm shows the node out of service"
     UNMANAGED = "no provider can replace this node"
     WORN_OUT = "too many repairs of this node or its hardware lately: quarantine"
-    USED_UP = "this rung was tried too often lately, the next one is due"
-    GENTLE = "no job on it, it is its turn, and a light repair is to be tried"
-    MENDED = "the node's agent carried out the light repair"
-    NO_HELP = "the light repair did not help, the next rung is due"
-    READY = "no job on it, and it is its turn"
+    USED_UP = "this remedy was tried too often lately, the next one is due"
+    GENTLE = "no job is on the node, it is its turn: a light repair comes first, or the checks alone"
+    MENDED = "the node's agent carried out the light repair, or there was none to do"
+    NO_HELP = "the light repair did not help, the next remedy is due"
+    READY = "no job is on the node, and it is its turn"
     REFUSED = "the provider refused too often"
     ESCALATE = "the reboot did not help"
     NOT_DONE = "the reboot could not be carried out"
@@ -37,76 +37,76 @@ class Fact(Enum):
     SPENT = "the new or rebooted machine failed, and no try is left"
     SOUND = "all checks passed after the repair and slurmd is registered"
     STOOD_IN = "a spare serves in its place, and the node itself is left to a person"
-    UNPROVED = "no job of ours could be started on it to see whether jobs can: a person must look"
+    UNPROVED = "the test job that should show whether jobs can start did not run: a person must look"
     BACK = "Slurm starts jobs on the node again"
     LATE = "the step's deadline passed"
 
 
-_ROWS: dict[tuple[Step, Fact], Step] = {
-    (Step.SUSPECT, Fact.INCIDENT): Step.CLOSED,
-    (Step.SUSPECT, Fact.TAKEN): Step.CLOSED,
-    (Step.SUSPECT, Fact.CLEARED): Step.CLOSED,
-    (Step.SUSPECT, Fact.CONFIRMED): Step.DRAIN,
-    (Step.SUSPECT, Fact.LATE): Step.CLOSED,
-    (Step.DRAIN, Fact.COMMANDED): Step.CLOSED,
-    (Step.DRAIN, Fact.TAKEN): Step.CLOSED,
-    (Step.DRAIN, Fact.FREED): Step.CLOSED,
-    (Step.DRAIN, Fact.WORSE): Step.DRAIN,
-    (Step.DRAIN, Fact.OUT): Step.RELEASE,
-    (Step.DRAIN, Fact.LATE): Step.HELD,
-    (Step.RELEASE, Fact.COMMANDED): Step.CLOSED,
-    (Step.RELEASE, Fact.TAKEN): Step.CLOSED,
-    (Step.RELEASE, Fact.FREED): Step.CLOSED,
-    (Step.RELEASE, Fact.WORSE): Step.DRAIN,
-    (Step.RELEASE, Fact.USED_UP): Step.RELEASE,
-    (Step.RELEASE, Fact.HEARD_AGAIN): Step.RELEASE,
-    (Step.RELEASE, Fact.UNMANAGED): Step.HELD,
-    (Step.RELEASE, Fact.WORN_OUT): Step.HELD,
-    (Step.RELEASE, Fact.GENTLE): Step.MEND,
-    (Step.RELEASE, Fact.READY): Step.LAUNCH,
-    (Step.RELEASE, Fact.LATE): Step.HELD,
-    (Step.MEND, Fact.COMMANDED): Step.CLOSED,
-    (Step.MEND, Fact.TAKEN): Step.CLOSED,
-    (Step.MEND, Fact.FREED): Step.CLOSED,
-    (Step.MEND, Fact.MENDED): Step.VERIFY,
-    (Step.MEND, Fact.NO_HELP): Step.RELEASE,
-    (Step.LAUNCH, Fact.TAKEN): Step.CLOSED,
-    (Step.LAUNCH, Fact.FREED): Step.CLOSED,
-    (Step.LAUNCH, Fact.LAUNCHED): Step.PROVISION,
-    (Step.LAUNCH, Fact.HEARD_AGAIN): Step.RELEASE,
-    (Step.LAUNCH, Fact.NOT_DONE): Step.LAUNCH,
-    (Step.LAUNCH, Fact.ESCALATE): Step.LAUNCH,
-    (Step.LAUNCH, Fact.UNMANAGED): Step.HELD,
-    (Step.LAUNCH, Fact.DUD): Step.LAUNCH,
-    (Step.LAUNCH, Fact.SPENT): Step.HELD,
-    (Step.LAUNCH, Fact.REFUSED): Step.HELD,
-    (Step.LAUNCH, Fact.LATE): Step.HELD,
-    (Step.PROVISION, Fact.TAKEN): Step.CLOSED,
-    (Step.PROVISION, Fact.FREED): Step.CLOSED,
-    (Step.PROVISION, Fact.REBORN): Step.VERIFY,
-    (Step.PROVISION, Fact.DUD): Step.LAUNCH,
-    (Step.PROVISION, Fact.SPENT): Step.HELD,
-    (Step.VERIFY, Fact.INCIDENT): Step.CLOSED,
-    (Step.VERIFY, Fact.TAKEN): Step.CLOSED,
-    (Step.VERIFY, Fact.FREED): Step.CLOSED,
-    (Step.VERIFY, Fact.SOUND): Step.RETURN,
-    (Step.VERIFY, Fact.NO_HELP): Step.RELEASE,
-    (Step.VERIFY, Fact.DUD): Step.LAUNCH,
-    (Step.VERIFY, Fact.SPENT): Step.HELD,
-    (Step.RETURN, Fact.INCIDENT): Step.CLOSED,
-    (Step.RETURN, Fact.TAKEN): Step.CLOSED,
-    (Step.RETURN, Fact.STOOD_IN): Step.HELD,
-    (Step.RETURN, Fact.BACK): Step.CLOSED,
-    (Step.RETURN, Fact.UNPROVED): Step.HELD,
-    (Step.RETURN, Fact.NO_HELP): Step.RELEASE,
-    (Step.RETURN, Fact.DUD): Step.LAUNCH,
-    (Step.RETURN, Fact.SPENT): Step.HELD,
-    (Step.RETURN, Fact.LATE): Step.HELD,
-    (Step.HELD, Fact.COMMANDED): Step.CLOSED,
-    (Step.HELD, Fact.TAKEN): Step.CLOSED,
-    (Step.HELD, Fact.FREED): Step.CLOSED,
-    (Step.HELD, Fact.HEARD_AGAIN): Step.RELEASE,
-    (Step.HELD, Fact.CAME): Step.VERIFY,
+_ROWS: dict[tuple[Step, CaseFact], Step] = {
+    (Step.SUSPECT, CaseFact.INCIDENT): Step.CLOSED,
+    (Step.SUSPECT, CaseFact.TAKEN): Step.CLOSED,
+    (Step.SUSPECT, CaseFact.CLEARED): Step.CLOSED,
+    (Step.SUSPECT, CaseFact.CONFIRMED): Step.DRAIN,
+    (Step.SUSPECT, CaseFact.LATE): Step.CLOSED,
+    (Step.DRAIN, CaseFact.COMMANDED): Step.CLOSED,
+    (Step.DRAIN, CaseFact.TAKEN): Step.CLOSED,
+    (Step.DRAIN, CaseFact.FREED): Step.CLOSED,
+    (Step.DRAIN, CaseFact.WORSE): Step.DRAIN,
+    (Step.DRAIN, CaseFact.OUT): Step.RELEASE,
+    (Step.DRAIN, CaseFact.LATE): Step.HELD,
+    (Step.RELEASE, CaseFact.COMMANDED): Step.CLOSED,
+    (Step.RELEASE, CaseFact.TAKEN): Step.CLOSED,
+    (Step.RELEASE, CaseFact.FREED): Step.CLOSED,
+    (Step.RELEASE, CaseFact.WORSE): Step.DRAIN,
+    (Step.RELEASE, CaseFact.USED_UP): Step.RELEASE,
+    (Step.RELEASE, CaseFact.HEARD_AGAIN): Step.RELEASE,
+    (Step.RELEASE, CaseFact.UNMANAGED): Step.HELD,
+    (Step.RELEASE, CaseFact.WORN_OUT): Step.HELD,
+    (Step.RELEASE, CaseFact.GENTLE): Step.MEND,
+    (Step.RELEASE, CaseFact.READY): Step.LAUNCH,
+    (Step.RELEASE, CaseFact.LATE): Step.HELD,
+    (Step.MEND, CaseFact.COMMANDED): Step.CLOSED,
+    (Step.MEND, CaseFact.TAKEN): Step.CLOSED,
+    (Step.MEND, CaseFact.FREED): Step.CLOSED,
+    (Step.MEND, CaseFact.MENDED): Step.VERIFY,
+    (Step.MEND, CaseFact.NO_HELP): Step.RELEASE,
+    (Step.LAUNCH, CaseFact.TAKEN): Step.CLOSED,
+    (Step.LAUNCH, CaseFact.FREED): Step.CLOSED,
+    (Step.LAUNCH, CaseFact.LAUNCHED): Step.PROVISION,
+    (Step.LAUNCH, CaseFact.HEARD_AGAIN): Step.RELEASE,
+    (Step.LAUNCH, CaseFact.NOT_DONE): Step.LAUNCH,
+    (Step.LAUNCH, CaseFact.ESCALATE): Step.LAUNCH,
+    (Step.LAUNCH, CaseFact.UNMANAGED): Step.HELD,
+    (Step.LAUNCH, CaseFact.DUD): Step.LAUNCH,
+    (Step.LAUNCH, CaseFact.SPENT): Step.HELD,
+    (Step.LAUNCH, CaseFact.REFUSED): Step.HELD,
+    (Step.LAUNCH, CaseFact.LATE): Step.HELD,
+    (Step.PROVISION, CaseFact.TAKEN): Step.CLOSED,
+    (Step.PROVISION, CaseFact.FREED): Step.CLOSED,
+    (Step.PROVISION, CaseFact.REBORN): Step.VERIFY,
+    (Step.PROVISION, CaseFact.DUD): Step.LAUNCH,
+    (Step.PROVISION, CaseFact.SPENT): Step.HELD,
+    (Step.VERIFY, CaseFact.INCIDENT): Step.CLOSED,
+    (Step.VERIFY, CaseFact.TAKEN): Step.CLOSED,
+    (Step.VERIFY, CaseFact.FREED): Step.CLOSED,
+    (Step.VERIFY, CaseFact.SOUND): Step.RETURN,
+    (Step.VERIFY, CaseFact.NO_HELP): Step.RELEASE,
+    (Step.VERIFY, CaseFact.DUD): Step.LAUNCH,
+    (Step.VERIFY, CaseFact.SPENT): Step.HELD,
+    (Step.RETURN, CaseFact.INCIDENT): Step.CLOSED,
+    (Step.RETURN, CaseFact.TAKEN): Step.CLOSED,
+    (Step.RETURN, CaseFact.STOOD_IN): Step.HELD,
+    (Step.RETURN, CaseFact.BACK): Step.CLOSED,
+    (Step.RETURN, CaseFact.UNPROVED): Step.HELD,
+    (Step.RETURN, CaseFact.NO_HELP): Step.RELEASE,
+    (Step.RETURN, CaseFact.DUD): Step.LAUNCH,
+    (Step.RETURN, CaseFact.SPENT): Step.HELD,
+    (Step.RETURN, CaseFact.LATE): Step.HELD,
+    (Step.HELD, CaseFact.COMMANDED): Step.CLOSED,
+    (Step.HELD, CaseFact.TAKEN): Step.CLOSED,
+    (Step.HELD, CaseFact.FREED): Step.CLOSED,
+    (Step.HELD, CaseFact.HEARD_AGAIN): Step.RELEASE,
+    (Step.HELD, CaseFact.CAME): Step.VERIFY,
 }
 TABLE = Table(_ROWS)
 
@@ -123,7 +123,7 @@ _DEADLINES: dict[Step, Callable[[RepairPolicy], float]] = {
 
 
 def deadline(step: Step, rules: RepairPolicy) -> float | None:
-    """Seconds that a case may stay in a step; None: until a person acts (HELD) or for ever (CLOSED)."""
+    """Return the seconds that a case may stay in a step; None for HELD, until a person acts, and for CLOSED."""
     of = _DEADLINES.get(step)
     return of(rules) if of else None
 
@@ -138,7 +138,7 @@ the jobs on the node; its turn, or a person's approval, is waited for without li
 
 
 def page() -> str:
-    """The whole of docs/case.md."""
+    """Return the text of docs/case.md."""
     return TABLE.page(_HEAD, Step.SUSPECT, _limit)
 
 

@@ -1,1 +1,1 @@
-"""Instance groups: their slots, gates and updates."""
+"""Instance groups: their goals, slots, gates, updates and hot spares."""

@@ -1,8 +1,8 @@
-"""Gates: partitions of API groups are closed (DOWN) until the minimum is there. Pure, and nothing here touches a job.
+"""Gates: partitions of API groups are closed (DOWN) until the minimum is there. Pure, and no job is touched.
 
-A closed partition goes on taking jobs and starts none; what runs goes on. Only partitions that are ours are changed:
-those of `capacity.owned_partitions`, and those that we write into our own include file. What an admin changes by hand
-is told once and left alone until our own wish changes; slurmctld's restart is no admin.
+A closed partition accepts jobs and starts none; running jobs go on. Steward changes only its own partitions: those of
+`capacity.owned_partitions`, and those in its own include file. A state that an admin sets by hand is reported once and
+left alone until Steward's own wish changes; a restart of slurmctld is not taken for an admin.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import current
 
-# The text of our include file for slurm.conf: the partitions of API groups. Pure: the same groups, the same text.
+# The text of our include file for slurm.conf, with the partitions of API groups: the same groups give the same text.
 
 _HEAD = """\
 # Written by Steward: partitions of groups made through its API. Changes made by hand are lost.
@@ -32,9 +32,10 @@ _HEAD = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionShape:
-    """`members` is group -> those of its nodes that slurm.conf has; other nodes of a group bear its name as feature.
+    """A partition in our include file.
 
-    No members: jobs of a group that is gone still wait here.
+    `members` holds, for each group, its nodes that are in slurm.conf; other nodes have the group's name as a feature.
+    Without members, jobs of a deleted group still wait in the partition.
     """
 
     name: str
@@ -43,7 +44,7 @@ class PartitionShape:
 
 
 def partitions_text(shapes: Iterable[PartitionShape]) -> str:
-    """The whole file, in an order that depends on names only."""
+    """Return the text of the file, in an order that depends on names only."""
     ordered = sorted(shapes, key=lambda shape: shape.name)
     sets = {group: nodes for shape in ordered for group, nodes in shape.members.items()}
     lines = [*(_node_set(group, sets[group]) for group in sorted(sets)), *map(_partition, ordered)]
@@ -65,11 +66,13 @@ def _set_name(group: str) -> str:
     return f"steward-{group}"
 
 
-# Whether a partition should be open, and why: decided from its groups alone.
+# The wish that a partition be open or closed, decided from its groups alone.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateWish:
+    """The wish that a partition be open or closed, and why."""
+
     partition: str
     open: bool
     why: Why
@@ -77,11 +80,11 @@ class GateWish:
 
 
 def gate_wishes(draft: Draft) -> Mapping[str, GateWish]:
-    """By partition: every one that a compute group of the API names, and those left over that we still keep a gate for.
+    """Return the wish for each partition of a compute group, and for each one without groups that still has a gate.
 
-    A partition is closed while a group in it waits for its minimum, unless another group of it has been in service:
-    one that serves already is not closed because a second group joins it. The rule `strict` closes it again whenever a
-    group has less than its minimum.
+    A partition is closed while a group in it waits for its minimum, unless another of its groups has been in service: a
+    partition that serves is not closed because a second group joins it. With the rule `strict` a partition is closed
+    again whenever a group has less than its minimum.
     """
     by_partition: defaultdict[str, list[Group]] = defaultdict(list)
     for group in sorted(draft.groups.values(), key=lambda group: group.name):
@@ -106,7 +109,7 @@ def _wish(name: str, groups: list[Group], counts: Mapping[str, int], draft: Draf
     if short := [group for group in groups if _is_short(group, counts, draft)]:
         return wish("gate.strict", f"group {short[0].name} has less than its minimum", open=False)
     if not _has_nodes(name, groups, draft):
-        return wish("gate.empty", "no node of it has come yet; jobs wait", open=False)
+        return wish("gate.empty", "it has no node yet; jobs wait", open=False)
     return wish("gate.open", "its groups have what they need", open=True)
 
 
@@ -119,21 +122,23 @@ def _is_short(group: Group, counts: Mapping[str, int], draft: Draft) -> bool:
 
 
 def _has_nodes(name: str, groups: list[Group], draft: Draft) -> bool:
-    """A partition without nodes starts nothing either way; Slurm from 23 on takes jobs for it only while it is DOWN."""
+    """Return whether the partition has nodes."""
+    # Without nodes a partition starts nothing either way; from Slurm 23 on it accepts jobs then only while DOWN.
     if shown := draft.seen.partitions.get(name):
         return bool(shown.nodes)
     return any(nodes_of_conf(group.name, draft) for group in groups)
 
 
 def nodes_of_conf(group: str, draft: Draft) -> frozenset[NodeName]:
-    """Nodes of the group's pool that are in slurm.conf: only those may be named in a partition."""
+    """Return the nodes of the group's pool that are in slurm.conf: only those may be named in a partition."""
     pool = draft.want.capacity.pools.get(group)
     found = (draft.seen.nodes.get(name) for name in (pool.nodes if pool else ()))
     return frozenset(node.name for node in found if node is not None and not node.is_dynamic)
 
 
 def _left_over(name: str, draft: Draft) -> GateWish:
-    """A partition that the site lent us is open when it goes back; ours takes no jobs while it goes."""
+    """Return the wish for a partition that has no group any more."""
+    # The site gets an owned partition back open. One of our own accepts no jobs until it is removed.
     is_lent = name in draft.want.capacity.owned_partitions
     why = Why(rule="gate.left", text=f"partition {name} has no group any more", evidence=())
     return GateWish(partition=name, open=is_lent, why=why)
@@ -152,7 +157,7 @@ _STATES = {PartitionState.UP: True, PartitionState.DOWN: False}
 
 
 def keep_gates(draft: Draft) -> None:
-    """Write our partitions, open and close them. Nothing on an old picture, and nothing while a person paused us."""
+    """Write our partitions, and open and close them; do nothing on an old picture or while paused by a person."""
     if not draft.may_provision or not (draft.groups or draft.gates):
         return
     if draft.now - draft.seen.partitions_at > _OLD_S:
@@ -165,7 +170,7 @@ def keep_gates(draft: Draft) -> None:
 
 
 def _is_ours(wish: GateWish, draft: Draft) -> bool:
-    """Handed to us, or in our file: one that Slurm has and we never wrote is the site's."""
+    """Return whether the partition is Steward's: owned by setting, or in our file; else it is the site's."""
     name = wish.partition
     if _is_lent(name, draft) or name in draft.gates:
         return True
@@ -184,7 +189,7 @@ def _is_lent(name: str, draft: Draft) -> bool:
 
 
 def _keep_file(wishes: Mapping[str, GateWish], draft: Draft) -> None:
-    """Ask for the file when its text is new, when it was refused, and when Slurm does not show what is in it."""
+    """Ask for a write of the file if its text is new, the last write failed, or Slurm lacks its partitions."""
     kept = {n: w for n, w in wishes.items() if (w.groups or _has_jobs(n, draft)) and _can_be_written(n, draft)}
     if not draft.want.capacity.has_include or not (kept or _asked_files(draft)):
         return
@@ -196,15 +201,16 @@ def _keep_file(wishes: Mapping[str, GateWish], draft: Draft) -> None:
     again = draft.want.capacity.other_backoff_s[-1] if _is_amiss(key, kept, draft) else None
     draft.wish(WritePartitions(key=key, why=why, text=text), again)
     if draft.now - draft.asked[key] > _REFRESH_S:
-        draft.asked[key] = draft.now  # wishes are forgotten after a day, and this one stands
+        draft.asked[key] = draft.now  # wishes are forgotten after a day, but this one still holds
     for name in kept.keys() - draft.gates.keys():
         _set(Gate(partition=name, open=kept[name].open, set_at=draft.now, why=str(kept[name].why)), draft)
 
 
 def _can_be_written(name: str, draft: Draft) -> bool:
-    """Such names are refused today, but may be remembered: with one wrong word Slurm takes nothing of the file."""
+    """Return whether Slurm accepts the name; a reserved word in the file would make Slurm reject all of it."""
+    # The API refuses such names today, but memory may hold an older group.
     if is_reserved(name):
-        text = f"{name} is not in Steward's file of partitions: it is a word of Slurm's; make its group anew"
+        text = f"{name} is left out of Steward's partition file: Slurm reserves the name; make its group anew"
         draft.tell("gate.reserved", text, once=f"gate.reserved:{name}", level=Level.WARNING)
     return not is_reserved(name)
 
@@ -226,7 +232,7 @@ def _shape(wish: GateWish, draft: Draft) -> PartitionShape:
 
 
 def _has_jobs(name: str, draft: Draft) -> bool:
-    """Slurm loses the jobs of a partition that is taken out of its configuration."""
+    """Return whether the partition has jobs, which Slurm would lose if the partition left its configuration."""
     jobs = draft.seen.jobs.values()
     return any(name in job.partition.split(",") for job in jobs if not job.is_over)
 
@@ -237,7 +243,7 @@ def _keep_gate(wish: GateWish, draft: Draft) -> None:
         if not wish.groups:
             draft.gates.pop(wish.partition, None)
     elif not (wish.groups or _is_lent(wish.partition, draft) or _has_jobs(wish.partition, draft)):
-        return  # it goes with our file; until then it is remembered as ours
+        return  # removed with the next write of our file; until then remembered as ours
     elif gate is None:
         _adopt(wish, shown, draft)
     elif gate.open is not wish.open:
@@ -250,7 +256,7 @@ def _keep_gate(wish: GateWish, draft: Draft) -> None:
 
 
 def _adopt(wish: GateWish, shown: Partition, draft: Draft) -> None:
-    """The first time: a state that we would never set is somebody's own."""
+    """Take in a partition for the first time; leave alone a state that Steward never sets."""
     if shown.state in _STATES:
         _turn(wish, shown, draft)
     else:
@@ -259,7 +265,10 @@ def _adopt(wish: GateWish, shown: Partition, draft: Draft) -> None:
 
 
 def _turn(wish: GateWish, shown: Partition, draft: Draft, since: float = 0.0) -> None:
-    """Our wish is new: an admin's own setting ends here. What was read before we set it last (`since`) is no proof."""
+    """Ask for a new state, which also overrides an admin's own setting.
+
+    A state read before the last change (`since`) does not confirm the new one.
+    """
     done = draft.seen.partitions_at > since and _STATES.get(shown.state) is wish.open
     _set(Gate(partition=shown.name, open=wish.open, set_at=draft.now, confirmed=done, why=str(wish.why)), draft)
     draft.tell("gate.opened" if wish.open else "gate.closed", str(wish.why))
@@ -269,7 +278,7 @@ def _turn(wish: GateWish, shown: Partition, draft: Draft, since: float = 0.0) ->
 
 
 def _compare(gate: Gate, wish: GateWish, shown: Partition, draft: Draft) -> None:
-    """Slurm was read since we set it."""
+    """Compare the gate with the state that Slurm shows since the last change."""
     has_begun_anew = shown.loaded > (gate.yielded or gate.set_at)
     if _STATES.get(shown.state) is gate.open:
         if not wish.groups and _is_lent(shown.name, draft):
@@ -291,8 +300,8 @@ def _compare(gate: Gate, wish: GateWish, shown: Partition, draft: Draft) -> None
 def _yield(gate: Gate, shown: Partition, draft: Draft) -> None:
     _set(replace(gate, yielded=draft.now), draft)
     text = (
-        f"partition {shown.name} was set {shown.state.value} by somebody else: left so until Steward itself would "
-        f"change it ({gate.why})"
+        f"partition {shown.name} was set {shown.state.value}, but not by Steward: left so until Steward's own wish "
+        f"changes ({gate.why})"
     )
     draft.tell("gate.yielded", text, level=Level.WARNING)
 

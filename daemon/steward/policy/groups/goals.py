@@ -1,6 +1,6 @@
-"""Keep every group at its goal: as many slots as wanted, the right ones sent away, its status and its clock.
+"""Bring every group to its goal: add or remove slots, and move the status of groups and of the cluster.
 
-A continuous cluster serves with its controller; a classic one serves as a whole or not at all.
+A cluster with continuous provisioning is in service with its controller; without it, as a whole or not at all.
 """
 
 from dataclasses import replace
@@ -17,11 +17,11 @@ from steward.policy.groups.victims import choose
 from steward.policy.node.bring_up import why_paused
 
 _MOVE_S = 0.02
-"""New slots that no step of this plan moves any more are moved by the next one, at once."""
+"""The wait until the next plan, which moves the new slots: no later step of this plan does."""
 
 
 def keep_groups(draft: Draft) -> None:
-    """Status first (a rollback changes the goal), then slots up or down to the target, controllers first."""
+    """Move the status of each group (a rollback changes the goal), then add or remove slots, controllers first."""
     if draft.cluster is None:
         return
     _say_if_idle(draft)
@@ -35,7 +35,7 @@ def keep_groups(draft: Draft) -> None:
 
 
 def _say_if_idle(draft: Draft) -> None:
-    """Groups stand still while a person paused us: said once."""
+    """Report once that groups stand still while actions are paused."""
     if draft.may_provision:
         draft.tell_again("groups:idle")
         return
@@ -50,15 +50,15 @@ def _keep_count(group: Group, draft: Draft) -> None:
         _add(group, wanted - len(here), draft)
     elif len(here) > wanted:
         for record in choose(here, len(here) - wanted, draft):
-            send_away(record, f"group {group.name} has {len(here)} slots and is to have {wanted}", draft)
+            send_away(record, f"group {group.name} has {len(here)} slots, its target is {wanted}", draft)
 
 
 def _add(group: Group, many: int, draft: Draft) -> None:
     cluster = draft.cluster
     if cluster is None:
         return
-    text = f"group {group.name} is to have {group.goal.target} instances"
-    why = Why(rule="group.target", text=text, evidence=(f"{many} more than there are slots",))
+    text = f"the target of group {group.name} is {group.goal.target} instances"
+    why = Why(rule="group.target", text=text, evidence=(f"{many} slots are missing",))
     taken = taken_names(group.name, draft.slots, draft.seen, draft.want)
     draft.cluster, slots = mint(group, many, taken, cluster, draft.want, why, draft.now)
     for record in slots:
@@ -66,12 +66,12 @@ def _add(group: Group, many: int, draft: Draft) -> None:
         draft.slots.keep(record)
     draft.wake(draft.now + _MOVE_S)
     if len(slots) < many:
-        text = f"group {group.name}: its [[groups]] table names {many - len(slots)} nodes too few for its target"
+        text = f"group {group.name}: its [[groups]] table has {many - len(slots)} nodes too few for its target"
         draft.tell("group.no_names", text, once=f"names:{group.name}:{group.goal.target}", group=group.name)
 
 
 def send_away(record: SlotRecord, text: str, draft: Draft) -> None:
-    """The slot leaves: drained, backed up, ended."""
+    """Send the slot away: its node is drained and backed up, and its instance ended."""
     why = Why(rule="slot.leave", text=text, evidence=(f"slot {record.logical} since {record.created:.0f}",))
     _leave(record, why, draft)
 
@@ -81,7 +81,7 @@ def _leave(record: SlotRecord, why: Why, draft: Draft) -> None:
 
 
 def _heed_interruptions(draft: Draft) -> None:
-    """A machine that its provider is about to take away is replaced while its jobs can still save their state."""
+    """Replace each machine that its provider is about to take away, while its jobs can still save their state."""
     for instance in draft.seen.instances.values():
         record = draft.slots.get(instance.node) if instance.interrupted else None
         if record is None or record.instance != instance.id:
@@ -97,7 +97,7 @@ def _heed_interruptions(draft: Draft) -> None:
 
 
 def _drop_ended(draft: Draft) -> None:
-    """A deleted group goes with its last slot, a deleted cluster with its last group."""
+    """Forget a deleted group after its last slot, and a deleted cluster after its last group."""
     for group in list(draft.groups.values()):
         if group.status is GroupStatus.DELETING and not draft.slots.members(group.name):
             draft.slots.drop_group(group.name)
@@ -122,7 +122,7 @@ def keep_cluster(draft: Draft) -> None:
 
 
 def _continuous(cluster: Cluster, draft: Draft) -> ClusterStatus:
-    """InService with one controller (and one login node, if there is such a group), and so it stays while scaling."""
+    """Return InService once there is one controller (and one login node, if there is such a group), for good."""
     if cluster.status is not ClusterStatus.CREATING:
         return cluster.status
     needed = [_of_role(role, draft) for role in (Role.CONTROLLER, Role.LOGIN)]
@@ -136,7 +136,7 @@ def _of_role(role: Role, draft: Draft) -> list[Group]:
 
 
 def _classic(cluster: Cluster, draft: Draft) -> ClusterStatus:
-    """All or nothing: what one group cannot have is taken back from all."""
+    """Return the status without continuous provisioning; if one group fails, all are rolled back."""
     if cluster.status is ClusterStatus.ROLLING_BACK:
         return _after_rollback(cluster, draft)
     gated = [g for g in draft.groups.values() if g.status.is_gated]
@@ -154,7 +154,7 @@ def _classic(cluster: Cluster, draft: Draft) -> ClusterStatus:
 
 
 def _why_failed(draft: Draft) -> str:
-    """A group was rolled back by its clock, or a launch failed so often that it will not work."""
+    """Return which group was rolled back by its timeout, or which launch failed too often; empty if none."""
     for group in sorted(draft.groups.values(), key=lambda g: g.name):
         if group.message.startswith("rollback") and group.rolled_back == draft.now:
             return f"group {group.name}: {group.message}"
@@ -165,21 +165,21 @@ def _why_failed(draft: Draft) -> str:
 
 
 def _after_rollback(cluster: Cluster, draft: Draft) -> ClusterStatus:
-    """RollingBack until what was too much is gone; then a new cluster has failed, an old one is as it was."""
+    """Return RollingBack until all surplus slots are gone; then Failed for a new cluster, InService for an old one."""
     if any(record.is_leaving for record in draft.slots.values()):
         return ClusterStatus.ROLLING_BACK
     has_any = any(g.goal.target for g in draft.groups.values())
     return ClusterStatus.IN_SERVICE if has_any else ClusterStatus.FAILED
 
 
-# A group's status, and the clock of its minimum: gated until that is there, rolled back when it never comes.
+# The status of a group: gated until its minimum is there, and rolled back if that takes too long.
 
 MISSING = "missing"
-"""How a message begins that tells what is not there yet; such a one is kept up to date, others stand."""
+"""The first word of a message about missing instances, which is kept up to date; other messages stay as they are."""
 
 
 def keep_status(group: Group, draft: Draft) -> None:
-    """Move the group's status by its count and its clock."""
+    """Move the group's status by its number of nodes and its timeout."""
     if group.status in (GroupStatus.DELETING, GroupStatus.SYSTEM_UPDATING, GroupStatus.FAILED):
         return
     if group.status.is_gated:
@@ -190,8 +190,7 @@ def keep_status(group: Group, draft: Draft) -> None:
 
 
 def needed(group: Group, draft: Draft) -> int:
-    """The number of nodes that must be there before the group is in service: without continuous provisioning all of
-    it."""
+    """Return how many nodes must be there before the group is in service; without continuous provisioning, all."""
     return _needed(group.goal, draft)
 
 
@@ -218,7 +217,7 @@ def _while_gated(group: Group, here: int, draft: Draft) -> None:
 
 
 def _waits_for_others(group: Group, draft: Draft) -> bool:
-    """Without continuous provisioning all groups come into service together, or none does."""
+    """Return whether the group must wait: without continuous provisioning, all groups come into service together."""
     if _is_continuous(draft):
         return False
     if any(each.rolled_back == draft.now for each in draft.groups.values()):
@@ -236,10 +235,9 @@ def _serve(group: Group, here: int, draft: Draft) -> None:
 
 
 def _on_new_goal(group: Group, here: int, draft: Draft) -> None:
-    """A raised minimum that is not there closes the gate; every other new goal is good at once. Without continuous
-    provisioning all groups wait where one is to have more."""
+    """Take in a new goal: a raised minimum that is not there yet closes the gate, any other goal holds at once."""
     waits = _asks_more(group, draft) and here < needed(group, draft)
-    if not _is_continuous(draft):
+    if not _is_continuous(draft):  # all groups wait if one of them must have more nodes
         waits = any(_asks_more(each, draft) for each in draft.groups.values())
     if not waits:
         draft.groups[group.name] = replace(group, good=group.goal)
@@ -250,12 +248,12 @@ def _on_new_goal(group: Group, here: int, draft: Draft) -> None:
 
 
 def _asks_more(group: Group, draft: Draft) -> bool:
-    """Whether it must have more nodes than it had to have when last in service."""
+    """Return whether the group must have more nodes than it needed when last in service."""
     return needed(group, draft) > _needed(group.good or Goal(target=0), draft)
 
 
 def roll_back(group: Group, text: str, draft: Draft) -> None:
-    """The goal of the last time in service (a new group: none), at once; what is too much leaves, the useless first."""
+    """Set the goal back to the last one in service (0 for a new group); surplus slots leave, the least useful first."""
     good = group.good or Goal(target=0)
     said = f"{text}: rolled back to {good.target} instances, minimum {good.minimum}"
     back = replace(
@@ -276,12 +274,12 @@ def roll_back(group: Group, text: str, draft: Draft) -> None:
 
 
 def _worth(record: SlotRecord, group: Group, draft: Draft) -> tuple[bool, bool, float, int]:
-    """Healthy before unhealthy, served before never in service, then the older one."""
+    """Return the sort key of a slot's worth: serving first, then those that served before, then the older one."""
     return serves(record, group, draft), record.has_served, -record.created, -record.serial
 
 
 def _tell_missing(group: Group, draft: Draft) -> None:
-    """The message names what the last tries came to while instances are missing."""
+    """Keep the group's message about missing instances up to date: how many, and why the last try failed."""
     troubled = [
         r for r in draft.slots.members(group.name) if r.hitch is not Hitch.NONE and r.is_coming and not r.is_leaving
     ]
@@ -296,11 +294,11 @@ def _tell_missing(group: Group, draft: Draft) -> None:
         draft.groups[group.name] = replace(group, message=text)
 
 
-# When a wish of scaling is over: each of its groups has what was wished, or is meant to have something else by now.
+# The end of a scaling operation: each of its groups has the goal of the operation, or has got another goal since.
 
 
 def finish_operations(draft: Draft) -> None:
-    """Note the time on operations that are done; a rollback ends them, too."""
+    """Note the end time on operations that are done; a rollback ends an operation, too."""
     for id in sorted(id for id, each in draft.operations.items() if each.finished is None):
         operation = draft.operations[id]
         waiting = [

@@ -1,7 +1,7 @@
 """Hot spares: idle, verified nodes of a group in a reservation of ours, for jobs that are resumed.
 
-No job is ever in that reservation (as with `keep`): what a resumed job lacks is taken out of it in the moment in which
-the job is nudged, and the job goes first. Another thing than the spare nodes of fixed machines (`spares.py`).
+No job ever runs in that reservation (as with `keep`): the nodes that a resumed job lacks are taken out of it when the
+job is nudged, and the job is first in line. They are not the spare nodes of fixed machines (`policy/case/spares.py`).
 """
 
 import zlib
@@ -21,14 +21,14 @@ from steward.policy.node.verdict import Standing, standing, worst
 from steward.policy.traits import is_idle
 
 LEASE_S = 3600.0
-"""A reservation ends by itself so long after the head's last word."""
+"""The length of a reservation, which ends by itself if no head renews it."""
 RENEW_S = 1200.0
 LENT_FOR_S = 60.0
-"""A job for which enough nodes are free has started by then: what it did not take is a hot spare again."""
+"""How long nodes are lent to a job, which has started by then; the nodes that it did not take are hot spares again."""
 
 
 def lend(job: Job, places: Places, draft: Draft) -> None:
-    """Let out as many hot spares as the job lacks."""
+    """Release as many hot spares as the job lacks; none if there are not enough."""
     mem = draft.jobs[job.id]
     count = places.wants_hot
     if not count or mem.lent is not None:
@@ -42,8 +42,8 @@ def lend(job: Job, places: Places, draft: Draft) -> None:
     draft.wake(draft.now + LENT_FOR_S)
 
 
-def keep_hot(draft: Draft) -> None:
-    """Bring every group's reservation to what it should be."""
+def maintain_hot_spares(draft: Draft) -> None:
+    """Bring the hot spares of every group to the wanted number."""
     _take_back(draft)
     if draft.paused or not draft.seen.reservations_at:
         return
@@ -73,7 +73,7 @@ def _lent(draft: Draft) -> frozenset[NodeName]:
 
 
 def _counts(draft: Draft) -> dict[str, int]:
-    """Group -> how many hot spares; none where we may not act."""
+    """Return the wanted number of hot spares by group; empty if Steward may not act."""
     if not draft.may_touch_nodes or not draft.want.resume.enabled:
         return {}
     usual, own = draft.want.resume.hot_spares, draft.want.hot_spares
@@ -92,9 +92,9 @@ def _keep(group: str, count: int, draft: Draft) -> None:
 
 
 def _more(group: str, count: int, there: frozenset[NodeName], draft: Draft) -> frozenset[NodeName]:
-    """Idle nodes that no reservation has; none while a resumed job waits, nor while others do, if the site says so."""
+    """Return up to `count` more idle nodes; none while a resumed job waits, or by setting while any job waits."""
     if any(_comes_back(draft.jobs[id], draft) for id in restless(draft)):
-        return frozenset()  # it may need what is idle
+        return frozenset()  # it may need the idle nodes
     reserved = {node for each in draft.seen.reservations.values() for node in each.nodes}
     members = [name for name, slot in draft.slots.repairable.items() if slot.group == group]
     nodes = draft.seen.nodes
@@ -120,7 +120,7 @@ def _is_of(name: NodeName, group: str, draft: Draft) -> bool:
 
 
 def _is_sound(name: NodeName, draft: Draft) -> bool:
-    """In service, its checks passed and no fault is known of it."""
+    """Return whether the node is in service, passed its checks and has no known fault."""
     node = draft.seen.nodes.get(name)
     if node is None or not node.is_schedulable or draft.cases.open_of(name) is not None:
         return False

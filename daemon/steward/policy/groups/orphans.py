@@ -1,5 +1,4 @@
-"""Instances that nobody waits for any more: those that we made and lost track of are ended, those of others are only
-told about."""
+"""Orphan instances: those that Steward made and that belong to no slot are ended; foreign ones are only reported."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,12 +17,14 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 
 SEEN_FOR_S = 60.0
-"""Seen twice at least this far apart: a slot that is just being made or ended is not an orphan's."""
+"""How long an instance must be listed without an owner: its slot may just be being made or ended."""
 
 
-def settle_orphans(draft: Draft) -> None:
-    """End instances that carry a token of this cluster's slots and belong to none, and those that came after their
-    cluster, or the slot for whose repair they were made, was gone; say once what is somebody else's."""
+def end_orphan_instances(draft: Draft) -> None:
+    """End the instances that Steward made and that belong to no slot, and report foreign ones once.
+
+    Among them are instances that appeared after their cluster was deleted, or after the slot that they should repair.
+    """
     if not draft.provider_is_fresh:
         return
     if draft.cluster is not None:
@@ -45,8 +46,7 @@ def _settle_strays(cluster: Cluster, draft: Draft) -> None:
 
 
 def _strays(ours: str, draft: Draft) -> list[Instance]:
-    """The instances that bear a token of ours and belong to no slot, and those of others under the name of a slot's
-    node."""
+    """Return the instances with a token of ours and no slot, and foreign ones with the name of a slot's node."""
     owners = {record.logical: record for record in draft.slots.values()}
     found = []
     for instance in draft.seen.instances.values():
@@ -63,14 +63,15 @@ def _strays(ours: str, draft: Draft) -> list[Instance]:
 
 
 def _is_of(record: SlotRecord | None, instance: Instance) -> bool:
-    """The instance is, or becomes, the slot's machine; a slot that ends sees to all that it ever launched."""
+    """Return whether the instance is, or becomes, the slot's machine."""
+    # A slot that ends also ends every instance that it ever launched.
     if record is None or record.step is SlotStep.END:
         return record is not None
     return instance.token == record.token or instance.id == record.instance
 
 
 def _settle_rest(id: str, draft: Draft) -> None:
-    """A launch may have been under way at the end, or made a machine though it failed."""
+    """End unused instances of an ended cluster or slot: a late launch, or one that failed and still made a machine."""
     for instance in draft.seen.instances.values():
         is_there = instance.state is not InstanceState.GONE
         if is_there and instance.token.startswith(f"{id}-") and not _is_used(instance, draft):
@@ -78,7 +79,7 @@ def _settle_rest(id: str, draft: Draft) -> None:
 
 
 def _is_used(instance: Instance, draft: Draft) -> bool:
-    """A slot of a later cluster took it, or, where there is none, jobs or the pool of its node did."""
+    """Return whether a slot of a later cluster uses the instance, or else jobs or the pool of its node do."""
     record, node = draft.slots.get(instance.node), draft.seen.nodes.get(instance.node)
     if record is not None or node is None:
         return record is not None and record.instance == instance.id
@@ -92,7 +93,7 @@ def _settle(instance: Instance, draft: Draft) -> None:
 
 
 def _forget(name: NodeName, draft: Draft) -> None:
-    """Delete what such a machine left in Slurm, where it registered itself: jobs would be sent there."""
+    """Delete the node that an ended orphan had registered in Slurm, which would otherwise send jobs there."""
     node, left_at = draft.seen.nodes.get(name), draft.nodes.of(name).left_at
     ended = left_at if left_at is not None else draft.now
     if name in draft.slots or name in draft.want.slots:
@@ -110,14 +111,14 @@ def _forget(name: NodeName, draft: Draft) -> None:
 
 
 def _is_left(node: Node, ended: float, draft: Draft) -> bool:
-    """Whether nothing came under this name since, and nobody uses it."""
+    """Return whether the node is unused, and no machine has come under its name since."""
     view = draft.seen.agents.get(node.name)
     is_silent = (view is None or not view.is_heard) and (node.slurmd_started or 0.0) <= ended
     return node.is_dynamic and is_silent and not node.is_busy and not node.is_foreign
 
 
-def settle_late(draft: Draft) -> None:
-    """End machines that came late: a repair asked for them and gave up on them, and the node has another one."""
+def end_late_instances(draft: Draft) -> None:
+    """End instances that a repair had given up on, and that appeared after the node got another one."""
     if not draft.provider_is_fresh or not draft.may_touch_nodes:
         return
     for node in sorted({case.node for case in draft.cases.values()} - _launching(draft)):
@@ -130,17 +131,17 @@ def settle_late(draft: Draft) -> None:
             if instance.id == kept or instance.id not in tries:
                 _note(instance.id, "late", None, draft)
             elif _stands(instance, "late", draft):
-                text = f"{node}: instance {instance.id} came when another machine had its place: it is ended"
+                text = f"{node}: instance {instance.id} appeared after another machine took its place: it is ended"
                 _end(instance, "late", text, draft)
 
 
 def _launching(draft: Draft) -> set[NodeName]:
-    """There the repair itself ends what is there before it launches."""
+    """Return the nodes with a repair about to launch, which itself ends the instances that are there."""
     return {case.node for case in draft.cases.values() if case.step is Step.LAUNCH}
 
 
 _Tries = Mapping[InstanceId, tuple[float, CaseId, int]]
-"""When the repair was begun, which, and how many launches of it were given up before."""
+"""For each instance: when its repair began, the repair, and the number of its earlier launches."""
 
 
 def _try_of(instance: Instance, draft: Draft) -> tuple[float, CaseId, int] | None:
@@ -150,8 +151,10 @@ def _try_of(instance: Instance, draft: Draft) -> tuple[float, CaseId, int] | Non
 
 
 def _that_counts(node: NodeName, there: list[Instance], tries: _Tries, draft: Draft) -> InstanceId | None:
-    """The machine that stays: the one that speaks for the node, or is its slot's, or was asked for last; never the one
-    that was found bad."""
+    """Return the instance that stays: the one whose agent speaks for the node, its slot's, or the last one requested.
+
+    While a repair is open, the machine that was found bad cannot stay.
+    """
     case, view, record = draft.cases.open_of(node), draft.seen.agents.get(node), draft.slots.get(node)
     may_stay = {instance.id for instance in there if case is None or instance.id in tries}
     speaks = view.incarnation.instance if view is not None and view.is_heard and view.incarnation is not None else None
@@ -165,7 +168,7 @@ _What = Literal["orphan", "late"]
 
 
 def _since(instance: Instance, what: _What, draft: Draft) -> float:
-    """When it was first listed so."""
+    """Return since when the instance is listed as an orphan or as late; note the time if this is the first look."""
     at: float | None = getattr(draft.strays.get(instance.id, Stray()), what)
     if at is None:
         _note(instance.id, what, draft.now, draft)
@@ -182,7 +185,7 @@ def _note(id: InstanceId, what: _What, at: float | None, draft: Draft) -> None:
 
 
 def prune_strays(since: float, draft: Draft) -> None:
-    """Forget which machines had no place by then."""
+    """Forget the notes about orphan and late instances that are as old as `since`."""
     for id, stray in list(draft.strays.items()):
         if stray.orphan is not None and stray.orphan <= since:
             _note(id, "orphan", None, draft)
@@ -191,7 +194,7 @@ def prune_strays(since: float, draft: Draft) -> None:
 
 
 def _stands(instance: Instance, what: _What, draft: Draft) -> bool:
-    """Whether it is listed for long enough."""
+    """Return whether the instance is listed for long enough."""
     first = _since(instance, what, draft)
     listed = draft.seen.listed_at if draft.seen.listed_at is not None else draft.now
     draft.wake(first + SEEN_FOR_S)
@@ -199,7 +202,7 @@ def _stands(instance: Instance, what: _What, draft: Draft) -> bool:
 
 
 def _end(instance: Instance, what: _What, text: str, draft: Draft) -> None:
-    """Told once, and asked for until it is gone."""
+    """End the instance; ask again until it is gone, and report once."""
     key = f"{what}:{instance.id}"
     listed_s = draft.now - _since(instance, what, draft)
     why = Why(rule=f"{what}.end", text=text, evidence=(f"token {instance.token}", f"listed for {listed_s:.0f} s"))
@@ -209,10 +212,10 @@ def _end(instance: Instance, what: _What, text: str, draft: Draft) -> None:
 
 
 def _tell_foreign(instance: Instance, draft: Draft) -> None:
-    """A machine that is not the slot's bears its node's name: left alone."""
+    """Report an instance that has the name of a slot's node and is not the slot's; it is left alone."""
     record = draft.slots[instance.node]
     is_known = instance.id == record.instance or instance.token.startswith(f"{record.logical}-")
     if is_known or any(instance.token.startswith(f"{id}-") for id in draft.cases):
         return
-    text = f"{instance.node}: instance {instance.id} is not one of ours and is left alone"
+    text = f"{instance.node}: instance {instance.id} was not made by Steward and is left alone"
     draft.tell("instance.foreign", text, once=f"foreign:{instance.id}", level=Level.WARNING, node=instance.node)

@@ -1,4 +1,4 @@
-"""Software updates under way: batch by batch to the wanted version, or back to the one before."""
+"""Software updates of groups: batch by batch to the wanted version, or back to the previous one."""
 
 from dataclasses import replace
 
@@ -15,15 +15,15 @@ from steward.policy.node.correlate import AGENTS, covers
 
 ALARMS_EVERY_S = 30.0
 FIRING = "firing: "
-"""How the failure of a look at alarms begins when one fires; any other failure says nothing about them."""
+"""The start of the error of a look at alarms of which one fires; any other error says nothing about them."""
 _BAD = (Hitch.REFUSED, Hitch.SCRIPT, Hitch.BOOTSTRAP, Hitch.CHECKS)
-"""Failures that the version may be blamed for; want of capacity is none."""
+"""Failures that may be the version's fault, unlike a lack of capacity."""
 _BACK = RolloutState.ROLLBACK_IN_PROGRESS
 _SERVING = SlotStep.SERVING
 
 
 def move_rollouts(draft: Draft) -> None:
-    """Move every update as far as the picture lets it. A group stays open for jobs while it is updated."""
+    """Move every update as far as the picture allows. A group stays open for jobs while it is updated."""
     if not draft.may_provision or not draft.provider_is_fresh:
         return
     for name in sorted(draft.groups):
@@ -47,13 +47,13 @@ def _move(group: Group, rollout: Rollout, draft: Draft) -> None:
 
 
 def _keep(group: Group, rollout: Rollout, draft: Draft) -> Group:
-    """The group with its rollout, and with the version that new instances shall have from now on."""
+    """Save the rollout and the version for new instances from now on, and return the group."""
     draft.groups[group.name] = replace(group, rollout=rollout, version=aim(rollout))
     return draft.groups[group.name]
 
 
 def aim(rollout: Rollout) -> Version:
-    """The version that the nodes are brought to now."""
+    """Return the version that the nodes are brought to now."""
     return rollout.previous if rollout.state is _BACK else rollout.wanted
 
 
@@ -64,7 +64,7 @@ def _begin(group: Group, rollout: Rollout, draft: Draft) -> Rollout:
 
 
 def _renew_coming(group: Group, wanted: Version, draft: Draft) -> None:
-    """Begin instances anew that are on their way with another version: they serve nobody yet."""
+    """Replace the instances that are on their way with another version; they do not serve yet."""
     for slot in draft.slots.members(group.name):
         is_made = slot.is_coming and slot.step is not SlotStep.WAITING
         if is_made and slot.purpose is Purpose.STAY and slot.version != wanted:
@@ -82,7 +82,7 @@ def _told(version: Version) -> str:
 
 
 def _count_failures(group: Group, rollout: Rollout, draft: Draft) -> Rollout:
-    """Each failed try of a node with the version that is aimed at counts once."""
+    """Return the rollout with each failed try of a node with the present version counted once."""
     for slot in draft.slots.members(group.name):
         if slot.hitch not in _BAD or slot.version != aim(rollout):
             continue
@@ -95,7 +95,7 @@ def _count_failures(group: Group, rollout: Rollout, draft: Draft) -> Rollout:
 
 
 def _why_back(group: Group, rollout: Rollout, draft: Draft) -> str:
-    """Why the update is given up; empty while it goes on."""
+    """Return why the update is rolled back; empty while it goes on."""
     if rollout.state is not RolloutState.IN_PROGRESS:
         return ""
     most = draft.want.capacity.rollout_failures
@@ -118,7 +118,7 @@ def _firing(group: Group, rollout: Rollout, draft: Draft) -> str:
 
 
 def _turn_back(group: Group, rollout: Rollout, why: str, draft: Draft) -> Rollout:
-    """Back to the version before. What is not in service is begun anew with it at once."""
+    """Roll back to the previous version; instances not in service are replaced at once."""
     text = f"{group.name}: the software update is rolled back: {why}"
     draft.tell("rollout.back", text, level=Level.WARNING, group=group.name)
     _renew_coming(group, rollout.previous, draft)
@@ -126,7 +126,7 @@ def _turn_back(group: Group, rollout: Rollout, why: str, draft: Draft) -> Rollou
 
 
 def _in_work(group: Group, draft: Draft) -> list[SlotRecord]:
-    """Nodes that served and are away now: another batch waits for them."""
+    """Return the slots that served before and are being remade: the next batch waits for them."""
     return [
         slot
         for slot in draft.slots.members(group.name)
@@ -135,7 +135,7 @@ def _in_work(group: Group, draft: Draft) -> list[SlotRecord]:
 
 
 def _to_do(group: Group, rollout: Rollout, draft: Draft) -> list[SlotRecord]:
-    """Nodes in service with another version."""
+    """Return the slots in service with another version."""
     return [
         slot
         for slot in draft.slots.members(group.name)
@@ -144,16 +144,16 @@ def _to_do(group: Group, rollout: Rollout, draft: Draft) -> list[SlotRecord]:
 
 
 def _is_done(group: Group, rollout: Rollout, draft: Draft) -> bool:
-    """Every node in service has the version; a rollback that cannot bring them up any more is over, too."""
+    """Return whether every node in service has the version, or a rollback has failed too often."""
     is_hopeless = rollout.state is _BACK and rollout.failures >= draft.want.capacity.rollout_failures
     return is_hopeless or not (_in_work(group, draft) or _to_do(group, rollout, draft))
 
 
 def _next_batch(group: Group, rollout: Rollout, draft: Draft) -> None:
-    """The next one begins when the one before serves and the wait after it is over.
+    """Begin the next batch once the last one serves and the wait after it is over.
 
-    None begins while many agents are silent for one cause: nodes that are made anew would no longer count among them,
-    and those left over would look like single nodes that died.
+    No batch begins while many agents are silent for one cause: remade nodes would no longer count among them, and the
+    rest would look like single nodes that died.
     """
     if _in_work(group, draft) or covers(AGENTS, draft):
         return
@@ -172,7 +172,7 @@ def _next_batch(group: Group, rollout: Rollout, draft: Draft) -> None:
 
 
 def _batch(group: Group, rollout: Rollout, draft: Draft) -> list[SlotRecord]:
-    """The nodes next in turn, least work lost first; those under repair when they are back, unless nothing else is."""
+    """Return the next slots to remake, the least work to lose first; those under repair only if no other is left."""
     waiting = _to_do(group, rollout, draft)
     free = [slot for slot in waiting if draft.cases.in_work(slot.node) is None]
     size = rollout.rollback_batch or rollout.batch if rollout.state is _BACK else rollout.batch
@@ -180,7 +180,7 @@ def _batch(group: Group, rollout: Rollout, draft: Draft) -> list[SlotRecord]:
 
 
 def nodes_of(size: BatchSize | None, members: int) -> int:
-    """How many nodes a batch has; a percentage is rounded up, and it is at least one node."""
+    """Return the number of nodes in a batch: a percentage is rounded up, and at least one node; all without a size."""
     if size is None:
         return members
     return max(1, size.count or -(-members * size.percent // 100))
@@ -191,7 +191,7 @@ def _finish(group: Group, rollout: Rollout, draft: Draft) -> None:
         state, level, text = RolloutState.SUCCEEDED, Level.INFO, "the software update is done"
     elif _in_work(group, draft) or _to_do(group, rollout, draft):
         state, level = RolloutState.FAILED, Level.ERROR
-        text = f"the software update failed, and so did the way back: {rollout.why}"
+        text = f"the software update failed, and so did its rollback: {rollout.why}"
     else:
         state, level, text = RolloutState.ROLLBACK_COMPLETE, Level.WARNING, f"rolled back: {rollout.why}"
     message = "" if state is RolloutState.SUCCEEDED else text

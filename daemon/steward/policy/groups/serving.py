@@ -1,6 +1,7 @@
-"""Which slots serve: CurrentCount (how many nodes of each group are really there for work); and what slots and
-repairs have to do with each other: a node has a case only while its slot serves, and a slot keeps the instance that
-a repair made."""
+"""The slots that serve (CurrentCount), and how slots and repairs work together.
+
+A node has a case only while its slot serves, and a slot keeps the instance that a repair made.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -18,7 +19,7 @@ from steward.policy.draft import Draft
 
 
 def current_counts(memory: Memory, seen: Observed) -> Mapping[str, int]:
-    """By group; one that has none is missing (a Counter answers 0 for it)."""
+    """Return how many slots serve, by group; a group without any is missing (the Counter answers 0)."""
     repaired = frozenset(case.node for case in memory.cases.values() if case.is_open)
     return Counter(
         slot.group
@@ -28,7 +29,10 @@ def current_counts(memory: Memory, seen: Observed) -> Mapping[str, int]:
 
 
 def is_current(slot: SlotRecord, group: Group, seen: Observed, repaired: Collection[NodeName]) -> bool:
-    """In service, and neither drained, silent nor under repair now. `repaired` are the nodes with an open case."""
+    """Return whether the slot serves now: neither drained, silent nor under repair.
+
+    `repaired` are the nodes with an open case.
+    """
     if slot.step is not SlotStep.SERVING or slot.node in repaired:
         return False
     match group.role:
@@ -42,28 +46,28 @@ def is_current(slot: SlotRecord, group: Group, seen: Observed, repaired: Collect
             return node is not None and node.is_schedulable
 
 
-# The slots of a group: how many serve now, and which ones nobody sends away.
+# The slots of a group: how many serve now, and which stay.
 
 
 def serves(record: SlotRecord, group: Group, draft: Draft) -> bool:
-    """Whether the slot counts now, in what was decided so far."""
+    """Return whether the slot serves now, by the decisions so far."""
     return is_current(record, group, draft.seen, draft.cases.nodes_in_repair)
 
 
 def current(group: Group, draft: Draft) -> int:
-    """The number that the API shows as CurrentCount, and that MinCount is compared with."""
+    """Return the number that the API shows as CurrentCount, and that MinCount is compared with."""
     return sum(serves(record, group, draft) for record in draft.slots.members(group.name))
 
 
 def staying(group: Group, draft: Draft) -> list[SlotRecord]:
-    """The slots that nobody sends away, the oldest first."""
+    """Return the slots that are not leaving, the oldest first."""
     return [record for record in draft.slots.members(group.name) if not record.is_leaving]
 
 
 def is_between(node: Node, draft: Draft) -> bool:
-    """Whether a node of the API's groups is on its way in or out, or has no slot (any more): no repair's business.
+    """Return whether the node is its slot's business and no repair's: on its way in or out, or without a slot.
 
-    One that left stays so when its group is deleted, until a person or another group takes it.
+    A node that left stays so when its group is deleted, until a person or another group takes it.
     """
     record = draft.slots.get(node.name)
     if record is None:
@@ -75,7 +79,7 @@ def is_between(node: Node, draft: Draft) -> bool:
 
 
 def is_being_verified(node: NodeName, draft: Draft) -> bool:
-    """Whether a slot's own machine was heard, is prepared, and only has to prove that it is sound."""
+    """Return whether a slot's own machine is prepared, and only has to pass its checks."""
     record, view = draft.slots.get(node), draft.seen.agents.get(node)
     if record is None or record.purpose is not Purpose.STAY or view is None or view.incarnation is None:
         return False
@@ -83,7 +87,7 @@ def is_being_verified(node: NodeName, draft: Draft) -> bool:
 
 
 def close_case(record: SlotRecord, draft: Draft) -> None:
-    """A slot that comes, leaves, or has another instance launched takes over what the repair wanted."""
+    """Close the node's open case: a slot that comes, leaves, or gets another instance takes over from the repair."""
     case = draft.cases.open_of(record.node)
     if case is None:
         return
@@ -96,7 +100,7 @@ def close_case(record: SlotRecord, draft: Draft) -> None:
 
 
 def follow_repair(record: SlotRecord, draft: Draft) -> SlotRecord:
-    """The slot with the instance that a repair gave its node."""
+    """Return the slot with the instance that a repair gave its node."""
     if record.step is not SlotStep.SERVING or draft.instance(record.instance) is not None:
         return record
     repaired = [c for c in draft.cases.of(record.node) if c.new_instance is not None]

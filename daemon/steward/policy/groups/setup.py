@@ -1,4 +1,4 @@
-"""Lifecycle scripts on a new instance, for slots and for repairs alike: what is ordered, and how it stands."""
+"""The setup of a new instance by lifecycle scripts, for slots and repairs alike: the order and its progress."""
 
 import json
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from steward.policy.draft import Draft
 from steward.policy.groups.slot_of import features_of
 
 AGAIN_S = 30.0
-"""An order that left no trace at the agent is given again: the agent runs each token once per boot."""
+"""When to repeat an order that left no trace at the agent, which runs each token once per boot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
+class NodeSetup:
     """A run of a group's scripts on an instance. `token` is unique to the instance and the try."""
 
     node: NodeName
@@ -31,32 +31,31 @@ class Setup:
     token: str
 
 
-def setup_of_case(case: Case, draft: Draft) -> Setup | None:
-    """The setup that the instance of this repair needs before its checks say anything; None where no scripts are to
-    run."""
+def setup_of_case(case: Case, draft: Draft) -> NodeSetup | None:
+    """Return the setup that a repair's new instance needs before its checks count; None if it needs no scripts."""
     record = draft.slots.get(case.node)
     group = draft.groups.get(record.group) if record else None
     if record is None or group is None or case.rung is not Advice.REPLACE or not group.lifecycle.has_scripts:
         return None
-    return Setup(node=case.node, group=group, token=f"{case.token}-{group.version.serial}")
+    return NodeSetup(node=case.node, group=group, token=f"{case.token}-{group.version.serial}")
 
 
-def report_of(setup: Setup, view: AgentView | None) -> SetupReport | None:
-    """The agent's report of this very run."""
+def report_of(setup: NodeSetup, view: AgentView | None) -> SetupReport | None:
+    """Return the agent's report of this very run; None if there is none."""
     report = view.setup if view and view.connected else None
     return report if report is not None and report.token == setup.token else None
 
 
-def is_prepared(setup: Setup, view: AgentView | None) -> bool:
-    """Nothing is to be run, or it succeeded."""
+def is_prepared(setup: NodeSetup, view: AgentView | None) -> bool:
+    """Return whether the scripts succeeded, or there are none."""
     if not setup.group.lifecycle.has_scripts:
         return True
     report = report_of(setup, view)
     return report is not None and report.state is SetupState.SUCCEEDED
 
 
-def failure(setup: Setup, view: AgentView | None) -> str:
-    """Why the run failed, in one line; empty while it did not."""
+def failure(setup: NodeSetup, view: AgentView | None) -> str:
+    """Return why the run failed, in one line; empty if it has not failed."""
     report = report_of(setup, view)
     if report is None or report.state is not SetupState.FAILED:
         return ""
@@ -65,8 +64,8 @@ def failure(setup: Setup, view: AgentView | None) -> str:
     return f"lifecycle scripts did not run successfully: {report.step or 'setup'}{status}; {report.why}{last}"
 
 
-def ask_setup(setup: Setup, why: Why, draft: Draft) -> None:
-    """Order the run unless the agent already tells of it."""
+def ask_setup(setup: NodeSetup, why: Why, draft: Draft) -> None:
+    """Order the run, unless the agent already reports on it."""
     if report_of(setup, draft.seen.agents.get(setup.node)) is not None:
         return
     action = SetUpNode(
@@ -83,15 +82,15 @@ def ask_setup(setup: Setup, why: Why, draft: Draft) -> None:
     draft.wish(action, AGAIN_S)
 
 
-# The facts of the cluster that a node's lifecycle scripts learn, as JSON texts in HyperPod's format.
+# The description of the cluster for a node's lifecycle scripts, as JSON texts in HyperPod's format.
 
 _ROLES = (Role.CONTROLLER, Role.LOGIN, Role.COMPUTE)
 _HERE = ("127.", "::1")
 
 
 def resource_config(node: NodeName, draft: Draft) -> str:
-    """`resource_config.json`: every group and its instances. It is the same for all nodes of a plan; one in which the
-    node's own present instance is not named is made anew."""
+    """Return `resource_config.json`: every group and its instances."""
+    # The text is made once for all nodes of a plan, and again if the node's own instance is missing.
     text, named = _whole(draft)
     record = draft.slots.get(node)
     if record is not None and record.instance is not None and record.instance not in named:
@@ -101,7 +100,7 @@ def resource_config(node: NodeName, draft: Draft) -> str:
 
 
 def provisioning_parameters(draft: Draft) -> str:
-    """`provisioning_parameters.json`, as far as the groups say it; the runner adds what the scripts' own one has."""
+    """Return `provisioning_parameters.json` by the groups; the runner on the node merges the scripts' own file."""
     groups = sorted(draft.groups.values(), key=lambda group: group.name)
     told: dict[str, Any] = {"version": "1.0.0", "workload_manager": "slurm"}
     for key, role in (("controller_group", Role.CONTROLLER), ("login_group", Role.LOGIN)):
@@ -117,7 +116,7 @@ def provisioning_parameters(draft: Draft) -> str:
 
 @lru_cache(maxsize=1)
 def _whole(draft: Draft) -> tuple[str, frozenset[InstanceId]]:
-    """Made once for a plan, in which hundreds of nodes may ask for it. (text, instances that are in it)."""
+    """Return the text and the instances in it; made once for a plan, in which hundreds of nodes may need it."""
     named = [record for record in draft.slots.values() if record.instance is not None]
     by_group: dict[str, list[SlotRecord]] = {}
     for record in sorted(named, key=lambda record: record.created):
@@ -159,14 +158,16 @@ def _instance(record: SlotRecord, group: Group, draft: Draft) -> dict[str, str]:
 
 
 def _address(record: SlotRecord, group: Group, draft: Draft) -> str:
-    """The address at which others reach a slot. Empty when it is not known yet, and for a controller whose known
-    address works on the controller alone: each node then takes the head that it speaks to."""
+    """Return the address at which other nodes reach a slot; empty if unknown, or a controller's loopback address.
+
+    For an empty controller address, each node fills in the address of the head that it speaks to.
+    """
     address = _known_address(record, draft)
     return "" if group.role is Role.CONTROLLER and address.startswith(_HERE) else address
 
 
 def _known_address(record: SlotRecord, draft: Draft) -> str:
-    """The address that the slot's agent speaks from, or that the provider gives for its instance."""
+    """Return the address that the slot's agent speaks from, or else the provider's; empty if unknown."""
     agent = draft.seen.agents.get(record.node)
     if agent is not None and agent.address and agent.incarnation and agent.incarnation.instance == record.instance:
         return agent.address

@@ -1,5 +1,7 @@
-"""The facts that the picture shows of a slot: one small question for each fact of the table. Since when something is so
-is noted on the slot before the questions are asked."""
+"""The facts of a slot: one question for each fact of the table, answered from the picture.
+
+Times since when a fact holds are noted on the slot before the questions are asked.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,20 +9,20 @@ from dataclasses import replace
 from steward.model.instance import InstanceState
 from steward.model.slot import Hitch, Purpose, SlotStep
 from steward.policy.deep.start import DeepStart
-from steward.policy.groups.setup import Setup, failure, is_prepared
+from steward.policy.groups.setup import NodeSetup, failure, is_prepared
 from steward.policy.groups.slot_save import is_saved, is_unsaved, restore_is_over
 from steward.policy.groups.slot_scene import LET_BE_S, SlotScene, is_busy, is_turn
 from steward.policy.groups.slot_table import TABLE, SlotFact
 from steward.policy.node.bring_up import LAUNCH_AGAIN_S, has_passed, is_in_service, may_take_jobs, was_checked
 
 CLOCKS_APART_S = 60.0
-"""A slurmd's start time is of its node's clock."""
+"""How far a node's clock may be off: a slurmd's start time comes from it."""
 GONE_FOR_S = 1.0
-"""An instance is missed when it was missing in a list, and still is in one that began this much later."""
+"""How much later a second list must begin that lacks the instance, too, before it counts as lost."""
 
 
 def noted(scene: SlotScene) -> SlotScene:
-    """The slot with the times since when what its step asks for is so."""
+    """Return the slot with the times since when its instance is missing, or nothing of the slot exists any more."""
     record, draft = scene.record, scene.draft
     asked, missing, over = TABLE.facts_of(record.step), record.missing, record.over
     instance = record.instance
@@ -40,12 +42,12 @@ def _first(before: float | None, now: float) -> float:
     return now if before is None else before
 
 
-def setup_of(scene: SlotScene) -> Setup:
-    """The present run of the group's scripts: a new token for each instance, software version and try."""
+def setup_of(scene: SlotScene) -> NodeSetup:
+    """Return the present run of the group's scripts: a new token for each instance, software version and try."""
     record = scene.record
     tries = record.tries if record.hitch is Hitch.SCRIPT else 0
     token = f"{record.token}-{record.version.serial}-{tries}"
-    return Setup(node=record.node, group=scene.group, token=token)
+    return NodeSetup(node=record.node, group=scene.group, token=token)
 
 
 def _unwanted(scene: SlotScene) -> bool:
@@ -53,7 +55,7 @@ def _unwanted(scene: SlotScene) -> bool:
 
 
 def _found(scene: SlotScene) -> bool:
-    """Whether the slot has a machine: a pool's node may have any; a dynamic node's must have been made for the slot."""
+    """Return whether the slot has a machine: any one for a pool's node; one made for the slot for a dynamic node."""
     if scene.pool is None or scene.draft.now < scene.record.next_try:
         return scene.launched is not None
     alive = (InstanceState.PENDING, InstanceState.RUNNING)
@@ -61,7 +63,7 @@ def _found(scene: SlotScene) -> bool:
 
 
 def _serves(scene: SlotScene) -> bool:
-    """A machine that is in service, with no scripts to run, goes on serving; cases see to its faults."""
+    """Return whether a machine of the pool is in service already and needs no scripts; cases handle its faults."""
     in_service = scene.is_in_service and not scene.is_agent_gone
     return scene.pool is not None and in_service and not scene.group.lifecycle.has_scripts and _found(scene)
 
@@ -102,8 +104,8 @@ def _sound(scene: SlotScene) -> bool:
 
 
 def _may_return_again(scene: SlotScene) -> bool:
-    """Slurm did not take its node back the last time: it is asked again with growing patience, while the verification
-    has the time for it."""
+    """Return whether to try a return again after Slurm did not take the node back: after a growing wait."""
+    # The wait never takes more than half of the time for the verification.
     record, draft = scene.record, scene.draft
     if record.hitch is not Hitch.OTHER:
         return True
@@ -113,7 +115,7 @@ def _may_return_again(scene: SlotScene) -> bool:
 
 
 def is_registered(scene: SlotScene) -> bool:
-    """Slurm has heard of the slurmd of this instance, and its node is held. Other machines are no nodes of Slurm."""
+    """Return whether the slurmd of this instance has registered, and its node takes no jobs; true for other roles."""
     node, record = scene.node, scene.record
     if not scene.is_compute:
         return True
@@ -147,25 +149,25 @@ def _lost(scene: SlotScene) -> bool:
 
 
 def _may_judge(scene: SlotScene) -> bool:
-    """Whether the list of instances says that the slot's own one is gone. A repair knows better while it goes on."""
+    """Return whether the list of instances can tell if the slot's own is gone; not while a repair is under way."""
     draft = scene.draft
     return draft.provider_is_fresh and not scene.is_hosted and draft.cases.in_work(scene.record.node) is None
 
 
 def _is_there(scene: SlotScene) -> bool:
-    """Whether its instance is listed, or speaks; a slot without one misses none."""
+    """Return whether the slot's instance is listed or its agent is connected; true for a slot without an instance."""
     record = scene.record
     return record.instance is None or scene.draft.instance(record.instance) is not None or _speaks(scene)
 
 
 def _speaks(scene: SlotScene) -> bool:
-    """Whether the slot's agent is connected, or has not had the time to come back since the head's start: a list may be
-    wrong."""
+    """Return whether the slot's agent is connected, or may still reconnect after the head's start."""
+    # A list of instances may be wrong: the agent counts more.
     return scene.incarnation is not None or scene.may_come_back
 
 
 def _is_missed(scene: SlotScene) -> bool:
-    """Listed as gone, or missing in two lists."""
+    """Return whether the instance is listed as gone, or missing in two lists."""
     record, draft = scene.record, scene.draft
     if record.instance in draft.seen.instances:
         return True
@@ -186,7 +188,7 @@ def _hurried(scene: SlotScene) -> bool:
 
 
 def _is_over(scene: SlotScene) -> bool:
-    """Nothing of the slot exists any more, as far as a list tells that is younger than whatever we asked for."""
+    """Return whether nothing of the slot exists any more, by a fresh list of instances."""
     record, draft = scene.record, scene.draft
     if scene.is_hosted:
         return True
@@ -199,7 +201,7 @@ def _is_over(scene: SlotScene) -> bool:
 
 
 def may_still_come(scene: SlotScene) -> bool:
-    """A launch was asked for and neither made anything nor failed: it may be under way."""
+    """Return whether a launch may be under way: requested, without an instance or an error so far."""
     asked = scene.draft.asked_at(scene.launch_key) if scene.record.launched else None
     if asked is None or scene.record.instance is not None or scene.launch_key in scene.draft.seen.failures:
         return False
@@ -208,7 +210,7 @@ def may_still_come(scene: SlotScene) -> bool:
 
 
 def _gone(scene: SlotScene) -> bool:
-    """A dynamic node that Slurm still knows is to be forgotten first: at least asked for, whatever the clock did."""
+    """Return whether a leaving slot is over; a dynamic node that Slurm still knows gets time to be deleted first."""
     if scene.record.purpose is not Purpose.LEAVE or not _is_over(scene):
         return False
     if scene.pool is not None or not scene.is_compute or scene.node is None:
@@ -223,7 +225,7 @@ def _vacated(scene: SlotScene) -> bool:
 
 
 def _late(scene: SlotScene) -> bool:
-    """Also when the provider says that the machine was stopped: it will not come."""
+    """Return whether the step's deadline has passed, or the provider says that the machine was stopped."""
     record = scene.record
     if record.step is SlotStep.SETUP and is_busy(scene):
         return False

@@ -1,5 +1,4 @@
-"""A slot of an API group as providers and repairs see it; the names that its nodes may have; and new slots, minted in
-one place for orders and for the keeper of the groups."""
+"""Slots of API groups for providers and repairs, the node names that they may have, and new slots."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -16,17 +15,17 @@ from steward.model.why import Why
 
 
 def pool_of(group: str, want: Desired) -> Pool | None:
-    """The `[[groups]]` table that an API group of this name takes its nodes from; None: its nodes are dynamic."""
+    """Return the `[[groups]]` table that an API group of this name takes its nodes from; None if they are dynamic."""
     return want.capacity.pools.get(group)
 
 
 def features_of(group: Group) -> frozenset[str]:
-    """Slurm's features of the group's nodes: its own and its name."""
+    """Return the Slurm features of the group's nodes: those of the group, and its name."""
     return group.features | {group.name}
 
 
 def slot_of(record: SlotRecord, group: Group, want: Desired) -> Slot:
-    """The slot that a provider is asked for."""
+    """Return the slot as a request to the provider."""
     pool = pool_of(group.name, want)
     return Slot(
         node=record.node,
@@ -42,9 +41,9 @@ def slot_of(record: SlotRecord, group: Group, want: Desired) -> Slot:
 
 
 def free_names(group: str, taken: Collection[NodeName], want: Desired) -> Iterator[NodeName]:
-    """Node names for new slots, the first ones first: the pool's in their order, else NAME-1, NAME-2, ... for ever.
+    """Yield node names for new slots: the pool's in order, or for a dynamic group NAME-1, NAME-2, ... without end.
 
-    `taken` are the names that cannot be had: nodes of slots, and for dynamic groups every node that Slurm knows.
+    `taken` are the names in use: nodes of slots, and for dynamic groups every node that Slurm knows.
     """
     pool = pool_of(group, want)
     names = iter(pool.nodes) if pool else (NodeName(f"{group}-{i}") for i in count(1))
@@ -55,8 +54,8 @@ def free_names(group: str, taken: Collection[NodeName], want: Desired) -> Iterat
 
 
 def taken_names(group: str, slots: Collection[NodeName], seen: Observed, want: Desired) -> frozenset[NodeName]:
-    """Node names that a new slot of the group cannot have. Dynamic ones must not be those of anybody's node or
-    instance; a pool's are its own."""
+    """Return the node names that a new slot of the group cannot have."""
+    # A dynamic name must not be that of any other node or instance; a pool's names are its own.
     taken = frozenset(slots)
     if pool_of(group, want) is not None:
         return taken
@@ -67,9 +66,9 @@ def taken_names(group: str, slots: Collection[NodeName], seen: Observed, want: D
 def mint(
     group: Group, many: int, taken: Collection[NodeName], cluster: Cluster, want: Desired, why: Why, now: float
 ) -> tuple[Cluster, tuple[SlotRecord, ...]]:
-    """Up to `many` waiting slots (fewer where the pool has no more names), and the cluster with its count of slots.
+    """Return the cluster with its new count of slots, and up to `many` new waiting slots, as far as names are left.
 
-    Logical ids are `<cluster id>-<serial>`: never the same twice, also when a group or a cluster is made anew.
+    Logical ids are `<cluster id>-<serial>`: never the same twice, even if a group or a cluster is made anew.
     """
     names = list(islice(free_names(group.name, taken, want), many))
     first = cluster.serial + 1

@@ -1,5 +1,7 @@
-"""What is saved before a machine of a slot goes: opted-in jobs on it get their checkpoint signal in time, and the
-site's own backup is made, and restored on the next machine."""
+"""The saving of state before a slot's machine goes: checkpoint signals to opted-in jobs, and the site's own backup.
+
+The backup is restored on the next machine.
+"""
 
 from dataclasses import replace
 
@@ -14,11 +16,11 @@ from steward.policy.groups.slot_scene import SlotScene
 from steward.policy.job.remember import words_that_count
 
 AGAIN_S = 3600.0
-"""A backup whose outcome nobody knows is asked for again; the command is run once at a time."""
+"""When to repeat a backup whose outcome is unknown; the command runs once at a time."""
 
 
 def opted_in_jobs(node: NodeName, draft: Draft) -> list[JobId]:
-    """Running jobs on the node that asked to be resumed, by their own user's word."""
+    """Return the running jobs on the node whose own users asked for them to be resumed."""
     running = draft.overview.running_on.get(node, ())
     words = [word for job in running for word in draft.overview.opted_in.get(job, ())]
     told = {word.job for word in words_that_count(words, draft) if word.mode.on and _is_by_its_user(word, draft)}
@@ -36,7 +38,7 @@ def has_opted_in_jobs(node: NodeName, draft: Draft) -> bool:
 
 
 def patience(record: SlotRecord, draft: Draft) -> float:
-    """How many seconds its jobs are waited for from now on, before the node goes."""
+    """Return for how many seconds from now to wait for the jobs, before the node goes."""
     rules, instance = draft.want.capacity, draft.instance(record.instance)
     wait = rules.drain_deadline_s if record.is_leaving else rules.update_drain_deadline_s
     if instance is not None and instance.interrupted:
@@ -47,7 +49,7 @@ def patience(record: SlotRecord, draft: Draft) -> float:
 
 
 def hurried(record: SlotRecord, draft: Draft) -> SlotRecord:
-    """A node that is being drained already has no more time than one whose drain began now for the same reason."""
+    """Return the slot with its drain deadline lowered to that of a drain that would begin now for the same reason."""
     if record.step is not SlotStep.DRAIN:
         return record
     until = draft.now + patience(record, draft)
@@ -55,14 +57,14 @@ def hurried(record: SlotRecord, draft: Draft) -> SlotRecord:
 
 
 def signal_jobs(scene: SlotScene) -> None:
-    """Each once, when no more than the grace is left before the node's end."""
+    """Send each job its checkpoint signal, once, when no more than the grace time is left before the node goes."""
     record, draft, rules = scene.record, scene.draft, scene.draft.want.capacity
     if not rules.checkpoint_signal or record.deadline is None or record.purpose is Purpose.STAY:
         return
     at = record.deadline - rules.checkpoint_grace_s
     draft.wake(at)
     for job in opted_in_jobs(record.node, draft) if draft.now >= at else []:
-        text = f"{record.node} goes in {record.deadline - draft.now:.0f} s: job {job} may save its state"
+        text = f"{record.node} will go in {record.deadline - draft.now:.0f} s: job {job} is told to save its state"
         why = Why(rule="slot.checkpoint", text=text, evidence=(str(record.why),))
         key = Key(f"signal:{record.token}:{job}")
         draft.wish(SignalJob(key=key, why=why, job=job, signal=rules.checkpoint_signal))
@@ -72,12 +74,12 @@ def signal_jobs(scene: SlotScene) -> None:
 
 
 def is_saved(scene: SlotScene) -> bool:
-    """Nothing is to be backed up, or it was."""
+    """Return whether the backup was made, or none is needed."""
     return not _needs_backup(scene) or _backup_key(scene) in scene.draft.seen.done
 
 
 def is_unsaved(scene: SlotScene) -> bool:
-    """The command failed, and that is not told yet."""
+    """Return whether the backup command failed and that is not reported yet."""
     return not scene.record.trouble and backup_error(scene) != ""
 
 
@@ -86,8 +88,8 @@ def backup_error(scene: SlotScene) -> str:
 
 
 def ask_backup(scene: SlotScene) -> None:
-    """Once; after a failure not before a person asked for the deletion again (which empties `trouble`)."""
-    record, draft = scene.record, scene.draft
+    """Ask for the backup, once; after a failure, again only if a person repeats the deletion."""
+    record, draft = scene.record, scene.draft  # a repeated deletion empties `trouble`
     if record.trouble or record.instance is None:
         return
     why = Why(rule="slot.backup", text=f"{record.node} goes and is backed up before", evidence=(str(record.why),))
@@ -106,7 +108,7 @@ def ask_restore(scene: SlotScene) -> None:
 
 
 def restore_is_over(scene: SlotScene) -> bool:
-    """Nothing is to be restored, or it was tried: a failure is told and stops nothing."""
+    """Return whether the restore was tried, or none is needed; a failure is reported and stops nothing."""
     record, draft = scene.record, scene.draft
     if not draft.want.capacity.has_backup or not record.saved:
         return True

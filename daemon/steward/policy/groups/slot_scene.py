@@ -1,5 +1,4 @@
-"""A slot and what the picture shows around it; and whether a waiting one may ask for its instance now, and what it
-waits for otherwise."""
+"""A slot with the picture around it, and the reason why a waiting slot gets no instance yet."""
 
 from dataclasses import dataclass
 
@@ -19,12 +18,12 @@ from steward.policy.groups.slot_table import deadline
 from steward.policy.node.bring_up import why_paused
 
 LET_BE_S = 30.0
-"""How long the end of a slot waits for what only proves that it is over (Slurm shows it down, its agent is gone)."""
+"""How long the end of a slot waits for mere confirmation: Slurm shows the node down, its agent is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotScene:
-    """`node` and `view` are None where Slurm or the head never heard of it."""
+    """A slot with the picture around it. `node` and `view` are None if Slurm or the head does not know the node."""
 
     record: SlotRecord
     group: Group
@@ -52,7 +51,7 @@ class SlotScene:
 
     @property
     def is_hosted(self) -> bool:
-        """The machine of the head itself: never made, never ended."""
+        """Whether the machine is the head's own, which is never made and never ended."""
         return self.group.role is Role.CONTROLLER
 
     @property
@@ -65,7 +64,7 @@ class SlotScene:
 
     @property
     def repairs(self) -> list[CaseId]:
-        """Cases of the node since the slot exists; asked for only when the slot ends, or moves otherwise."""
+        """The node's cases since the slot exists; empty in steps that do not need them."""
         record = self.record
         if record.step not in (SlotStep.SERVING, SlotStep.DRAIN, SlotStep.BACKUP, SlotStep.END):
             return []
@@ -85,7 +84,7 @@ class SlotScene:
     def incarnation(self) -> Incarnation | None:
         """The machine that speaks for the slot now: its agent is connected from the slot's instance.
 
-        An id that the provider does not know is the agent's own word for it: the agent before was gone by then.
+        An instance id that the provider does not know counts, too: the earlier machine's agent was gone by then.
         """
         view = self.view
         if view is None or not view.connected or view.incarnation is None:
@@ -96,8 +95,7 @@ class SlotScene:
 
     @property
     def is_ours(self) -> bool:
-        """Whether the node is out of service under a mark of its cluster, which does not say that a slot before it
-        left."""
+        """Whether the node is out of service by a mark of its cluster that is not about an earlier slot's leaving."""
         mark = self.node.mark if self.node else None
         if mark is None or mark.id != self.mark.id:
             return False
@@ -110,7 +108,7 @@ class SlotScene:
 
     @property
     def is_out(self) -> bool:
-        """Slurm starts no job on it: not a node (any more), or out of service, whoever took it out."""
+        """Whether Slurm starts no job there: the node is out of service by any hand, or no node of Slurm."""
         node = self.node
         if not self.is_compute or node is None:
             return True
@@ -118,14 +116,13 @@ class SlotScene:
 
     @property
     def mark(self) -> Mark:
-        """The mark of our drain: why the slot's node takes no jobs. The same for all nodes of a cluster, so that one
-        command takes a thousand of them out."""
+        """The mark of our drain, the same for all nodes of a cluster: one command can drain a thousand of them."""
         check, action = _MARKS[self.record.purpose]
         return Mark(check=check, action=action, id=self.record.logical.rpartition("-")[0])
 
     @property
     def start(self) -> DeepStart:
-        """How the deep check of its new machine stands. One that is no node of Slurm needs none."""
+        """The standing of the deep check of the new machine; NONE for a machine that is no node of Slurm."""
         return start_of(self.record.node, self.record.token, self.draft) if self.is_compute else DeepStart.NONE
 
     @property
@@ -143,14 +140,14 @@ class SlotScene:
 
     @property
     def may_come_back(self) -> bool:
-        """Agents have not had the time to connect again since the head's start."""
+        """Whether agents may still be about to reconnect after the head's start."""
         due = self.draft.seen.agents_since + self.draft.want.repair.agents_grace_s
         self.draft.wake(due)
         return self.draft.now < due
 
     @property
     def is_in_service(self) -> bool:
-        """Slurm starts jobs on its node, whose machine answers it."""
+        """Whether Slurm starts jobs on the slot's node."""
         return self.is_compute and self.node is not None and self.node.is_schedulable
 
 
@@ -162,7 +159,7 @@ _MARKS = {
 
 
 def is_busy(scene: SlotScene) -> bool:
-    """Jobs run or clean up on its node."""
+    """Return whether jobs run or clean up on the slot's node."""
     return scene.node is not None and scene.node.is_busy
 
 
@@ -171,10 +168,10 @@ def is_turn(scene: SlotScene) -> bool:
 
 
 def why_not_yet(scene: SlotScene) -> str:
-    """Why nothing is asked of the provider for this slot now; empty when it is its turn."""
+    """Return why the provider is not asked for this slot's instance now; empty if it is the slot's turn."""
     record, draft = scene.record, scene.draft
     if scene.is_fixed:
-        return "capacity: its machine is fixed and does not run; switch it on"
+        return "capacity: its fixed machine does not run; switch it on"
     if paused := why_paused(record.group, draft):
         return paused
     if draft.now < record.next_try:
@@ -183,7 +180,7 @@ def why_not_yet(scene: SlotScene) -> str:
     if not draft.provider_is_fresh:
         return "waits for the provider: its machines cannot be listed now"
     if machine := _other_machine(scene):
-        return f"waits: machine {machine} bears its name and does not run; start it, or end it"
+        return f"waits: machine {machine} has its name and does not run; start it, or end it"
     if _is_held_by_stranger(scene):
         return "waits: a machine that the provider does not list runs under its name; have it listed, or end it"
     if _waits_for_controller(scene):
@@ -194,13 +191,14 @@ def why_not_yet(scene: SlotScene) -> str:
 
 
 def _other_machine(scene: SlotScene) -> str:
-    """A stopped one that is not ours to end; two machines must not bear one name."""
+    """Return another instance with the slot's name, which Steward does not end; empty if there is none."""
+    # Two machines must not have one name.
     return next((instance.id for instance in scene.draft.instances_of(scene.record.node)), "")
 
 
 def _is_held_by_stranger(scene: SlotScene) -> bool:
-    """A machine is there that the slot never had, or does not have any more: its agent is connected, or Slurm has jobs
-    there. Neither are they ended nor is a second machine made, however long it takes."""
+    """Return whether a machine that is not the slot's runs under its name: its agent is connected, or it has jobs."""
+    # Such a machine is not ended, and no second one is made beside it, however long that takes.
     if scene.pool is None:
         return False
     if scene.record.launches == 0 and (not scene.is_agent_gone or (scene.is_in_service and is_busy(scene))):
@@ -218,9 +216,9 @@ def _waits_for_controller(scene: SlotScene) -> bool:
 
 
 def _waits_for_old_agent(scene: SlotScene) -> str:
-    """The agent of the machine before may still be taken for there: it must not be mistaken for the new one's."""
+    """Return that the slot waits for the previous machine's agent to go, which could pass for the new one's."""
     until = scene.record.entered + LET_BE_S
     if scene.is_agent_gone or scene.draft.now >= until:
         return ""
     scene.draft.wake(until)
-    return "waits until the agent of the machine before is gone"
+    return "waits until the agent of the previous machine is gone"

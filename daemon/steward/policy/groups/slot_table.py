@@ -8,13 +8,13 @@ from steward.model.slot import SlotStep
 from steward.policy.state_machine import Table
 
 SETUP_SLACK_S = 60.0
-"""The agent ends the scripts at their time limit and tells; this much later nothing is hoped for any more."""
+"""How long after the scripts' time limit, at which the agent ends and reports them, the step is given up."""
 
 
 class SlotFact(Enum):
-    """A fact that the picture shows about a slot. The value is the sentence that the diagram and the events show."""
+    """A fact that the picture shows about a slot. The value is the sentence in the diagram and in events."""
 
-    UNWANTED = "it is to leave, or to be replaced"
+    UNWANTED = "it must leave or be replaced"
     HOSTED = "it is the head's own machine"
     SERVES = "a machine is in service under its name already"
     FOUND = "a machine runs under its name already"
@@ -28,15 +28,15 @@ class SlotFact(Enum):
     SOUND = "all checks passed and slurmd registered"
     UNFIT = "its deep check failed, and Slurm starts nothing on its node"
     BACK = "Slurm starts jobs on its node"
-    TAKEN = "somebody else keeps its node out of service"
+    TAKEN = "its node is out of service, but not by Steward"
     LOST = "its instance is gone"
     KEPT = "it stays after all"
     EMPTY = "no job is on its node"
-    HURRIED = "its jobs were waited for long enough"
+    HURRIED = "the time to wait for its jobs is over"
     SAVED = "it was backed up, or need not be"
     UNSAVED = "the backup failed: the instance stays until a person asks again"
     GONE = "its instance is gone, and so is the slot"
-    VACATED = "its instance is gone, and another one is wanted"
+    VACATED = "its instance is gone, and a new one is needed"
     LATE = "the step's deadline passed"
 
 
@@ -95,12 +95,13 @@ _DEADLINES: dict[SlotStep, Callable[[Desired], float]] = {
 
 
 TIMED = frozenset(_DEADLINES)
-"""Steps that a slot may not stay in for ever: time in which nothing could be done for it does not count."""
+"""The steps with a deadline; time in which nothing could be done for the slot does not count."""
 
 
 def deadline(step: SlotStep, want: Desired) -> float | None:
-    """Seconds that a slot may stay in a step. None: WAITING asks for ever, SERVING serves, DRAIN has the slot's own
-    deadline, BACKUP waits for its command or a person, END for the provider."""
+    """Return the seconds that a slot may stay in a step; None for a step without such a limit."""
+    # WAITING asks for ever, SERVING serves, DRAIN has the slot's own deadline, BACKUP waits for its command or a person
+    # and END for the provider.
     of = _DEADLINES.get(step)
     return of(want) if of else None
 
@@ -118,7 +119,7 @@ repaired by a [case](case.md).
 
 
 def page() -> str:
-    """The whole of docs/slot.md."""
+    """Return the text of docs/slot.md."""
     return TABLE.page(_HEAD, SlotStep.WAITING, _limit, "meaning (it: the slot)")
 
 

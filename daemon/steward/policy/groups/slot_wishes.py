@@ -1,4 +1,4 @@
-"""The wishes of a slot in each step. Nothing is ended that is not the slot's own."""
+"""The actions that a slot needs in each step. Only the slot's own instances are ended."""
 
 from collections.abc import Callable
 
@@ -43,8 +43,7 @@ def _wait(scene: SlotScene) -> None:
 
 
 def _hold(scene: SlotScene) -> None:
-    """Take the node out, so that it gets no job before it is verified. Jobs on a machine that is gone are ended:
-    DOWN."""
+    """Take the node out of service until it is verified: drained, or DOWN if its machine is gone but still has jobs."""
     record = scene.record
     if scene.is_out or scene.node is None:
         return
@@ -72,7 +71,7 @@ def _launch(scene: SlotScene) -> None:
 
 
 def _drain_first(scene: SlotScene) -> None:
-    """A cloud node that is only DOWN takes jobs as soon as it is powered up."""
+    """Drain a cloud node before its launch: if only DOWN, it would take jobs as soon as it is powered up."""
     record = scene.record
     why = _why(scene, "slot.hold", f"{record.node} takes no job before it is verified")
     key = Key(f"drain:{scene.mark.check}:{record.token}:off")
@@ -138,10 +137,8 @@ def _why_it_goes(scene: SlotScene) -> str:
 
 
 def _end(scene: SlotScene) -> None:
-    """End the slot: its jobs lose the node first, then the instance goes, then Slurm's record of a dynamic node.
-
-    A slot that never had an instance has nothing to take out of service.
-    """
+    """End the slot: first its jobs lose the node, then the instance is ended, then Slurm's dynamic node is deleted."""
+    # A slot that never had an instance has nothing to take out of service.
     if scene.is_hosted or (scene.record.instance is None and not scene.own):
         _forget(scene)
         return
@@ -182,7 +179,7 @@ def _may_terminate(scene: SlotScene) -> bool:
 
 
 def _forget(scene: SlotScene) -> None:
-    """A dynamic node whose slot leaves; the name may be used by another slot later."""
+    """Delete the dynamic node of a leaving slot from Slurm; another slot may use the name later."""
     record = scene.record
     if record.purpose is not Purpose.LEAVE or scene.pool is not None or scene.node is None or not scene.is_compute:
         return

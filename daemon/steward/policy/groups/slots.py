@@ -1,5 +1,4 @@
-"""Move every slot of the API's groups as far as the picture lets it; and the memory that a slot keeps when a fact
-moves it to another step."""
+"""Move every slot of the API's groups as far as the picture allows, and update its record at each step."""
 
 import hashlib
 from collections.abc import Callable
@@ -41,7 +40,7 @@ WORRYING = frozenset(
 def move_slots(draft: Draft) -> None:
     """Move every slot by the facts, controllers first, then the oldest, and ask for what its step needs.
 
-    Without a fresh list of instances nothing is launched, moved or ended; nor while we are paused.
+    Without a fresh list of instances, or while Steward is paused, nothing is launched, moved or ended.
     """
     if not draft.slots or not draft.provider_is_fresh or not draft.may_provision:
         return
@@ -53,7 +52,7 @@ def move_slots(draft: Draft) -> None:
 
 
 def _settled(draft: Draft) -> AbstractSet[NodeName]:
-    """The usual case, seen quickly: nodes whose slot serves and shall stay, and whose instance is listed."""
+    """Return the nodes whose slots need no look, the usual case: serving, staying, and their instances listed."""
     if draft.found.settled is None:
         records = draft.slots.unchanged
         of = (records if records is not None else object(), draft.seen.instances)
@@ -105,11 +104,11 @@ def _go(scene: SlotScene, fact: SlotFact) -> None:
 
 
 PASSING_TRIES = 12
-"""So many launches in a row may fail for a fault that is said to pass: with the usual back-off, for 50 minutes."""
+"""How many launches in a row may fail with an error called temporary: with the usual back-off, for 50 minutes."""
 
 
 def entered(scene: SlotScene, fact: SlotFact, step: SlotStep) -> SlotRecord:
-    """The slot after it moved by `fact` to `step`, with the times and counts that belong to it."""
+    """Return the slot after it moved by `fact` to `step`, with its times and counts."""
     moved = replace(scene.record, step=step, entered=scene.draft.now)
     change = _ON_FACT.get(fact)
     moved = change(moved, scene) if change else moved
@@ -119,7 +118,7 @@ def entered(scene: SlotScene, fact: SlotFact, step: SlotStep) -> SlotRecord:
 
 
 def failed(record: SlotRecord, hitch: Hitch, text: str, scene: SlotScene) -> SlotRecord:
-    """The slot after another failed try: what it was, and when it is tried again."""
+    """Return the slot after another failed try: the kind of failure, and the time of the next try."""
     tries = record.tries + 1 if record.hitch is hitch else 1
     waits = backoff(hitch, scene.draft.want.capacity)
     next_try = scene.draft.now + waits[min(tries, len(waits)) - 1]
@@ -127,7 +126,7 @@ def failed(record: SlotRecord, hitch: Hitch, text: str, scene: SlotScene) -> Slo
 
 
 def backoff(hitch: Hitch, rules: CapacityPolicy) -> tuple[float, ...]:
-    """Seconds to wait after the first, second, ... failure of a kind; the last one repeats."""
+    """Return the seconds to wait after the first, second, ... failure of a kind; the last one repeats."""
     return {
         Hitch.CAPACITY: rules.capacity_backoff_s,
         Hitch.QUOTA: rules.quota_backoff_s,
@@ -137,7 +136,7 @@ def backoff(hitch: Hitch, rules: CapacityPolicy) -> tuple[float, ...]:
 
 
 def hitch_of(error: str) -> Hitch:
-    """Which kind of failure a provider's error is: its text begins with the word."""
+    """Return the kind of failure, by the first word of a provider's error."""
     words = error.lower()
     return next((hitch for hitch in _WORDS if words.startswith(hitch.value)), Hitch.OTHER)
 
@@ -146,12 +145,12 @@ _WORDS = (Hitch.CAPACITY, Hitch.QUOTA, Hitch.REFUSED)
 
 
 def host_instance(node: str) -> InstanceId:
-    """The id of the head's own machine: it has the form that the API's callers expect."""
+    """Return the id of the head's own machine, in the form that the API's callers expect."""
     return InstanceId("i-" + hashlib.sha256(node.encode()).hexdigest()[:17])
 
 
 def _given_up(record: SlotRecord) -> SlotRecord:
-    """Without its instance; the next launch has another token."""
+    """Return the slot without its instance; the next launch has another token."""
     bare = replace(record, instance=None, launched=None, launches=record.launches + 1, deadline=None)
     return replace(bare, missing=None, over=None)
 
@@ -168,7 +167,7 @@ def _leaving(record: SlotRecord, scene: SlotScene) -> SlotRecord:
 
 
 def _found(record: SlotRecord, scene: SlotScene) -> SlotRecord:
-    """An instance of its own that came late, or one that ran before: its node need not be made."""
+    """Return the slot with the instance that is there: its own that came late, or the newest with its name."""
     made = scene.launched
     if made is not None:
         return replace(record, instance=made.id)
@@ -183,7 +182,7 @@ def _due(record: SlotRecord, scene: SlotScene) -> SlotRecord:
 
 
 def _of_version(record: SlotRecord, scene: SlotScene) -> SlotRecord:
-    """Made from what the group wants now, which has not failed yet where that is something else."""
+    """Return the slot with the group's present version; the failures of another version no longer count."""
     version = scene.group.version
     if record.version == version:
         return record
@@ -207,14 +206,14 @@ def _refused(record: SlotRecord, scene: SlotScene) -> SlotRecord:
 
 
 def _passes_never(record: SlotRecord, scene: SlotScene) -> bool:
-    """Whether a provider that answers otherwise has called one launch after the other a passing fault."""
+    """Return whether the provider called too many launches in a row a temporary fault, while its lists work."""
     is_row = record.hitch in (Hitch.OTHER, Hitch.REFUSED)
     return is_row and record.tries + 1 >= PASSING_TRIES and scene.draft.provider_is_fresh
 
 
 def _taken_for_refused(record: SlotRecord, error: str, scene: SlotScene) -> SlotRecord:
     tries = record.tries + 1
-    text = f"{record.node}: {tries} launches in a row failed, the last one: {error}; that is taken for a refusal"
+    text = f"{record.node}: {tries} launches in a row failed, the last one: {error}; this counts as a refusal"
     once = f"refused:{record.token}"
     scene.draft.tell("slot.refused", text, once=once, level=Level.WARNING, node=record.node, group=record.group)
     return failed(replace(record, hitch=Hitch.REFUSED), Hitch.REFUSED, error, scene)
@@ -262,7 +261,7 @@ _LATE = {
 
 
 def why_unsound(scene: SlotScene) -> str:
-    """The reason why a slot in VERIFY is not ready yet, in one line."""
+    """Return why a slot in VERIFY is not ready yet, in one line."""
     view = scene.view
     if scene.incarnation is None or view is None:
         return "its agent is not connected"

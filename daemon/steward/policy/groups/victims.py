@@ -1,4 +1,4 @@
-"""Whom a smaller group takes: the slots whose end does the least harm, or any (as HyperPod)."""
+"""The choice of slots to remove when a group shrinks: those with the least harm, or random ones (as HyperPod does)."""
 
 import hashlib
 import heapq
@@ -14,14 +14,14 @@ _FAILED, _DRAINED, _IDLE = range(len(COMING), len(COMING) + 3)
 
 
 def choose(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[SlotRecord]:
-    """`count` of these slots (all, if there are fewer), as the site has it (`capacity.victims`)."""
+    """Return `count` of these slots, or all if there are fewer, by the setting `capacity.victims`."""
     if draft.want.capacity.victims is Victims.RANDOM:
         return _at_random(slots, count, draft)
     return least_harm(slots, count, draft)
 
 
 def _at_random(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[SlotRecord]:
-    """Any, but the same ones whenever the same wish is looked at."""
+    """Return random slots, the same ones for the same operation."""
     known = sorted(slots, key=lambda slot: slot.logical)
     groups = {slot.group for slot in known}
     wishes = [op for op in draft.operations.values() if groups & op.after.keys()]
@@ -32,8 +32,10 @@ def _at_random(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[
 
 
 def least_harm(slots: Collection[SlotRecord], count: int, draft: Draft) -> list[SlotRecord]:
-    """Choose slots to leave: those not yet joined, failed, drained, idle (newest first), then those on which the least
-    work is lost."""
+    """Choose slots to leave: first those not yet in service, failed, drained and idle (newest first).
+
+    After them come the slots on which the least work is lost.
+    """
     busy = _jobs_by_node(slots, draft)
     ranked = sorted(
         (slot for slot in slots if slot.node not in busy), key=lambda s: (_rank(s, draft), -s.created, -s.serial)
@@ -53,15 +55,15 @@ def _rank(slot: SlotRecord, draft: Draft) -> int:
 
 
 def is_failed(node: NodeName, draft: Draft) -> bool:
-    """Under repair, down, or without its agent."""
+    """Return whether the node is under repair, down, or without its agent."""
     view = draft.seen.agents.get(node)
     is_silent = view is None or not view.connected
     return is_silent or draft.cases.open_of(node) is not None or _is_down(node, draft)
 
 
 def _jobs_by_node(slots: Collection[SlotRecord], draft: Draft) -> dict[NodeName, list[Job]]:
-    """The jobs that run on each node; nodes without one are left out. A job on a node that is down is lost already. A
-    node is read before it goes, all jobs only now and then: its job may be too young to be known."""
+    """Return the jobs on each busy node; a job on a node that is down is lost already."""
+    # Nodes are read more often than all jobs: the job of a busy node may be too young to be known.
     serving = {slot.node for slot in slots if not slot.is_coming and not _is_down(slot.node, draft)}
     found = {name: list[Job]() for name in serving if _is_busy(name, draft)}
     for id in sorted(draft.seen.jobs):
@@ -85,7 +87,8 @@ def _is_down(name: NodeName, draft: Draft) -> bool:
 def _cheapest(
     slots: dict[NodeName, SlotRecord], busy: dict[NodeName, list[Job]], count: int, draft: Draft
 ) -> list[SlotRecord]:
-    """Greedily: a job that loses one node has lost its work, so its other nodes cost less after that."""
+    """Choose `count` busy slots greedily, the cheapest next."""
+    # A job that loses one node has lost its work: its other nodes cost less after that.
     lost: set[JobId] = set()
     chosen: dict[NodeName, SlotRecord] = {}
     queue = [(_harm(busy[name], lost, draft), -slot.created, -slot.serial, name) for name, slot in slots.items()]
@@ -104,5 +107,5 @@ def _cheapest(
 
 
 def _harm(jobs: Sequence[Job], lost: Collection[JobId], draft: Draft) -> float:
-    """Node-seconds of work that end with a node, as far as they are not lost already."""
+    """Return the node-seconds of work that are lost with a node, without those lost already."""
     return sum(max(0.0, draft.now - (job.started or draft.now)) * len(job.nodes) for job in jobs if job.id not in lost)

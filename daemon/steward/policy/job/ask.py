@@ -16,6 +16,7 @@ from steward.policy.draft import Draft
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.evidence import held_by, may_still_turn_up
 from steward.policy.job.failure import Failure, Kind, asked
+from steward.policy.job.launch import unbegun
 from steward.policy.job.reach import nodes_of
 from steward.policy.job.remember import may_ask
 from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, standing_promise
@@ -105,7 +106,7 @@ def _let_end(ask: Ask, job: Job, draft: Draft) -> None:
 
 
 def _decide(ask: Ask, job: Job, mem: JobMemory, failed_at: float, too_late: bool, draft: Draft) -> None:
-    failure = asked(ask, job, mem, failed_at, draft)
+    failure = asked(ask, job, mem, failed_at, draft, known=unbegun(ask, job, mem, failed_at, draft))
     ruling = decide(failure)
     if promised := standing_promise(mem, ruling, failed_at, draft):
         requeue(job, promised.why, draft)

@@ -28,8 +28,8 @@ class Evidence:
     at: float
     blames: bool = True
     lasts: bool = False
-    is_stop: bool = False
-    """The node's host was being shut down, which ends its jobs, also with 0."""
+    voids_success: bool = False
+    """Also a job that Slurm calls complete is not: its host was being shut down, or its script never began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ def _against(node: NodeName, reach: Reach, mem: JobMemory, failed_at: float, dra
     in_slurm = _in_slurm(node, failed_at, draft)
     lost = _lost(node, failed_at, draft) or _was_lost(node, reach, draft)
     cases, findings = _cases(node, reach, draft), _findings(node, draft)
-    if _went_later(node, failed_at, draft):
+    if _went_later(node, failed_at, draft) or _lived_on(node, failed_at, draft):
         lost, in_slurm, cases = [], [], [case for case in cases if case.trigger is not Trigger.LOST]
     stop, late = _stopped(node, reach, failed_at, draft), _killed_late(node, mem, failed_at, draft)
     stop += _reclaimed(node, failed_at, draft)
@@ -86,13 +86,26 @@ def _went_later(node: NodeName, failed_at: float, draft: Draft) -> bool:
     return since is not None and failed_at < since
 
 
+SHUTDOWN_S = 90.0
+"""So long a service has to end when its host is shut down (systemd's DefaultTimeoutStopSec)."""
+
+
+def _lived_on(node: NodeName, failed_at: float, draft: Draft) -> bool:
+    """Whether its agent, which is gone, was heard for longer after that than a shutdown takes: what took the node away
+    then did not end what had ended before. What a check finds on it counts all the same."""
+    view, lost_at = draft.seen.agents.get(node), draft.nodes.of(node).lost_at
+    if view is None or view.connected or (lost_at is not None and abs(lost_at - failed_at) <= SHUTDOWN_S):
+        return False
+    return view.last_heard > failed_at + SHUTDOWN_S
+
+
 def _stopped(node: NodeName, reach: Reach, failed_at: float, draft: Draft) -> list[Evidence]:
     """The host was being shut down when the run ended."""
     since = stops_from(node, draft)
     if since is None or failed_at < since or (reach.began is not None and since + BEFORE_S + AFTER_S < reach.began):
         return []
     text = f"{node}: its host was being shut down, as its agent said"
-    return [Evidence(node=node, text=text, at=since, is_stop=True)]
+    return [Evidence(node=node, text=text, at=since, voids_success=True)]
 
 
 def _reclaimed(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:

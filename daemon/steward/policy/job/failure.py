@@ -91,8 +91,9 @@ class Failure:
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether it ended well because a host of its was being shut down, as a script does that saves and ends."""
-        return self.state is JobState.COMPLETED and any(item.is_stop for item in self.evidence)
+        """Whether it ended well because a host of its was being shut down, as a script does that saves and ends; or its
+        script never began."""
+        return self.state is JobState.COMPLETED and any(item.voids_success for item in self.evidence)
 
     @property
     def culprits(self) -> frozenset[NodeName]:
@@ -145,8 +146,10 @@ def ended_by(status: int) -> int:
     return status & 0x7F or (told if 0 < told <= MOST_SIGNALS or told == OUT_OF_MEMORY else 0)
 
 
-def asked(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) -> Failure:
-    """The failure that a waiting shim asks about."""
+def asked(
+    ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft, *, known: tuple[Evidence, ...] = ()
+) -> Failure:
+    """The failure that a waiting shim asks about. `known` is evidence as well."""
     kind = Kind.STEP if ask.kind is AskKind.STEP else Kind.BATCH
     exits = _exits(ask, mem, failed_at, draft)
     if kind is Kind.STEP:
@@ -159,6 +162,7 @@ def asked(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) ->
         exits = _passed_on(exits, ask.status, failed_at)
     if text := _broken_by_slurm(ask, mem):
         found = (*found, Evidence(node=ask.node, text=f"{ask.node}: {text}", at=failed_at, blames=False))
+    found = (*known, *found)
     bad = blamed(found)
     return _failure(
         kind,

@@ -14,6 +14,7 @@ from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
 from steward.policy.job.decide import decide
 from steward.policy.job.failure import Kind, told
+from steward.policy.job.launch import broken_end, nodes_that_broke
 from steward.policy.job.leaving import end_of
 from steward.policy.job.remember import is_another
 from steward.policy.job.rulings import requeue_by
@@ -29,8 +30,9 @@ def overturn(draft: Draft) -> None:
 
 
 def _candidates(draft: Draft) -> list[JobId]:
-    """Jobs that something was ruled on, and those that ended on nodes whose hosts were shut down lately."""
-    stopped = stopped_nodes(draft.now - draft.want.resume.evidence_after_s, draft)
+    """Jobs that something was ruled on, and those that ended on nodes whose hosts were shut down lately, or which Slurm
+    drained because it could not begin a script there."""
+    stopped = stopped_nodes(draft.now - draft.want.resume.evidence_after_s, draft) | nodes_that_broke(draft)
     hit = {id for id, mem in draft.jobs.items() if mem.nodes & stopped} if stopped else set()
     return sorted(hit.union(restless(draft)))
 
@@ -50,7 +52,7 @@ def _may_be_overturned(job: Job, mem: JobMemory, draft: Draft) -> bool:
 
 def _judge_again(job: Job, mem: JobMemory, draft: Draft) -> None:
     ended = job.ended if job.ended is not None else (end_of(mem).over or draft.now)
-    ruling = decide(told(Kind.ENDED, job, mem, ended, draft))
+    ruling = decide(told(Kind.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
     if ruling.decision is Decision.STOP or ruling.unproven:
         return
     draft.jobs[job.id] = replace(mem, ended=None, end_text="")

@@ -6,6 +6,7 @@ more. Where the node was drained for it (`Prolog error`) its reason tells; else 
 
 from types import MappingProxyType
 
+from steward.model.ask import Ask
 from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.mark import first_token
@@ -14,7 +15,7 @@ from steward.policy.draft import Draft
 from steward.policy.job.evidence import Evidence
 from steward.policy.job.failure import LAUNCH_FAILED
 from steward.policy.job.leaving import clean_since
-from steward.policy.node.reasons import Response, slurms_own
+from steward.policy.node.reasons import BATCH_BROKEN, Response, slurms_own
 from steward.policy.traits import Trait
 
 WORD_S = 1.0
@@ -60,20 +61,56 @@ def _told_by_slurm(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ..
 NO_OUTPUT = 53
 """The wait status of a script whose output slurmstepd could not open (ESLURMD_IO_ERROR, 4021, in seven bits): it never
 began."""
-_NO_OUTPUT_TEXT = "its output could not be opened there, so its script never began"
+_NEVER_BEGAN = "its script never began"
+_NO_OUTPUT_TEXT = f"its output could not be opened there, so {_NEVER_BEGAN}"
+_UNBEGUN_TEXT = f"something failed there before it (a TaskProlog, another plugin): {_NEVER_BEGAN}"
 
 
-def no_output(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
-    """Return what speaks against the node on which a script never began, because its output could not be opened there:
-    a home or a working directory that this node alone lacks. The second time it is the job's own."""
-    host = job.batch_host
-    if job.reason != LAUNCH_FAILED or job.exit_status != NO_OUTPUT or host is None:
+def broken_end(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
+    """Return what speaks against the node on which a script never began, though Slurm calls the job over: Slurm drained
+    the node in that moment, or the script's output could not be opened there."""
+    host, at = job.batch_host, job.ended if job.ended is not None else draft.now
+    if host is None:
         return ()
-    if any(_NO_OUTPUT_TEXT in fact for attempt in mem.attempts for fact in attempt.why.evidence):
+    if is_broken_launch(job, draft):
+        text = f"{host}: Slurm says 'batch job complete failure': {_NEVER_BEGAN}"
+        return (Evidence(node=host, text=text, at=at, voids_success=True),)
+    if job.reason == LAUNCH_FAILED and job.exit_status == NO_OUTPUT:
+        return _once(host, _NO_OUTPUT_TEXT, job, mem, at, draft)
+    return ()
+
+
+def is_broken_launch(job: Job, draft: Draft) -> bool:
+    """Return whether slurmstepd could not begin the script of a job that Slurm calls over, and even complete: its node
+    was drained for that in the same moment, and no shim told that the script began."""
+    node = draft.seen.nodes.get(job.batch_host) if job.batch_host is not None else None
+    if node is None or node.reason is None or job.ended is None or job.started is None:
+        return False
+    row = slurms_own(node, draft.want.slurm_user)
+    if row is None or row.check != BATCH_BROKEN:
+        return False
+    is_short, is_then = job.ended - job.started <= TOLD_WITHIN_S, abs(node.reason.at - job.ended) <= TOLD_WITHIN_S
+    words = (word for word in draft.seen.opted_in if word.job == job.id and word.told_by)
+    return is_short and is_then and not any(word.restart == job.restarts for word in words)
+
+
+def nodes_that_broke(draft: Draft) -> frozenset[NodeName]:
+    """Return the nodes that Slurm drained because it could not begin a script there."""
+    found = ((node, slurms_own(node, draft.want.slurm_user)) for node in draft.overview.with_reason(Trait.SLURMS_WORDS))
+    return frozenset(node.name for node, row in found if row is not None and row.check == BATCH_BROKEN)
+
+
+def unbegun(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
+    """Return what speaks against the node on which a script never began, as its shim says."""
+    return _once(ask.node, _UNBEGUN_TEXT, job, mem, failed_at, draft) if ask.script_unbegun else ()
+
+
+def _once(host: NodeName, text: str, job: Job, mem: JobMemory, at: float, draft: Draft) -> tuple[Evidence, ...]:
+    """The second time it is the job's own, or the site's."""
+    if any(_NEVER_BEGAN in fact for attempt in mem.attempts for fact in attempt.why.evidence):
         return ()
     _note_hurt(host, job, draft)
-    at = job.ended if job.ended is not None else draft.now
-    return (Evidence(node=host, text=f"{host}: {_NO_OUTPUT_TEXT}", at=at),)
+    return (Evidence(node=host, text=f"{host}: {text}", at=at),)
 
 
 def _note_hurt(node: NodeName, job: Job, draft: Draft) -> None:

@@ -16,6 +16,7 @@ from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.policy.draft import Draft
 from steward.policy.job.evidence import nodes_of_parts
+from steward.policy.job.launch import is_broken_launch
 from steward.policy.job.leaving import bystander
 
 
@@ -183,7 +184,7 @@ def _remember(
 
 def _just_failed(job: Job, draft: Draft) -> bool:
     """Whether its run began and failed between two looks, a moment ago."""
-    if job.state in _SETTLED or job.ended is None:
+    if job.ended is None or (job.state in _SETTLED and not is_broken_launch(job, draft)):
         return False
     return draft.now <= job.ended + draft.want.resume.evidence_after_s
 

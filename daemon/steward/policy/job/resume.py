@@ -17,7 +17,7 @@ from steward.policy.job.evidence import Evidence, fault_of, nodes_of_parts
 from steward.policy.job.failure import BY_MACHINE, Kind, told
 from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
 from steward.policy.job.late import overturn
-from steward.policy.job.launch import broken_launch, is_word_awaited, no_output
+from steward.policy.job.launch import broken_end, broken_launch, is_word_awaited
 from steward.policy.job.leaving import cleans_up_since, done_since, forgive_blind_time, note_look, over_since
 from steward.policy.job.nudge import UNBEGUN, nudge, slurms_requeue
 from steward.policy.job.options import options
@@ -237,7 +237,7 @@ def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
     """Faults are matched with the time at which Slurm ended it; the time to look into it is counted from `over`, when
     that was seen. A run that still cleans up is not requeued: the time for that begins when it is done."""
     ended = job.ended if job.ended is not None else over
-    ruling = decide(told(Kind.ENDED, job, mem, ended, draft, known=no_output(job, mem, draft)))
+    ruling = decide(told(Kind.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
     promised = standing_promise(mem, ruling, ended, draft)
     if job.is_completing and (promised is not None or ruling.decision is not Decision.STOP):
         return

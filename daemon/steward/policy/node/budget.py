@@ -54,7 +54,7 @@ def ask_for_yes(case: Case, draft: Draft) -> Case:
 
 def _page(case: Case, draft: Draft) -> str:
     url = draft.want.page_url.rstrip("/")
-    return f". Look at it: {url}/node/{case.node}" if url else ""
+    return f". Look at it: {url}/case/{case.number}" if url else ""
 
 
 HOUR_S = 3600.0

@@ -183,6 +183,8 @@ def row_of_text(text: str) -> Row | None:
     return next((row for row in ROWS if row.pattern.match(written)), None)
 
 
+BATCH_BROKEN = "slurm.batch_complete"
+"""The check of nodes whose slurmstepd could not begin a script; Slurm calls such a job complete, with exit code 0."""
 LAUNCH_FAILED = "slurm.launch_failed"
 """The check of nodes on which Slurm could not start jobs, and said so of the jobs alone."""
 _LAUNCHES = frozenset({LAUNCH_FAILED, *(row.check for row in ROWS if row.response is Response.LAUNCH)})

@@ -97,8 +97,12 @@ def _needs_case(node: Node, fault: Fault, draft: Draft) -> bool:
     is the suspicion of a silence that nobody spoke of in time: only a witness makes a case of it then."""
     if draft.cases.open_of(node.name) is not None:
         return False
-    is_told = _is_unsure(fault) and draft.nodes.of(node.name).suspected == fault.at
-    return not is_told and not _overruled(node, fault, draft)
+    return not awaits_witness(node, fault, draft) and not _overruled(node, fault, draft)
+
+
+def awaits_witness(node: Node, fault: Fault, draft: Draft) -> bool:
+    """Whether the node's silence was suspected once, and nothing else tells of it."""
+    return _is_unsure(fault) and draft.nodes.of(node.name).suspected == fault.at
 
 
 def _overruled(node: Node, fault: Fault, draft: Draft) -> bool:

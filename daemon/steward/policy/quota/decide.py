@@ -17,6 +17,8 @@ from steward.policy.quota.requests import Amounts, Unit
 
 _FOR_NODES = frozenset({"Resources", "Priority"})
 """Slurm's reasons of jobs that wait for nodes."""
+_NOT_YET = frozenset({"", "None"})
+"""Those of jobs that Slurm has not looked at."""
 
 
 class Standing(Enum):
@@ -292,8 +294,9 @@ class Decider:
         return False
 
     def _is_hopeless(self, unit: Unit, asked: Amounts, size: int) -> bool:
-        """Slurm says that it waits for nodes, and nobody's borrowed jobs are what keeps it from having some."""
-        if unit.jobs[0].reason not in _FOR_NODES or not self._fits(unit, asked):
+        """Slurm has looked at it, and nobody's borrowed jobs are what keeps it from having nodes. Also where a limit is
+        its reason: raised in vain, that would be told as nodes, lowered, and raised again in turn."""
+        if unit.jobs[0].reason in _NOT_YET or not self._fits(unit, asked):
             return False
         wish = self._wish(unit, asked, size)
         return wish is not None and not self._room.places.has(wish) and self._room.is_hopeless(wish)

@@ -108,15 +108,16 @@ class Places:
         within = self._draft.overview.nodes_of(job.partition) - job.excluded
         usable = (n for n in within & self._whole.keys() if self._flavors.type_of[n] == kind)
         each = {name: -(-amount // count) for name, amount in asked.items()}
-        if job.is_total:
+        is_total = job.is_total and job.most_nodes != 1
+        if is_total:
             each = {name: 1 for name in asked if name == resource(kind, CPU)}
         return Wish(
-            count=1 if job.is_total and job.most_nodes != count else count,
+            count=1 if is_total and job.most_nodes != count else count,
             each=each,
-            nodes=frozenset(eligible(job, usable, self._draft.seen.nodes, 1 if job.is_total else count)),
+            nodes=frozenset(eligible(job, usable, self._draft.seen.nodes, 1 if is_total else count)),
             required=job.required,
             most=job.most_nodes,
-            total=asked if job.is_total else {},
+            total=asked if is_total else {},
             whole=job.exclusive,
         )
 

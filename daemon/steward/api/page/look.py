@@ -1,0 +1,167 @@
+"""What the pages of one moment share: the snapshot, the verdict on each node, and the pages that were made of it; and
+what an address asks for."""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
+
+from steward.api.source import Source
+from steward.api.views import natural
+from steward.model.ids import JobId, NodeName
+from steward.model.job import Job
+from steward.model.text import printable
+from steward.policy.draft import Draft
+from steward.policy.groundwork import Groundwork
+from steward.views.node_verdict import NodeVerdict, node_verdicts
+from steward.workflows.snapshot import Snapshot
+
+T = TypeVar("T")
+_LEAST_S = 2.0
+_LARGE = 1000
+"""A cluster of more nodes is looked at again every `_LEAST_S` at most, however often the head decides."""
+_MOST_KEPT = 64
+_LONGEST = 100
+WORDS = ("q", "state", "check", "user", "place", "node", "job", "kind", "level", "month", "partition")
+"""What the address of a page may ask for, beside the page's number."""
+_MOST_PAGES = 9999
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """`name` is from the path, `said` are WORDS with their values, each bounded; `page` counts from 1."""
+
+    name: str = ""
+    said: tuple[tuple[str, str], ...] = ()
+    page: int = 1
+
+    @staticmethod
+    def of(path: Mapping[str, Any], query: Mapping[str, str]) -> "Asked":
+        """Whatever is not known or no number is left out: an old bookmark still shows its page."""
+        said = ((word, printable(query.get(word, "").strip(), _LONGEST)) for word in WORDS)
+        number = query.get("page", "")
+        page = int(number) if number.isascii() and number.isdigit() and len(number) <= len(str(_MOST_PAGES)) else 1
+        return Asked(name=str(path.get("name", "")), said=tuple(one for one in said if one[1]), page=max(page, 1))
+
+    def word(self, name: str) -> str:
+        return dict(self.said).get(name, "")
+
+    def link(self, page: int) -> str:
+        """The query of another page of the same list."""
+        return "?" + urlencode([*self.said, ("page", str(page))])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paged(Generic[T]):
+    """A part of a long list, with links to its other pages (empty: there is none)."""
+
+    rows: tuple[T, ...]
+    total: int
+    first: int
+    before: str = ""
+    after: str = ""
+
+    @staticmethod
+    def of(every: Sequence[T], asked: Asked, most: int = 200) -> "Paged[T]":
+        page = min(asked.page, max(-(-len(every) // most), 1))
+        begin, end = (page - 1) * most, page * most
+        return Paged(
+            rows=tuple(every[begin:end]),
+            total=len(every),
+            first=begin + 1,
+            before=asked.link(page - 1) if page > 1 else "",
+            after=asked.link(page + 1) if end < len(every) else "",
+        )
+
+    def map(self, change: Callable[[T], Any]) -> "Paged[Any]":
+        """The same page of other things: only what is shown is made."""
+        rows = tuple(change(row) for row in self.rows)
+        return Paged(rows=rows, total=self.total, first=self.first, before=self.before, after=self.after)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """One moment. `ground` is what the looks before it worked out of records that are the same now; `kept` are pages
+    as they were made, by what was asked for."""
+
+    source: Source
+    snapshot: Snapshot
+    now: float
+    ground: Groundwork = field(default_factory=Groundwork)
+    kept: dict[Any, str] = field(default_factory=dict)
+
+    @cached_property
+    def draft(self) -> Draft:
+        """To read only."""
+        return Draft(self.snapshot.seen, self.source.want, self.snapshot.memory, self.now, self.ground)
+
+    @cached_property
+    def verdicts(self) -> Mapping[NodeName, NodeVerdict]:
+        return node_verdicts(self.draft)
+
+    @cached_property
+    def places(self) -> Mapping[str, list[NodeName]]:
+        """Each node in one place: its instance group, or else the partitions that it is in."""
+        found: defaultdict[str, list[NodeName]] = defaultdict(list)
+        slots = self.snapshot.memory.slots
+        titles: dict[frozenset[str], str] = {}
+        for name, node in self.snapshot.seen.nodes.items():
+            slot = slots.get(name)
+            if slot is not None:
+                found[slot.group].append(name)
+                continue
+            title = titles.get(node.partitions)
+            if title is None:
+                title = titles[node.partitions] = ", ".join(sorted(node.partitions)) or "no partition"
+            found[title].append(name)
+        return dict(sorted(found.items(), key=lambda one: natural(one[0])))
+
+    @cached_property
+    def jobs_on(self) -> Mapping[NodeName, tuple[Job, ...]]:
+        """Jobs that Slurm has on each node now, the newest first."""
+        found: defaultdict[NodeName, list[Job]] = defaultdict(list)
+        for job in sorted(self.snapshot.seen.jobs.values(), key=lambda job: -job.id):
+            if job.is_active:
+                for name in job.nodes:
+                    found[name].append(job)
+        return {name: tuple(jobs) for name, jobs in found.items()}
+
+    def job(self, id: JobId) -> Job | None:
+        return self.snapshot.seen.jobs.get(id)
+
+
+class Looks:
+    """The present look, for all who read. Safe to ask from several threads."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._lock, self._ground = source, threading.Lock(), Groundwork()
+        self._look: Look | None = None
+
+    def page(self, key: Any, made: Callable[[Look], str]) -> str:
+        """Each page is made once for all who ask for it. Raises Retryable before the head's first cycle has ended."""
+        with self._lock:
+            look = self._present()
+            if key not in look.kept:
+                html = made(look)
+                if len(look.kept) >= _MOST_KEPT:
+                    look.kept.clear()
+                look.kept[key] = html
+            return look.kept[key]
+
+    def apart(self) -> Look:
+        """A look of its own, which no other page waits for. Raises as `page` does."""
+        return Look(source=self._source, snapshot=self._source.snapshot(), now=self._source.clock.now())
+
+    def _present(self) -> Look:
+        snapshot, now = self._source.snapshot(), self._source.clock.now()
+        if self._look is None or not self._is_good(self._look, snapshot, now):
+            self._look = Look(source=self._source, snapshot=snapshot, now=now, ground=self._ground)
+        return self._look
+
+    @staticmethod
+    def _is_good(look: Look, snapshot: Snapshot, now: float) -> bool:
+        is_shared = look.snapshot is snapshot or len(snapshot.seen.nodes) > _LARGE
+        return is_shared and 0 <= now - look.now < _LEAST_S

@@ -1,0 +1,93 @@
+"""Verdicts, times and lists of nodes as the pages write them."""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from steward.model.node_names import fold
+from steward.model.text import harmless
+from steward.views.node_verdict import Word
+
+SIGNS: Mapping[str, str] = MappingProxyType(
+    {
+        Word.LOST.value: "✕",
+        Word.DEGRADED.value: "!",
+        Word.HELD.value: "■",
+        Word.SUSPECT.value: "?",
+        Word.REPORT_ONLY.value: "~",
+        Word.IN_REPAIR.value: "↻",
+        Word.IN_DEEP_CHECK.value: "◎",
+        Word.FOREIGN.value: "▲",
+        Word.UNWATCHED.value: "–",
+        Word.FINE.value: "✓",
+    }
+)
+"""A node's verdict for those who do not tell colours apart, the most urgent first."""
+URGENCY = MappingProxyType({Word(word): rank for rank, word in enumerate(SIGNS)})
+_LABELS = MappingProxyType({Word.FOREIGN.value: "drained by admin"})
+_MOST_FOLDED = 300
+_COMMAND = re.compile(r"`([^`]+)`")
+
+
+def label(word: str) -> str:
+    """A verdict for people."""
+    return _LABELS.get(word, word)
+
+
+def css(word: str) -> str:
+    """A verdict or a level as a class."""
+    return word.replace(" ", "-")
+
+
+def clock(at: float | None) -> str:
+    """Local time with its zone."""
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z") if at else "–"
+
+
+def age(seconds: float) -> str:
+    """`12 s`, `3 min`, `5 h`, `2 d`."""
+    seconds = max(seconds, 0.0)
+    for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def ago(at: float | None, now: float) -> Markup:
+    """How long ago, which the page's script keeps true; the moment itself as title."""
+    if not at:
+        return Markup("–")
+    moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(moment, clock(at), age(now - at))
+
+
+def folded(names: Any) -> str:
+    """A list of nodes, cut where it is too long for a table."""
+    text = fold(names)
+    return text if len(text) <= _MOST_FOLDED else f"{text[:_MOST_FOLDED]}..."
+
+
+def coded(text: str) -> Markup:
+    """A sentence in which commands stand between backquotes."""
+    return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(harmless(text)))))
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "css": css,
+        "clock": clock,
+        "coded": coded,
+        "age": age,
+        "ago": ago,
+        "folded": folded,
+        "label": label,
+        "sign": lambda word: SIGNS.get(word, "?"),
+        "thousands": lambda number: f"{number:,}",
+        "percent": lambda share: "?" if share is None else f"{share:.1%}",
+        "hours": lambda seconds: f"{seconds / 3600:,.1f}",
+    }
+)
