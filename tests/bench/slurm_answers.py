@@ -112,7 +112,7 @@ def _figures(made: cluster.Cluster, port: CommandLineSlurm) -> dict[str, float]:
         return port.nodes(), port.jobs()
 
     first = _once(everything)
-    every = sorted(port.jobs())
+    every = sorted(id for id, job in port.jobs().items() if job.is_pending)
     few = [NodeName(f"x{number:05d}") for number in range(1, 5)]
 
     def changed(number: int) -> None:
