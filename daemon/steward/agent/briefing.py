@@ -78,6 +78,9 @@ log = logging.getLogger(__name__)
 MAX_FOLDERS = 512
 """The most job folders of one user."""
 _FOLDER_S = 0.1
+_LEFT_S = 1.0
+LeftBehind = Callable[[JobId, int, int], tuple[str, ...]]
+"""Return the processes that an earlier run or attempt of a job (uid, current restart count) left on this node."""
 _NODES_ROOM = 250
 """The most characters of a list of nodes: the whole answer is one line."""
 
@@ -95,10 +98,11 @@ class Briefing:
         threads: Threads,
         *,
         warning: Callable[[], str] = lambda: "",
+        left_behind: LeftBehind = lambda job, uid, restart: (),
         folder_s: float = _FOLDER_S,
     ) -> None:
         """Take `warning`, which returns the head's one-sentence warning for every such job, or nothing."""
-        self._warning = warning
+        self._warning, self._left_behind = warning, left_behind
         self._folders = folders
         self._past = past
         self._threads = threads
@@ -106,15 +110,29 @@ class Briefing:
 
     async def words(self, line: OptedLine) -> Mapping[str, str]:
         """Return the variables by their names in the shim's protocol, most important first, without unknown ones."""
-        files, facts = await asyncio.gather(self._files(line), self._facts(line))
+        files, facts, left = await asyncio.gather(self._files(line), self._facts(line), self._left(line))
         told = {"resume_count": str(line.restart)}
         if facts is not None and facts.uid == line.uid:
             told = _past_words(facts)
-        told |= {"warning": self._warning(), "python": str(_ON_PATH)}
+        told |= {"left_behind": left, "warning": self._warning(), "python": str(_ON_PATH)}
         return {name: value for name, value in (files | told).items() if value}
 
     async def _facts(self, line: OptedLine) -> ResumeFacts | None:
         return await self._past.of(line.job) if line.has_past else None
+
+    async def _left(self, line: OptedLine) -> str:
+        """Return the processes of an earlier run or attempt that still run here, as one text; empty if not known."""
+        if not line.has_past:
+            return ""
+        look = partial(self._left_behind, line.job, line.uid, line.restart)
+        try:
+            found = await self._threads.call(look, name="left behind", timeout_s=_LEFT_S)
+        except (PortError, OSError) as error:
+            log.warning("not known what is left job=%d why=%r", line.job, str(error))
+            return ""
+        if found:
+            log.warning("left behind job=%d processes=%r", line.job, _list(found))
+        return _list(found).replace(",", ", ")
 
     async def _files(self, line: OptedLine) -> dict[str, str]:
         try:

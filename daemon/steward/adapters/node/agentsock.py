@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from steward.adapters.files import write_whole
-from steward.adapters.socket_path import make_free, peer_of, served_first
+from steward.adapters.socket_path import AT_ONCE, make_free, peer_of, served_first
 from steward.adapters.wire.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
 from steward.model.resume_mode import SiteDefault
 from steward.ports import Permanent
@@ -44,7 +44,6 @@ class Allowance:
 log = logging.getLogger(__name__)
 
 _BACKLOG = 512
-_AT_ONCE = 32
 _REST_S = 1.0
 """After an error of the machine's (no descriptor is free)."""
 REQUEST_TIMEOUT_S = 1.0
@@ -189,7 +188,7 @@ def roots(path: Path) -> Path:
 
 
 class _Entrance:
-    """A listening socket at `path`: accepts `_AT_ONCE` connections before the loop's other work gets its turn.
+    """A listening socket at `path`: accepts `AT_ONCE` connections before the loop's other work gets its turn.
 
     Raises Permanent if the socket cannot be made.
     """
@@ -207,7 +206,7 @@ class _Entrance:
         self._loop.add_reader(self._sock, self._accept)
 
     def _accept(self) -> None:
-        for _ in range(_AT_ONCE):
+        for _ in range(AT_ONCE):
             try:
                 peer, _ = self._sock.accept()
             except (BlockingIOError, ConnectionAbortedError):
