@@ -4,7 +4,7 @@ import contextlib
 import pwd
 from pathlib import Path
 
-from steward.adapters.node.elastic_start import ElasticStarter, Place
+from steward.adapters.node.elastic_start import CoordinatorPlace, ElasticStarter
 from steward.model.elastic import replica_comment
 from steward.model.ids import JobId
 from steward.testbed.faults import FaultKind
@@ -50,7 +50,9 @@ def test_a_replica_runs_the_bases_script_as_its_user_and_is_found_by_its_comment
 
     story.wait("the coordinator of the run listens as its user", lambda: _coordinator_uids(base) == [uid], 60.0)
     story.hurt(FaultKind.KILL_HEAD)  # it would end a replica that it did not ask for
-    place = Place(run=JobId(base), uid=uid, folder=story.dir / "elastic", port=1, token=found["STEWARD_ELASTIC_TOKEN"])
+    place = CoordinatorPlace(
+        run=JobId(base), uid=uid, folder=story.dir / "elastic", port=1, token=found["STEWARD_ELASTIC_TOKEN"]
+    )
     starter = ElasticStarter(str(story.bed.env["SLURM_CONF"]))
     asked = {"nodes": "1", "comment": replica_comment(JobId(base), "r1"), "grace": "20", "address": "127.0.0.1:1"}
     for _ in range(2):  # the second one changes nothing

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from steward.adapters.wire.shimline import AskLine, ExitLine, LogLine, OptedLine
-from steward.agent.desk import Desk, Exits
+from steward.agent.desk import Exits, JobDesk
 from steward.agent.opted import OptedBook
 from steward.model.ask import AskKind, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
@@ -72,7 +72,7 @@ class Scene:
 
     def __post_init__(self) -> None:
         self.opted = OptedBook(self.folder / "opted.json")
-        self.desk = Desk(
+        self.desk = JobDesk(
             node=self.node,
             incarnation=WHO,
             clock=self.clock,

@@ -11,7 +11,7 @@ from steward.model.elastic import ElasticRun, ElasticSpec, Phase
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.policy.elastic.rules import rules_of
-from steward.policy.elastic.table import TABLE, Fact, deadline
+from steward.policy.elastic.table import TABLE, RunFact, deadline
 from tests.builders.picture import n
 from tests.fakes.elastic_world import QUICK, RUN, ElasticWorld
 
@@ -143,6 +143,6 @@ def test_each_phase_but_the_last_ends_by_a_fact_and_knows_its_deadline() -> None
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase not in (Phase.ENDED, Phase.WAITING)])
 def test_a_loss_a_requeue_and_the_end_are_seen_in_every_phase(phase: Phase) -> None:
     found: dict[Any, Any] = {fact: to for (at, fact), to in TABLE.rows.items() if at is phase}
-    assert found[Fact.OVER] is Phase.ENDED
-    assert found[Fact.QUEUED] is Phase.WAITING
-    assert phase is Phase.FAULTED or found[Fact.LOST] is Phase.FAULTED
+    assert found[RunFact.OVER] is Phase.ENDED
+    assert found[RunFact.QUEUED] is Phase.WAITING
+    assert phase is Phase.FAULTED or found[RunFact.LOST] is Phase.FAULTED

@@ -12,9 +12,9 @@ from steward.adapters.settings_path import settings_path
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status 0 after SIGTERM or SIGINT, 2 for wrong settings, 1 when the agent cannot run."""
+    """Run the agent; return 0 after SIGTERM or SIGINT, 2 for wrong settings, 1 when the agent cannot run."""
     options = _options(argv)
-    gc.disable()  # until it serves: what is imported stays, and looking for garbage in it takes a seventh of the start
+    gc.disable()  # until the agent serves: imported objects stay, and collecting among them takes 1/7 of the start
     status: int = import_module("steward.agent.serve").start(options.config, options.node, options.log_level)
     return status
 

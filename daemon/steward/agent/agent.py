@@ -1,4 +1,4 @@
-"""The agent: what its parts say to each other. It decides nothing about nodes or jobs; the head does."""
+"""The agent: dispatches the head's frames to its parts. Decisions about nodes and jobs are the head's."""
 
 import asyncio
 import logging
@@ -10,8 +10,8 @@ from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import StacksOrder, facts_of, stacks_of
 from steward.adapters.wire.messages import LetGoOrder, answer_of, let_go_of
 from steward.adapters.wire.order_messages import LookOrder, MendOrder, look_of, mend_of
-from steward.agent.desk import Desk
-from steward.agent.link import Link
+from steward.agent.desk import JobDesk
+from steward.agent.link import HeadLink
 from steward.agent.tasks import together
 from steward.model.ids import JobId
 from steward.model.job_report import ResumeFacts
@@ -21,81 +21,89 @@ log = logging.getLogger(__name__)
 ALIVE_EVERY_S = 5.0
 _TYPE_SHOWN = 20
 _MOST_LEFT_OUT = 100
-"""Types of frames that are told of, each once."""
+"""The most unknown frame types that are logged, each once."""
 
 
 class Reports(Protocol):
-    """What is said on every new connection of the deep checks, jobs, setup, repair, ... of this boot."""
+    """A part whose state (deep checks, jobs, setup, repair, ...) is sent on every new connection."""
 
     def frames(self) -> tuple[Frame, ...]:
-        """As they stand now; none where there is nothing to tell."""
+        """Return the frames with the part's current state; empty if there is nothing to report."""
 
 
-class Senses(Reports, Protocol):
-    """The checks, as the agent sees them."""
+class ChecksPart(Reports, Protocol):
+    """The checks, as the agent calls them."""
 
     def check_now(self, request: str, budget_s: float) -> None:
-        """Begin; the report that answers `request` is posted within `budget_s` seconds."""
+        """Start every quick check; the report that answers `request` is posted within `budget_s` seconds."""
 
     async def run(self) -> None:
-        """Watch, until cancelled."""
+        """Watch until cancelled."""
 
 
-class Part(Reports, Protocol):
-    """The node's lifecycle scripts, or the elastic runs whose base's script is here, as the agent sees them."""
+class AgentPart(Reports, Protocol):
+    """The lifecycle scripts, or the elastic runs whose base job's script is on this node, as the agent calls them."""
 
     def hear(self, frame: Frame) -> None:
-        """An order, or a part of one; never blocks. Raises Malformed."""
+        """Take an order of the head, or a part of one, without blocking. Raises Malformed."""
 
     async def run(self) -> None:
-        """Watch, until cancelled."""
+        """Watch until cancelled."""
 
 
-class Mending(Reports, Protocol):
-    """The light repairs of this node, as the agent sees them."""
+class MendHandler(Reports, Protocol):
+    """The light repairs of this node, as the agent calls them."""
 
     def obey(self, order: MendOrder) -> None:
-        """Begin, or tell again how it ended; never blocks."""
+        """Start the repair, or report its result again, without blocking."""
 
 
-class LettingGo(Protocol):
+class LetGoHandler(Protocol):
+    """The cleanup of lost runs, as the agent calls it."""
+
     def obey(self, order: LetGoOrder) -> None:
-        """Begin to end what is left of a lost run; never blocks."""
+        """Start ending the leftover slurmstepds of a lost run, without blocking."""
 
 
-class Past(Protocol):
+class FactsListener(Protocol):
+    """The receiver of the head's facts about resumed jobs."""
+
     def hear(self, job: JobId, facts: ResumeFacts | None) -> None:
-        """Take the head's facts about a resumed job."""
+        """Take the head's facts about a resumed job; None where the head does not know the job."""
 
 
-class Stacks(Protocol):
+class StacksHandler(Protocol):
+    """The collection of stacks, as the agent calls it."""
+
     def obey(self, order: StacksOrder) -> None:
-        """Begin to find out what a job's tasks are doing; never blocks."""
+        """Start collecting the stacks of a job's tasks, without blocking."""
 
 
-class PeerLook(Protocol):
+class LookHandler(Protocol):
+    """The probes of other nodes, as the agent calls them."""
+
     def obey(self, order: LookOrder) -> None:
-        """Begin to look at another node's slurmd; never blocks."""
+        """Start probing another node's slurmd, without blocking."""
 
 
 class Agent:
-    """A Listener of the link, and the one that runs everything."""
+    """The agent's main object: the link's listener, and the task group of all parts."""
 
     def __init__(
         self,
         *,
-        link: Link,
-        desk: Desk,
-        past: Past,
-        senses: Senses,
-        letting_go: LettingGo,
+        link: HeadLink,
+        desk: JobDesk,
+        past: FactsListener,
+        senses: ChecksPart,
+        letting_go: LetGoHandler,
         jobs: Reports,
-        stacks: Stacks,
-        setups: Part,
+        stacks: StacksHandler,
+        setups: AgentPart,
         deep: Reports,
-        mending: Mending,
-        peers: PeerLook,
-        elastic: Part,
+        mending: MendHandler,
+        peers: LookHandler,
+        elastic: AgentPart,
         notifier: Notifier,
     ) -> None:
         self._link = link
@@ -114,10 +122,12 @@ class Agent:
         self._left_out: set[str] = set()
 
     def greetings(self) -> tuple[Frame, ...]:
+        """Return the frames of every part's state, for a new connection."""
         speakers = (self._senses, self._desk, self._jobs, self._setups, self._deep, self._mending, self._elastic)
         return tuple(frame for speaker in speakers for frame in speaker.frames())
 
     def hear(self, frame: Frame) -> None:
+        """Hand a frame of the head to the part that it is for; log an unknown type once."""
         match frame["t"]:
             case "answer":
                 self._desk.decide(*answer_of(frame))
@@ -141,13 +151,13 @@ class Agent:
                 self._leave_out(frame["t"][:_TYPE_SHOWN])
 
     def _leave_out(self, type: str) -> None:
-        """A head of another version says what we do not know: the rest of what it says still counts."""
+        # a head of another version sends types that this agent does not know: its other frames still count
         if type not in self._left_out and len(self._left_out) < _MOST_LEFT_OUT:
             self._left_out.add(type)
             log.warning("frames of the unknown type %r from the head are ignored: is it of another version?", type)
 
     async def run(self, *more: Coroutine[Any, Any, None]) -> None:
-        """Until cancelled, or until one part fails for good: then its error."""
+        """Run all parts until cancelled, or until one of them fails; then raise its error."""
         self._notifier.ready()
         try:
             parts = (self._link.run(self), self._senses.run(), self._setups.run(), self._elastic.run(), self._alive())

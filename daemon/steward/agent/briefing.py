@@ -1,4 +1,4 @@
-"""The briefing of a starting script or step of an opted-in job: where its files are, and the job's past."""
+"""The briefing of a starting script or step of an opted-in job: the paths of its files, and the job's past."""
 
 import asyncio
 import logging
@@ -10,35 +10,43 @@ from steward.adapters.offload import Threads
 from steward.adapters.wire.job_messages import facts_wanted_frame
 from steward.adapters.wire.shimline import OptedLine
 from steward.agent.job_folder import JobFolders
-from steward.agent.link import Head
+from steward.agent.link import HeadConnection
 from steward.model.ids import JobId
 from steward.model.job_report import ResumeFacts
 from steward.ports import PortError
 
-# A resumed job's past, asked of the head when something of the job starts here.
+# A resumed job's past, asked of the head when a script or step of the job starts here.
 #
-# The head tells it by itself with the answer that lets a step run again: then nobody need ask.
+# The head sends the facts unasked with the answer that lets a step run again: then no request is needed.
 
 PATIENCE_S = 1.5
-"""The head may have to look first where the job runs now, which takes longer where it or Slurm is busy."""
+"""The time to wait for the head's facts.
+
+The head may first have to ask Slurm where the job runs, which takes longer while either is busy.
+"""
 AWAY_S = 0.25
-"""The same while it is away."""
+"""The same while the head is away."""
 TOLD_S = 5.0
-"""So long what was told unasked answers a question."""
+"""The time for which facts that the head sent unasked are used."""
 MAX_TOLD = 256
 
 _ON_PATH = Path(__file__).resolve().parent.parent / "job" / "on_path"
-"""Where `import steward_job` is found by the user's Python."""
+"""The folder in which the user's Python finds `import steward_job`."""
 
 
-class Past:
-    def __init__(self, head: Head) -> None:
+class ResumeFactsCache:
+    """The facts about resumed jobs, as the head sent them."""
+
+    def __init__(self, head: HeadConnection) -> None:
         self._head = head
         self._wanted: dict[JobId, asyncio.Future[ResumeFacts | None]] = {}
         self._told: dict[JobId, tuple[ResumeFacts, float]] = {}
 
     async def of(self, job: JobId) -> ResumeFacts | None:
-        """None: the head does not know the job, or did not answer in time. Many may wait for one answer."""
+        """Return the job's past; callers share one request.
+
+        None: the head does not know the job, or did not answer in time.
+        """
         if (told := self._told.get(job)) is not None and _now() < told[1] + TOLD_S:
             return told[0]
         wanted = self._wanted.get(job)
@@ -51,7 +59,7 @@ class Past:
         return wanted.result() if wanted.done() else None
 
     def hear(self, job: JobId, facts: ResumeFacts | None) -> None:
-        """The head's word; nobody may wait for it any more, or yet."""
+        """Take the head's facts: answer the waiting request, else keep them for `TOLD_S` seconds."""
         wanted = self._wanted.get(job)
         if wanted is not None and not wanted.done():
             wanted.set_result(facts)
@@ -68,29 +76,32 @@ def _now() -> float:
 log = logging.getLogger(__name__)
 
 MAX_FOLDERS = 512
-"""The most folders of one user."""
+"""The most job folders of one user."""
 _FOLDER_S = 0.1
 _LEFT_S = 1.0
 LeftBehind = Callable[[JobId, int, int], tuple[str, ...]]
-"""What an earlier run or attempt of a job (its user, the present run's restart count) left running on this node."""
+"""Return the processes that an earlier run or attempt of a job (uid, current restart count) left on this node."""
 _NODES_ROOM = 250
-"""Characters for a list of nodes: the whole answer is one line."""
+"""The most characters of a list of nodes: the whole answer is one line."""
 
 
 class Briefing:
-    """A job's start waits for it: a first run 100 ms at most, for its folder, a later one as long as for its past."""
+    """The variables for a starting script or step.
+
+    The start waits for them: a first run at most 100 ms (for its folder), a later run as long as for the job's past.
+    """
 
     def __init__(
         self,
         folders: JobFolders,
-        past: Past,
+        past: ResumeFactsCache,
         threads: Threads,
         *,
         warning: Callable[[], str] = lambda: "",
         left_behind: LeftBehind = lambda job, uid, restart: (),
         folder_s: float = _FOLDER_S,
     ) -> None:
-        """`warning`: one sentence of the head for every such job, or none."""
+        """Take `warning`, which returns the head's one-sentence warning for every such job, or nothing."""
         self._warning, self._left_behind = warning, left_behind
         self._folders = folders
         self._past = past
@@ -98,7 +109,7 @@ class Briefing:
         self._folder_s = folder_s
 
     async def words(self, line: OptedLine) -> Mapping[str, str]:
-        """Names as in the shim's protocol, the most important first; what is not known is not there."""
+        """Return the variables by their names in the shim's protocol, most important first, without unknown ones."""
         files, facts, left = await asyncio.gather(self._files(line), self._facts(line), self._left(line))
         told = {"resume_count": str(line.restart)}
         if facts is not None and facts.uid == line.uid:
@@ -110,7 +121,7 @@ class Briefing:
         return await self._past.of(line.job) if line.has_past else None
 
     async def _left(self, line: OptedLine) -> str:
-        """The processes of an earlier run or attempt that still run here."""
+        """Return the processes of an earlier run or attempt that still run here, as one text; empty if not known."""
         if not line.has_past:
             return ""
         look = partial(self._left_behind, line.job, line.uid, line.restart)
@@ -134,10 +145,10 @@ class Briefing:
         return {"progress_file": str(progress), "stacks_file": str(stacks)}
 
     def _make(self, line: OptedLine) -> None:
-        """Any user may say that a job of his starts: what that takes of the node's memory is bounded, each alone."""
+        # any user may claim that a job of theirs starts: the number of folders is limited for each user
         there = self._folders.of_user(line.uid)
         if line.job not in there and len(there) >= MAX_FOLDERS:
-            raise OSError(f"uid {line.uid} has {len(there)} already in {self._folders.root}")
+            raise OSError(f"uid {line.uid} has {len(there)} folders already in {self._folders.root}")
         self._folders.make(line.job, line.uid)
 
 
@@ -154,7 +165,7 @@ def _past_words(facts: ResumeFacts) -> dict[str, str]:
 
 
 def _list(names: Iterable[str]) -> str:
-    """As many as there is room for."""
+    """Return as many names as fit into `_NODES_ROOM` characters, joined by commas."""
     text = ""
     for name in names:
         longer = f"{text},{name}" if text else name

@@ -1,4 +1,4 @@
-"""Which checks run on this node: the built-in ones that are not switched off, and the site's own."""
+"""The checks that run on this node: the built-in ones that are not disabled, and the site's own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,8 +16,10 @@ _OFF = "off"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteChecks:
-    """The site's own checks that run; `versions` are digests of the files that they are, `refused` is a finding where
-    some must not run."""
+    """The site's own checks that run.
+
+    `versions` are the digests of their files; `refused` holds a finding if some of the files must not run.
+    """
 
     checks: tuple[Check, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -25,12 +27,12 @@ class SiteChecks:
 
 
 def built_in(limits: Limits) -> tuple[Check, ...]:
-    """Those that are not switched off."""
+    """Return the built-in checks that are not disabled."""
     return tuple(check for check in CHECKS if check.mode(limits) != _OFF)
 
 
 class SiteCatalogue:
-    """`results_dir` is where site checks may keep things."""
+    """The list of the site's checks, made anew at each call; site checks may keep files in `results_dir`."""
 
     def __init__(self, limits: Limits, site_checks_dir: Path, *, results_dir: Path) -> None:
         self._results_dir = results_dir
@@ -39,7 +41,7 @@ class SiteCatalogue:
         self._site_checks_dir = site_checks_dir
 
     def __call__(self) -> SiteChecks:
-        """As the files are now. Blocks for as long as their file system does."""
+        """Return the site's checks as the files are now; block for as long as their file system does."""
         site = look(self._site_checks_dir)
         if site.programs:
             make_results_dir(self._results_dir)

@@ -1,7 +1,7 @@
-"""The agent's part of steward.toml, read without pydantic: the agent of a compute node stays small.
+"""The agent's part of steward.toml, read without pydantic to keep the agent small.
 
 Names and defaults are those of `model/settings` (a test compares them). The head, `steward config check` and the
-installation check the whole file; here a wrong type or an unknown key of our own tables is an error as well.
+installation check the whole file; the agent refuses a wrong type or an unknown key in its own tables.
 """
 
 import dataclasses
@@ -22,11 +22,13 @@ T = TypeVar("T")
 
 
 class ConfigError(Exception):
-    """One line: file, key, value, remedy."""
+    """An error in the settings, as one line: file, key, value, remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTable:
+    """The keys of `[cluster]` that the agent reads."""
+
     slurm_conf: Path = Path("/etc/slurm/slurm.conf")
     slurm_user: str = "slurm"
     munge_socket: Path | None = None
@@ -34,6 +36,8 @@ class ClusterTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentTable:
+    """The keys of `[agent]`."""
+
     head: str = "localhost:6861"
     node_name: str = ""
     socket: Path = Path("/run/steward/agent.sock")
@@ -56,6 +60,8 @@ class AgentTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthTable:
+    """The keys of `[health]`."""
+
     bad_samples: int = 2
     last_samples: int = 3
     clear_after_s: float = 600.0
@@ -67,6 +73,8 @@ class HealthTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
+    """The agent's settings."""
+
     cluster: ClusterTable = ClusterTable()
     agent: AgentTable = AgentTable()
     health: HealthTable = HealthTable()
@@ -74,11 +82,12 @@ class AgentConfig:
 
     @property
     def head_address(self) -> tuple[str, int]:
+        """Return the host and port of `agent.head`, an IPv6 address without its brackets."""
         host, _, port = self.agent.head.rpartition(":")
         return host.strip("[]"), int(port)
 
     def for_node(self, node: str) -> "AgentConfig":
-        """Return the same for one node: `%n` in paths of `[agent]` is its name; numbers are its own."""
+        """Return the settings for one node: `%n` in paths of `[agent]` is its name; numbers are its own."""
         table = self.agent
         paths = {name: value for name in _fields(AgentTable) if isinstance(value := getattr(table, name), Path)}
         own = {name: Path(str(path).replace("%n", node)) for name, path in paths.items()}
@@ -87,11 +96,11 @@ class AgentConfig:
 
 
 LENIENT = frozenset({"cluster"})
-"""Tables of which only a part concerns the agent: other keys in them are the head's."""
+"""Tables that also hold keys of the head, which the agent ignores."""
 
 
 def load(path: Path, env: Mapping[str, str]) -> AgentConfig:
-    """The agent's settings. `SLURM_CONF` in `env` is the default of `cluster.slurm_conf`. Raises ConfigError."""
+    """Read the agent's settings; `SLURM_CONF` in `env` is the default of `cluster.slurm_conf`. Raises ConfigError."""
     try:
         tables = tomllib.loads(settings_text(path))
     except OthersMayChange as error:
@@ -102,7 +111,7 @@ def load(path: Path, env: Mapping[str, str]) -> AgentConfig:
 
 
 def parse(tables: Mapping[str, Any], *, source: str, env: Mapping[str, str]) -> AgentConfig:
-    """As `load`, from tables that were read already."""
+    """Build the agent's settings from parsed tables, as `load` does from a file. Raises ConfigError."""
     ours = {name: tables[name] for name in _fields(AgentConfig) if name in tables}
     if env.get("SLURM_CONF"):
         ours["cluster"] = {"slurm_conf": env["SLURM_CONF"], **_table(ours.get("cluster", {}), f"{source}: cluster")}

@@ -1,4 +1,4 @@
-"""Where shims wait: every ask is held until the head decides, its job is over, or the head has been away too long."""
+"""The requests of shims: each ask is held until the head decides, its job ends, or the head is away for too long."""
 
 import asyncio
 import itertools
@@ -11,7 +11,7 @@ from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_EXITS, ask_frame, exits_frame
 from steward.adapters.wire.messages import opted_frame, withdraw_frame
 from steward.adapters.wire.shimline import OK, AskLine, ExitLine, LogLine, OptedLine, answer_line, ok_line
-from steward.agent.link import Head, Outbox
+from steward.agent.link import HeadConnection, Outbox
 from steward.agent.opted import TELL_EVERY_S, JobsLook, OptedBook, OptedNews, Output, Owners
 from steward.model.ask import MAX_SIGNS, Answer, Ask, AskKind, OptedIn
 from steward.model.health import Incarnation
@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 
 class Exits:
+    """The last failed tasks of this node, for the head."""
+
     def __init__(self, node: NodeName, head: Outbox, clock: Clock) -> None:
         self._node = node
         self._head = head
@@ -30,9 +32,11 @@ class Exits:
         self._last: deque[TaskExit] = deque(maxlen=MAX_EXITS)
 
     def frames(self) -> tuple[Frame, ...]:
+        """Return one frame with the last `MAX_EXITS` failed tasks; empty if there are none."""
         return (exits_frame(self._last, self._clock.now()),) if self._last else ()
 
     def note(self, line: ExitLine) -> None:
+        """Keep a failed task, and post it to the head."""
         now = self._clock.now()
         ended = TaskExit(
             job=line.job,
@@ -51,59 +55,63 @@ class Exits:
 OWN_LOOK_EVERY_S = 2.0
 SIGNS_S = 0.5
 ROOM_S, LATER_ROOM_S = 0.1, 1.0
-"""For a first run, and for one that may stumble over what is left of the run before. The shim waits longer."""
+"""Timeouts of `make_room` for a first run, and for one after a run that may have left files. The shim waits longer."""
 NO_STEP = "unknown"
 _MAX_ID = 120
-"""The head refuses longer ones than 128."""
+"""The longest ask id that repeats; the head refuses ids longer than 128."""
 
 Line = OptedLine | AskLine | ExitLine | LogLine
 Decision = tuple[Answer, frozenset[NodeName]]
 STOP: Decision = (Answer.STOP, frozenset())
 
 
-class Briefing(Protocol):
-    """The facts for a starting script or step, by the names of the shim's protocol."""
+class BriefingPort(Protocol):
+    """The variables for a starting script or step, by their names in the shim's protocol."""
 
     async def words(self, line: OptedLine) -> Mapping[str, str]:
-        """Within 100 ms for a first run; a later one has to be told of its past, which takes the head longer."""
+        """Return the variables: within 100 ms for a first run, later for a resumed one, whose past the head sends."""
 
 
 class ElasticRuns(Protocol):
+    """The elastic runs whose base job's script is on this node, as the desk calls them."""
+
     async def begin(self, opted: OptedIn) -> Mapping[str, str]:
-        """The script of a run's base begins: what it is to know of its run."""
+        """Take note that the script of a run's base job starts, and return the run's variables for the script."""
 
     def give_up(self, opted: OptedIn) -> None:
-        """It began without that."""
+        """Take note that the script started without these variables."""
 
 
 Signs = Callable[[JobId, int], Awaitable[tuple[LogSign, ...]]]
-"""Known lines near the end of the output of a user's job. Given `SIGNS_S`; what fails or lasts longer says nothing."""
+"""Return the known lines near the end of the output of a user's job; an error or `SIGNS_S` seconds count as none."""
 
 
 Room = Callable[[JobId, int, int, float], Awaitable[None]]
-"""A step (job, number, uid) is about to begin, and waits so many seconds: what a lost run of it left behind goes out of
-its way."""
+"""Move the leftovers of a lost run out of the way of a starting step (job, step number, uid), in so many seconds."""
 
 
 async def no_signs(job: JobId, uid: int) -> tuple[LogSign, ...]:
-    """Where nobody reads the output."""
+    """Return no signs: the default without a reader of job output."""
     return ()
 
 
 async def no_room(job: JobId, step: int, uid: int, within_s: float) -> None:
-    """Where nothing is left behind."""
+    """Do nothing: the default without leftovers to move."""
 
 
 class OwnLook(JobsLook, Protocol):
-    """Slurm as the agent asks it by itself."""
+    """The agent's own questions to Slurm."""
 
     async def is_over(self, job: JobId, restart: int) -> bool:
-        """Raises Retryable when it cannot be known."""
+        """Return whether this run of the job has ended. Raises Retryable when Slurm does not answer."""
 
 
-class Desk:
-    """`trusted` users (root) may speak of any job; everybody else only of what nobody knows to be another's. Until then
-    everybody's word goes to the head, which knows whose job it is."""
+class JobDesk:
+    """The desk at which shims make requests about jobs.
+
+    `trusted` users (root) may speak of any job, other users only of jobs not known to belong to someone else. While
+    the owner of a job is not known, every user's word goes to the head, which knows the owner.
+    """
 
     def __init__(
         self,
@@ -111,12 +119,12 @@ class Desk:
         node: NodeName,
         incarnation: Incarnation,
         clock: Clock,
-        head: Head,
+        head: HeadConnection,
         opted: OptedBook,
         own_look: OwnLook,
         hold_head_absent_s: float,
         trusted: frozenset[int],
-        briefing: Briefing,
+        briefing: BriefingPort,
         exits: Exits,
         elastic: ElasticRuns | None = None,
         signs: Signs = no_signs,
@@ -138,13 +146,13 @@ class Desk:
         self._signs = signs
         self._make_room = make_room
         self._own_look_every_s = own_look_every_s
-        first = int(clock.now() * 1000)  # so that no number comes twice, not even after a restart in the same boot
+        first = int(clock.now() * 1000)  # so that no number repeats, not even after a restart in the same boot
         self._numbers = itertools.count(first)
         self._here = f"{node}-{incarnation.boot[:8]}"
         self._waiting: dict[AskId, tuple[Ask, asyncio.Future[Decision]]] = {}
 
     async def serve(self, line: Line, peer: int) -> bytes | None:
-        """The shim's last line, or None to hang up on it. Cancelled when the shim hangs up."""
+        """Return the last line for the shim, None to hang up; cancelled when the shim hangs up."""
         if not self._may_say(line, peer):
             log.warning("shim refused job=%d uid=%d why='not a job of this user'", line.job, peer)
             return None
@@ -160,11 +168,11 @@ class Desk:
         return OK
 
     def frames(self) -> tuple[Frame, ...]:
-        """The frames that a newly connected head must get: every ask that still waits, and tasks that failed."""
+        """Return the frames for a newly connected head: every ask that still waits, and the failed tasks."""
         return (*self._exits.frames(), *(ask_frame(ask) for ask, _ in self._waiting.values()))
 
     def decide(self, ask: AskId, answer: Answer, exclude: frozenset[NodeName]) -> None:
-        """The head's word. One that comes too late, or makes no sense, changes nothing."""
+        """Take the head's answer to an ask; ignore an unknown ask, and turn a retry of a batch job into a stop."""
         if ask not in self._waiting:
             return
         waiting, decision = self._waiting[ask]
@@ -173,7 +181,7 @@ class Desk:
             decision.set_result(STOP if senseless else (answer, exclude))
 
     def _may_say(self, line: Line, peer: int) -> bool:
-        """How a task ended is slurmstepd's to say; of all else a user may speak where the job may be his own."""
+        """Return whether this user may send this line: exits only slurmstepd, the rest anyone whose job it may be."""
         if peer in self._trusted:
             return True
         match line:
@@ -268,16 +276,16 @@ class Desk:
         )
 
     def _id_of(self, line: AskLine) -> AskId:
-        """The same for the same failure: a shim that asks again after our restart gets what was decided before, and no
-        second resume is counted. A step that never got an id cannot be told from another one. Of another user who calls
-        the job his it is another."""
+        """Return the ask's id, the same for the same failure and user, another for a user who also claims the job."""
+        # the id repeats so that a shim that asks again after the agent's restart gets the decision that was made
+        # before, and no second resume is counted; a step that never got an id cannot be told from another one
         own = AskId(f"{self._here}-{line.job}.{line.restart}.{line.step}.{line.uid}")
         if line.step == NO_STEP or own in self._waiting or len(own) > _MAX_ID:
             return AskId(f"{self._here}-{next(self._numbers)}")
         return own
 
     async def _decided(self, ask: Ask, decision: "asyncio.Future[Decision]") -> Decision:
-        """The head's word, or STOP when we must decide alone."""
+        """Return the head's decision, or STOP when the agent must decide alone."""
         while True:
             await asyncio.wait((decision,), timeout=self._own_look_every_s)
             if decision.done():
@@ -287,7 +295,7 @@ class Desk:
                 return STOP
 
     async def _why_stop(self, ask: Ask) -> str:
-        """Why we let go of it without the head; empty: hold on. With the head there, the decision is its own."""
+        """Return why the agent stops an ask without the head; empty to keep waiting, as always while connected."""
         since = self._head.away_since
         if since is None:
             return ""

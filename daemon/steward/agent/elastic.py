@@ -1,5 +1,8 @@
-"""The elastic runs whose base's script is on this node: their coordinators are started and listened to, their replica
-jobs submitted, all in their users' names. Nothing is decided here."""
+"""The elastic runs whose base job's script is on this node.
+
+Starts their coordinators, listens to them and submits their replica jobs, all as the run's user. Decisions are the
+head's.
+"""
 
 import asyncio
 import contextlib
@@ -12,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from steward.adapters.node.elastic_start import Place, free_port
+from steward.adapters.node.elastic_start import CoordinatorPlace, free_port
 from steward.adapters.node.jobs_here import Base
 from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.elastic_messages import (
@@ -25,7 +28,7 @@ from steward.adapters.wire.elastic_messages import (
 )
 from steward.adapters.wire.frames import Frame, Malformed, why_unsendable
 from steward.agent.elastic_line import ElasticLine, read_runs, write_runs
-from steward.agent.link import Head
+from steward.agent.link import HeadConnection
 from steward.model.ask import OptedIn
 from steward.model.elastic import MAX_FAILED, Activity, ElasticSpec, ElasticWord, FailedSubmit, replica_comment
 from steward.model.ids import JobId, NodeName
@@ -39,50 +42,57 @@ TURN_S = 1.0
 LOOK_EVERY_S = 5.0
 SAY_EVERY_S = 5.0
 LEAST_S = 0.2
-"""Words of a run that come more quickly are told to the head as one: the coordinator is its user's."""
+"""The least time between two reports on a run to the head.
+
+Words of a coordinator that come faster are sent as one, because the coordinator is a process of the run's user.
+"""
 AGAIN_S = 10.0
-"""A coordinator that could not be started, or went away, is started anew so much later, and then each time after twice
-as long."""
+"""The first back-off before a coordinator that failed to start, or went away, is started again; it doubles each
+time."""
 MAX_AGAIN_S = 320.0
-UNTOLD = "its script began before its node's agent had answered, and knows nothing of it"
+UNTOLD = "its script started before the agent of its node answered, and does not know the coordinator's address"
 GRACE_S = 600
 ADDRESS_S = 2.0
-"""A script waits for it, where it is not known yet; its shim waits for three seconds."""
+"""The time for which a script waits for this node's own address; the script's shim waits for three seconds."""
 ADDRESS_EVERY_S = 60.0
 _ORDER_S = 150.0
 _MAX_TOKENS = 64
 
 
 class Bases(Protocol):
+    """Slurm's list of the jobs on a node."""
+
     async def bases(self, node: NodeName) -> Mapping[JobId, Base]:
-        """The jobs that run on the node. Raises Retryable."""
+        """Return the jobs that run on the node. Raises Retryable."""
 
 
-class Start(Protocol):
-    """Acts in the user's name; each blocks and raises PortError."""
+class ElasticStart(Protocol):
+    """Actions as the run's user; each blocks and raises PortError."""
 
-    def coordinate(self, place: Place, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None: ...
+    def coordinate(self, place: CoordinatorPlace, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None:
+        """Start the run's coordinator."""
 
-    def submit(self, place: Place, asked: Mapping[str, str]) -> None: ...
+    def submit(self, place: CoordinatorPlace, asked: Mapping[str, str]) -> None:
+        """Submit a replica job of the run."""
 
 
 @dataclass(kw_only=True)
 class _Run:
-    """`base` is what Slurm says of it; None: not asked yet. `tokens` are replicas that were asked for."""
+    """One elastic run: `base` is its base job in Slurm (None before the first look), `tokens` the ordered replicas."""
 
     opted: OptedIn
-    place: Place
+    place: CoordinatorPlace
     line: ElasticLine
     base: Base | None = None
     word: ElasticWord | None = None
     said_at: float = float("-inf")
     start_at: float = float("-inf")
     failures: int = 0
-    """Starts of its coordinator that failed, one after the other."""
+    """Failed starts of its coordinator in a row."""
     alone: str = ""
-    """Why it has no coordinator."""
+    """Why it has no coordinator; empty if it has one, or none was needed yet."""
     untold: bool = False
-    """Its script knows of no coordinator, so that none is started."""
+    """Whether its script does not know the coordinator's address, so that none is started."""
     starting: bool = False
     unsaid: bool = False
     failed: tuple[FailedSubmit, ...] = ()
@@ -90,22 +100,22 @@ class _Run:
 
 
 class Elastic:
-    """In the loop's thread. What is known of runs is kept in a file: an agent's restart forgets none."""
+    """The elastic runs on this node, in the loop's thread; a file keeps them over a restart of the agent."""
 
     def __init__(
         self,
         *,
         node: NodeName,
         address: Callable[[], str],
-        head: Head,
+        head: HeadConnection,
         bases: Bases,
-        start: Start,
+        start: ElasticStart,
         folder: Callable[[JobId, int], Path],
         path: Path,
         threads: Callable[[], Threads],
         look_every_s: float = LOOK_EVERY_S,
     ) -> None:
-        """Each user has `threads` of his own: what is done in his folders may hang."""
+        """Take `threads`, which makes a pool for each user: work in a user's folders may hang."""
         self._node, self._address, self._head, self._bases, self._start = node, address, head, bases, start
         self._folder, self._path = folder, path
         self._threads, self._of_user, self._dials = threads(), PerUser(threads), PerUser(threads)
@@ -118,7 +128,7 @@ class Elastic:
             self._know(opted, port, token)
 
     async def begin(self, opted: OptedIn) -> Mapping[str, str]:
-        """The script of a run's base begins: where its coordinator will be, by the names of the shim's protocol."""
+        """Return the address and token of the run's future coordinator, by their names in the shim's protocol."""
         known = self._runs.get(opted.job)
         if known is None or _key(known.opted) != _key(opted):
             if not self._has_room(opted):
@@ -134,14 +144,14 @@ class Elastic:
         try:
             address = self._known_address = self._known_address or await self._own_address(ADDRESS_S)
         except (OSError, PortError) as error:
-            self._leave_alone(known, f"its script could be told no address of it: {error}")
+            self._leave_alone(known, f"no address of its coordinator for its script: {error}")
             return {}
         if known.untold:
             known.untold, known.alone = False, ""
         return {"elastic_address": f"{address}:{known.place.port}", "elastic_token": known.place.token}
 
     def give_up(self, opted: OptedIn) -> None:
-        """The script did not wait for what `begin` had to tell: it trains on its own nodes."""
+        """Take note that the script did not wait for the result of `begin`: it trains on its own nodes only."""
         run = self._runs.get(opted.job)
         if run is not None and _key(run.opted) == _key(opted):
             self._leave_alone(run, UNTOLD)
@@ -157,22 +167,22 @@ class Elastic:
             self._say(run)
 
     async def _own_address(self, timeout_s: float) -> str:
-        """Raises OSError and PortError."""
+        """Return this node's address as the head sees it. Raises OSError and PortError."""
         return await self._threads.call(self._address, name="own address", timeout_s=timeout_s)
 
     async def _keep_address(self) -> None:
-        """Looking the head's name up may take long: it is known before a script wants it."""
+        # a lookup of the head's name may take long: the address is ready before a script needs it
         while True:
             with contextlib.suppress(OSError, PortError):
                 self._known_address = await self._own_address(_ORDER_S)
             await asyncio.sleep(ADDRESS_EVERY_S if self._known_address else TURN_S)
 
     def frames(self) -> tuple[Frame, ...]:
-        """The last word of each run."""
+        """Return the last report on each run."""
         return tuple(elastic_word_frame(self._word(run)) for run in self._runs.values() if run.base is not None)
 
     def hear(self, frame: Frame) -> None:
-        """An order of the head; never blocks. Raises Malformed."""
+        """Take an order of the head without blocking: resize a run or submit a replica. Raises Malformed."""
         order = elastic_order_of(frame)
         run = self._runs.get(order.run)
         if run is None or run.base is None:
@@ -186,7 +196,7 @@ class Elastic:
                 self._submit(run, order)
 
     async def run(self) -> None:
-        """Until cancelled. Coordinators live on."""
+        """Watch the runs until cancelled; coordinators keep running."""
         keeping = asyncio.get_running_loop().create_task(self._keep_address())
         try:
             while True:
@@ -214,7 +224,7 @@ class Elastic:
                 self._say(run)
 
     async def _look(self) -> None:
-        """Runs that Slurm does not show here under that user are over, or were another's."""
+        """Look up each run's base job, and end the runs that Slurm does not list here for that user."""
         asked = list(self._runs.values())
         try:
             bases = await self._bases.bases(self._node)
@@ -293,7 +303,7 @@ class Elastic:
             run.starting = False if not token else run.starting
 
     def _hear_word(self, run: _Run, word: Mapping[str, Any]) -> None:
-        """Take in a coordinator's word; what is not the coordinator's to say is put in its place. Raises Malformed."""
+        """Take a coordinator's report, with the fields that only the agent may set overwritten. Raises Malformed."""
         ours = {"run": run.opted.job, "restart": run.opted.restart, "uid": run.opted.uid, "spec": run.opted.elastic}
         heard = elastic_word_of({**word, **ours, "failed": [], "alone": ""}, self._node, 0.0)
         if why := why_unsendable(elastic_word_frame(replace(heard, failed=run.failed, alone=run.alone))):
@@ -331,7 +341,7 @@ class Elastic:
 
     def _know(self, opted: OptedIn, port: int, token: str) -> _Run:
         folder = self._folder(opted.job, opted.uid) / "elastic"
-        place = Place(run=opted.job, uid=opted.uid, folder=folder, port=port, token=token)
+        place = CoordinatorPlace(run=opted.job, uid=opted.uid, folder=folder, port=port, token=token)
         line = ElasticLine(place, lambda word: self._hear_word(run, word), self._dials.of(opted.uid))
         run = self._runs[opted.job] = _Run(opted=opted, place=place, line=line)
         return run

@@ -1,6 +1,9 @@
-"""The agent's hold on the coordinators of its node's elastic runs: the line to each, orders out and words in, and the
-file that keeps the runs over a restart, with their secrets, root's alone. A coordinator is a process of the job's user:
-what it says is hostile, and nothing is sent before the kernel has said whose it is."""
+"""The connection to the coordinator of each elastic run on this node, and the file that keeps the runs.
+
+The file keeps the runs over a restart of the agent, with their secrets, readable by root alone. A coordinator is a
+process of the job's user: its words are hostile input, and nothing is sent before the kernel has confirmed the user of
+the other end.
+"""
 
 import asyncio
 import json
@@ -12,7 +15,7 @@ from typing import Any
 
 from steward.adapters import proc
 from steward.adapters.files import read_json, write_json
-from steward.adapters.node.elastic_start import Place
+from steward.adapters.node.elastic_start import CoordinatorPlace
 from steward.adapters.offload import Threads
 from steward.adapters.socket_path import peer_of
 from steward.adapters.wire.codec import text, whole
@@ -31,11 +34,13 @@ _DIAL_S = 2.0
 _MAX_UNSENT = 1 << 20
 
 Heard = Callable[[Mapping[str, Any]], None]
-"""Gets each word; raises Malformed for what is none."""
+"""Take one word of the coordinator; raises Malformed."""
 
 
 class ElasticLine:
-    def __init__(self, place: Place, heard: Heard, threads: Threads) -> None:
+    """The connection to the coordinator of one elastic run."""
+
+    def __init__(self, place: CoordinatorPlace, heard: Heard, threads: Threads) -> None:
         self._place, self._heard, self._threads = place, heard, threads
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -46,7 +51,7 @@ class ElasticLine:
         return self._writer is not None
 
     async def open(self) -> bool:
-        """False where nobody of the run's user listens."""
+        """Connect to the coordinator; return False if no process of the run's user listens."""
         try:
             dialled = await self._threads.call(self._place.dial, name="coordinator", timeout_s=_DIAL_S)
             reader, writer = await asyncio.open_unix_connection(sock=dialled, limit=MAX_LINE)
@@ -64,7 +69,7 @@ class ElasticLine:
         return True
 
     def send(self, order: Mapping[str, Any]) -> bool:
-        """False where there is no line, or its other end does not read."""
+        """Send an order; return False if there is no connection, or the coordinator does not read."""
         writer = self._writer
         if writer is None or writer.transport.get_write_buffer_size() > _MAX_UNSENT:
             return False
@@ -72,7 +77,7 @@ class ElasticLine:
         return True
 
     def close(self, *, end: bool = False) -> None:
-        """`end`: the run is over, its coordinator is told to end."""
+        """Close the connection; with `end` (the run is over) also send SIGTERM to the coordinator."""
         if self._writer is not None:
             self._writer.transport.abort()
         if self._reading is not None:
@@ -100,8 +105,8 @@ class ElasticLine:
 # The file of the runs.
 
 
-def write_runs(path: Path, runs: Iterable[tuple[OptedIn, Place]]) -> None:
-    """The log says it where that is not possible."""
+def write_runs(path: Path, runs: Iterable[tuple[OptedIn, CoordinatorPlace]]) -> None:
+    """Save the runs, readable by root alone; log an error instead of raising it."""
     records = [{"opted": opted_record(opted), "port": place.port, "token": place.token} for opted, place in runs]
     try:
         write_json(path, records)
@@ -111,7 +116,7 @@ def write_runs(path: Path, runs: Iterable[tuple[OptedIn, Place]]) -> None:
 
 
 def read_runs(path: Path) -> list[tuple[OptedIn, int, str]]:
-    """The saved runs: what each job asked for, its port and its secret."""
+    """Return the saved runs: each job's request, its port and its secret."""
     found = []
     records = read_json(path)
     for value in records if isinstance(records, list) else []:

@@ -1,10 +1,9 @@
-"""The folder that an opted-in job has on a node while it runs there: `<agent.job_dir>/<job id>-<uid>/`, its user's
-(0700).
+"""The folder of an opted-in job on a node while the job runs there: `<agent.job_dir>/<job id>-<uid>/`.
 
-Its tasks write `progress` into it (how far they are) and `stacks` (where they are, when they are asked by a signal);
-both are named to them by STEWARD_PROGRESS_FILE and STEWARD_STACKS_FILE. What lies in it is hostile, and so is what its
-user mounts over it. The user's number is in its name: a user may call any job his, also one that is to come, and must
-not have its folder before its owner has.
+The folder is its user's (0700). The job's tasks write `progress` into it (their last step) and `stacks` (their stacks,
+on a signal); STEWARD_PROGRESS_FILE and STEWARD_STACKS_FILE hold both paths. The content of the folder is hostile, and
+so is whatever its user mounts over it. The uid is part of the name because a user may claim any job, also a future one,
+and must not own its folder before the job's owner does.
 """
 
 import logging
@@ -27,32 +26,35 @@ _MOUNTS = Path("/proc/self/mountinfo")
 
 
 class JobFolders:
-    """All of them, below `root` (which only root may change)."""
+    """The job folders of this node, below `root` (which only root may change)."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._making = Lock()
         self._told: frozenset[str] = frozenset()
-        """Folders of which the log says why they stay."""
+        """Folders whose failed removal is in the log."""
 
     @property
     def root(self) -> Path:
+        """Return the folder that holds all job folders."""
         return self._root
 
     def folder(self, job: JobId, uid: int) -> Path:
+        """Return the path of the job's folder."""
         return self._root / f"{job}-{uid}"
 
     def progress(self, job: JobId, uid: int) -> Path:
+        """Return the path of the job's progress file."""
         return self.folder(job, uid) / PROGRESS
 
     def stacks(self, job: JobId, uid: int) -> Path:
+        """Return the path of the job's stacks file."""
         return self.folder(job, uid) / STACKS
 
     def make(self, job: JobId, uid: int) -> Path:
-        """The job's folder, made if it is not there. Steps that begin together ask in threads of their own. Raises
-        OSError."""
+        """Return the job's folder, and make it if it is missing. Raises OSError."""
         make_own(self._root, 0o755)
-        with self._making:
+        with self._making:  # steps that begin together call in threads of their own
             folder = self.folder(job, uid)
             if not (_is_of(folder, uid) or _is_mounted(folder)):
                 remove_tree(folder)
@@ -62,12 +64,12 @@ class JobFolders:
         return folder
 
     def remove(self, job: JobId) -> None:
-        """Gone afterwards, or the log says once why not. Follows no symbolic link, and asks nothing of what a user has
-        mounted over or into the folder: that may hang, and other users' folders wait."""
+        """Remove the job's folders without following symbolic links; log once why one could not be removed."""
+        # never touches what a user has mounted over or into the folder: that may hang, and other users' folders wait
         for folder in [self._root / name for one, _, name in self._names() if one == job]:
             try:
                 if _is_mounted(folder) or _has_mounts(folder):
-                    raise PermissionError("its user has mounted something over it or into it")
+                    raise PermissionError("its user has a mount over it or in it")
                 remove_tree(folder)
             except OSError as error:
                 if folder.name not in self._told:
@@ -77,15 +79,15 @@ class JobFolders:
                 self._told -= {folder.name}
 
     def all(self) -> frozenset[JobId]:
-        """Jobs that have a folder here."""
+        """Return the jobs that have a folder here."""
         return frozenset(job for job, _, _ in self._names())
 
     def of_user(self, uid: int) -> frozenset[JobId]:
-        """Those of `all` that are that user's, by their names: a user may have hundreds."""
+        """Return the jobs that have a folder of this user here, by the folders' names."""
         return frozenset(job for job, of, _ in self._names() if of == uid)
 
     def _names(self) -> Iterator[tuple[JobId, int, str]]:
-        """(job, uid, name of its folder)."""
+        """Yield the job, uid and folder name of each job folder."""
         try:
             names = os.listdir(self._root)
         except (FileNotFoundError, NotADirectoryError):
@@ -96,7 +98,7 @@ class JobFolders:
 
 
 def _is_of(folder: Path, uid: int) -> bool:
-    """A real folder of that user; what is mounted over it is not asked."""
+    """Return whether this is a real folder of that user, without touching anything mounted over it."""
     try:
         return owner_of(folder) == uid
     except OSError:
@@ -104,7 +106,7 @@ def _is_of(folder: Path, uid: int) -> bool:
 
 
 def _is_mounted(folder: Path) -> bool:
-    """A user can mount over his own folder alone."""
+    """Return whether a user has mounted something over the folder, which only its owner can."""
     try:
         owner_of(folder)
     except PermissionError:
@@ -115,7 +117,7 @@ def _is_mounted(folder: Path) -> bool:
 
 
 def _has_mounts(folder: Path) -> bool:
-    """Whether something is mounted below the folder, as the kernel lists it."""
+    """Return whether something is mounted below the folder, as the kernel lists it."""
     below = os.fsencode(folder.parent.resolve() / folder.name) + b"/"
     try:
         lines = _MOUNTS.read_bytes().splitlines()
@@ -125,5 +127,5 @@ def _has_mounts(folder: Path) -> bool:
 
 
 def _place(line: bytes) -> bytes:
-    """The mount point in a line of mountinfo, in which blanks are written as octal numbers."""
+    """Return the mount point in a line of mountinfo, in which blanks are written as octal numbers."""
     return re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8)]), line.split(b" ", 5)[4])

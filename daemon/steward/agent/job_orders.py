@@ -1,7 +1,7 @@
-"""The head's orders about a job on this node: end the slurmstepds of its lost run that have no task left and keep
-the node COMPLETING; and tell what its tasks are doing, as one text.
+"""The head's orders about a job on this node: end leftover slurmstepds, and collect the stacks of its tasks.
 
-What killed slurmstepds left behind is put out of the way when a step of that number begins again.
+A leftover slurmstepd belongs to a lost run of the job, has no task left and keeps the node COMPLETING. The files that a
+killed slurmstepd left behind are renamed when a step of the same number begins.
 """
 
 import logging
@@ -31,20 +31,24 @@ _LET_GO_S = 10.0
 _ROOM_THREADS = 4
 
 
-class Stepds(Protocol):
+class StepdsPort(Protocol):
+    """The slurmstepds of this node."""
+
     def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
-        """Kill those of `job` that began before `before` (Unix s, our clock) and have no task; which they were."""
+        """Kill and return the job's slurmstepds without a task that began before `before` (Unix s, this node's)."""
 
     def set_aside(self, job: JobId, step: int, uid: int, until: float) -> tuple[Path, ...]:
-        """Rename what a killed one of this step left behind, and the next one stumbles over; what it was. Nothing after
-        `until` (monotonic s): then the step has begun."""
+        """Rename and return the files of a killed slurmstepd of this step, at which the step's next one would fail.
+
+        Renames nothing after `until` (monotonic s), because the step has begun by then.
+        """
 
 
-class LettingGo:
-    """Carries out one order at a time for a job; the head repeats itself while the node is COMPLETING."""
+class LostRunCleanup:
+    """The cleanup of lost runs: one order at a time for each job; the head repeats it while the node is COMPLETING."""
 
     def __init__(
-        self, stepds: Stepds, *, opted: OptedBook, skew_s: Callable[[], float | None], threads: Threads
+        self, stepds: StepdsPort, *, opted: OptedBook, skew_s: Callable[[], float | None], threads: Threads
     ) -> None:
         self._stepds = stepds
         self._opted = opted
@@ -54,7 +58,7 @@ class LettingGo:
         self._tasks = OneEach[JobId]()
 
     def obey(self, order: LetGoOrder) -> None:
-        """Begin, unless the order is of no use here: then say why."""
+        """Start carrying out the order, or log why it does not apply."""
         skew, known = self._skew_s(), self._opted.of(order.job)
         if order.job in self._tasks:
             return
@@ -66,7 +70,7 @@ class LettingGo:
             self._tasks.begin(order.job, self._end(order, order.before - skew))
 
     async def make_room(self, job: JobId, step: int, uid: int, within_s: float) -> None:
-        """Before this step begins, which waits for it. What fails or takes longer leaves the step to Slurm."""
+        """Rename the leftovers of a lost run before this step begins; log an error or a timeout and return."""
         work = partial(self._stepds.set_aside, job, step, uid, time.monotonic() + within_s)
         try:
             left = await self._room.call(work, name=f"room {job}.{step}", timeout_s=within_s)
@@ -77,7 +81,7 @@ class LettingGo:
             log.warning("set aside job=%d step=%d path=%s why='a slurmstepd that was killed left it'", job, step, path)
 
     async def rest(self) -> None:
-        """Until nothing is being done."""
+        """Wait until no order is being carried out."""
         await self._tasks.rest()
 
     async def _end(self, order: LetGoOrder, before: float) -> None:
@@ -96,7 +100,7 @@ class LettingGo:
 
 
 WRITE_S = 2.0
-"""For the tasks to write their stacks after the signal."""
+"""The time that tasks have to write their stacks after the signal."""
 _STACKS_S = 15.0
 _MAX_FILES = 64
 _MAX_FILE = 32 << 10
@@ -104,11 +108,7 @@ _MAX_PROCESSES = 256
 
 
 class Stacks:
-    """One order of a job at a time. A job that did not opt in here is not looked at.
-
-    First of all the head gets `progress` anew: a job that goes on may only seem to stand still, because the head's
-    clock was set forward since it was told.
-    """
+    """The collection of stacks: one order at a time for each job, and only for jobs that opted in on this node."""
 
     def __init__(
         self,
@@ -128,7 +128,8 @@ class Stacks:
         self._tasks = OneEach[JobId]()
 
     def obey(self, order: StacksOrder) -> None:
-        """Begin; never blocks."""
+        """Post the jobs' progress and start collecting the stacks, without blocking."""
+        # a running job may only seem to stand still, because the head's clock was set forward since the last report
         for frame in self._progress():
             self._head.post(frame)
         known = self._opted.of(order.job)
@@ -141,7 +142,7 @@ class Stacks:
         self._tasks.begin(order.job, self._collect(order, known))
 
     async def rest(self) -> None:
-        """Until nothing is being done."""
+        """Wait until no order is being carried out."""
         await self._tasks.rest()
 
     async def _collect(self, order: StacksOrder, opted: OptedIn) -> None:
@@ -155,7 +156,7 @@ class Stacks:
         self._tell(order, text)
 
     def _tell(self, order: StacksOrder, text: str) -> None:
-        """Also that there is nothing: the head waits for a word."""
+        """Post the text to the head, even if it only says that there are no stacks: the head waits for an answer."""
         for frame in bundle_frames(order.name, text):
             self._head.post(frame)
 
@@ -171,7 +172,7 @@ class Stacks:
         return _clean(head + job_processes.describe(pids) + "\n\n" + self._own_stacks(opted))[:MAX_BUNDLE]
 
     def _own_stacks(self, opted: OptedIn) -> str:
-        """The stacks that the tasks wrote themselves: the end of each file."""
+        """Return the stacks that the tasks wrote themselves: the end of each file."""
         folder = self._folders.folder(opted.job, opted.uid)
         names = [name for name in job_look.names(folder, 1024) if name == STACKS or name.startswith(f"{STACKS}.")]
         texts = ((name, job_look.text_of(folder, name, opted.uid, _MAX_FILE)) for name in names[:_MAX_FILES])
@@ -183,5 +184,5 @@ def _pids(opted: OptedIn) -> list[int]:
 
 
 def _clean(text: str) -> str:
-    """Printable ASCII, line feeds and tabs."""
+    """Replace all characters but printable ASCII, line feeds and tabs by question marks."""
     return "".join(c if " " <= c <= "~" or c in "\n\t" else "?" for c in text)

@@ -1,4 +1,4 @@
-"""How far the opted-in jobs of this node are, told to the head when something has changed."""
+"""The progress of this node's opted-in jobs, reported to the head on a change."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice, zip_longest
 from typing import Protocol
 
-from steward.adapters.node.job_look import Look, Stamp, Told
+from steward.adapters.node.job_look import ProgressLook, ReportedProgress, Stamp
 from steward.adapters.node.job_processes import Used
 from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.frames import Frame
@@ -26,28 +26,27 @@ from steward.ports import Clock, PortError
 log = logging.getLogger(__name__)
 
 EVERY_S = {"told": 0.5, "used": 15.0, "checkpoint": 15.0}
-"""How often each look is taken. What a job told shortly before its node died is lost."""
+"""The interval of each look; a job's report of the last moments before its node died is lost."""
 STEPS_EVERY_S = 2.0
-"""Steps alone are told no oftener; a new checkpoint is told at once."""
+"""The shortest interval of reports that only hold new steps; a new checkpoint is reported at once."""
 TELL_QUIET_S = 30.0
-"""Shorter rests are not worth a word."""
+"""The shortest rest that is reported."""
 _TIMEOUT_S = 10.0
 _EARLIER_S = 1.0
-"""Clocks of files are coarse."""
+"""The tolerance for file times, which are coarse."""
 QUIET_CPU = 0.02
-"""The share of one core that a quiet job's processes use here at most: slurmstepd and an idle interpreter take less."""
+"""The most of one core that a quiet job's processes use here; slurmstepd and an idle interpreter use less."""
 QUIET_BYTES_PER_S = 100_000.0
-"""The traffic of a quiet machine at most: its own takes less."""
+"""The most network traffic of a machine with quiet jobs; the machine's own traffic is less."""
 PACE_HALF_LIFE_S = 4 * 3600.0
 FEWEST_PAUSES = 5
 
 
-class Pace:
-    """How long a job usually takes from one step to the next that we hear of: the longest pause of late. As long
-    a pause is nothing to worry about.
+class StepPace:
+    """A job's longest recent pause between two reported steps; a pause of this length is normal.
 
-    A longer one counts at once and is forgotten slowly, so that the rare long pauses (a checkpoint, an evaluation) are
-    still known when the next one comes.
+    A longer pause counts at once and decays slowly, so that rare long pauses (a checkpoint, an evaluation) still count
+    when the next one comes.
     """
 
     def __init__(self) -> None:
@@ -57,11 +56,11 @@ class Pace:
 
     @property
     def longest_s(self) -> float | None:
-        """None while there were too few."""
+        """Return the longest recent pause (s); None after fewer than `FEWEST_PAUSES` pauses."""
         return self._longest if self._count >= FEWEST_PAUSES else None
 
     def step(self, at: float) -> None:
-        """A step came at `at` (Unix s)."""
+        """Count a step at `at` (Unix s)."""
         if self._last is not None and at > self._last:
             pause = at - self._last
             self._longest = max(pause, self._longest * 0.5 ** (pause / PACE_HALF_LIFE_S))
@@ -71,14 +70,16 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sample:
+    """The resources that jobs had used at a time (Unix s)."""
+
     at: float
     used: Used
 
 
-class Activity:
-    """Since when a job has used next to nothing.
+class JobActivity:
+    """The times since which jobs have used next to nothing.
 
-    `quiet_s` of a job is 0 until it was busy once: one that has not begun yet does not stand still.
+    `quiet_s` of a job is 0 until the job was busy once: a job that has not begun yet does not stand still.
     """
 
     def __init__(self) -> None:
@@ -87,7 +88,7 @@ class Activity:
         self._quiet: dict[JobId, float] = {}
 
     def note(self, at: float, used: Used, gpus_busy: bool | None) -> None:
-        """A look at `at` (s). `gpus_busy` is None where that is not known: then no job counts as quiet."""
+        """Take a sample at `at` (s); with `gpus_busy` None (not known) no job counts as quiet."""
         last, self._last = self._last, _Sample(at=at, used=used)
         if last is None or at <= last.at:
             return
@@ -104,6 +105,7 @@ class Activity:
         self._forget(frozenset(used.cpu_s))
 
     def quiet_s(self, job: JobId, now: float) -> float:
+        """Return for how long the job has been quiet; 0 if it is busy, or never was."""
         since = self._quiet.get(job) if job in self._was_busy else None
         return 0.0 if since is None else max(now - since, 0.0)
 
@@ -113,38 +115,38 @@ class Activity:
 
 
 class Eyes(Protocol):
-    """All may block for a while; they are called in a thread."""
+    """Looks at the jobs of this node, called in a thread because each may block for a while."""
 
-    def told(self, opted: OptedIn, before: Stamp | None) -> Look:
+    def told(self, opted: OptedIn, before: Stamp | None) -> ProgressLook:
         """Read the job's report in its folder. Never raises."""
 
     def has_room(self) -> bool:
-        """Whether jobs can write what they tell. Never raises."""
+        """Return whether there is space for the reports of jobs. Never raises."""
 
     def newest(self, path: str, uid: int) -> float | None:
-        """When something at `path` changed last (Unix s of this node). Raises PortError."""
+        """Return when a file at `path` changed last (Unix s of this node). Raises PortError."""
 
     def used(self, users: Mapping[JobId, int]) -> Used:
-        """By the jobs of these users."""
+        """Return the resources that the jobs of these users have used."""
 
     def gpus_busy(self) -> bool | None:
-        """None where that is not known."""
+        """Return whether a GPU of this node is busy; None if that is not known."""
 
 
 @dataclass(kw_only=True)
 class _Watched:
-    """One run of a job here."""
+    """One run of a job on this node."""
 
     opted: OptedIn
     is_new: bool
-    """Whether the job began while we watched: its first step is then seen as its first."""
+    """Whether the job began after this watch, so that the first step seen here is its first step."""
     stamp: Stamp | None = None
-    pace: Pace = field(default_factory=Pace)
+    pace: StepPace = field(default_factory=StepPace)
     found: Progress
 
 
 class JobWatch:
-    """Watches the jobs of the book that have told something, or that have processes here."""
+    """The watch of the opted-in jobs that have reported progress, or that have processes on this node."""
 
     def __init__(
         self,
@@ -161,22 +163,22 @@ class JobWatch:
         self._of_user = PerUser(threads)
         self._began = clock.now()
         self._watched: dict[JobId, _Watched] = {}
-        self._activity = Activity()
+        self._activity = JobActivity()
         self._here: frozenset[JobId] = frozenset()
         self._has_room = True
         self._sent: tuple[Progress, ...] = ()
         self._sent_at = -math.inf
 
     def frames(self) -> tuple[Frame, ...]:
-        """For a head that we have just connected to: it may know of jobs that are gone."""
+        """Return the current progress for a newly connected head, even if empty: the head may know jobs that ended."""
         return (self._frame(self._now_known()),)
 
     async def run(self) -> None:
-        """Until cancelled. A look that hangs holds up no other."""
+        """Look until cancelled; a look that hangs delays no other."""
         await together(*(self._keep_looking(name) for name in EVERY_S))
 
     async def turn(self) -> None:
-        """One look at everything. Without an opted-in job nothing is looked at."""
+        """Take every look once; without an opted-in job, look at nothing."""
         for name in EVERY_S:
             await self._look(name)
 
@@ -207,7 +209,7 @@ class JobWatch:
         await self._call(self._threads[name], look, name)
 
     async def _look_at_checkpoints(self) -> None:
-        """Of each user apart: his files may hang."""
+        """Look at the checkpoints, each user's in a pool of their own, because files of a user may hang."""
         of_user: defaultdict[int, list[_Watched]] = defaultdict(list)
         for one in self._watched.values():
             if one.opted.mode.checkpoint and one.opted.job in self._here:
@@ -239,7 +241,7 @@ class JobWatch:
                 _learn(one, seen.told, self._clock.now())
 
     def _read_nothing(self, *, is_new: bool) -> None:
-        """A job that cannot write does not stand still: what it told is forgotten until it tells anew."""
+        """Forget the steps that jobs reported: a job that cannot write must not seem to stand still."""
         if is_new:
             log.warning("job folders are full: how far jobs are is not known until there is room below agent.job_dir")
         for one in list(self._watched.values()):
@@ -294,7 +296,7 @@ def _has_told(found: Progress) -> bool:
 
 
 def fair_share(users: Mapping[JobId, int], most: int) -> frozenset[JobId]:
-    """At most so many of the jobs of these users, the last of each user first: who has many hides no other's."""
+    """Return at most so many of these users' jobs, each user's last first, so that many jobs of one hide no other's."""
     of_user: defaultdict[int, list[JobId]] = defaultdict(list)
     for job, uid in users.items():
         of_user[uid].append(job)
@@ -302,8 +304,8 @@ def fair_share(users: Mapping[JobId, int], most: int) -> frozenset[JobId]:
     return frozenset(islice((job for turn in in_turn for job in turn if job is not None), most))
 
 
-def _learn(one: _Watched, told: Told, now: float) -> None:
-    """A step that is another than the last one is progress, also a smaller one: the job went on from its checkpoint."""
+def _learn(one: _Watched, told: ReportedProgress, now: float) -> None:
+    """Take in a job's report; a smaller step is progress, too, because the job went on from its checkpoint."""
     at, found = min(told.changed, now), one.found
     if told.step is not None and told.step != found.step:
         one.pace.step(at)
@@ -322,8 +324,11 @@ def _learn(one: _Watched, told: Told, now: float) -> None:
     one.found = found
 
 
-def _first_number(one: _Watched, told: Told, step: int) -> int | None:
-    """As the job says itself, else the first that we see: of a run that we saw begin, or that went back."""
+def _first_number(one: _Watched, told: ReportedProgress, step: int) -> int | None:
+    """Return the number of the run's first step: the job's own, else the first seen of a run that began or went back.
+
+    None: not known.
+    """
     if told.first is not None:
         return told.first
     before = one.found.step
@@ -333,12 +338,12 @@ def _first_number(one: _Watched, told: Told, step: int) -> int | None:
 
 
 def _essence(known: tuple[Progress, ...]) -> Mapping[JobId, Progress]:
-    """Without what time alone changes: that a job is quiet is told once, the head counts on."""
+    """Return the progress without values that time alone changes: the head itself counts how long a job is quiet."""
     return {one.job: replace(one, quiet_s=float(one.quiet_s > 0.0)) for one in known}
 
 
 def _milestones(known: tuple[Progress, ...]) -> Mapping[JobId, Progress]:
-    """Without what each step changes."""
+    """Return the progress without the values that every step changes."""
     return {
         id: replace(one, step=None if one.step is None else 0, stepped=None, pace_s=None)
         for id, one in _essence(known).items()

@@ -1,4 +1,4 @@
-"""The kernel log, judged line by line; what it told stays over a restart of the agent, and goes with the boot."""
+"""The kernel log, judged line by line; its events outlive a restart of the agent and end with the boot."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.files import read_json, write_json
-from steward.adapters.node.kmsg import Batch, KernelLog, Line, open_log
+from steward.adapters.node.kmsg import Batch, KernelLine, KernelLog, open_log
 from steward.adapters.node.mender import same_gpu
 from steward.adapters.wire.messages import finding_of, finding_record
 from steward.agent.tasks import Debounced
@@ -27,11 +27,15 @@ _RETRY_S = 30.0
 _SAVE_EVERY_S = 10.0
 _CATCH_UP_BATCHES = 16
 _REST = 4.0
-"""A flood of lines gets a fifth of a core and no more: so many times as long as a batch took, nothing is read. Lines
-that the kernel throws away meanwhile are noticed, and every check looks again."""
+"""The pause after each batch, in multiples of the batch's own CPU time: a flood of lines gets a fifth of a core.
+
+Lines that the kernel drops during a pause are noticed, and every check looks again.
+"""
 CALM_S = 60.0
-"""In a flood lines are lost all the time: every check looks again at once, and then at most this often, the last time
-when it is over. So long after the last loss it is told."""
+"""The shortest interval at which checks look again because lines were lost: at once, then this often, last at the end.
+
+The loss itself is reported until so long after the last lost line.
+"""
 
 
 def _open(path: Path, clock: Clock, position: int | None, inode: int) -> KernelLog:
@@ -39,7 +43,7 @@ def _open(path: Path, clock: Clock, position: int | None, inode: int) -> KernelL
 
 
 class KernelWatch:
-    """Follows the log at `path` and keeps what it told in the file `state`."""
+    """The watch of the kernel log at `path`; the file `state` keeps its events."""
 
     def __init__(
         self,
@@ -73,7 +77,7 @@ class KernelWatch:
         self._restore()
 
     def findings(self) -> tuple[Finding, ...]:
-        """One for the log itself, and one for each event."""
+        """Return a finding for the log itself, and one for each event."""
         outcome = Outcome.UNKNOWN if self._trouble else Outcome.PASSED
         text = self._trouble or f"follows {self._path}"
         return (
@@ -82,8 +86,7 @@ class KernelWatch:
         )
 
     def forget(self, names: tuple[str, ...], before: float) -> None:
-        """A GPU was reset, or a service restarted: what the log told of it until `before` (Unix s), and that cures, is
-        over."""
+        """End the events up to `before` (Unix s) that a repair (reset GPU, restarted service) of `names` cures."""
         self.catch_up()
         seen = zip(self._events, related(self._events), strict=True)
         cured = [event for event, told in seen if event.at <= before and _is_cured(told, names)]
@@ -93,8 +96,10 @@ class KernelWatch:
         self._save()
 
     async def run(self, changed: Callable[[], None], look_again: Callable[[], None]) -> None:
-        """Until cancelled. `changed` is called after each new finding, `look_again` when lines were lost. A log that
-        cannot be read is tried again, and said to be unknown meanwhile."""
+        """Follow the log until cancelled; call `changed` after each new finding, `look_again` when lines were lost.
+
+        A log that cannot be read is tried again, and its finding is unknown until then.
+        """
         self._look_again = look_again
         while True:
             try:
@@ -106,8 +111,8 @@ class KernelWatch:
             await asyncio.sleep(_RETRY_S)
 
     def catch_up(self) -> None:
-        """Take in what lies there already, so that a report which is due now has it."""
-        with contextlib.suppress(PortError):  # `run` sees it, too, and says so
+        """Read the lines that are already there, so that a report that is due now includes them."""
+        with contextlib.suppress(PortError):  # `run` gets the same error and reports it
             for _ in range(_CATCH_UP_BATCHES):
                 if self._source is None or (batch := self._source.read()) is None:
                     return
@@ -135,8 +140,7 @@ class KernelWatch:
             source.close()
 
     def _take(self, batch: Batch) -> bool:
-        """Judge and keep; True when there is a new finding. Where lines were lost every check looks again, whoever
-        reads that."""
+        """Judge and keep a batch; have every check look again if lines were lost. Return whether a finding is new."""
         self._position, self._inode = batch.position, batch.inode
         if batch.lost:
             self._lost_at = time.monotonic()
@@ -156,7 +160,7 @@ class KernelWatch:
         is_calm = time.monotonic() >= self._lost_at + self._calm_s
         return "" if is_calm else "lines were lost: the kernel wrote faster than we read"
 
-    def _note(self, line: Line) -> None:
+    def _note(self, line: KernelLine) -> None:
         sign = judge(line.text)
         if sign is None or said_of(sign.check, self._limits.modes) == "off":
             return
@@ -164,15 +168,15 @@ class KernelWatch:
         self._events = remember(self._events, sign, line.at, now=self._clock.now())
 
     def _say(self, trouble: str) -> bool:
-        """Note how the following goes; True when that is news."""
+        """Keep and log why the log cannot be followed (empty if it is); return whether that changed."""
         if trouble == self._trouble:
             return False
         self._trouble, self._since = trouble, self._clock.now()
-        log.log(logging.WARNING if trouble else logging.INFO, "kernel log %s", trouble or "followed")
+        log.log(logging.WARNING if trouble else logging.INFO, "kernel log: %s", trouble or "followed")
         return True
 
     def _restore(self) -> None:
-        """Read the saved state of this very incarnation; one of another boot or machine is left alone."""
+        """Read the saved state if it is of this incarnation; ignore the state of another boot or machine."""
         state = read_json(self._state)
         if not isinstance(state, dict) or state.get("whose") != self._whose:
             return
@@ -199,7 +203,7 @@ def _is_cured(event: KernelEvent, names: tuple[str, ...]) -> bool:
 
 
 def _told(events: tuple[KernelEvent, ...]) -> frozenset[Finding]:
-    """The findings that others hear of: not every line that only counts."""
+    """Return the findings of the events, which change less often than the events' counts."""
     return frozenset(event.finding for event in events)
 
 

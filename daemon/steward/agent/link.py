@@ -1,4 +1,4 @@
-"""The one connection to the head: made, kept alive, watched, and made again."""
+"""The one connection to the head: opened, kept alive by heartbeats, watched, and opened again."""
 
 import asyncio
 import contextlib
@@ -21,54 +21,56 @@ MAX_QUEUED = 1024
 SAY_EVERY = 100
 
 Connect = Callable[[], Awaitable[tuple[Channel, Terms]]]
-"""Connects and shakes hands. Raises PortError."""
+"""Connect and shake hands. Raises PortError."""
 
 
 class Listener(Protocol):
-    """Who gets what the head says."""
+    """The receiver of the head's frames."""
 
     def greetings(self) -> tuple[Frame, ...]:
-        """Frames that every new connection begins with."""
+        """Return the frames with which every new connection begins."""
 
     def hear(self, frame: Frame) -> None:
-        """A frame that is no beat. Raises Malformed: then it is left out."""
+        """Take a frame that is no heartbeat. Raises Malformed for a frame that is to be ignored."""
 
 
 class Outbox(Protocol):
-    """Who takes frames for the head."""
+    """The outbox of frames for the head."""
 
     def post(self, frame: Frame) -> None:
-        """Send it if there is a connection. What every new connection begins with is sent then, so nothing is lost."""
+        """Send the frame if there is a connection; drop it otherwise: a new connection begins with the greetings."""
 
 
-class Head(Outbox, Protocol):
-    """The connection to the head, as others see it."""
+class HeadConnection(Outbox, Protocol):
+    """The connection to the head, as the agent's parts use it."""
 
     @property
     def away_since(self) -> float | None:
-        """Unix seconds since when there is no connection; None while there is one."""
+        """Return the time (Unix s) since which there is no connection; None while there is one."""
 
 
-class Link:
-    """`away_since` and `skew_s` are for others to read; `post` never blocks."""
+class HeadLink:
+    """The agent's connection to the head; `post` never blocks, and others read `away_since` and `skew_s`."""
 
     def __init__(
         self, connect: Connect, *, clock: Clock, rng: random.Random, last_word: Callable[[], float] = lambda: ALONE
     ) -> None:
-        """`last_word` says, within a second, what ends with this agent: `ALONE`, `WITH_HOST` or `WITH_ALL`."""
+        """Take `last_word`, which returns within a second what ends with the agent: ALONE, WITH_HOST or WITH_ALL."""
         self._connect, self._last_word = connect, last_word
         self._clock = clock
         self._rng = rng
         self._outbox: asyncio.Queue[Frame] | None = None
         self.away_since: float | None = clock.now()
         self.skew_s: float | None = None
-        """The head's clock minus ours, measured by the beats; None while away."""
+        """The head's clock minus this node's, measured by the heartbeats; None without a connection."""
         self.warning = ""
-        """The last sentence that the head had for jobs which ask to be resumed; empty for none."""
+        """The head's last warning to jobs that ask to be resumed; empty for none."""
 
     def post(self, frame: Frame) -> None:
-        """Send it if there is a connection; a connection that cannot keep up is given up and made again. What cannot be
-        sent costs that word alone."""
+        """Send the frame if there is a connection; log and drop a frame that cannot be encoded.
+
+        A connection that cannot keep up is closed and opened again.
+        """
         if self._outbox is None:
             return
         if why := why_unsendable(frame):
@@ -80,7 +82,7 @@ class Link:
             log.warning("head does not keep up: queue full")
 
     async def run(self, listener: Listener) -> None:
-        """Until cancelled. Every fault of a connection ends in another try, after a growing, jittered wait."""
+        """Keep a connection to the head until cancelled; after every fault try again, with a growing, jittered wait."""
         tries = 0
         while True:
             began = self._clock.now()
@@ -93,7 +95,7 @@ class Link:
             await asyncio.sleep(backoff_s(tries, self._rng.random()))
 
     async def _once(self, listener: Listener) -> None:
-        self._outbox = asyncio.Queue(MAX_QUEUED)  # before the hello: what is said after it was made goes out too
+        self._outbox = asyncio.Queue(MAX_QUEUED)  # before the hello: frames posted after it was built are sent, too
         try:
             channel, terms = await self._connect()
             try:
@@ -118,13 +120,13 @@ class Link:
             raise
 
     async def _take_leave(self, channel: Channel) -> None:
-        """Tell the head what ends: the agent alone (slurmd, which may be started anew at the same time, is no witness
-        against the node then), or its host, which ends the jobs there."""
+        """Tell the head what ends: the agent alone, or its host, which ends the jobs there."""
+        # with the agent alone slurmd may restart at the same time: its silence is then no evidence against the node
         with contextlib.suppress(PortError):
             await channel.beat(sent=self._clock.now(), leaves=self._last_word())
 
     async def _beat(self, channel: Channel, terms: Terms) -> None:
-        """Once at the start and then every interval; agents that connected together do not beat in one heap."""
+        """Send a heartbeat at the start and then at every interval, jittered so that agents do not beat in step."""
         wait_s = terms.interval_s * self._rng.random()
         while True:
             sent = self._clock.now()
@@ -133,11 +135,10 @@ class Link:
             wait_s = terms.interval_s
 
     async def _listen(self, channel: Channel, listener: Listener) -> None:
-        """Ends with Gone when the head is silent for too long: it answers every beat. A beat of its own that answers
-        none is a ping: it wants to know at once whether we live."""
+        """Take the head's frames. Raises Gone when the head, which answers every heartbeat, is silent for too long."""
         while True:
             frame = await channel.receive()
-            if frame["t"] == BEAT and "echo" not in frame:
+            if frame["t"] == BEAT and "echo" not in frame:  # a ping: the head asks at once whether the agent lives
                 await channel.beat(sent=self._clock.now())
             elif frame["t"] == BEAT:
                 self._measure(frame)
@@ -145,7 +146,7 @@ class Link:
                 self._hear(listener, frame)
 
     def _hear(self, listener: Listener, frame: Frame) -> None:
-        """A word that cannot be read is left out: the head would say the same on the next connection."""
+        # a malformed frame is ignored, not a fault: the head would send the same frame on the next connection
         try:
             listener.hear(frame)
         except Malformed as error:
@@ -167,6 +168,6 @@ class Link:
 
 
 def backoff_s(tries: int, chance: float) -> float:
-    """Wait before the next try: 0.1 s doubled each time, 5 s at most, and somewhere in the upper half of that."""
+    """Return the wait before the next try: 0.1 s doubled each time, at most 5 s, at random in its upper half."""
     full: float = min(FIRST_BACKOFF_S * 2 ** min(max(tries - 1, 0), 16), LAST_BACKOFF_S)
     return full * (0.5 + chance / 2)

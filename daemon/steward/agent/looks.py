@@ -1,11 +1,11 @@
-"""The agent's looks at jobs, the end of their output, Slurm and other nodes: bounded, off the loop's thread."""
+"""The agent's looks at jobs, the end of their output, Slurm and other nodes: bounded, outside the loop's thread."""
 
 import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from steward.adapters.node import as_user, job_look, job_processes
-from steward.adapters.node.job_look import Look, Stamp
+from steward.adapters.node.job_look import ProgressLook, Stamp
 from steward.adapters.node.job_processes import Used
 from steward.adapters.node.jobs_here import Base, JobsHere
 from steward.adapters.offload import PerUser, Threads
@@ -24,26 +24,28 @@ from steward.ports import PortError
 
 log = logging.getLogger(__name__)
 
-# On the head's order: look whether another node's slurmd answers, and tell. The head alone may be cut off from it.
+# On the head's order: probe whether another node's slurmd answers. The head alone may be cut off from that node.
 
 AT_ONCE = 16
-"""More are not looked at: no word is better than a late one."""
+"""The most probes at once; further orders are ignored, because no answer is better than a late one."""
 _PEER_S = 10.0
 
 
 class PeerLook:
+    """The probes of other nodes' slurmds on the head's order."""
+
     def __init__(self, look: Callable[[Address], WitnessSeen | None], *, head: Outbox, threads: Threads) -> None:
-        """`look` blocks for some seconds."""
+        """Take `look`, which blocks for some seconds."""
         self._look, self._head, self._threads = look, head, threads
         self._tasks = OneEach[NodeName]()
 
     def obey(self, order: LookOrder) -> None:
-        """Begin, unless this node is looked at just now; never blocks."""
+        """Start probing the node, unless a probe of it is under way; never block."""
         if order.node not in self._tasks and len(self._tasks) < AT_ONCE:
             self._tasks.begin(order.node, self._tell(order))
 
     async def rest(self) -> None:
-        """Until nothing is being looked at."""
+        """Wait until no probe is under way."""
         await self._tasks.rest()
 
     async def _tell(self, order: LookOrder) -> None:
@@ -53,56 +55,65 @@ class PeerLook:
                 lambda: self._look(address), name=f"look at {order.node}", timeout_s=_PEER_S
             )
         except (PortError, OSError):
-            return  # nothing was found out
+            return  # no result
         if seen is not None:
             self._head.post(looked_frame(order.node, seen.result))
 
 
-# The agent's own, rare questions to Slurm, off the loop's thread.
+# The agent's own, rare questions to Slurm, outside the loop's thread.
 
 _SLURM_S = 6.0
 
 
 class SlurmLook:
+    """The agent's own questions to slurmctld."""
+
     def __init__(self, jobs: JobsHere, threads: Threads) -> None:
         self._jobs = jobs
         self._threads = threads
 
     async def is_over(self, job: JobId, restart: int) -> bool:
-        """Raises Retryable when slurmctld does not answer."""
+        """Return whether this run of the job has ended. Raises Retryable when slurmctld does not answer."""
         return await self._threads.call(lambda: self._jobs.is_over(job, restart), name="job look", timeout_s=_SLURM_S)
 
     async def on(self, node: NodeName) -> Mapping[JobId, int]:
-        """The users of the jobs there. Raises Retryable when slurmctld does not answer."""
+        """Return the uid of each job on the node. Raises Retryable when slurmctld does not answer."""
         return await self._threads.call(lambda: self._jobs.on(node), name="jobs look", timeout_s=_SLURM_S)
 
     async def bases(self, node: NodeName) -> Mapping[JobId, Base]:
-        """The jobs that run there. Raises Retryable when slurmctld does not answer."""
+        """Return the jobs that run on the node. Raises Retryable when slurmctld does not answer."""
         return await self._threads.call(lambda: self._jobs.bases(node), name="bases look", timeout_s=_SLURM_S)
 
 
 _IDLE = 1
-"""NVML's bit among the reasons for a GPU's clock: it has nothing to do."""
+"""NVML's bit for an idle GPU among the reasons for its clock."""
 
 
 class JobEyes:
+    """The looks at the jobs of this node."""
+
     def __init__(self, folders: JobFolders, look: Callable[[QueryGpus], Raw]) -> None:
         self._folders = folders
         self._look = look
 
-    def told(self, opted: OptedIn, before: Stamp | None) -> Look:
+    def told(self, opted: OptedIn, before: Stamp | None) -> ProgressLook:
+        """Read the job's report in its folder. Never raises."""
         return job_look.look(self._folders.folder(opted.job, opted.uid), PROGRESS, opted.uid, before)
 
     def has_room(self) -> bool:
+        """Return whether there is space for the reports of jobs. Never raises."""
         return job_look.has_room(self._folders.root)
 
     def newest(self, path: str, uid: int) -> float | None:
+        """Return when a file at `path` changed last (Unix s of this node). Raises PortError."""
         return as_user.newest(path, uid)
 
     def used(self, users: Mapping[JobId, int]) -> Used:
+        """Return the resources that the jobs of these users have used."""
         return job_processes.used(users)
 
     def gpus_busy(self) -> bool | None:
+        """Return whether a GPU of this node is busy; None if that is not known."""
         raw = self._look(QueryGpus())
         reasons = [gpu.clock_reasons for gpu in raw.gpus or ()]
         if raw.error or raw.hung or None in reasons:
@@ -110,7 +121,7 @@ class JobEyes:
         return any(not reason & _IDLE for reason in reasons if reason is not None)
 
 
-# Signs at the end of a job's output: read with its user's rights, in children that are killed when slow.
+# Signs at the end of a job's output: read with the rights of the job's user, in child processes with a timeout.
 
 
 MAX_BYTES = 64 << 10
@@ -120,12 +131,15 @@ _READ_S = 0.5
 class Files(Protocol):
     """The files of users. Raises PortError."""
 
-    def tail(self, path: str, uid: int, *, max_bytes: int, timeout_s: float, start: int) -> str: ...
+    def tail(self, path: str, uid: int, *, max_bytes: int, timeout_s: float, start: int) -> str:
+        """Return the end of a file, read with the user's rights."""
 
 
 class JobLogs:
-    """`__call__` raises Retryable where the output cannot be read in time; of a job without a path nothing is known.
-    Each user has `threads` of his own: a file that hangs holds up no other user's."""
+    """The signs at the end of jobs' output files, read in a pool for each user: a file of one user may hang.
+
+    A call raises Retryable if the output cannot be read in time; a job without a known path has no signs.
+    """
 
     def __init__(self, opted: OptedBook, threads: Callable[[], Threads], files: Files = as_user) -> None:
         self._opted, self._files = opted, files

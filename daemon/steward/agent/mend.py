@@ -1,11 +1,10 @@
-"""On the head's order: carry out a light repair, once per token and boot, and tell the head how it ended. Without it:
-restart munged.
+"""The light repairs of this node on the head's order, once per token and boot, and the agent's own restart of munged.
 
-What was begun is written down before it is done: an agent that is killed meanwhile never does it a second time, but
-tells that it does not know how it ended, and the head goes up a rung.
+An order is written down before it is carried out: an agent that is killed in between never does it a second time, but
+reports an unknown result, and the head goes up a rung.
 
-Where munged does not answer, the agent can prove nothing that it says: its connection ends and nobody can order a
-restart. So the agent restarts munged by itself, as seldom as the head would.
+While munged does not answer, the agent cannot sign its frames: its connection ends and the head cannot order a restart.
+So the agent restarts munged by itself, as seldom as the head would.
 """
 
 import asyncio
@@ -26,31 +25,36 @@ from steward.ports import Clock, MungePort, PortError, Retryable
 
 log = logging.getLogger(__name__)
 
-CUT_OFF = "the agent ended while this was being done: the result is not known"
+CUT_OFF = "the agent ended during this repair: the result is not known"
 _LOOK_AGAIN_S = 70.0
-"""Checks that were bad have this long to say anew how things stand, before the head hears that it is done."""
+"""The time that bad checks have to look again before the head hears that the repair is done."""
 _TIMEOUT_S = 170.0
 
 
-class Mender(Protocol):
+class MenderPort(Protocol):
+    """The light repairs of a node; each blocks and raises PortError."""
+
     def restart(self, unit: str) -> None:
-        """Blocks. Raises PortError."""
+        """Restart a systemd unit."""
 
     def reset(self, gpu: str) -> tuple[str, ...]:
-        """Blocks; the names of the GPU. Raises PortError."""
+        """Reset a GPU, and return its names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterMend:
-    """The consequences of a successful repair for what the agent holds of the node: `forget` the events about a GPU or
-    a unit that are older than a time (Unix s), and look again with `start_anew`, for so many seconds at most."""
+    """The consequences of a successful repair for the agent's picture of the node.
+
+    `forget` ends the events about a GPU or a unit that are older than a time (Unix s); `start_anew` has the checks look
+    again, for so many seconds at most.
+    """
 
     forget: Callable[[tuple[str, ...], float], None]
     start_anew: Callable[[float], Awaitable[None]]
 
 
 class Mending:
-    """One repair at a time; an order that comes while another one is carried out is left to the head's next try."""
+    """The light repairs, one at a time; an order that comes during a repair is ignored until the head repeats it."""
 
     def __init__(
         self,
@@ -58,7 +62,7 @@ class Mending:
         *,
         incarnation: Incarnation,
         head: Outbox,
-        mender: Mender,
+        mender: MenderPort,
         after: AfterMend,
         threads: Threads,
         clock: Clock,
@@ -70,11 +74,11 @@ class Mending:
         self._report = self._recall()
 
     def frames(self) -> tuple[Frame, ...]:
-        """How the last order of this boot ended, if there was one."""
+        """Return the report on the last order of this boot; empty if there was none."""
         return () if self._report is None else (mended_frame(self._report),)
 
     def obey(self, order: MendOrder) -> None:
-        """Begin, or tell again how it ended; never blocks."""
+        """Start the repair, or report its result again if it was done; never block."""
         if self._task is not None:
             return
         if self._report is not None and self._report.token == order.token:
@@ -84,8 +88,7 @@ class Mending:
         self._task.add_done_callback(lambda _: self._rested())
 
     async def restart(self, unit: str) -> str:
-        """By the agent's own will, for what it cannot tell the head of, after what is being done already. Why it could
-        not be; empty when it was."""
+        """Restart a unit without an order of the head, after the current repair; return the error, empty on success."""
         while self._task is not None:
             await self.rest()
         order = MendOrder(rung=Advice.RESTART_SERVICE, target=unit, token="")
@@ -95,7 +98,7 @@ class Mending:
         return await task
 
     async def rest(self) -> None:
-        """Until nothing is being done."""
+        """Wait until no repair is under way."""
         if self._task is not None:
             await asyncio.gather(self._task)
 
@@ -118,7 +121,7 @@ class Mending:
             log.warning("mend not saved why=%r", str(failure))
 
     async def _error_of(self, order: MendOrder) -> str:
-        """Carry it out; how that failed, or nothing."""
+        """Carry out the order; return the error, empty on success."""
         try:
             await self._do(order)
         except (PortError, OSError) as failure:
@@ -146,7 +149,7 @@ class Mending:
         write_json(self._path, {"whose": self._whose, "report": mended_frame(report)}, sync=True)
 
     def _recall(self) -> MendReport | None:
-        """The result of the last order of this very boot."""
+        """Return the saved report on the last order of this boot; None if there is none."""
         state: Any = read_json(self._path)
         if (
             not isinstance(state, dict)
@@ -164,16 +167,16 @@ class Mending:
 UNIT = "munge.service"
 LOOKS = 3
 BETWEEN_S = 2.0
-"""A restart or an upgrade of munge is no fault: it must not answer so many times, this far apart."""
+"""The interval of `LOOKS` failed calls after which munged counts as dead; a restart or an upgrade takes less."""
 PER_HOUR = 2
 _HOUR_S = 3600.0
 _ASK_S = 10.0
 Restart = Callable[[str], Awaitable[str]]
-"""Restarts a unit; why it could not, or nothing."""
+"""Restart a unit; return the error, empty on success."""
 
 
 class MungeCare:
-    """`path` keeps when munged was restarted."""
+    """The agent's own restarts of munged; the file `path` keeps their times."""
 
     def __init__(
         self,
@@ -191,25 +194,25 @@ class MungeCare:
         self._is_given_up = False
 
     def no_answer(self, why: str) -> None:
-        """Munged did not answer somebody; from any thread."""
+        """Take note, from any thread, that a call to munged got no answer."""
         self._loop.call_soon_threadsafe(self._bell.set)
 
     async def run(self, restart: Restart) -> None:
-        """Until cancelled."""
+        """Look after munged whenever a call got no answer, until cancelled."""
         while True:
             await self._bell.wait()
             self._bell.clear()
             await self.turn(restart)
 
     async def turn(self, restart: Restart) -> None:
-        """See whether it is dead, and mend it then."""
+        """Restart munged if it is dead."""
         if why := await self._why_dead():
             await self._mend(why, restart)
         else:
             self._is_given_up = False
 
     async def _why_dead(self) -> str:
-        """Why it does not answer, now and some seconds on; empty when it does."""
+        """Return why munged does not answer `LOOKS` calls in a row; empty if it answers one."""
         for look in range(LOOKS):
             if look:
                 await asyncio.sleep(self._between_s)
@@ -218,7 +221,7 @@ class MungeCare:
             except Retryable as error:
                 why = str(error)
             except PortError:
-                return ""  # it answers, if only with a refusal
+                return ""  # munged answers, if only with a refusal
             else:
                 return ""
         return why
@@ -228,7 +231,7 @@ class MungeCare:
         if len(done) >= PER_HOUR:
             if not self._is_given_up:
                 log.error(
-                    "munge dead why=%r restarts=%d: restart no more within the hour: look at munged", why, len(done)
+                    "munge dead why=%r restarts=%d: no more restarts within the hour: look at munged", why, len(done)
                 )
             self._is_given_up = True
             return
@@ -242,7 +245,7 @@ class MungeCare:
         log.warning("munge restart ended why=%r", failure or "done")
 
     def _restarts(self) -> list[float]:
-        """When it was restarted within the last hour."""
+        """Return the times at which the agent restarted munged within the last hour."""
         kept: Any = read_json(self._path)
         now = self._clock.now()
         times = kept if isinstance(kept, list) else []

@@ -1,6 +1,8 @@
-"""The opted-in jobs that this node's slurmstepds and their users told of, kept in a file, so that an agent's restart
-forgets none; and Slurm's word on them: whose a job is that several users call theirs, and now and then which are gone,
-so that they are forgotten and their folders removed."""
+"""The opted-in jobs of this node, as its slurmstepds and their users reported them, in a file that outlives the agent.
+
+Slurm settles disputes: the owner of a job that several users claim and, now and then, which jobs are gone, so that they
+are forgotten and their folders removed.
+"""
 
 import asyncio
 import logging
@@ -24,20 +26,25 @@ log = logging.getLogger(__name__)
 
 CROWDED = 64
 CLAIMS = 32
-"""The most jobs that only one user calls his: beyond that they go first when the book is full."""
+"""The number of unconfirmed jobs of one user above which these go first when the book is full."""
 YOUNG_S = 600.0
 SAVE_EVERY_S = 0.5
-"""A user can change the book as often as he likes. What an agent that is killed did not write yet, the head knows."""
+"""The shortest interval between writes of the book, which a user can change at will.
+
+The head knows the words that a killed agent had not written yet.
+"""
 TELL_EVERY_S = 0.5
-"""Nor does the head hear of it as often as he likes."""
+"""The shortest interval between reports of one user's unconfirmed words to the head."""
 
 _Key = tuple[JobId, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The file that a job's script writes to, as its user says (empty: not known), and how many bytes were in it before
-    (`--open-mode=append`): they are of the runs before."""
+    """The output file of a job's script, as its user says; empty if not known.
+
+    `start` is the file's size at the start of the run (`--open-mode=append`): these bytes are of earlier runs.
+    """
 
     path: str = ""
     start: int = 0
@@ -45,23 +52,24 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Word:
-    """`sure`: root or Slurm says that the job is this user's; otherwise only he does."""
+    """A user's word on a job; `sure` if root or Slurm confirms that the job is this user's."""
 
     opted: OptedIn
     sure: bool = False
     out: Output = Output()
 
     def says(self, opted: OptedIn) -> bool:
-        same_sizes = opted.elastic in ("", self.opted.elastic)  # only the script of a run's base tells them
+        """Return whether this word already holds all that `opted` says."""
+        same_sizes = opted.elastic in ("", self.opted.elastic)  # only the script of a run's base job sends them
         is_news = opted.has_steps and not self.opted.has_steps
         return same_sizes and not is_news and (self.opted.mode, self.opted.restart) == (opted.mode, opted.restart)
 
 
 class OptedBook:
-    """The words on each job, by each user who calls it his: that hides no word of its owner.
+    """The words on each job, one of each user who claims the job, so that no user hides the word of its owner.
 
-    At most `MAX_OPTED` words. Of the user who has the most the longest known goes first: nobody can fill the book so
-    that it forgets another's job.
+    Holds at most `MAX_OPTED` words. The oldest word of the user with the most words goes first, so that no user can
+    push out another user's job.
     """
 
     def __init__(self, path: Path) -> None:
@@ -70,36 +78,39 @@ class OptedBook:
         self._save = Debounced(self._write, SAVE_EVERY_S)
 
     def all(self) -> tuple[OptedIn, ...]:
+        """Return every word."""
         return tuple(one.opted for one in self._words.values())
 
     def that_count(self) -> tuple[OptedIn, ...]:
-        """One of each job: its owner's, or the first while nobody is sure whose it is."""
+        """Return one word on each job: its owner's, or the first while the owner is not known."""
         first: dict[JobId, OptedIn] = {}
         for one in sorted(self._words.values(), key=lambda one: not one.sure):
             first.setdefault(one.opted.job, one.opted)
         return tuple(first.values())
 
     def of(self, job: JobId) -> OptedIn | None:
-        """That of the job which counts."""
+        """Return the word on the job that counts, as in `that_count`; None if there is none."""
         first = min(self._of(job), key=lambda one: not one.sure, default=None)
         return None if first is None else first.opted
 
     def by(self, job: JobId, uid: int) -> OptedIn | None:
-        """That user's own word."""
+        """Return this user's own word on the job; None if there is none."""
         known = self._words.get((job, uid))
         return None if known is None else known.opted
 
     def is_anothers(self, job: JobId, uid: int) -> bool:
-        """For sure."""
+        """Return whether the job is known to be another user's."""
         return any(one.sure and one.opted.uid != uid for one in self._of(job))
 
     def is_disputed(self, job: JobId) -> bool:
-        """Several call it theirs, and nobody is sure."""
+        """Return whether several users claim the job."""
         return len(self._of(job)) > 1
 
     def add(self, opted: OptedIn, *, sure: bool = False) -> bool:
-        """Remember; False when it was known already (each step of a job tells it again). When one is `sure` whose the
-        job is, what others said of it is forgotten."""
+        """Add a word; with `sure` (its user owns the job) forget other users' words on the job.
+
+        Returns False if the word was known: each step of a job sends it again.
+        """
         key = (opted.job, opted.uid)
         known = self._words.get(key)
         if known is not None and known.says(opted):
@@ -114,30 +125,32 @@ class OptedBook:
         return True
 
     def settle(self, owners: Mapping[JobId, int]) -> None:
-        """These are their users for sure."""
+        """Confirm the owners of these jobs, and forget other users' words on them."""
         words = _settled(self._words, owners)
         if words != self._words:
             self._keep(words)
 
     def out_of(self, job: JobId, uid: int) -> Output:
-        """Where the job's script writes to, as that user says."""
+        """Return the output file of the job's script, as this user says."""
         known = self._words.get((job, uid))
         return Output() if known is None else known.out
 
     def note_out(self, job: JobId, uid: int, restart: int, out: Output) -> None:
-        """Remember it, of the job's present run."""
+        """Keep the output file of the job's current run; ignore that of another run."""
         known = self._words.get((job, uid))
         if known is not None and known.opted.restart == restart and known.out != out:
             self._keep({**self._words, (job, uid): replace(known, out=out)})
 
     @property
     def is_crowded(self) -> bool:
-        """So many that it is worth asking Slurm which of them are still here."""
+        """Return whether the book holds so many words that Slurm is asked which jobs are still on this node."""
         return len(self._words) > CROWDED
 
     def prune(self, owners: Mapping[JobId, int], now: float) -> None:
-        """`owners` are the users of the jobs on the node. Forget jobs that are not on it any more (the youngest stay,
-        Slurm may not show them yet) and whoever called another's job his."""
+        """Forget the jobs that left the node, and claims on other users' jobs; `owners` holds the jobs on the node.
+
+        The youngest jobs stay: Slurm may not list them yet.
+        """
         words = _settled(self._words, owners)
         self._keep({key: one for key, one in words.items() if key[0] in owners or now - one.opted.at < YOUNG_S})
 
@@ -150,7 +163,7 @@ class OptedBook:
         self._save.wish()
 
     def close(self) -> None:
-        """Nothing is left to be written."""
+        """Write the changes that are not saved yet."""
         self._save.now()
 
     def _write(self) -> None:
@@ -177,7 +190,7 @@ def _fair_share(oldest_first: list[_Word]) -> list[_Word]:
 
 
 def _oldest_of_crowd(words: list[_Word], more_than: int) -> _Word | None:
-    """The oldest word of the user who has the most, if he has more than `more_than`."""
+    """Return the oldest word of the user with the most words; None if that user has at most `more_than`."""
     crowd = Counter(one.opted.uid for one in words).most_common(1)
     if not crowd or crowd[0][1] <= more_than:
         return None
@@ -202,14 +215,17 @@ def _read(path: Path) -> list[_Word]:
 
 
 def _output_of(record: dict[str, Any]) -> Output:
-    """Read where a job's output is. A record of an older agent has no start: the output is not known then."""
+    """Read a job's output file from a record; unknown in a record of an older agent, which has no start."""
     path, start = record.get("out"), record.get("out_start")
     return Output(path, start) if isinstance(path, str) and isinstance(start, int) else Output()
 
 
 class OptedNews:
-    """New words of a book on their way to the head. What is sure goes at once. Of what only its user says the first
-    does, and the rest as it stands `every_s` seconds later: nobody makes the head work at his pace."""
+    """The new words of a book, for the head.
+
+    Confirmed words are sent at once. Of an unconfirmed user's words the first is sent at once and the rest `every_s`
+    seconds later, as they are then, so that a user cannot load the head at will.
+    """
 
     def __init__(self, book: OptedBook, tell: Callable[[Sequence[OptedIn]], None], every_s: float) -> None:
         self._book, self._tell, self._every_s = book, tell, every_s
@@ -217,7 +233,7 @@ class OptedNews:
         self._pace: dict[int, Debounced] = {}
 
     def add(self, opted: OptedIn, *, sure: bool) -> None:
-        """The book knows it already."""
+        """Send a word that the book already holds, at once or later."""
         uid = opted.uid
         if sure:
             self._tell([opted])
@@ -240,12 +256,14 @@ _REMOVE_S = 30.0
 
 
 class JobsLook(Protocol):
+    """Slurm's list of the jobs on a node."""
+
     async def on(self, node: NodeName) -> Mapping[JobId, int]:
-        """The users of the jobs that have the node now. Raises Retryable when that cannot be known."""
+        """Return the uid of each job that has the node now. Raises Retryable when Slurm does not answer."""
 
 
 class Owners:
-    """Slurm is asked only in a dispute, and at most once a second: users cannot make the agent ask it at their pace."""
+    """The owners of disputed jobs, asked of Slurm at most once a second so that users cannot load Slurm at will."""
 
     def __init__(self, node: NodeName, opted: OptedBook, look: JobsLook) -> None:
         self._node, self._opted, self._look = node, opted, look
@@ -253,7 +271,7 @@ class Owners:
         self._asked = float("-inf")
 
     async def settle(self, job: JobId) -> None:
-        """Forget those who call it theirs and are wrong, within `PATIENCE_S` where Slurm answers so fast, or later."""
+        """Forget wrong claims on the job; return after `PATIENCE_S` at most, even if Slurm answers later."""
         now = asyncio.get_running_loop().time()
         if not self._opted.is_disputed(job):
             return
@@ -284,8 +302,10 @@ async def keep_tidy(
     *,
     every_s: float = TIDY_EVERY_S,
 ) -> None:
-    """Until cancelled; then the book is closed. Slurm is asked only when it is crowded or a job has a folder here;
-    without its answer nothing is forgotten."""
+    """Forget jobs that are gone and remove their folders, until cancelled; then close the book.
+
+    Asks Slurm only if the book is crowded or a job has a folder here, and forgets nothing without Slurm's answer.
+    """
     threads = Threads(1)
     try:
         while True:
@@ -307,7 +327,7 @@ async def _tidy(
 
 
 def _left(folders: JobFolders, opted: OptedBook) -> frozenset[JobId]:
-    """Jobs that have a folder and are in the book no more."""
+    """Return the jobs that have a folder but no word in the book."""
     return folders.all() - {one.job for one in opted.all()}
 
 

@@ -1,4 +1,4 @@
-"""The desks behind the agent's socket, and which of them serves which request."""
+"""The desks behind the agent's socket, and the dispatch of requests to them."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -10,8 +10,8 @@ from steward.adapters.wire.deep_messages import DeepLine, deep_frame, deep_of
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.shimline import OK, Request
 from steward.adapters.wire.verdict_line import FINE, UNKNOWN, VerdictLine, bad_line
-from steward.agent.desk import Desk
-from steward.agent.link import Head
+from steward.agent.desk import JobDesk
+from steward.agent.link import HeadConnection
 from steward.model.deep import MAX_MEASURES, DeepReport, Measure
 from steward.model.health import Finding, Incarnation, Outcome, Scope
 from steward.model.ids import NodeName
@@ -19,16 +19,23 @@ from steward.ports import Clock, PortError
 
 log = logging.getLogger(__name__)
 
-# Where the runner of a deep check tells what it measured; kept until the boot ends, and told to every new head.
+# The results of the runner of a deep check: kept until the boot ends, and sent to every new head.
 
 MAX_RUNS = 3
 
 
 class DeepDesk:
-    """Only `trusted` users (root, SlurmUser) may speak, and only of the node that this agent is of."""
+    """The desk for results of deep checks: only `trusted` users (root, SlurmUser), and only about this node."""
 
     def __init__(
-        self, *, node: NodeName, incarnation: Incarnation, clock: Clock, head: Head, trusted: frozenset[int], path: Path
+        self,
+        *,
+        node: NodeName,
+        incarnation: Incarnation,
+        clock: Clock,
+        head: HeadConnection,
+        trusted: frozenset[int],
+        path: Path,
     ) -> None:
         self._node = node
         self._boot = incarnation.boot
@@ -39,7 +46,7 @@ class DeepDesk:
         self._reports = {one.run: one for one in _read(path, self._boot, node)}
 
     async def serve(self, line: DeepLine, peer: int) -> bytes | None:
-        """OK when it is kept; None to hang up on who may not speak."""
+        """Keep a result and return OK; return None to hang up if the user or the node is wrong."""
         if peer not in self._trusted:
             log.warning("deep refused run=%s uid=%d why='neither root nor SlurmUser'", line.run, peer)
             return None
@@ -50,7 +57,7 @@ class DeepDesk:
         return OK
 
     def frames(self) -> tuple[Frame, ...]:
-        """The frames that a newly connected head must get."""
+        """Return the reports for a newly connected head."""
         return tuple(deep_frame(one) for one in self._reports.values())
 
     def _with(self, line: DeepLine) -> DeepReport:
@@ -76,7 +83,7 @@ class DeepDesk:
 
 
 def _what(measure: Measure) -> tuple[str, NodeName, NodeName | None]:
-    """The subject of a measure: a second one on the same subject takes the place of the first."""
+    """Return the subject of a measure: a second measure of the same subject replaces the first."""
     return measure.check, measure.node, measure.partner
 
 
@@ -91,15 +98,18 @@ def _read(path: Path, boot: str, node: NodeName) -> Iterator[DeepReport]:
             log.warning("deep report dropped from=%s why=%r", path, str(error))
 
 
-# The verdict on this node for Slurm's hooks: the worst finding that stands now, at once and without a look.
+# The verdict on this node for Slurm's hooks: the worst current finding, at once and without a look.
 
 
 _DRAIN = "drain"
 
 
 class VerdictDesk:
-    """`findings` are what stands; `known` says whether every check has told: until then no node is fine. `mode` is the
-    site's word for a check: what is only reported refuses no job."""
+    """The desk for Slurm's hooks: the verdict on this node, from the current `findings`.
+
+    Until `known` returns true (every check has a result) no node is fine. `mode` returns the site's setting for a
+    check: a check that only reports refuses no job.
+    """
 
     def __init__(
         self, *, findings: Callable[[], tuple[Finding, ...]], known: Callable[[], bool], mode: Callable[[str], str]
@@ -108,7 +118,7 @@ class VerdictDesk:
         self._mode = mode
 
     def serve(self, peer: int) -> bytes:
-        """The line for who asks."""
+        """Return the verdict as the last line for the caller."""
         findings = self._findings()
         worst = max(filter(self._counts, findings), key=lambda one: one.severity.rank, default=None)
         if worst is not None:
@@ -121,13 +131,15 @@ class VerdictDesk:
 
 
 class Reception:
-    def __init__(self, *, desk: Desk, deep: DeepDesk, verdict: VerdictDesk) -> None:
+    """The dispatch of requests on the agent's socket to the desks."""
+
+    def __init__(self, *, desk: JobDesk, deep: DeepDesk, verdict: VerdictDesk) -> None:
         self._desk = desk
         self._deep = deep
         self._verdict = verdict
 
     async def serve(self, request: Request, peer: int) -> bytes | None:
-        """The last line for who asks, or None to hang up on them."""
+        """Return the last line for the caller, None to hang up."""
         match request:
             case VerdictLine():
                 return self._verdict.serve(peer)

@@ -1,4 +1,4 @@
-"""The checks of this node: when each looks, what stands, and what the head is told."""
+"""The checks of this node: their schedule, their current findings, and the reports to the head."""
 
 import asyncio
 import contextlib
@@ -21,35 +21,40 @@ log = logging.getLogger(__name__)
 
 FIRST_REPORT_S = 10.0
 LIST_S = 5.0
-"""For a list of the site's checks: their files may lie on a file system that hangs."""
+"""The timeout of a listing of the site's checks, whose files may lie on a file system that hangs."""
 TRAVEL_S = 0.2
 """The part of a check-now's budget that is kept for the way back, in seconds."""
 MAX_BUDGET_S = 60.0
 GATHER_S = 0.05
-"""Checks of one rhythm end within milliseconds of each other: what they found is looked through once, not after each.
-Events of the kernel log do not wait."""
+"""The wait for further results after one: checks of one interval end within milliseconds, and share one report.
+
+Events of the kernel log do not wait.
+"""
 
 
-class Watch(Protocol):
+class EventWatch(Protocol):
     """A source of event findings."""
 
-    def findings(self) -> tuple[Finding, ...]: ...
+    def findings(self) -> tuple[Finding, ...]:
+        """Return the current findings."""
 
     @property
     def is_read(self) -> bool:
-        """Whether what lay there at the start was taken in, or cannot be."""
+        """Return whether the events before the start were read, or cannot be."""
 
     def catch_up(self) -> None:
-        """Take in what lies there already."""
+        """Read the events that are already there."""
 
     async def run(self, changed: Callable[[], None], look_again: Callable[[], None]) -> None:
-        """Until cancelled; calls `changed` when there is something new, `look_again` when it may have missed some."""
+        """Watch until cancelled; call `changed` on a new finding, `look_again` when events may have been missed."""
 
 
 class Senses:
-    """`built_in` are the checks that are always there, `site` lists the site's own, which come and go: in a thread, and
-    while that hangs those of the last list go on. `track` makes the runner of one check, `hardware` tells the
-    identities of the node's pieces."""
+    """The checks of this node: the `built_in` ones, and the site's own, which `site` lists in a thread.
+
+    While a listing hangs, the site checks of the last list go on. `track` makes the runner of one check; `hardware`
+    returns the identities of the node's hardware.
+    """
 
     def __init__(
         self,
@@ -57,7 +62,7 @@ class Senses:
         built_in: Iterable[Check],
         site: Callable[[], SiteChecks],
         track: Callable[[Check], Track],
-        watches: Iterable[Watch],
+        watches: Iterable[EventWatch],
         post: Callable[[Frame], None],
         refresh_s: float,
         hardware: Callable[[], tuple[str, ...]] = tuple,
@@ -73,7 +78,7 @@ class Senses:
         self._tracks = {check.id: track(check) for check in self._built_in}
         self._site = SiteChecks()
         self._trouble = ""
-        """Why there is no new list of the site's checks."""
+        """Why the last listing of the site's checks failed; empty if it did not."""
         self._listed = asyncio.Event()
         self._listing = Threads(1)
         self._refresh_due = self._started = self._anew = loop_now()
@@ -82,20 +87,22 @@ class Senses:
         self._reported: object = None
 
     def findings(self) -> tuple[Finding, ...]:
-        """The findings that stand now."""
+        """Return the current findings."""
         states = tuple(track.finding for track in self._tracks.values())
         return (*states, *self._of_site(), *(one for watch in self._watches for one in watch.findings()))
 
     @property
     def is_known(self) -> bool:
-        """Whether every check has told for sure, since the start or since something was mended. A check that hangs
-        holds that up for `FIRST_REPORT_S` at most."""
+        """Return whether every check has a sure result since the start or the last repair.
+
+        A check that hangs delays this by `FIRST_REPORT_S` at most.
+        """
         if loop_now() - self._anew > FIRST_REPORT_S:
             return True
         return self._all_sure() and all(watch.is_read for watch in self._watches)
 
     def frames(self) -> tuple[Frame, ...]:
-        """The report that a new connection begins with."""
+        """Return the report for a new connection; empty before the first report is ready."""
         return (self._report(self.findings(), None),) if self._is_ready() else ()
 
     def check_now(self, request: str, budget_s: float) -> None:
@@ -104,8 +111,7 @@ class Senses:
         self._start(f"now {request}", self._check_now(request, budget))
 
     async def start_anew(self, within_s: float) -> None:
-        """Something was mended: what stands of each check is forgotten, and those that were bad look again until they
-        are sure, for `within_s` seconds at most."""
+        """Forget the results of all checks after a repair; have the bad ones look again until sure, in `within_s`."""
         deadline = loop_now() + within_s
         self._anew = loop_now()
         bad = [track for track in self._tracks.values() if track.standing.is_bad or track.standing.is_unsure]
@@ -119,7 +125,7 @@ class Senses:
                 look.cancel()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run the checks and watches until cancelled."""
         try:
             await together(self._schedule(), *(one.run(self._tell, self._look_again) for one in self._watches))
         finally:
@@ -139,20 +145,20 @@ class Senses:
             await self._pause(min([*waiting, self._refresh_due]) - now)
 
     async def _pause(self, seconds: float) -> None:
-        """Until then, or until a moment after the bell rings."""
+        """Wait for so many seconds, or until `GATHER_S` after the bell rings."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(seconds, 0.01)):
                 await self._bell.wait()
                 await asyncio.sleep(GATHER_S)
 
     def _refresh(self) -> None:
-        """Have the site's checks listed when that is due; nothing waits for it."""
+        """Start a listing of the site's checks if one is due, without waiting for it."""
         if loop_now() >= self._refresh_due:
             self._refresh_due = math.inf
             self._start("list of site checks", self._list())
 
     async def _list(self) -> None:
-        """Take in checks that are new, and let go of those that are not there any more."""
+        """List the site's checks: add the new ones, and drop those whose files are gone."""
         trouble = ""
         try:
             self._take(await self._listing.call(self._list_site, name="their files", timeout_s=self._list_s))
@@ -174,7 +180,7 @@ class Senses:
         self._trouble = trouble
 
     def _of_site(self) -> tuple[Finding, ...]:
-        """Findings about the site's checks themselves."""
+        """Return the findings about the site's check files and their listing."""
         if not self._trouble:
             return self._site.refused
         text = f"they cannot be listed ({self._trouble}): the {len(self._site.checks)} of the last list go on"
@@ -213,12 +219,12 @@ class Senses:
         await asyncio.gather(*(track.look_until_sure(deadline) for track in wanted))
 
     async def _look_at_first_list(self, known: Mapping[str, Track], deadline: float) -> None:
-        """Also with the site's checks where they are not listed yet: an answer without them says too little."""
+        """Wait for the first listing of the site's checks, and look with those that `known` lacks."""
         await self._listed.wait()
         await self._look_until_sure({name: one for name, one in self._tracks.items() if name not in known}, deadline)
 
     def _tell(self) -> None:
-        """Report what changed since the last report."""
+        """Post a report if there is news since the last one."""
         findings = self.findings()
         essence = self._essence(findings)
         if essence != self._reported and self._is_ready():
@@ -229,11 +235,11 @@ class Senses:
         return report_frame(findings, checked, hardware=self._hardware(), versions=self._site.versions)
 
     def _essence(self, findings: tuple[Finding, ...]) -> object:
-        """The part of a report that makes it news."""
+        """Return the part of a report whose change is news."""
         return _essence(findings), self._hardware(), frozenset(self._site.versions.items())
 
     def _is_ready(self) -> bool:
-        """The first report waits until every check has a sure result, but not for bad news."""
+        """Return whether to report: the first report waits until every check is sure, but not if one is bad."""
         if self._reported is not None or loop_now() - self._started > FIRST_REPORT_S:
             return True
         if any(one.is_bad for one in self.findings()):
@@ -246,8 +252,8 @@ class Senses:
 
 
 def _essence(findings: Iterable[Finding]) -> object:
-    """The part of a report that makes it news: not the wording of a state, which changes with every look. `at` is news:
-    it tells a check that cannot tell from one that did not look yet."""
+    """Return the part of the findings whose change is news: not the text of a state, which changes with every look."""
+    # `at` is news: it distinguishes a check with an unknown result from a check that has not looked yet
     return [
         (one.check, one.outcome, one.severity, one.advice, one.at, one.text if one.event else None) for one in findings
     ]

@@ -1,4 +1,4 @@
-"""Runs an agent until it is told to end."""
+"""The agent's process: logging, settings, signals."""
 
 import asyncio
 import contextlib
@@ -15,8 +15,8 @@ from steward.ports import PortError
 
 
 def start(settings: Path, node: str, log_level: str) -> int:
-    """The agent's exit status. Garbage is looked for from here on, but not among what was imported."""
-    gc.freeze()
+    """Run the agent until a signal ends it, and return its exit status."""
+    gc.freeze()  # the collector, off until now, skips the imported objects
     gc.enable()
     logging.basicConfig(level=log_level.upper(), format="%(levelname)s %(name)s %(message)s", stream=sys.stderr)
     try:

@@ -1,6 +1,6 @@
-"""On the head's order: have the lifecycle scripts run, once per token and boot, and tell the head how it goes.
+"""The node's lifecycle scripts on the head's order, once per token and boot, with reports and their log for the head.
 
-The runner is a process of its own (`steward.lifecycle`) that survives us; all that we know of it is on the disk.
+The runner is a process of its own (`steward.lifecycle`) that survives the agent; its state is read from the disk.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from steward.adapters.node.setup_dir import Here, SetupDir, SetupJob, last_run, 
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.order_messages import CHUNK, LogChunk, SetUpOrder, SetUpParts, setup_frame, setup_log_frame
-from steward.agent.link import Head
+from steward.agent.link import HeadConnection
 from steward.model.setup import SetupReport, SetupState
 from steward.ports import Clock, PortError
 
@@ -25,25 +25,27 @@ T = TypeVar("T")
 
 POLL_S = 0.5
 LOG_EVERY_S = 2.0
-"""While scripts run: every piece of a log costs the head a seal."""
+"""The interval of log chunks while scripts run: every chunk costs the head a munge seal."""
 _LOOK_TIMEOUT_S = 90.0
 _CHUNKS_AT_ONCE = 8
 _SENT_AGAIN = 8 * CHUNK
-"""Bytes of the log that are sent again on a new connection: the old one may have lost them."""
+"""Bytes of the log that are sent again on a new connection: the old connection may have lost them."""
 CUT_OFF = "interrupted: the runner was killed or the machine stopped"
 
 
-class Start(Protocol):
+class RunnerStart(Protocol):
+    """The start and the cleanup of runners."""
+
     def start(self, setup: SetupDir) -> None:
-        """Blocks until the runner has begun. Raises PortError."""
+        """Start the runner, and block until it has begun. Raises PortError."""
 
     def sweep(self, setup: SetupDir) -> None:
-        """End what a runner that was cut off has left running."""
+        """End the processes that an interrupted runner has left running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """One look at a run: what its runner told last, and more of its output, from `sent` on."""
+    """One look at a setup: its runner's last report, and more of its output, from `sent` on."""
 
     sent: int
     report: SetupReport | None
@@ -51,13 +53,16 @@ class _Seen:
 
     @property
     def is_over(self) -> bool:
+        """Return whether the setup has ended."""
         return _is_over(self.report)
 
 
 class Setups:
-    """One setup at a time; an order that comes while another one runs waits for its end, and the latest wins."""
+    """The setups of this node, one at a time; an order during a setup waits for its end, and the latest order wins."""
 
-    def __init__(self, root: Path, *, here: Here, head: Head, start: Start, threads: Threads, clock: Clock) -> None:
+    def __init__(
+        self, root: Path, *, here: Here, head: HeadConnection, start: RunnerStart, threads: Threads, clock: Clock
+    ) -> None:
         self._root, self._here, self._head, self._start = root, here, head, start
         self._threads, self._clock = threads, clock
         self._parts = SetUpParts()
@@ -65,19 +70,21 @@ class Setups:
         self._current: SetupDir | None = None
         self._report: SetupReport | None = None
         self._sent = 0
-        """Characters of the current log that were posted."""
+        """Characters of the current log that were sent."""
         self._log_due = 0.0
         self._is_told = True
-        """The current setup is over, and the head has heard all of it."""
+        """Whether the current setup is over and the head has all of its log, or there is none."""
         self._bell = asyncio.Event()
 
     def frames(self) -> tuple[Frame, ...]:
+        """Return the last report for a new connection, and arrange for the end of the log to be sent again."""
         self._sent = max(0, self._sent - _SENT_AGAIN)
         self._is_told = self._current is None
         self._bell.set()
         return () if self._report is None else (setup_frame(self._report),)
 
     def hear(self, frame: Frame) -> None:
+        """Take a part of the head's order; a complete order replaces one that waits. Raises Malformed."""
         order = self._parts.take(frame)
         if order is None:
             return
@@ -85,6 +92,7 @@ class Setups:
         self._bell.set()
 
     async def run(self) -> None:
+        """Carry out orders until cancelled; first resume watching the last setup of this boot."""
         await self._blocking(self._recall)
         for frame in self.frames():
             self._head.post(frame)
@@ -96,7 +104,7 @@ class Setups:
                     await self._bell.wait()
 
     async def _turn(self) -> None:
-        """Take in what the current run told; when it is over, begin with the next."""
+        """Read the current setup's report and log; if the setup is over, start the next one."""
         if self._current is not None and not self._is_told:
             self._take(await self._blocking(self._look(self._current)))
         if self._next is not None and self._report is not None and self._next.token == self._report.token:
@@ -114,7 +122,7 @@ class Setups:
             return
         if seen.report is not None:
             self._tell(seen.report)
-        if seen.sent != self._sent:  # a new connection was made meanwhile: it begins further back
+        if seen.sent != self._sent:  # a new connection was opened meanwhile: its log begins further back
             return
         for chunk in seen.chunks if self._head.away_since is None else ():
             self._head.post(setup_log_frame(chunk))
@@ -128,16 +136,16 @@ class Setups:
         log.info("setup token=%s state=%s step=%r why=%r", report.token, report.state.value, report.step, report.why)
         self._head.post(setup_frame(report))
 
-    # In a thread of their own: a disk that hangs must not hold up our heartbeats
+    # In a thread of their own: a disk that hangs must not delay the heartbeats
 
     def _recall(self) -> None:
-        """Find out what became of the last setup of this boot, when an agent before us had begun it."""
+        """Read the last setup of this boot, which an earlier agent process may have begun."""
         self._current = last_run(self._root, self._here.incarnation)
         if self._current is not None:
             self._report = self._current.report()
 
     def _begin(self, order: SetUpOrder) -> SetupReport:
-        """The first report: its own, or what there was of this token."""
+        """Start the setup, unless one of this token is there already; return its first report."""
         setup = SetupDir(self._root, order.token)
         known = setup.job()
         if known is None or known.here.incarnation != self._here.incarnation:
@@ -147,7 +155,7 @@ class Setups:
             try:
                 self._start.start(setup)
             except PortError as error:
-                setup.settle(f"the runner could not be started: {error}", self._clock.now())
+                setup.finish_if_cut_off(f"the runner could not be started: {error}", self._clock.now())
         return setup.report() or self._failed(order)
 
     def _look(self, setup: SetupDir) -> Callable[[], _Seen]:
@@ -159,7 +167,7 @@ class Setups:
         def look() -> _Seen:
             report = setup.report()
             if not _is_over(report):
-                settled = setup.settle(CUT_OFF, self._clock.now())
+                settled = setup.finish_if_cut_off(CUT_OFF, self._clock.now())
                 if settled is not None and settled.why == CUT_OFF:
                     self._start.sweep(setup)
                 report = settled or report
@@ -169,11 +177,11 @@ class Setups:
         return look
 
     def _failed(self, order: SetUpOrder) -> SetupReport:
-        why = "it could not be begun: see the agent's log"
+        why = "the setup could not be started: see the log of the node's agent"
         return SetupReport(token=order.token, state=SetupState.FAILED, step="begin", why=why, at=self._clock.now())
 
     async def _blocking(self, what: Callable[[], T]) -> T | None:
-        """None when it failed: the log says why."""
+        """Call `what` in the setup thread and return its result; log a failure and return None."""
         try:
             return await self._threads.call(what, name="setup", timeout_s=_LOOK_TIMEOUT_S)
         except (PortError, OSError) as error:
@@ -186,7 +194,7 @@ def _is_over(report: SetupReport | None) -> bool:
 
 
 def _pieces(setup: SetupDir, sent: int) -> Iterator[LogChunk]:
-    """The next few of its output."""
+    """Yield the next chunks of the setup's output, `_CHUNKS_AT_ONCE` at most."""
     with contextlib.suppress(FileNotFoundError), setup.output.open("rb") as file:
         file.seek(sent)
         for _ in range(_CHUNKS_AT_ONCE):

@@ -1,5 +1,4 @@
-"""Tasks of the agent's loop: parts that live and end together, work that is done once at a time, and what is worth
-doing after each change, but not at the pace of those who make changes."""
+"""Task helpers for the agent's loop: tasks that end together, work done once at a time, and debounced work."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -9,7 +8,7 @@ K = TypeVar("K")
 
 
 async def together(*parts: Coroutine[Any, Any, None]) -> None:
-    """Run all; when the first one ends, or we are cancelled, end the others and raise its error, if it had one."""
+    """Run all until the first one ends, or until cancelled; then cancel the others and raise the first one's error."""
     tasks = [asyncio.ensure_future(part) for part in parts]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -22,7 +21,7 @@ async def together(*parts: Coroutine[Any, Any, None]) -> None:
 
 
 class OneEach(Generic[K]):
-    """Work that is done once at a time for each key."""
+    """Tasks, at most one for each key."""
 
     def __init__(self) -> None:
         self._tasks: dict[K, asyncio.Task[None]] = {}
@@ -34,18 +33,20 @@ class OneEach(Generic[K]):
         return len(self._tasks)
 
     def begin(self, key: K, work: Coroutine[Any, Any, None]) -> None:
-        """Never blocks."""
+        """Start the work of a key that has none under way, without blocking."""
         self._tasks[key] = asyncio.get_running_loop().create_task(work)
         self._tasks[key].add_done_callback(lambda _: self._tasks.pop(key, None))
 
     async def rest(self) -> None:
-        """Until nothing is being done."""
+        """Wait for all tasks."""
         await asyncio.gather(*self._tasks.values())
 
 
 class Debounced:
-    """`what` is done at once, and after that at most every `every_s` seconds: then for all that was wished since.
-    Without a running loop it is always done at once."""
+    """A call that happens at most every `every_s` seconds: at once on the first wish, then once for all later wishes.
+
+    Without a running loop each wish calls at once.
+    """
 
     def __init__(self, what: Callable[[], None], every_s: float) -> None:
         self._what, self._every_s = what, every_s
@@ -53,14 +54,14 @@ class Debounced:
         self._is_wished = False
 
     def wish(self) -> None:
-        """Do it now, or when it is time again."""
+        """Call now, or when the interval is over."""
         if self._rest is not None:
             self._is_wished = True
             return
         self._do()
 
     def now(self) -> None:
-        """Do what is wished and not done yet: the process is about to end."""
+        """Call now if a wish waits, because the process is about to end."""
         if self._rest is not None:
             self._rest.cancel()
             self._again()

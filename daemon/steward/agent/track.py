@@ -1,5 +1,7 @@
-"""One state check as it runs on this node: its looks, one at a time, and its standing; and the notes that checks
-made for themselves (strikes, ports that were up once), which outlive the agent and go with the boot."""
+"""One state check as it runs on this node: its looks, one at a time, its standing, and its notes.
+
+Notes (strikes, ports that were up once) outlive the agent and end with the boot.
+"""
 
 import asyncio
 import logging
@@ -28,9 +30,9 @@ MAX_TIMES = 64
 
 
 class CheckMemory:
-    """Keeps notes in the file `path`, which is written at most every 10 s and only when something is new.
+    """The notes of checks, in the file `path`, which is written at most every 10 s and only on a change.
 
-    Whoever removes the file makes the checks forget, strikes too, at their next look.
+    Removal of the file makes the checks forget their notes, strikes included, at their next look.
     """
 
     def __init__(self, path: Path, *, incarnation: Incarnation, clock: Clock) -> None:
@@ -43,14 +45,14 @@ class CheckMemory:
         self._was_there = self._path.exists()
 
     def of(self, check: str) -> Notes:
-        """The check's last notes, of this boot of this machine."""
+        """Return the check's notes of this boot of this machine."""
         if self._was_there and not self._path.exists():
             log.warning("checks forget path=%s why=%r", self._path, "the file was removed")
             self._notes, self._was_there, self._is_dirty = {}, False, False
         return self._notes.get(check, NO_NOTES)
 
     def keep(self, check: str, notes: Notes) -> None:
-        """In place of what the check noted before. Never raises: what cannot be written is tried at the next look."""
+        """Replace the check's notes. Never raises: a failed write is tried again at the next look."""
         bounded = {name: tuple(times[-MAX_TIMES:]) for name, times in list(notes.items())[:MAX_NAMES]}
         if bounded != self._notes.get(check, NO_NOTES):
             self._notes[check] = bounded
@@ -86,20 +88,22 @@ def _notes_of(record: Mapping[str, Any]) -> Notes:
 
 MAX_READINGS = 256
 AFTER_UNKNOWN_S = 60.0
-"""A rare check whose look failed (Slurm was away) is not left without an answer until its next turn."""
+"""The longest interval after an unknown result: a rare check whose look failed (Slurm was away) looks again sooner."""
 _EARLY_S = 0.01
-"""Timers may end a moment early."""
+"""The tolerance for timers, which may end a moment early."""
 
 
 def loop_now() -> float:
-    """The loop's clock: a step of the wall clock must not hold up the checks."""
+    """Return the time of the loop's clock: a step of the wall clock must not delay the checks."""
     return asyncio.get_running_loop().time()
 
 
 class Track:
-    """`due` is when it looks next, on the loop's clock. Many may ask for looks at once; what is seen counts once: the
-    same answer of a probe (they are shared for a moment) is settled once, and bad looks within `Check.confirm_s` are
-    one."""
+    """One check on this node; `due` is the time of its next look, on the loop's clock.
+
+    Callers may ask for looks at the same time, but each observation counts once: the same answer of a probe (answers
+    are shared for a moment) is judged once, and bad looks within `Check.confirm_s` count as one.
+    """
 
     def __init__(
         self,
@@ -125,18 +129,18 @@ class Track:
         self._readings: tuple[Reading, ...] = ()
         self._no_result = Finding(check=check.id, outcome=Outcome.UNKNOWN, text="no result yet")
         self._found, self._found_in = self._no_result, self.standing
-        self._thread = Threads(1)  # a look that hangs keeps its place: no second one is started beside it
+        self._thread = Threads(1)  # a look that hangs keeps the thread: no second look starts beside it
         self._raws: tuple[Raw, ...] = ()
         """The raw results that were judged last."""
         self._looked = self._anew = self._wanted = -math.inf
-        """When the last look that counted began; the last new start; the last wish for a look."""
+        """The times of the last look that counted (its start), of the last `start_anew` and of the last `look_soon`."""
         self._fresh_from = self._confirms_from = -math.inf
-        """From when on probes are asked anew, and from when on a bad look is another one than the last."""
+        """The times from which probes give new answers, and from which a bad look counts beside the last one."""
 
     @property
     def finding(self) -> Finding:
-        """The finding that stands; unknown before the first result. Made once a look: all are compared whenever one has
-        ended."""
+        """Return the current finding; unknown before the first result."""
+        # made once a look, because the findings of all checks are compared whenever a look has ended
         if self._found_in is not self.standing:
             self._found_in = self.standing
             self._found = self.standing.finding(self.check.id) or self._no_result
@@ -144,22 +148,25 @@ class Track:
 
     @property
     def is_sure(self) -> bool:
+        """Return whether the check has a result, and no bad look waits to be confirmed."""
         return self.standing.told is not None and not self.standing.is_unsure
 
     def start_anew(self) -> None:
-        """Forget what stands and what is just being seen, and look soon."""
+        """Forget the standing and the look that is under way, and look soon."""
         self.standing = CheckStanding()
         self._anew = loop_now()
         self.look_soon()
 
     def look_soon(self) -> None:
-        """Something may have changed: a look that is under way may have missed it."""
+        """Have the check look soon, even if a look is under way, which may have missed a change."""
         self._wanted = loop_now()
         self.due = min(self.due, self._wanted)
 
     async def look(self) -> None:
-        """One look, and what follows from it where it sees what was not seen before. Never raises: a check that
-        crashes says unknown."""
+        """Look once, and update the standing if the look saw something new.
+
+        Never raises: the result of a check that crashes is unknown.
+        """
         began = loop_now()
         verdict = await self._verdict(began)
         if verdict is None or began < self._anew:
@@ -168,8 +175,7 @@ class Track:
             self._settle(verdict, began)
 
     async def look_until_sure(self, deadline: float) -> None:
-        """Look, until what stands was seen after this call and no bad look waits to be confirmed, or no time is left
-        for another look before `deadline` (loop's)."""
+        """Look until the standing is sure and newer than this call, or `deadline` (loop's clock) leaves no time."""
         asked = loop_now()
         await self.look()
         while (again := self._again(asked)) is not None and again < deadline:
@@ -177,7 +183,7 @@ class Track:
             await self.look()
 
     def _again(self, asked: float) -> float | None:
-        """When to look again for somebody who asked then; None when he has his answer."""
+        """Return when to look again for a caller who asked at `asked`; None when the standing answers the caller."""
         if self._looked < asked:
             return max(self._fresh_from, loop_now())
         return self.due if self.standing.is_unsure else None
@@ -193,7 +199,8 @@ class Track:
         self.due = now if began < self._wanted else self._next(verdict, now)
 
     def _next(self, verdict: Verdict, now: float) -> float:
-        """Checks of one rhythm look at the same times, so that equal probes are one look; each node at its own."""
+        """Return when to look next: at the same times for checks of one interval, which differ from node to node."""
+        # at the same time equal probes are shared
         if self.standing.is_unsure:
             return self._confirms_from if self._confirms_from > now else now + self.check.confirm_s
         every_s = min(self._every_s, AFTER_UNKNOWN_S) if verdict.outcome is Outcome.UNKNOWN else self._every_s
@@ -201,7 +208,7 @@ class Track:
         return now + (left if left >= every_s / 2 else left + every_s)
 
     async def _verdict(self, began: float) -> Verdict | None:
-        """None where nothing new was seen."""
+        """Look and return the verdict; None if the look saw nothing new."""
         try:
             raws = await self._thread.call(self._look, name=self.check.id, timeout_s=self.check.timeout_s)
             if began < self._fresh_from and any(new is old for new, old in zip(raws, self._raws, strict=False)):
@@ -234,7 +241,7 @@ class Track:
 
 
 def _without_last_bad(old: CheckStanding) -> CheckStanding:
-    """Another bad look stands for that one as well. The same standing where it has none."""
+    """Return the standing without its last bad look, for which the new bad look counts; unchanged if it has none."""
     if True not in old.recent:
         return old
     last = len(old.recent) - 1 - old.recent[::-1].index(True)

@@ -1,4 +1,4 @@
-"""Which adapters the agent runs with: the only place that knows."""
+"""The composition root of the agent: the one place that picks its adapters."""
 
 import os
 import pwd
@@ -11,7 +11,7 @@ from steward.adapters.node.agentsock import ShimSocket, write_defaults, write_wa
 from steward.adapters.node.elastic_start import ElasticStarter, address_towards
 from steward.adapters.node.identity import Hardware, incarnation, node_name
 from steward.adapters.node.jobs_here import JobsHere
-from steward.adapters.node.mender import Mender
+from steward.adapters.node.mender import NodeMender
 from steward.adapters.node.nvml import Nvml
 from steward.adapters.node.probe import LocalProbes
 from steward.adapters.node.setup_dir import Here, Starter
@@ -23,16 +23,16 @@ from steward.adapters.wire.handshake import Hello, Terms, greet_head
 from steward.adapters.wire.seal import Sealer
 from steward.adapters.witness import PortWitness
 from steward.agent.agent import Agent
-from steward.agent.briefing import Briefing, Past
+from steward.agent.briefing import Briefing, ResumeFactsCache
 from steward.agent.catalogue import SiteCatalogue, built_in
 from steward.agent.config import AgentConfig
-from steward.agent.desk import Desk, Exits, Room
+from steward.agent.desk import Exits, JobDesk, Room
 from steward.agent.elastic import Elastic
 from steward.agent.job_folder import JobFolders
-from steward.agent.job_orders import LettingGo, Stacks
+from steward.agent.job_orders import LostRunCleanup, Stacks
 from steward.agent.job_watch import JobWatch
 from steward.agent.kernel_watch import KernelWatch
-from steward.agent.link import Link
+from steward.agent.link import HeadLink
 from steward.agent.looks import JobEyes, JobLogs, PeerLook, SlurmLook
 from steward.agent.mend import AfterMend, Mending, MungeCare
 from steward.agent.opted import OptedBook, keep_tidy
@@ -62,7 +62,7 @@ _PEER_THREADS = 4
 
 
 async def run_agent(config: AgentConfig, *, node: str) -> None:
-    """Run the agent of this node until cancelled. Raises Permanent when it cannot even begin."""
+    """Run the agent of this node until cancelled. Raises Permanent when the agent cannot start."""
     name = node_name(node or config.agent.node_name)
     config = config.for_node(name)
     who = incarnation(config.agent.instance_id_file, config.agent.boot_id_file)
@@ -71,9 +71,9 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     care = MungeCare(config.agent.state_dir / f"munge-{name}.json", munge=munge, threads=Threads(1), clock=clock)
     told = ToldMunge(munge, care.no_answer)
     word = partial(_last_word, Stepds(config.cluster.slurm_conf, node=name))
-    link = Link(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom(), last_word=word)
+    link = HeadLink(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom(), last_word=word)
     slurm = SlurmLook(JobsHere(conf_here(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
-    folders, past = JobFolders(config.agent.job_dir), Past(link)
+    folders, past = JobFolders(config.agent.job_dir), ResumeFactsCache(link)
     elastic, letting_go = _elastic(config, name, link, slurm, folders), _letting_go(config, name, link, opted)
     room = letting_go.make_room
     desk = _desk(
@@ -100,13 +100,13 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     )
     verdict = VerdictDesk(findings=senses.findings, known=lambda: senses.is_known, mode=mode_of(config.checks))
     shims = ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep, verdict=verdict).serve)
-    # munge.service is the munged of the library's own socket: whose service another one is, nobody knows
+    # munge.service is the munged of the library's default socket; the unit of a munged on another socket is not known
     watched = () if config.cluster.munge_socket else (care.run(mending.restart),)
     await agent.run(shims.run(), jobs.run(), keep_tidy(opted, folders, slurm, name, clock), *watched)
 
 
 def _last_word(stepds: Stepds) -> float:
-    are_told = stepds.are_told_to_end()  # first: they end with their jobs
+    are_told = stepds.are_told_to_end()  # asked first: the slurmstepds end with their jobs
     if host_ends():
         return WITH_HOST
     return WITH_ALL if are_told else ALONE
@@ -116,17 +116,17 @@ def _desk(
     config: AgentConfig,
     node: NodeName,
     who: Incarnation,
-    link: Link,
+    link: HeadLink,
     clock: Clock,
     *,
     opted: OptedBook,
     slurm: SlurmLook,
-    past: Past,
+    past: ResumeFactsCache,
     folders: JobFolders,
     runs: Elastic,
     room: Room,
-) -> Desk:
-    return Desk(
+) -> JobDesk:
+    return JobDesk(
         node=node,
         incarnation=who,
         clock=clock,
@@ -149,12 +149,12 @@ def _desk(
     )
 
 
-def _letting_go(config: AgentConfig, node: NodeName, link: Link, opted: OptedBook) -> LettingGo:
+def _letting_go(config: AgentConfig, node: NodeName, link: HeadLink, opted: OptedBook) -> LostRunCleanup:
     stepds = Stepds(config.cluster.slurm_conf, node=node)
-    return LettingGo(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
+    return LostRunCleanup(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
 
 
-def _elastic(config: AgentConfig, node: NodeName, link: Link, slurm: SlurmLook, folders: JobFolders) -> Elastic:
+def _elastic(config: AgentConfig, node: NodeName, link: HeadLink, slurm: SlurmLook, folders: JobFolders) -> Elastic:
     start, path = ElasticStarter(conf_here(config.cluster.slurm_conf)), config.agent.state_dir / f"elastic-{node}.json"
     way = partial(address_towards, *config.head_address)
     return Elastic(
@@ -173,31 +173,31 @@ def _mending(
     config: AgentConfig,
     node: NodeName,
     who: Incarnation,
-    link: Link,
+    link: HeadLink,
     clock: Clock,
     *,
     nvml: Nvml,
     after: AfterMend,
 ) -> Mending:
-    mender = Mender(units=config.agent.restart_units, let_go=nvml.away)
+    mender = NodeMender(units=config.agent.restart_units, let_go=nvml.away)
     state = config.agent.state_dir / f"mend-{node}.json"
     return Mending(state, incarnation=who, head=link, mender=mender, after=after, threads=Threads(1), clock=clock)
 
 
 def _jobs(
-    config: AgentConfig, node: NodeName, link: Link, opted: OptedBook, clock: Clock, nvml: Nvml, folders: JobFolders
+    config: AgentConfig, node: NodeName, link: HeadLink, opted: OptedBook, clock: Clock, nvml: Nvml, folders: JobFolders
 ) -> JobWatch:
     probes = LocalProbes(skew_s=lambda: link.skew_s, proc=config.agent.proc_dir, sys=config.agent.sys_dir, nvml=nvml)
     eyes = JobEyes(folders, probes.look)
     return JobWatch(node=node, opted=opted, eyes=eyes, head=link, clock=clock, threads=lambda: Threads(1))
 
 
-def _stacks(node: NodeName, link: Link, opted: OptedBook, folders: JobFolders, jobs: JobWatch) -> Stacks:
+def _stacks(node: NodeName, link: HeadLink, opted: OptedBook, folders: JobFolders, jobs: JobWatch) -> Stacks:
     threads = Threads(_STACKS_THREADS)
     return Stacks(node=node, opted=opted, folders=folders, head=link, threads=threads, progress=jobs.frames)
 
 
-def _deep(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, clock: Clock) -> DeepDesk:
+def _deep(config: AgentConfig, node: NodeName, who: Incarnation, link: HeadLink, clock: Clock) -> DeepDesk:
     return DeepDesk(
         node=node,
         incarnation=who,
@@ -208,7 +208,7 @@ def _deep(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, clo
     )
 
 
-def _setups(config: AgentConfig, node: NodeName, who: Incarnation, link: Link, clock: Clock) -> Setups:
+def _setups(config: AgentConfig, node: NodeName, who: Incarnation, link: HeadLink, clock: Clock) -> Setups:
     table = config.agent
     head, _ = config.head_address
     return Setups(
@@ -231,7 +231,7 @@ def _senses(
     node: NodeName,
     *,
     who: Incarnation,
-    link: Link,
+    link: HeadLink,
     clock: Clock,
     nvml: Nvml,
     kernel: KernelWatch,
@@ -271,12 +271,12 @@ def _senses(
 
 
 def _notifier() -> Notifier:
-    """systemd where it started us, nobody else."""
+    """Return systemd's notifier if systemd started the agent, else one that does nothing."""
     return SystemdNotifier() if SystemdNotifier is not None and os.environ.get("NOTIFY_SOCKET") else NoNotifier()
 
 
 class _Connect:
-    """How the link reaches the head: name, TCP, handshake."""
+    """The link's way to the head: name lookup, TCP, handshake."""
 
     def __init__(
         self, config: AgentConfig, node: NodeName, who: Incarnation, opted: OptedBook, munge: MungePort
@@ -306,7 +306,7 @@ class _Connect:
 
 
 def _trusted(slurm_user: str) -> frozenset[int]:
-    """Who may be the head: root or SlurmUser (and, where nothing runs as root, our own user)."""
+    """Return the uids that the head may have: root, SlurmUser and the agent's own user."""
     try:
         return frozenset({0, os.geteuid(), pwd.getpwnam(slurm_user).pw_uid})
     except KeyError:

@@ -1,1 +1,1 @@
-"""Pure data, frozen. Nothing here reads a clock, a file or a socket."""
+"""Pure, frozen data: no module here reads a clock, a file or a socket."""

@@ -1,17 +1,19 @@
-"""Who speaks to the API, with which key they prove it, and the proof of a request: both sides make the same text of it,
-and the caller has munged sign that."""
+"""The identities of API callers, their access keys, and the text of a request that the caller has munged sign.
+
+Both sides make the same text of a request.
+"""
 
 import hashlib
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 PRIVATE = MappingProxyType({"private": True})
-"""Metadata of a field that holds what a user printed: no page, event or log shows it but to him and to admins."""
+"""Metadata of a field with output of a user's job: pages, events and logs show it to that user and admins only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessKey:
-    """One pair of the access key file. The secret is never shown. `read_only`: good for Describe and List alone."""
+    """One pair of the access key file. The secret is never shown; a `read_only` key permits Describe and List only."""
 
     id: str
     secret: str = field(repr=False)
@@ -21,8 +23,10 @@ class AccessKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """A proved name; `way` is how it was proved (`sigv4` or `munge`). `signature`: empty where the proof itself is good
-    once."""
+    """An authenticated user; `way` is the method (`sigv4` or `munge`).
+
+    `signature` is empty if the proof itself works only once.
+    """
 
     user: str
     way: str
@@ -32,7 +36,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """Who proved to ask for a page. `is_admin`: root, SlurmUser or one of `api.admins`."""
+    """The authenticated user who asks for a page. `is_admin`: root, SlurmUser or one of `api.admins`."""
 
     uid: int
     is_admin: bool
@@ -40,7 +44,7 @@ class Asker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """One request's maker: the proved name, where it came from, and the id by which its maker will ask about it."""
+    """The caller of one request: authenticated user, method, address, and the id of the request."""
 
     user: str
     way: str
@@ -49,10 +53,10 @@ class Caller:
 
 
 def payload(method: str, path: str, body: bytes, target: str = "") -> bytes:
-    """The content of a credential that is good for one request and no other; `target`: its X-Amz-Target, if any."""
+    """Return the content of a credential for exactly this request; `target` is its X-Amz-Target, if any."""
     return " ".join([method, path, *([target] if target else []), hashlib.sha256(body).hexdigest()]).encode()
 
 
 def for_cluster(carries: bytes, cluster: str) -> bytes:
-    """A payload that is good at the head of this cluster alone: several may have one MUNGE key. No name: at all."""
+    """Return the payload for this cluster's head only, as clusters may share a MUNGE key; unchanged without a name."""
     return carries + b" " + cluster.encode() if cluster else carries

@@ -1,5 +1,4 @@
-"""Accounts, limits and QOS of Slurm's accounting (slurmctld's copy of it: assoc_mgr), as they were read; and which of
-them are teams', by their names.
+"""Accounts, limits and QOS as read from slurmctld's copy of the accounting (assoc_mgr), and the names of teams' QOS.
 
 Names of resources are Slurm's (TRES): `cpu`, `mem` (MiB), `node`, `gres/gpu`, `gres/gpu:l4`.
 """
@@ -10,9 +9,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 QOS_MARK = "steward: limits of a team"
-"""The description of every QOS of ours."""
+"""The description of every QOS of Steward's."""
 ACCOUNT_MARK = "steward"
-"""The organization of every account of ours."""
+"""The organization of every account of Steward's."""
 
 Tres = Mapping[str, int]
 
@@ -23,23 +22,23 @@ def _none() -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """The abilities of this Slurm that quotas rest on, by its version and its configuration."""
+    """The abilities of this Slurm on which quotas rely, by its version and its configuration."""
 
     version: tuple[int, int] = (0, 0)
     marks: bool = False
-    """`min_exempt_priority` is set (23.02+): a running job with a higher priority is never preempted."""
+    """Whether `min_exempt_priority` is set (23.02+): a running job with a higher priority is never preempted."""
     qos_lists: bool = False
-    """A job may have several QOS, tried in order, and is counted in the one that it runs in (25.11+)."""
+    """Whether a job may have several QOS, tried in order, and counts in the one in which it runs (25.11+)."""
     preempts: bool = False
-    """`PreemptType=preempt/qos` with REQUEUE, and the version reads Preempt lists as we need them: Slurm itself makes
-    room for an owner. Otherwise we signal, wait and requeue."""
+    """Whether Slurm itself makes room for an owner: `PreemptType=preempt/qos` with REQUEUE, in a version that reads
+    Preempt lists as needed. Otherwise Steward signals, waits and requeues."""
     exempt_priority: int = 0
     """The value of `min_exempt_priority`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qos:
-    """One QOS. `limits` are GrpTRES, without those that are not set; `used` is what counts against them now."""
+    """One QOS. `limits` holds the GrpTRES that are set; `used` is the current use that counts against them."""
 
     name: str
     description: str = ""
@@ -47,7 +46,7 @@ class Qos:
     limits: Tres = field(default_factory=_none)
     used: Tres = field(default_factory=_none)
     preempts: frozenset[str] = frozenset()
-    """Names of the QOS whose jobs give way to its own (Preempt)."""
+    """The names of the QOS whose jobs its own jobs may preempt (Preempt)."""
     preempt_mode: str = ""
     grace_s: int = 0
     flags: frozenset[str] = frozenset()
@@ -62,16 +61,18 @@ class Association:
     parent: str = ""
     partition: str = ""
     uid: int | None = None
-    """The user's, where he has limits; None: nobody looked, or no such user is known."""
+    """The uid of a user with limits; None: not looked up, or not known."""
     limits: Tres = field(default_factory=_none)
     used: Tres = field(default_factory=_none)
     qos: frozenset[str] = frozenset()
-    """Which QOS its jobs may have."""
+    """The QOS that its jobs may have."""
     default_qos: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
+    """One account."""
+
     name: str
     description: str = ""
     organization: str = ""
@@ -79,10 +80,10 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounting:
-    """The whole picture. None in its place (`Observed.accounting`): nobody looked, the site has no quota.
+    """The whole picture of the accounting (`Observed.accounting`; None there if the site has no quota).
 
-    `at` is when slurmctld was asked (Unix s). `reachable`: slurmdbd answers, so that limits can be changed;
-    otherwise they stay as they are. `trouble` is why the picture cannot be used, empty when it can.
+    `at` is when slurmctld was asked (Unix s). `reachable`: slurmdbd answers, so that limits can be changed; otherwise
+    they stay as they are. `trouble` is why the picture cannot be used; empty if it can.
     """
 
     at: float = 0.0
@@ -92,7 +93,7 @@ class Accounting:
     enforce: frozenset[str] = frozenset()
     """Words of AccountingStorageEnforce, in lower case."""
     tracked: frozenset[str] = frozenset()
-    """TRES that are counted (AccountingStorageTRES), Slurm's own four among them."""
+    """The TRES that Slurm counts (AccountingStorageTRES), its own four included."""
     can: Capabilities = Capabilities()
     accounts: Mapping[str, Account] = field(default_factory=lambda: MappingProxyType({}))
     associations: tuple[Association, ...] = ()
@@ -117,15 +118,15 @@ class Accounting:
 
     @property
     def enforces_limits(self) -> bool:
-        """Slurm holds jobs to their QOS and to its limits."""
+        """Return whether Slurm enforces QOS and their limits."""
         return {"limits", "qos"} <= self.enforce
 
     def of_account(self, account: str) -> Association | None:
-        """The account's own association."""
+        """Return the account's own association; None if there is none."""
         return self._of_accounts.get(account)
 
     def line_of(self, account: str) -> Iterator[str]:
-        """The account and those above it, the nearest first, each once."""
+        """Yield the account and its ancestors, the nearest first, each once."""
         seen: set[str] = set()
         while account and account not in seen:
             seen.add(account)
@@ -134,44 +135,48 @@ class Accounting:
             account = has.parent if has is not None else ""
 
     def users_of(self, account: str) -> tuple[Association, ...]:
-        """The associations of the account's users."""
+        """Return the associations of the account's users."""
         return self._of_users.get(account, ())
 
     def limited_user(self, account: str, uid: int, partition: str) -> Association | None:
-        """The association of a user who has limits in the account: the one for this partition takes the place of the
-        other one, also without limits."""
+        """Return the association of a user with limits in the account; None if the user has none.
+
+        The association for this partition replaces the general one, even without limits of its own.
+        """
         if (user := self._limited.get((account, uid))) is None:
             return None
         mine = {each.partition: each for each in self.users_of(account) if each.user == user}
         return mine.get(partition, mine.get(""))
 
 
-# A team: it is a Slurm account, and its name is part of the names of its two QOS. Only QOS that are called so are ours.
+# A team is a Slurm account; its name is part of the names of its two QOS. Only QOS with such names are Steward's.
 
 QOS_PREFIX = "stw-"
-"""QOS that begin so are ours: `stw-TEAM-g` and `stw-TEAM-b`."""
+"""The prefix of Steward's QOS: `stw-TEAM-g` and `stw-TEAM-b`."""
 _LONGEST = 40
 
 _FORM = re.compile(r"[a-z0-9](?:[-_.a-z0-9]*[a-z0-9])?")
 _SLURMS = frozenset({"root"})
-"""Accounts that every Slurm has."""
+"""The accounts that every Slurm has."""
 
 
 def guaranteed_qos(team: str) -> str:
+    """Return the name of the QOS for a team's jobs within its own quota."""
     return f"{QOS_PREFIX}{team}-g"
 
 
 def borrowed_qos(team: str) -> str:
+    """Return the name of the QOS for a team's jobs on borrowed resources."""
     return f"{QOS_PREFIX}{team}-b"
 
 
 def team_of_qos(qos: str) -> str:
-    """Empty for one that is not ours."""
+    """Return the team of a QOS; empty for a QOS that is not Steward's."""
     return qos.removeprefix(QOS_PREFIX)[:-2] if qos.startswith(QOS_PREFIX) and qos.endswith(("-g", "-b")) else ""
 
 
 def why_no_team(name: str) -> str:
-    """Why this cannot be a team's name; empty: it can. The answer does not repeat what may be hostile."""
+    """Return why this cannot be a team's name, without quoting the possibly hostile name; empty if it can."""
     if not 1 <= len(name) <= _LONGEST:
         return f"it has {len(name)} characters, not 1 to {_LONGEST}"
     if not _FORM.fullmatch(name):

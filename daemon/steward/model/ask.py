@@ -1,4 +1,4 @@
-"""A shim that waits for a decision, and what it may be told."""
+"""The request of a shim that waits for a decision, and the answers."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -14,6 +14,8 @@ MAX_SIGNS = 16
 
 
 class AskKind(Enum):
+    """The failed part of a job that a shim asks about."""
+
     BATCH = "batch"
     """The batch script ended with a non-zero status and is held at exit on its node."""
     STEP = "step"
@@ -22,7 +24,7 @@ class AskKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """`status` is the raw wait status of what failed; `uid` is the kernel's word (SO_PEERCRED), not the message's."""
+    """A shim's request: `status` is the raw wait status, `uid` comes from the kernel (SO_PEERCRED), not the message."""
 
     id: AskId
     kind: AskKind
@@ -38,20 +40,22 @@ class Ask:
     signs: Annotated[tuple[LogSign, ...], First(MAX_SIGNS)] = ()
     """Known lines near the end of the job's output, in the order of the file."""
     nodes: Annotated[Folded, Sparse()] = ""
-    """Where the step ran, as Slurm lists nodes; empty: not known."""
+    """The nodes of the step, as Slurm lists nodes; empty: not known."""
     age: Annotated[Count | None, Sparse()] = None
-    """How many seconds the step had run; None: not known."""
+    """The seconds that the step had run; None: not known."""
     replay: bool = True
-    """False: the step's input is gone, it cannot run again."""
+    """Whether the step can run again; False if its input is gone."""
     own: Annotated[bool, Sparse()] = False
-    """The step's own srun has the option, and not only its job."""
+    """Whether the step's own srun has the option, and not only its job."""
     script_gone: Annotated[bool, Newer()] = False
-    """Slurm lost the batch script before it could begin."""
+    """Whether Slurm lost the batch script before it began."""
     script_unbegun: Annotated[bool, Sparse()] = False
-    """Something failed on the node before the batch script could begin: a TaskProlog, another plugin."""
+    """Whether a failure on the node (a TaskProlog, another plugin) came before the batch script could begin."""
 
 
 class Answer(Enum):
+    """The decision that a shim receives."""
+
     RETRY = "retry"
     REQUEUE = "requeue"
     STOP = "stop"
@@ -59,10 +63,10 @@ class Answer(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptedIn:
-    """An agent's word that a job with the option runs on its node (told by slurmstepd as root).
+    """An agent's report that a job with the option runs on its node (from slurmstepd, as root).
 
-    `told_by`: nodes that said so, at the head; empty: not known. `ran_on`: the nodes of that run where Slurm's own
-    record of the job is the source; empty: not known.
+    `told_by`: the nodes that reported it, at the head; empty: not known. `ran_on`: the nodes of that run, if Slurm's
+    own record of the job is the source; empty: not known.
     """
 
     job: Job
@@ -71,8 +75,8 @@ class OptedIn:
     restart: Count
     at: float
     elastic: Annotated[ElasticText, Sparse()] = ""
-    """The value of `--elastic=` of a run's base, on its batch host; empty for any other job."""
+    """The value of `--elastic=` of a run's base job, on its batch host; empty for any other job."""
     has_steps: Annotated[bool, Sparse()] = False
-    """A step with the option ran there; False: only the script did, as far as is known."""
+    """Whether a step with the option ran there; False: only the script, as far as is known."""
     told_by: Annotated[frozenset[NodeName], Given()] = frozenset()
     ran_on: Annotated[frozenset[NodeName], Given()] = frozenset()

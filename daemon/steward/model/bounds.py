@@ -1,7 +1,7 @@
-"""The bounds of a field that comes from another machine, stated once: on the field, in `Annotated`.
+"""The bounds of a field from another machine, declared once: on the field, in `Annotated`.
 
-The codec (`adapters/wire/codec.py`) holds them, of frames and of the shim's lines alike: what an agent takes from a
-user is what the head takes from the agent. A text is printable ASCII on one line. Where no bound stands, it has at most
+The codec (`adapters/wire/codec.py`) enforces them in frames and in the shim's lines alike: an agent accepts from a user
+exactly what the head accepts from the agent. A text is printable ASCII on one line. Without a bound, a text has at most
 128 characters, and a whole number is not below 0.
 """
 
@@ -15,54 +15,54 @@ from steward.model.ids import JobId, NodeName
 
 @dataclass(frozen=True, slots=True)
 class MaxLen:
-    """The greatest length of a text (characters) or of a list (entries). A longer one is refused."""
+    """The greatest length of a text (characters) or a list (entries); a longer value is refused."""
 
     limit: int
 
 
 @dataclass(frozen=True, slots=True)
 class Printable:
-    """A foreign text: made printable and cut where it is longer when it is sent, refused when it comes like that."""
+    """A foreign text: made printable and cut to the limit when sent; a received text that breaks this is refused."""
 
     limit: int
 
 
 @dataclass(frozen=True, slots=True)
 class Uncut:
-    """A text that is of no use when it is cut, like a path: sent empty where it is not printable or longer."""
+    """A text that is useless when cut, such as a path: sent empty if it is not printable or too long."""
 
     limit: int
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Printable ASCII, line feeds and tabs."""
+    """A text of printable ASCII, line feeds and tabs."""
 
     limit: int
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Any text; what holds it says how long it may be."""
+    """Any text; its container limits the length."""
 
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """The first entries of a list are sent; a list that is longer is refused when it comes."""
+    """A list of which the first entries are sent; a longer received list is refused."""
 
     limit: int
 
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """The last entries of a list are sent; a list that is longer is refused when it comes."""
+    """A list of which the last entries are sent; a longer received list is refused."""
 
     limit: int
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A whole number's."""
+    """The range of a whole number."""
 
     low: int = 0
     high: int = 2**63 - 1
@@ -70,14 +70,14 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """A time that passed: what is out of 0 to `most` is brought into it, null is none."""
+    """A duration: a value outside of 0 to `most` is clamped, null is None."""
 
     most: float
 
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """A moment, which travels as its age: no two clocks are compared. Sent with so many `digits`; None: with all."""
+    """A time that is sent as its age, so that no two clocks are compared; `digits` after the point, None: all."""
 
     least: float = 0.0
     most: float = float("inf")
@@ -86,7 +86,7 @@ class Age:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A text that the whole of `pattern` fits; `why` says what is wrong with another one."""
+    """A text that matches the whole of `pattern`; `why` is the error for any other."""
 
     pattern: re.Pattern[str]
     why: str = "is not a name that is allowed here"
@@ -94,64 +94,65 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A text that `parse` understands; its ValueError says why another one is refused. What it makes has its `text`."""
+    """A text that `parse` accepts (its ValueError is the error for any other); the parsed value keeps it as `text`."""
 
     parse: Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The field's name in a frame."""
+    """The name of the field in a frame."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sparse:
-    """Left out where it is None, empty or 0. One that is absent has the field's default."""
+    """A field that is omitted if it is None, empty or 0; an absent field has its default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Newer:
-    """A peer of an older version does not send it: the field's default then."""
+    """A field that a peer of an older version does not send; it then has its default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lenient:
-    """A value that is neither true nor false counts as false."""
+    """A truth value of which anything but true and false counts as false."""
 
 
 @dataclass(frozen=True, slots=True)
 class NanIsNull:
-    """No number at all travels as null."""
+    """A number of which NaN is sent as null."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """The fields of this record stand among those of its owner."""
+    """A record whose fields are sent among those of its owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A field that is not in a frame: who reads the frame knows its value, or it has its default."""
+    """A field that is not in a frame: the reader knows its value, or it has its default."""
 
 
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 Job = Annotated[JobId, Range(1, 2**32 - 1)]
 Count = Annotated[int, Range(high=10**6)]
-"""The number of restarts, attempts or resumes."""
+"""A number of restarts, attempts or resumes."""
 Uid = Annotated[int, Range(high=2**32 - 1)]
 WaitStatus = Annotated[int, Range(high=0xFFFF)]
 Node = Annotated[NodeName, MaxLen(64)]
 Step = Annotated[str, MaxLen(32), Form(re.compile(r"[A-Za-z0-9._-]{1,32}"), "is not the name of a step")]
 Folded = Annotated[str, MaxLen(1024), Form(re.compile(r"[A-Za-z0-9._,\[\]-]*"), "is no list of nodes")]
-"""Names of nodes as Slurm writes them: `n[1-3],m7`."""
+"""A list of nodes as Slurm writes it: `n[1-3],m7`."""
 StepNumber = Annotated[int, Range(high=2**32 - 1)]
 Task = Annotated[int, Range(high=2**32 - 1)]
 Token = Annotated[str, Form(_TOKEN, "is not made of letters, digits, '.', '_' and '-'")]
-"""Fit for the name of a file."""
+"""A word that can be a file's name."""
 
 
 def is_token(word: str) -> bool:
+    """Return whether the word has the form of a token."""
     return _TOKEN.fullmatch(word) is not None

@@ -1,4 +1,4 @@
-"""`[capacity]`: groups that are made and changed through the API."""
+"""`[capacity]`: groups that are created and changed through the API."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from steward.model.setting_types import HOUR_S, SIGNAL_OR_NONE, Durations, NodeC
 
 
 class GateRule(Enum):
-    """FIRST: closed until the minimum was there once (HyperPod). STRICT: closed for new jobs whenever it is not."""
+    """When a gate is closed. FIRST: until the minimum was reached once (HyperPod). STRICT: whenever it is missed."""
 
     FIRST = "first"
     STRICT = "strict"
 
 
 class Victims(Enum):
-    """Whom a smaller count takes."""
+    """The choice of the nodes that leave when a group shrinks."""
 
     LEAST_HARM = "least_harm"
     RANDOM = "random"
@@ -29,8 +29,11 @@ class Victims(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The source of a group's nodes: `nodes` are the only names that its slots may have, in order (empty: NAME-1,
-    NAME-2, ... of nodes that Slurm learns of when they register). `fixed` and `reboots` as in Slot."""
+    """The source of a group's nodes. `fixed` and `reboots` as in Slot.
+
+    `nodes` are the only names that its slots may have, in order; empty: NAME-1, NAME-2, ... for nodes that Slurm learns
+    of when they register.
+    """
 
     group: str
     nodes: tuple[NodeName, ...] = ()
@@ -39,12 +42,12 @@ class Pool:
 
 
 class CapacitySettings(Section):
-    """Groups through the API: who makes their machines, the MinCount gate, scaling down, software updates."""
+    """Groups through the API: their provider, the MinCount gate, scaling down, software updates."""
 
     enabled: bool = Field(default=True, description="false: the API cannot create a cluster.")
     provider: ProviderKind | None = Field(
         default=None,
-        description="Who makes the machines of a group that has no `[[groups]]` table; none: every group needs one.",
+        description="Provider of groups that have no `[[groups]]` table; none: every group needs one.",
     )
     max_groups: int = Field(default=100, ge=1, le=1000, description="Instance groups at most.")
     max_instances: int = Field(default=6758, ge=1, le=100_000, description="Instances of all groups at most.")
@@ -132,35 +135,37 @@ class CapacitySettings(Section):
 
     @property
     def minimum_timeout_s(self) -> float:
+        """Return `minimum_timeout_h` in seconds."""
         return self.minimum_timeout_h * HOUR_S
 
     @property
     def bringup_fraction(self) -> float:
+        """Return `bringup_percent` as a fraction."""
         return self.bringup_percent / 100.0
 
     @property
     def has_provider(self) -> bool:
-        """Somebody makes the machines of groups that have no pool."""
+        """Return whether a provider makes the machines of groups that have no pool."""
         return self.provider is not None
 
     @property
     def has_include(self) -> bool:
-        """Partitions that the site's slurm.conf does not know are written into our own include file."""
+        """Return whether Steward writes partitions that slurm.conf lacks into its own include file."""
         return self.slurm_include is not None
 
     @property
     def has_backup(self) -> bool:
-        """A node is saved before its instance goes."""
+        """Return whether a node is backed up before its instance is ended."""
         return bool(self.backup)
 
     @property
     def has_alarm_command(self) -> bool:
-        """Alarms can be asked for during software updates."""
+        """Return whether a command for alarms during software updates is configured."""
         return bool(self.alarms)
 
 
 class CapacityPolicy(CapacitySettings):
-    """The settings that decisions about groups use: the table, and what other tables say of groups."""
+    """The settings for decisions about groups: the table `[capacity]`, and the parts of other tables about groups."""
 
     pools: Mapping[str, Pool] = Field(default_factory=lambda: MappingProxyType({}))
     types: Mapping[str, MachineType] = Field(default_factory=lambda: MappingProxyType({}))

@@ -1,4 +1,4 @@
-"""A case: one node's repair from suspicion to return; and what is kept of the past of a piece of hardware."""
+"""A case: one node's repair from suspicion to return; and the history of a piece of hardware."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -9,6 +9,8 @@ from steward.model.why import Why
 
 
 class Step(Enum):
+    """The step of a repair."""
+
     SUSPECT = "suspect"
     DRAIN = "drain"
     RELEASE = "release"
@@ -22,25 +24,26 @@ class Step(Enum):
 
 
 class Trigger(Enum):
-    """The reason why the case was opened; it decides how hard the node is taken out."""
+    """The reason why the case was opened, which decides whether the node's jobs may finish."""
 
     LOST = "lost"
-    """Agent gone and a second witness agrees: drain and down at once, nothing runs there any more."""
+    """The agent is gone and a second witness confirms it: drain and down at once, because no job runs there any
+    more."""
     FATAL = "fatal"
-    """A fatal finding: drain and down at once, jobs on it are dying anyway."""
+    """A fatal finding: drain and down at once, because the node's jobs fail anyway."""
     DEGRADED = "degraded"
-    """Drain, and wait for the jobs to end."""
+    """A degraded finding: drain, and wait for the jobs to end."""
     ADMIN = "admin"
     """An admin's `Action:Replace` or `Action:Reboot`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marking:
-    """How Slurm showed our mark on the node of a case. Times are Unix seconds.
+    """The history of Steward's mark on the node of a case, as Slurm showed it. Times are Unix seconds.
 
-    `shown` is since when the mark stands there, `gone` since when it does not any more. `under` are the last
-    controllers that showed it, each by when it began. `on_disk`: it stood so long that slurmctld has written it.
-    `again` is when it was seen there once more after the case had ended with its node back in service.
+    `shown` is since when the mark is there, `gone` since when it is not any more. `under` holds the last controllers
+    that showed it, each by its start time. `on_disk`: the mark was there so long that slurmctld has saved it. `again`
+    is when the mark reappeared after the case had ended with its node back in service.
     """
 
     shown: float | None = None
@@ -52,19 +55,20 @@ class Marking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Everything remembered of a repair. Times are Unix seconds; None where a step was not reached.
+    """The memory of a repair. Times are Unix seconds; None where a step was not reached.
 
-    `old` is the incarnation that was found bad; after a reboot or a replacement a return needs another one. `rung` is
-    the one of the ladder that is tried (NONE: the checks alone decide); it only goes up, but for a `gone` machine that
-    is heard again before its turn: that one is only checked. `target` is what a light rung
-    is about (a unit, a GPU), `hardware` the identity that remedies are counted under.
-    `old_slurmd` is Slurm's SlurmdStartTime then: another one proves that a new slurmd registered.
-    `launches` counts the instances given up on (part of `token`, the provider's client token), `tries` the refused
-    calls for the present one, `refusals` those of them that were not for want of capacity. `command` is an admin's
-    reason (`Action:Replace`), or Slurm's own, that stands in place of our mark. `stand_in` is the spare that serves
-    in place of a node with a fixed machine. `gone`: not we alone say that the machine is lost (policy/node/gone.py).
-    `marking` is how Slurm showed our mark (policy/node/forgotten.py).
-    `asked` and `approved`: since when the repair waits for a person's yes, and when it had it (`repair.mode = "ask"`).
+    `old` is the incarnation that was found bad; after a reboot or a replacement the node returns only with another one.
+    `rung` is the current rung of the ladder (NONE: the checks alone decide); it only goes up, except that a `gone`
+    machine that is heard again before its turn is only checked. `target` is the unit or GPU of a light rung, `hardware`
+    the identity under which remedies are counted. `old_slurmd` is Slurm's SlurmdStartTime at the time: another value
+    proves that a new slurmd registered.
+
+    `launches` counts the instances given up (part of `token`, the provider's client token), `tries` the refused calls
+    for the current one, `refusals` those of them with a reason other than capacity. `command` is an admin's reason
+    (`Action:Replace`), or Slurm's own, in place of Steward's mark. `stand_in` is the spare that serves in place of a
+    node with a fixed machine. `gone`: a second source confirms that the machine is lost (policy/node/gone.py).
+    `marking` is the history of the mark in Slurm (policy/node/forgotten.py). `asked` and `approved` are when the repair
+    began to wait for a person's approval, and when it got it (`repair.mode = "ask"`).
     """
 
     id: CaseId
@@ -102,50 +106,54 @@ class Case:
 
     @property
     def token(self) -> str:
+        """Return the provider's client token of the current instance."""
         return f"{self.id}-{self.launches}"
 
     @property
     def is_of_reason(self) -> bool:
-        """Return whether Slurm itself took the node out, and checks alone are to tell whether it may serve again."""
+        """Return whether Slurm itself took the node out, so that checks alone decide whether it may serve again."""
         return bool(self.command) and self.trigger is Trigger.DEGRADED and self.rung is Advice.NONE
 
     @property
     def launch_token(self) -> str:
-        """The token of the launch test after the present rung: each rung has its own."""
+        """Return the token of the launch test after the current rung: each rung has its own."""
         return f"{self.token}-{self.rung.value}"
 
     @property
     def is_stood_in(self) -> bool:
-        """A spare serves; the node itself waits for a person."""
+        """Return whether a spare serves while the node itself waits for a person."""
         return self.step is Step.HELD and self.stand_in is not None
 
     @property
     def number(self) -> str:
-        """The id's first part: as short, and of no other case."""
+        """Return the short, unique first part of the case's id."""
         return self.id.split("-")[0]
 
     @property
     def waits_for_yes(self) -> bool:
-        """People were asked to approve the repair, and nobody did yet."""
+        """Return whether the repair still waits for a person's approval."""
         return self.step is Step.RELEASE and self.asked is not None and self.approved is None
 
     @property
     def waits_for_person(self) -> bool:
-        """Nothing goes on until a person acts."""
+        """Return whether the repair waits until a person acts."""
         return self.waits_for_yes or self.step is Step.HELD
 
     @property
     def is_open(self) -> bool:
+        """Return whether the case is not closed."""
         return self.step is not Step.CLOSED
 
 
-# The history of a piece of hardware: the ladder's budgets and the lemon score rest on it.
+# The history of a piece of hardware, for the ladder's budgets and the lemon score.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """One rung that was begun. Kept under the identity of the piece it was about: a GPU's UUID, the board's serial,
-    else the instance id, else the node's name."""
+    """One rung that was begun, kept under the identity of the repaired hardware.
+
+    The identity is a GPU's UUID, the board's serial, else the instance id, else the node's name.
+    """
 
     at: float
     rung: Advice
@@ -156,18 +164,20 @@ class Remedy:
 
 
 class Blow(Enum):
-    """A sign of a bad machine where nothing was repaired."""
+    """A sign of a bad machine without a repair."""
 
     NODE_FAIL = "node_fail"
     """The node failed under a job of one node."""
     NODE_FAIL_OF_MANY = "node_fail_of_many"
     """The node failed under a job of several nodes."""
     EXCLUDED = "excluded"
-    """A user's job avoids it by name."""
+    """A user's job excludes the node by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mishap:
+    """One such sign at a node, and its time (Unix s)."""
+
     at: float
     blow: Blow
     node: NodeName

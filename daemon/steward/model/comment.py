@@ -1,4 +1,4 @@
-"""Our part of a job's admin comment. What others wrote there is theirs: it stays, in front of ours."""
+"""Steward's part of a job's admin comment; text of others stays in front of it."""
 
 PREFIX = "steward: "
 BETWEEN = " | "
@@ -6,11 +6,11 @@ LONGEST = 200
 
 
 def ours(admin_comment: str) -> str:
-    """The part that we wrote; empty: none."""
+    """Return Steward's part of the comment; empty if there is none."""
     return next((part for part in admin_comment.split(BETWEEN) if part.startswith(PREFIX)), "")
 
 
 def with_ours(admin_comment: str, text: str) -> str:
-    """The whole comment once `text` is our part of it."""
+    """Return the whole comment with `text` as Steward's part."""
     others = [part for part in admin_comment.split(BETWEEN) if part and not part.startswith(PREFIX)]
     return BETWEEN.join([*others, text])

@@ -1,5 +1,4 @@
-"""Deep checks: what is run on nodes that no job uses and how its runner is started there, what it measured, and what
-follows for each node."""
+"""Deep checks of idle nodes: their runs, the command line of their runner, its measures, and the results per node."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,47 +12,54 @@ from steward.model.health import Outcome
 from steward.model.ids import JobId, NodeName
 
 MAX_MEASURES = 200
-"""The most measures of one node in one run: enough for a tournament of 48 nodes, and few enough for a frame."""
+"""The most measures of one node in one run: enough for a tournament of 48 nodes, and few enough for one frame."""
 MAX_PROGRESS = 120
 DEEP_PREFIX = "steward-deep-"
-"""Reservations, partitions and jobs of deep checks are named so, with the run's id: what is named so is ours."""
+"""The prefix, before a run's id, of the reservations, partitions and jobs of deep checks, which are all Steward's."""
 RUN_KEY = "STEWARD_DEEP_KEY"
-"""The variable in which the tasks of one run find the secret by which they know each other."""
+"""The variable with the secret by which the tasks of one run authenticate each other."""
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 _Node = Annotated[NodeName, MaxLen(64), Form(RUN)]
 
 
 class DeepKind(Enum):
-    """The API's own words. STRESS looks at one machine, CONNECTIVITY at pairs of them."""
+    """The kinds of deep checks, in the API's words. STRESS tests one machine, CONNECTIVITY pairs of machines."""
 
     STRESS = "InstanceStress"
     CONNECTIVITY = "InstanceConnectivity"
 
 
 class DeepCause(Enum):
+    """The cause of a deep check."""
+
     ON_START = "on start"
     """A new or repaired machine must pass before it serves."""
     LAUNCH = "launch test"
-    """Jobs could not begin or end on the node: one job of our own must, before it serves again. Nothing is measured."""
+    """Jobs failed to start or end on the node: a job of Steward's must succeed before it serves. Nothing is
+    measured."""
     ASKED = "asked"
-    """A person or the API asked."""
+    """A person or the API requested it."""
     SUSPECT = "suspect"
-    """A finding that is no proof: looked into at the next idle moment."""
+    """A finding that is no proof, examined as soon as the node is idle."""
     SWEEP = "sweep"
-    """Idle nodes in their turn."""
+    """The periodic check of idle nodes."""
 
 
 class DeepState(Enum):
+    """The state of a deep check."""
+
     WAITING = "waiting"
-    """For jobs on the nodes to end, or for its turn."""
+    """Waits for jobs on the nodes to end, or for its turn."""
     RESERVED = "reserved"
-    """Slurm keeps the nodes for us; the job is to be submitted."""
+    """Slurm has reserved the nodes; the job is to be submitted."""
     RUNNING = "running"
     DONE = "done"
 
 
 class DeepResult(Enum):
+    """The result of a deep check for one node."""
+
     PASSED = "Passed"
     FAILED = "Failed"
     SKIPPED = "Skipped"
@@ -62,11 +68,10 @@ class DeepResult(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One thing that a deep check measured on `node`.
+    """One measure of a deep check on `node`.
 
-    `outcome` is the runner's own word: FAILED only where no threshold is needed (memory that does not keep its
-    content), UNKNOWN where it could not be measured. `partner` is the other end of a pair. `value` is in `unit`; nan
-    where there is no number.
+    `outcome` is the runner's own: FAILED only for faults without a threshold (memory that loses its content), UNKNOWN
+    if the measure failed. `partner` is the other end of a pair. `value` is in `unit`; nan without a number.
     """
 
     check: Annotated[str, MaxLen(64), Form(re.compile(r"[a-z][a-z0-9_.]{0,39}"))]
@@ -81,7 +86,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepReport:
-    """The report of the runner of deep check `run` to the agent of `node`, so far. `progress` is for people."""
+    """The report so far of the runner of deep check `run` to the agent of `node`. `progress` is for people."""
 
     run: Annotated[str, MaxLen(64), Form(RUN)]
     node: Annotated[NodeName, Given()]
@@ -93,11 +98,11 @@ class DeepReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepRun:
-    """One deep check as the head remembers it. Times are Unix seconds.
+    """One deep check in the head's memory. Times are Unix seconds.
 
-    `nodes` are those it was asked for, `results` those that it is over for, `why` says for each what its result rests
-    on. `job` is Slurm's number of its job. `waiter` is the token of the repair or of the slot that waits for it.
-    `tries` counts how often it gave its nodes back and began anew.
+    `nodes` are the requested nodes, `results` those of finished nodes, `why` gives the grounds of each result. `job` is
+    Slurm's number of its job. `waiter` is the token of the repair or slot that waits for it. `tries` counts how often
+    it released its nodes and started over.
     """
 
     id: str
@@ -111,10 +116,10 @@ class DeepRun:
     waiter: str = ""
     tries: int = 0
     free: float | None = None
-    """Since when, in this try, one of its nodes at least is free."""
+    """The time since which, in this try, at least one of its nodes is free."""
     job: JobId | None = None
     job_over: float | None = None
-    """Since when its job is over or not to be found."""
+    """The time since which its job has ended or cannot be found."""
     started: float | None = None
     ended: float | None = None
     results: Mapping[NodeName, DeepResult] = field(default_factory=lambda: MappingProxyType({}))
@@ -123,21 +128,22 @@ class DeepRun:
 
     @property
     def token(self) -> str:
-        """Names this try in Slurm and in what the runner reports."""
+        """Return the name of this try in Slurm and in the runner's reports."""
         return f"{self.id}-{self.tries}"
 
     @property
     def has_nodes(self) -> bool:
-        """Slurm keeps its nodes for it, or is asked to."""
+        """Return whether Slurm reserves its nodes, or is asked to."""
         return self.state in (DeepState.RESERVED, DeepState.RUNNING)
 
     @property
     def is_open(self) -> bool:
+        """Return whether the deep check has not ended."""
         return self.state is not DeepState.DONE
 
     @property
     def is_for_return(self) -> bool:
-        """Return whether a repair or a slot waits for it with nodes that are out of service."""
+        """Return whether a repair or a slot, with nodes out of service, waits for the deep check."""
         return self.cause in (DeepCause.ON_START, DeepCause.LAUNCH)
 
 
@@ -151,18 +157,18 @@ class Baseline:
 
 
 def slurm_name(run: str) -> str:
-    """The name of a run's reservation, partition and job."""
+    """Return the name of a run's reservation, partition and job."""
     return f"{DEEP_PREFIX}{run}"
 
 
 def runner_argv(
     command: Sequence[str], run: str, kinds: frozenset[DeepKind], budget_s: float, socket: str
 ) -> tuple[str, ...]:
-    """The runner's command line. In `socket` the runner replaces `%n` by its node's name (SLURMD_NODENAME).
+    """Return the runner's command line; the runner replaces `%n` in `socket` by its node's name (SLURMD_NODENAME).
 
-    Every task knows the others by Slurm's own variables (SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_NODELIST). It tells all
-    that it measures to the agent behind `socket`, is over within `budget_s` seconds, and ends with status 0 when it
-    could tell, whatever it found.
+    Every task finds the others by Slurm's own variables (SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_NODELIST). It reports
+    its measures to the agent behind `socket`, ends within `budget_s` seconds, and exits with status 0 if it could
+    report, whatever the measures say.
     """
     words = ",".join(sorted(kind.value for kind in kinds))
     return (*command, "--run", run, "--kinds", words, "--budget-s", f"{budget_s:g}", "--socket", socket)

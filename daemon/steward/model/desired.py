@@ -1,4 +1,4 @@
-"""The site's wishes, as numbers that the decisions use. Made from the settings; nothing here is read from a file."""
+"""The settings as the numbers that decisions use; made from the settings file elsewhere."""
 
 import sys
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from steward.model.setting_types import HOUR_S, Program, Section, Words
 
 
 class ElasticPolicy(Section):
-    """Elastic runs (`sbatch --elastic`). A run's own options come before these keys."""
+    """Elastic runs (`sbatch --elastic`). A run's own options override these keys."""
 
     enabled: bool = Field(default=True, description="false: no run grows; nodes that others need are still given back.")
     grace_s: float = Field(
@@ -79,9 +79,9 @@ class ElasticPolicy(Section):
 
 
 class DeepPolicy(Section):
-    """Deep checks: what runs on nodes that no job uses, when, and on how many at once."""
+    """Deep checks of idle nodes: when they run, and on how many nodes at once."""
 
-    enabled: bool = Field(default=True, description="false: no deep check starts, whoever asks for it.")
+    enabled: bool = Field(default=True, description="false: deep checks are disabled, also on request.")
     command: Program | None = Field(
         default=None,
         description="The runner, by its path on the nodes; none: `-m steward.deep` with the Python that runs the head.",
@@ -126,19 +126,21 @@ class DeepPolicy(Section):
 
     @property
     def runner(self) -> tuple[str, ...]:
-        """The program that runs on the nodes: `command`, or else this Python."""
+        """Return the program that runs on the nodes: `command`, or else this Python."""
         return self.command or (sys.executable, "-m", "steward.deep")
 
     @property
     def sweep_period_s(self) -> float:
+        """Return `sweep_period_h` in seconds."""
         return self.sweep_period_h * HOUR_S
 
     @property
     def at_once_fraction(self) -> float:
+        """Return `at_once_percent` as a fraction."""
         return self.at_once_percent / 100.0
 
 
-# `[health]`: when a bad state counts, trials of checks that may change, and what Slurm's users are told of a node.
+# `[health]`: when a bad state counts, trials of checks that may change, and node features for Slurm's users.
 
 
 class HealthPolicy(Section):
@@ -172,10 +174,12 @@ class HealthPolicy(Section):
 
     @property
     def canary_s(self) -> float:
+        """Return `canary_h` in seconds."""
         return self.canary_h * HOUR_S
 
     @property
     def canary_failing_fraction(self) -> float:
+        """Return `canary_failing_percent` as a fraction."""
         return self.canary_failing_percent / 100.0
 
 
@@ -183,7 +187,7 @@ class HealthPolicy(Section):
 
 
 class QuotaPolicy(Section):
-    """Quotas of teams, which are made through the API or with `steward quota apply`; nothing is done where none is."""
+    """Quotas of teams, created through the API or with `steward quota apply`; without a quota nothing is done."""
 
     enabled: bool = Field(default=True, description="false: quotas are kept and shown, but not written to Slurm.")
     count_filled: bool = Field(
@@ -241,12 +245,12 @@ class QuotaPolicy(Section):
 
 
 FINAL_CODE = 93
-"""A job that exits with it is not tried again, whatever else."""
+"""The exit code after which a job is never tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desired:
-    """`slots` are the nodes we may repair, by name; a node without a slot is only watched."""
+    """The settings for decisions: `slots` are the nodes that may be repaired; a node without a slot is only watched."""
 
     resume: ResumePolicy = field(default_factory=ResumePolicy)
     repair: RepairPolicy = field(default_factory=RepairPolicy)
@@ -257,16 +261,16 @@ class Desired:
     quota: QuotaPolicy = field(default_factory=QuotaPolicy)
     slots: Mapping[NodeName, Slot] = field(default_factory=lambda: MappingProxyType({}))
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """check id, or pattern such as `ib.*` -> off | report | drain."""
+    """The mode (off, report or drain) of a check id, or of a pattern such as `ib.*`."""
     slurm_user: str = "slurm"
-    """Whose login name Slurm's own daemons write reasons under."""
+    """The login name under which Slurm's own daemons write reasons."""
     unrepaired: frozenset[str] = frozenset()
-    """Groups of which faults are told, but whose nodes are not touched unless a person asks for it."""
+    """The groups whose faults are reported, but whose nodes are repaired only when a person asks for it."""
     hot_spares: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    """Group -> its own number in place of `resume.hot_spares`."""
+    """The number of hot spares of a group in place of `resume.hot_spares`."""
     page_url: str = ""
-    """Where people open the status page; empty: messages have no link to it."""
+    """The URL of the status page for people; empty: messages have no link to it."""
     spares: frozenset[NodeName] = frozenset()
-    """Nodes kept out of service until they stand in for a broken one whose machine is fixed."""
+    """The nodes kept out of service until they stand in for a broken node with a fixed machine."""
     agent_socket: str = "/run/steward/agent.sock"
-    """Where programs on a node reach its agent."""
+    """The socket on which programs on a node reach its agent."""

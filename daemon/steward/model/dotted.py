@@ -1,17 +1,19 @@
-"""Names with dots: as keys of a table, and a word said for one name or for all that begin alike."""
+"""Dotted names: as keys of a table, and as names or patterns in a mapping."""
 
 from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 Path = tuple[str, ...]
 ALL = ".*"
-"""The end of a pattern: `ib.*` stands for every name that begins with `ib.`, and not for `ib`."""
+"""The end of a pattern: `ib.*` matches every name that begins with `ib.`, but not `ib`."""
 
 
 def leaves(table: Any, whole: Container[str] = (), path: Path = ()) -> Iterator[tuple[str, Any]]:
-    """Yield each value in a table with the keys that lead to it, joined by dots; an empty table is a value, and so is
-    one whose name is in `whole`. TOML takes `ib.flap.mode = "off"` for tables in tables and `"ib.flap".mode` for
-    others: their names are equal."""
+    """Yield each value in nested tables with its path of keys joined by dots.
+
+    An empty table counts as a value, and so does a table whose name is in `whole`. TOML reads `ib.flap.mode = "off"`
+    and `"ib.flap".mode` as different tables: their names are equal.
+    """
     name = ".".join(path)
     if not isinstance(table, Mapping) or (path and not table) or name in whole:
         yield name, table
@@ -21,7 +23,7 @@ def leaves(table: Any, whole: Container[str] = (), path: Path = ()) -> Iterator[
 
 
 def entry_of(name: str, said: Mapping[str, str]) -> str | None:
-    """The entry that speaks of `name`: its own, else that of the longest pattern; None: there is none."""
+    """Return the key in `said` for `name`: the name itself, else the longest matching pattern; None without a match."""
     family = name
     while family:
         entry = family if family == name else family + ALL
@@ -32,6 +34,6 @@ def entry_of(name: str, said: Mapping[str, str]) -> str | None:
 
 
 def said_of(name: str, said: Mapping[str, str]) -> str | None:
-    """What that entry says."""
+    """Return the value for `name`: its own, else that of the longest matching pattern; None without a match."""
     entry = entry_of(name, said)
     return None if entry is None else said[entry]

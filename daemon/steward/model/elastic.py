@@ -1,6 +1,6 @@
-"""A training run that grows into idle nodes and gives them back: how far it may, what it is doing, what is remembered.
+"""An elastic run, which grows into idle nodes and gives them back: its option, its reports and its memory.
 
-A run is named by its base job, which is its user's own and has the nodes that are sure. Each replica job adds some.
+A run is named by its base job, which its user submitted and whose nodes are guaranteed. Each replica job adds nodes.
 """
 
 import re
@@ -27,58 +27,59 @@ class ElasticSpec:
     """The option `--elastic` of a base job of `sizes[0]` nodes. Times are seconds; None means the site's own."""
 
     sizes: tuple[int, ...]
-    """In nodes, rising; the first is the base's own."""
+    """The sizes in nodes, rising; the first is the base job's own."""
     grace_s: int | None = None
     settle_s: int | None = None
     faulty_s: int | None = None
     snooze_s: int | None = None
     backoff_s: int | None = None
     batch: int | None = None
-    """Samples of one step over all nodes."""
+    """The samples of one step over all nodes."""
 
     @classmethod
     def parse(cls, text: str, base: int) -> "ElasticSpec":
-        """Raises ValueError with one line that names the right words."""
+        """Parse the option of a base job of `base` nodes. Raises ValueError, one line that names the right words."""
         words = ElasticWords.parse(text)
         options = {f"{name}_s": value for name, value in words.values.items() if name in OPTIONS}
         return cls(sizes=words.from_base(base), batch=words.values.get("batch"), **options)
 
     @property
     def base(self) -> int:
+        """Return the base job's own size."""
         return self.sizes[0]
 
     def fitting(self, nodes: int) -> int:
-        """The largest size that so many nodes are enough for; 0: not even the base's."""
+        """Return the largest size that fits into so many nodes; 0 if not even the base job's does."""
         return max((size for size in self.sizes if size <= nodes), default=0)
 
 
 def replica_comment(run: JobId, token: str) -> str:
-    """The `--comment` of a replica job; the only sign by which it is known."""
+    """Return the `--comment` of a replica job, its only distinguishing mark."""
     return f"{COMMENT}{run}:{token}"
 
 
 def replica_of(comment: str) -> tuple[JobId, str] | None:
-    """The run and the token of a replica job; None for any other job's comment."""
+    """Return the run and the token in a replica job's comment; None for any other comment."""
     found = _COMMENT.fullmatch(comment)
     return (JobId(int(found[1])), found[2]) if found is not None else None
 
 
 class Activity(Enum):
-    """The present work of a run, as its coordinator reports it."""
+    """The current activity of a run, as its coordinator reports it."""
 
     WAITING = "waiting"
-    """Too few nodes are there for its first round."""
+    """Too few nodes have joined for the first round."""
     FORMING = "forming"
-    """The processes of its generation start; no step was made yet."""
+    """The processes of the generation start; no step was made yet."""
     RUNNING = "running"
     SAVING = "saving"
-    """All ranks were asked to save, before the next generation."""
+    """All ranks were asked to save before the next generation."""
     ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedSubmit:
-    """A replica that could not be submitted."""
+    """A replica job that could not be submitted."""
 
     token: ReplicaToken
     why: Annotated[str, Printable(200)]
@@ -86,11 +87,11 @@ class FailedSubmit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticWord:
-    """A report on a run by the agent of its base's batch host. Times are Unix s on the head's clock.
+    """A report on a run by the agent of its base job's batch host. Times are Unix s on the head's clock.
 
-    `joined`: nodes whose launchers wait or take part; `leaving`: members that were told to go. `signal_s`: of the last
-    change of size, from the wish to all saved; `up_s`: from there to the first step. `alone`: why it has no
-    coordinator; empty: it has one, or one is being started.
+    `joined`: nodes whose launchers wait or take part; `leaving`: members that were told to leave. Of the last change of
+    size `saved_s` is the time from the order until all ranks had saved, `up_s` from then to the first step. `alone`:
+    why it has no coordinator; empty if it has one, or one is being started.
     """
 
     run: Job
@@ -108,13 +109,13 @@ class ElasticWord:
     consumed: int | None = None
     failed: Annotated[tuple[FailedSubmit, ...], Last(MAX_FAILED)] = ()
     steerable: Annotated[bool, Sparse()] = False
-    """Its processes ask whether to save, or its user said that they may be stopped at any time."""
+    """Whether its processes ask whether to save, or its user allows to stop them at any time."""
     begins_to_save: Annotated[bool, Sparse()] = False
-    """A rank knows that all are asked to save."""
+    """Whether a rank has seen the request to save."""
     unsaved: Nodes = frozenset()
-    """Nodes that had not saved when the generation before this one was stopped."""
+    """The nodes that had not saved when the generation before this one was stopped."""
     again: Annotated[int | None, Newer()] = None
-    """Steps that are made again since then."""
+    """The steps that are made again since then."""
     alone: Annotated[str, Printable(200), Sparse()] = ""
     again_s: Annotated[float | None, Given()] = None
     saved_s: Annotated[float | None, Given()] = None
@@ -123,7 +124,7 @@ class ElasticWord:
 
 
 class Phase(Enum):
-    """The phase of a run; what comes next is in `policy/elastic/table.py`."""
+    """The phase of a run; `policy/elastic/table.py` has the transitions."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -136,7 +137,7 @@ class Phase(Enum):
 
 
 class Cause(Enum):
-    """Why a run has another size."""
+    """The cause of a change of size."""
 
     START = "start"
     GROW = "grow"
@@ -145,14 +146,14 @@ class Cause(Enum):
     ASKED = "asked"
     FAULT = "fault"
     LEFT = "left"
-    """A replica was over: its time was up, or its user ended it."""
+    """A replica job ended: its time was up, or its user ended it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeChange:
-    """One line of a run's history. `done` is when the first step at the new size was made; None: not yet.
+    """One change of size in a run's history. `done` is when the first step at the new size was made; None: not yet.
 
-    Samples that the run had taken, of all ranks, as far as it told: `consumed` at `at`, `resumed` at `done`.
+    `consumed` and `resumed` are the reported samples of all ranks at the times `at` and `done`.
     """
 
     at: float
@@ -166,30 +167,30 @@ class SizeChange:
     consumed: int | None = None
     resumed: int | None = None
     unsaved: frozenset[NodeName] = frozenset()
-    """Nodes that were stopped before they had saved."""
+    """The nodes that were stopped before they had saved."""
     again: int | None = None
-    """Steps that were made again after it; None: not known."""
+    """The steps that were made again after it; None: not known."""
     again_s: float | None = None
-    """How long they had taken."""
+    """The time that these steps had taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """A replica job that was asked for. `job` is None until Slurm shows it."""
+    """A requested replica job. `job` is None until Slurm shows it."""
 
     token: str
     nodes: int
     asked: float
     job: JobId | None = None
     ending: float | None = None
-    """When it was asked to end, by us."""
+    """When Steward asked it to end."""
     joined: bool = False
-    """The run has trained on its nodes."""
+    """Whether the run has trained on its nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticRun:
-    """The memory of a run. `entered` is when its phase began (Unix s), `wish` what a person asked for."""
+    """The memory of a run. `entered` is when its phase began (Unix s), `wish` the size requested by a person."""
 
     id: JobId
     uid: int
@@ -203,16 +204,16 @@ class ElasticRun:
     why: str = ""
     generation: int = 0
     ordered: int = 0
-    """The newest generation that we ordered."""
+    """The newest generation that Steward ordered."""
     members: frozenset[NodeName] = frozenset()
     to: frozenset[NodeName] = frozenset()
-    """Members of the generation that is ordered."""
+    """The members of the ordered generation."""
     cause: Cause = Cause.START
     replicas: tuple[Replica, ...] = ()
     next_token: int = 1
     events: tuple[SizeChange, ...] = ()
     changes: int = 0
-    """All changes of size; `events` has the last ones."""
+    """The number of all changes of size; `events` has the last ones."""
     cool_until: float = 0.0
     backoff_s: float = 0.0
     wish: int | None = None
@@ -220,27 +221,28 @@ class ElasticRun:
     begun: float = 0.0
     ended: float | None = None
     node_seconds: float = 0.0
-    """Node-seconds that the run had beyond its base, up to `counted`."""
+    """The node-seconds that the run had beyond its base job, up to `counted`."""
     counted: float = 0.0
     consumed: int | None = None
-    """Samples of all ranks when its phase began."""
+    """The samples of all ranks when its phase began."""
     alone: str = ""
-    """Why it has no coordinator, by its agent's last word; empty: nothing is known against it."""
+    """Why it has no coordinator, by its agent's last report; empty if it has one, or none was reported missing."""
     steerable: bool = True
-    """Its program asks whether to save, or may be stopped at any time; else it does not grow."""
+    """Whether its program asks whether to save, or may be stopped at any time; otherwise the run does not grow."""
     freed: float = 0.0
-    """When a replica job that was ended had last cleaned up (Unix s)."""
+    """When an ended replica job was last cleaned up (Unix s)."""
 
     @property
     def is_open(self) -> bool:
+        """Return whether the run has not ended."""
         return self.phase is not Phase.ENDED
 
     @property
     def is_patient(self) -> bool:
-        """Nothing presses its change of size: it waits for the save, or is called off."""
+        """Return whether its change of size is not urgent: it waits for the save, or is called off."""
         return self.cause in (Cause.GROW, Cause.ASKED)
 
     @property
     def is_changing(self) -> bool:
-        """A change of size is in flight."""
+        """Return whether a change of size is under way."""
         return self.phase in (Phase.DRAINING, Phase.REFORMING)

@@ -1,4 +1,4 @@
-"""How far a job may grow: the words of `--elastic=`. The shim reads the same grammar (spank/elastic_spec.c)."""
+"""The words of `--elastic=`: how far a job may grow. The shim reads the same grammar (spank/elastic_spec.c)."""
 
 import re
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ _RANGES: Mapping[str, tuple[int, int]] = {
 
 
 class BadSpec(ValueError):
-    """A value of `--elastic=` that is refused; `why` is the reason without the word and the usage."""
+    """A refused value of `--elastic=`; `why` is the reason without the word and the usage."""
 
     def __init__(self, word: str, why: str) -> None:
         super().__init__(f"--elastic: {printable(word, 64)!r} {why}: {USAGE}")
@@ -39,19 +39,21 @@ class BadSpec(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticWords:
-    """The words of the option, whatever the job's own size is. Sizes are nodes; options that were not given are not in
-    `values`."""
+    """The words of the option, independent of the job's own size.
+
+    Sizes are in nodes; options that were not given are not in `values`.
+    """
 
     text: str
     sizes: tuple[int, ...]
-    """Rising; one is the most, several are the only ones besides the job's own."""
+    """Rising: a single size is the largest, several are the only sizes besides the job's own."""
     step: int
-    """Between two sizes, counted from the job's own; 0: only those listed."""
+    """The step between two sizes, counted from the job's own; 0: only the listed sizes."""
     values: Mapping[str, int]
 
     @staticmethod
     def parse(text: str) -> "ElasticWords":
-        """Raises BadSpec (a ValueError), with one line that says what is wrong with which word."""
+        """Parse the option. Raises BadSpec (a ValueError) with one line that names the wrong word and the reason."""
         if len(text) > MAX_TEXT:
             raise BadSpec(text, f"is longer than {MAX_TEXT} characters")
         sizes, step, values = _read(text.split(","))
@@ -59,9 +61,9 @@ class ElasticWords:
         return ElasticWords(text=text, sizes=tuple(sizes), step=0 if len(sizes) > 1 else step or 1, values=values)
 
     def from_base(self, base: int) -> tuple[int, ...]:
-        """The sizes of a run whose job has `base` nodes: its own, and those that its batch can be shared out over.
+        """Return the sizes of a run whose job has `base` nodes: its own, and those over which its batch can be shared.
 
-        Raises ValueError where there is nothing to grow to, or too many sizes.
+        Raises ValueError if there is no size to grow to, or too many sizes.
         """
         most = self.sizes[-1]
         if not self.step and self.sizes[0] < base:
@@ -75,7 +77,7 @@ class ElasticWords:
         return sizes
 
     def _shares(self, nodes: int) -> bool:
-        """Whether the batch can be shared out over so many nodes."""
+        """Return whether the batch can be shared over so many nodes."""
         return self.values.get("uneven", 1) == 1 or self.values["batch"] % nodes == 0
 
 
@@ -100,7 +102,7 @@ def _read(words: list[str]) -> tuple[list[int], int, dict[str, int]]:
 
 
 def _read_size(word: str, sizes: list[int]) -> int:
-    """The step of MAX:STEP, else 0."""
+    """Append the size in the word to `sizes`; return the step of MAX:STEP, else 0."""
     size, colon, step = word.partition(":")
     if not _NUMBER.match(size):
         raise BadSpec(word, "is not known")
@@ -127,7 +129,7 @@ def _read_option(word: str, values: dict[str, int]) -> None:
 
 
 def _check(text: str, sizes: list[int], values: Mapping[str, int]) -> None:
-    """Sizes that cannot work: of a list every one counts, else the largest."""
+    """Raise BadSpec for sizes that cannot work: of a list check each size, else the largest."""
     batch, even = values.get("batch"), values.get("uneven") == 0
     if len(sizes) == 1 and sizes[0] < 2:
         raise BadSpec(text, "leaves nothing to grow to")

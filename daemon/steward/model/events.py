@@ -1,5 +1,7 @@
-"""Happenings that people and tools read: one typed record each, kept in the store and followed by the CLI; and which of
-them somebody wants to see, which head and follower choose alike."""
+"""Events for people and tools: one typed record each, kept in the store and followed by the CLI; and their filter.
+
+The head and a follower filter alike.
+"""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -10,24 +12,26 @@ from steward.model.ids import CaseId, JobId, NodeName
 
 
 class Level(Enum):
+    """The level of an event."""
+
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
 
     @property
     def rank(self) -> int:
-        """The higher the graver."""
+        """Return a number that is higher for a more severe level."""
         return _RANK[self]
 
 
 LEVELS = tuple(level.value for level in Level)
-"""The words for them, the least grave first."""
+"""The words for the levels, the least severe first."""
 _RANK = {level: rank for rank, level in enumerate(Level)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """`kind` is stable and dotted (`case.opened`, `job.resumed`, `node.lost`, `action.failed`, ...)."""
+    """One event; `kind` is stable and dotted (`case.opened`, `job.resumed`, `node.lost`, `action.failed`, ...)."""
 
     at: float
     kind: str
@@ -41,8 +45,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Events of one node or job (`17`, `17_1`), of kinds that begin so, at least of a level, not before `since`
-    (Unix s). Empty or 0: all."""
+    """The filter of events: node, job (`17`, `17_1`), prefix of the kind, least level, and oldest time (Unix s).
+
+    Empty or 0: all.
+    """
 
     node: str = ""
     job: str = ""
@@ -51,11 +57,13 @@ class EventFilter:
     since: float = 0.0
 
     def query(self) -> str:
+        """Return the filter as the tail of a URL's query."""
         since = f"{self.since:.3f}" if self.since else ""
         said = {"node": self.node, "job": self.job, "kind": self.kind, "level": self.level, "since": since}
         return "".join(f"&{name}={quote(word, safe='')}" for name, word in said.items() if word)
 
     def takes(self, event: dict[str, Any]) -> bool:
+        """Return whether the event matches all parts but a job such as `17_1`, which is no plain number."""
         if self.node and event["node"] != self.node:
             return False
         if self.job.isdigit() and str(event["job"]) != self.job:

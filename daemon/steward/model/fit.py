@@ -1,4 +1,4 @@
-"""What Slurm's own test says of a job: when it would start, where, and what it lacks."""
+"""Slurm's own test of a pending job: when it would start, on which nodes, and what it lacks."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -8,8 +8,11 @@ from steward.model.ids import JobId, NodeName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """When would this job start if it were first in the queue, on at least `nodes` nodes (0: as many as Slurm says of
-    it) and on none of `without`? The nodes of `through`, a reservation of ours, count as anybody's."""
+    """The question when a job would start if it were first in the queue.
+
+    The job gets at least `nodes` nodes (0: its own count), and none of `without`. The nodes of `through`, a reservation
+    of Steward's, count as available to every job.
+    """
 
     job: JobId
     nodes: int = 0
@@ -18,8 +21,11 @@ class Question:
 
 
 class FitState(Enum):
-    """LATER: when jobs that run have ended. NEVER: not on the nodes that are in service. UNKNOWN: Slurm was not asked,
-    or gave no answer."""
+    """The answer's kind.
+
+    LATER: after running jobs have ended. NEVER: not on the nodes in service. UNKNOWN: Slurm was not asked, or did not
+    answer.
+    """
 
     NOW = "now"
     LATER = "later"
@@ -29,9 +35,10 @@ class FitState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """The answer. `at` is when it was asked for (Unix s), `in_s` in how many seconds the job would start, `nodes`
-    where. `missing` names the thing without which the job would start now (`features`); empty: there is no single one,
-    or nobody knows."""
+    """Slurm's answer: the job would start in `in_s` seconds on `nodes`; `at` is the time of the question (Unix s).
+
+    `missing` names the one request without which the job would start now (`features`); empty if no single one is known.
+    """
 
     state: FitState
     at: float = 0.0
@@ -41,11 +48,12 @@ class Fit:
 
     @property
     def is_known(self) -> bool:
+        """Return whether Slurm answered."""
         return self.state is not FitState.UNKNOWN
 
     @property
     def starts(self) -> bool:
-        """Whether it would start now."""
+        """Return whether the job would start now."""
         return self.state is FitState.NOW
 
 
@@ -58,4 +66,4 @@ MISSING = {
     "switches": "too few nodes that are free belong together as it asks (--switches, --contiguous)",
     "memory": "too few nodes with enough free memory",
 }
-"""For people, by what Slurm's test was asked without."""
+"""Sentences for people, by the request (`missing`) without which the job would start."""

@@ -1,4 +1,4 @@
-"""The cluster and its instance groups as they are wanted through the API. Kept in memory, changed by orders only."""
+"""The API's cluster and its instance groups, as requested; kept in memory, changed by orders only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from steward.model.setup import Lifecycle
 
 
 class Role(Enum):
-    """CONTROLLER is the machine of the head itself; LOGIN machines take no jobs; COMPUTE nodes do."""
+    """The role of a group: the head's own machine (CONTROLLER), machines without jobs (LOGIN), nodes (COMPUTE)."""
 
     CONTROLLER = "Controller"
     LOGIN = "Login"
@@ -17,7 +17,7 @@ class Role(Enum):
 
 
 class GroupStatus(Enum):
-    """The API's own words."""
+    """The status of a group, in the API's words."""
 
     CREATING = "Creating"
     UPDATING = "Updating"
@@ -29,11 +29,13 @@ class GroupStatus(Enum):
 
     @property
     def is_gated(self) -> bool:
-        """The minimum has not been there yet: the partition is closed."""
+        """Return whether the minimum has not been reached yet, so that the partition is closed."""
         return self in (GroupStatus.CREATING, GroupStatus.UPDATING)
 
 
 class ClusterStatus(Enum):
+    """The status of the cluster, in the API's words."""
+
     CREATING = "Creating"
     UPDATING = "Updating"
     IN_SERVICE = "InService"
@@ -45,14 +47,14 @@ class ClusterStatus(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """How many instances: 0 <= minimum <= target."""
+    """The requested number of instances: 0 <= minimum <= target."""
 
     target: int
     minimum: int = 0
 
 
 class RolloutState(Enum):
-    """SoftwareUpdateStatus of the API."""
+    """The state of a software update (the API's SoftwareUpdateStatus)."""
 
     PENDING = "Pending"
     IN_PROGRESS = "InProgress"
@@ -64,10 +66,9 @@ class RolloutState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """The image and release that an instance is made from. Two versions that differ need another instance (or its root
-    volume written anew).
+    """The image and release of an instance; another version needs another instance (or a rewritten root volume).
 
-    `serial` grows with each UpdateClusterSoftware, so that one without a new image still runs the scripts anew.
+    `serial` grows with each UpdateClusterSoftware, so that an update without a new image still runs the scripts again.
     """
 
     image: str = ""
@@ -77,8 +78,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSize:
-    """The size of a batch of a rolling update: a number of nodes, or a percentage of the group (rounded up, at least
-    one)."""
+    """The batch size of a rolling update: a number of nodes, or a percentage of the group (rounded up, at least 1)."""
 
     count: int = 0
     percent: int = 0
@@ -86,30 +86,29 @@ class BatchSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """A software update under way (or the last one). Times in Unix seconds, waits in seconds."""
+    """The current or last software update of a group. Times are Unix seconds, waits seconds."""
 
     state: RolloutState
     wanted: Version
     previous: Version
     started: float
     batch: BatchSize | None = None
-    """None: all at once."""
+    """The size of a batch; None: all at once."""
     rollback_batch: BatchSize | None = None
     wait_s: float = 0.0
     alarms: tuple[str, ...] = ()
-    """Names handed to the site's alarm command; any that it calls firing rolls back."""
+    """The names for the site's alarm command; a firing alarm rolls the update back."""
     next_batch_at: float = 0.0
     failures: int = 0
     counted: frozenset[str] = frozenset()
-    """The tries of nodes among them, so that each counts once."""
+    """The failed tries that are counted, so that each counts once."""
     finished: float | None = None
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenUp:
-    """A machine that was given up before it served, at `at` (Unix s): its token, and a digest of what it was made
-    from."""
+    """A machine that was given up before it served, at `at` (Unix s): its token, and a digest of its recipe."""
 
     token: str
     recipe: str
@@ -120,8 +119,8 @@ class GivenUp:
 class Group:
     """One instance group. `partition` is empty for none; `good` is the goal at the last InService (None: never).
 
-    `minimum_since`: when the MinCount clock was started (Unix s); None while it does not run. `extras` is the JSON text
-    of what the API was given and gives back and no decision depends on. `logical` counts logical ids ever minted.
+    `minimum_since` is when the MinCount clock started (Unix s); None while it does not run. `extras` is the JSON text
+    of values that the API stores and returns, without an effect on decisions. `logical` counts all logical ids so far.
     """
 
     name: str
@@ -139,26 +138,26 @@ class Group:
     good: Goal | None = None
     minimum_since: float | None = None
     message: str = ""
-    """Why it is not as wanted (rollback, failure), for people."""
+    """Why it is not as requested (rollback, failure), for people."""
     rolled_back: float | None = None
-    """When it last was (Unix s)."""
+    """When it was last rolled back (Unix s)."""
     given_up: tuple[GivenUp, ...] = ()
-    """Of a day."""
+    """The machines given up within a day."""
     rollout: Rollout | None = None
     extras: str = "{}"
     logical: int = 0
 
     @property
     def turn(self) -> tuple[int, float, str]:
-        """By which groups are sorted: controllers first, compute nodes last, the older before the younger."""
+        """Return the sort key of groups: controllers first, compute nodes last, older groups before younger ones."""
         return list(Role).index(self.role), self.created, self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One wish of scaling, for ListClusterOperations and events: goals per group before and after.
+    """One scaling operation, for ListClusterOperations and events: the goals of groups before and after.
 
-    `superseded` are its groups for which a later wish was made before this one was reached.
+    `superseded` holds the groups for which a later operation came before this one was reached.
     """
 
     id: str
@@ -173,7 +172,7 @@ class Operation:
 class Cluster:
     """The one API cluster of this head. `id` is the last part of its ARN (12 of a-z0-9).
 
-    `recovery` False (NodeRecovery None): no node of its groups is repaired by itself.
+    `recovery` False (NodeRecovery None): no node of its groups is repaired automatically.
     """
 
     name: str
@@ -186,12 +185,12 @@ class Cluster:
     tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     extras: str = "{}"
     serial: int = 0
-    """Counts slots, operations and software updates ever made: ids never come twice."""
+    """The count of all slots, operations and software updates so far, for unique ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientToken:
-    """A call that may be repeated: the same answer for the same call, a refusal for another one."""
+    """The answer to a call with a client token: the same for the same call; another call is refused."""
 
     digest: str
     answer: str

@@ -1,5 +1,7 @@
-"""Findings of checks on a node, and the words for how bad they are; and the trial of a check that may change (a site's
-own), which reports only until it has shown on some nodes that it is sane."""
+"""Findings of checks on a node, and the trial of a check that may change (a site's own).
+
+A check on trial only reports, until its results on some nodes show that it is sane.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +14,8 @@ from steward.model.ids import BootId, InstanceId, NodeName
 
 
 class Outcome(Enum):
+    """The outcome of a check."""
+
     PASSED = "passed"
     FAILED = "failed"
     UNKNOWN = "unknown"
@@ -19,8 +23,11 @@ class Outcome(Enum):
 
 
 class Severity(Enum):
-    """FATAL acts now; DEGRADED drains and waits for the job's end; SUSPECT asks for a deep check when the node is idle
-    next; INFO is only told."""
+    """The severity of a finding, by its consequence.
+
+    FATAL acts now; DEGRADED drains and waits for the job's end; SUSPECT requests a deep check once the node is idle;
+    INFO only reports.
+    """
 
     INFO = "info"
     SUSPECT = "suspect"
@@ -29,12 +36,12 @@ class Severity(Enum):
 
     @property
     def rank(self) -> int:
-        """The higher the worse."""
+        """Return a number that is higher for a worse severity."""
         return _RANK[self]
 
     @property
     def takes_out(self) -> bool:
-        """Whether a finding of it, by itself, takes its node out of service."""
+        """Return whether a finding of this severity alone takes its node out of service."""
         return self in (Severity.DEGRADED, Severity.FATAL)
 
 
@@ -52,8 +59,11 @@ class Advice(Enum):
 
 
 class Scope(Enum):
-    """Whose fault it may be. CLUSTER: a shared thing (file system, fabric manager, name service) that many nodes see
-    fail at once; such a finding never touches a node."""
+    """The scope of a fault.
+
+    CLUSTER: a shared thing (file system, fabric manager, name service) that many nodes see fail at once; such a finding
+    never touches a node.
+    """
 
     NODE = "node"
     CLUSTER = "cluster"
@@ -61,7 +71,7 @@ class Scope(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incarnation:
-    """Which machine, and which boot of it, stands behind a node. A verdict dies with it."""
+    """The machine behind a node, and its boot; a verdict holds for one incarnation only."""
 
     instance: InstanceId
     boot: BootId
@@ -69,10 +79,10 @@ class Incarnation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The judgement of one check. `text` is hostile: bounded, printable, never evaluated. `at` is Unix seconds.
+    """The result of one check. `text` is hostile: bounded, printable, never evaluated. `at` is Unix seconds.
 
     `event` findings (a kernel-log line) act at once; state findings need `health.bad_of_last` samples. `hardware` names
-    the piece that it is about (a GPU's UUID, a device), where one is known.
+    the affected piece (a GPU's UUID, a device), if known.
     """
 
     check: Annotated[str, MaxLen(40)]
@@ -87,20 +97,21 @@ class Finding:
 
     @property
     def is_bad(self) -> bool:
+        """Return whether the check failed."""
         return self.outcome is Outcome.FAILED
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing to tell but that the check passed, or had nothing to look at."""
+        """Return whether the check only passed, or does not apply here."""
         return not self.event and self.outcome in (Outcome.PASSED, Outcome.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """An agent's report on its node. Quiet results are only named, so that ten thousand agents fit in the head.
+    """An agent's report on its node; quiet results are only named, so that ten thousand agents fit in memory.
 
-    `hardware` are the identities of pieces that outlive an instance id (GPU UUIDs, the board's serial), `versions` the
-    content digests of checks that may change (the site's own). `checked` answers a `check now`.
+    `hardware` holds the identities of pieces that outlive an instance id (GPU UUIDs, the board's serial), `versions`
+    the content digests of checks that may change (the site's own). `checked` is the `check now` that it answers.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -115,8 +126,10 @@ class Report:
 
 
 class TrialState(Enum):
+    """The state of a check's trial."""
+
     RUNNING = "on trial"
-    """Report only."""
+    """The check only reports."""
     ARMED = "armed"
     """The check's failures count as the settings say."""
     REFUSED = "refused"
@@ -125,11 +138,11 @@ class TrialState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One version (content digest) of one check. Times are Unix seconds.
+    """The trial of one version (content digest) of one check. Times are Unix seconds.
 
-    `enough` is when results of enough nodes were there for the first time, `usual` the share of nodes on which its
-    earlier version failed (None: it has none). `tried` and `failed` are the nodes that had results, and bad ones,
-    while it was on trial; `text` tells people how it stands, with the arithmetic.
+    `enough` is when enough nodes first had results, `usual` the share of nodes on which its earlier version failed
+    (None: there was none). `tried` and `failed` are the nodes with results, and with bad results, during the trial;
+    `text` is its standing for people, with the arithmetic.
     """
 
     check: str
@@ -141,5 +154,5 @@ class Trial:
     tried: frozenset[NodeName] = frozenset()
     failed: frozenset[NodeName] = frozenset()
     share: float | None = None
-    """The share of its nodes that failed (0 to 1) when its trial was decided."""
+    """The share of nodes on which it failed (0 to 1) when its trial was decided."""
     text: str = ""

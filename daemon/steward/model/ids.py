@@ -1,4 +1,4 @@
-"""Names of things, so that a job id is never passed where a case id is meant."""
+"""Types of names and ids, so that a job id is never passed in place of a case id."""
 
 from typing import NewType
 
@@ -9,4 +9,4 @@ BootId = NewType("BootId", str)
 CaseId = NewType("CaseId", str)
 AskId = NewType("AskId", str)
 Key = NewType("Key", str)
-"""Idempotency key of an action: the same key is the same wish, however often it is expressed."""
+"""The idempotency key of an action: a second action with the same key is a duplicate."""

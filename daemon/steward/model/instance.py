@@ -1,4 +1,4 @@
-"""Machines behind nodes, as a provider lists them."""
+"""The machines behind nodes, as a provider lists them."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -10,6 +10,8 @@ SPARES = "static.spares"
 
 
 class InstanceState(Enum):
+    """The state of an instance, as its provider reports it."""
+
     PENDING = "pending"
     RUNNING = "running"
     STOPPED = "stopped"
@@ -18,15 +20,15 @@ class InstanceState(Enum):
 
     @property
     def is_dead(self) -> bool:
-        """Nothing runs on it, and nothing will by itself."""
+        """Return whether the instance is off and will not start by itself."""
         return self in (InstanceState.STOPPED, InstanceState.GONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """One incarnation. `token` is the client token it was launched with; `launched` is Unix seconds.
+    """One machine. `token` is the client token of its launch; `launched` is Unix seconds.
 
-    `instead_of` is the broken node whose work a spare does.
+    `instead_of` is the broken node for which a spare stands in.
     """
 
     id: InstanceId
@@ -37,20 +39,19 @@ class Instance:
     address: str = ""
     instead_of: NodeName | None = None
     type: str = ""
-    """Machine type, where the provider knows several."""
+    """The machine type, if the provider has several."""
     interrupted: str = ""
-    """Why the provider will take it away by itself soon (a spot interruption); empty: it will not."""
+    """Why the provider will end it soon (a spot interruption); empty if it will not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
     """A place in a group that keeps its node name while instances change.
 
-    `fixed`: its machine is the only one that ever bears the name; a spare node serves when it is broken. `reboots`: its
-    provider can reboot it. `instead_of`
-    is the broken node for which a spare is asked.
+    `fixed`: its machine is the only one that ever has the name; a spare node stands in when it is broken. `reboots`:
+    its provider can reboot it. `instead_of` is the broken node for which a spare is requested.
     `types` are acceptable machine types in order of preference (empty: the provider's own choice); `image` and
-    `release` what it is made from (empty: the provider's default); `features` are Slurm's for its node; `role` is the
+    `release` what it is made from (empty: the provider's default); `features` are its node's in Slurm; `role` is the
     API's word (`Compute`, `Login`, `Controller`).
     """
 

@@ -1,4 +1,4 @@
-"""A Slurm job as it was read."""
+"""A Slurm job, as read from Slurm."""
 
 import math
 from collections.abc import Mapping
@@ -26,11 +26,11 @@ PEOPLES_HOLDS = frozenset(
         "job_requeued_in_special_exit_state",
     }
 )
-"""Reasons of holds that somebody wanted: `hold`, `requeuehold`, or the site's RequeueExitHold."""
+"""Reasons of holds by a person or a site's rule: `hold`, `requeuehold`, or RequeueExitHold."""
 
 
 class JobState(Enum):
-    """Slurm's base job states; a word we do not know becomes UNKNOWN and is never acted on."""
+    """Slurm's base states of a job; an unknown word becomes UNKNOWN and is never acted on."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -49,7 +49,7 @@ class JobState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One job. Times are Unix seconds or None where Slurm has none; `exit_status` is a raw wait status."""
+    """One job. Times are Unix seconds, None where Slurm has none; `exit_status` is a raw wait status."""
 
     id: JobId
     name: str
@@ -80,96 +80,102 @@ class Job:
     """None: no limit, or not known."""
     reservation: str = ""
     priority: int = 0
-    """Slurm's; 0: held, or not known."""
+    """Slurm's priority; 0: held, or not known."""
     nice: int = 0
     submit_host: str = ""
-    """Where its user submitted it, as that host calls itself; empty: not told (Slurm 22.05)."""
+    """The host on which it was submitted, by that host's own name; empty: not reported (Slurm 22.05)."""
     expedited: bool = False
-    """Submitted with `--requeue=expedite` (Slurm 25.11): Slurm starts it again before every other job, and keeps its
-    nodes for it."""
+    """Whether it was submitted with `--requeue=expedite` (Slurm 25.11): Slurm restarts it before every other job, and
+    keeps its nodes for it."""
     requested: str = ""
     """Resources as Slurm writes them (TRES): `cpu=48,mem=96G,node=1,billing=48,gres/gpu:l4=2`."""
     allocated: str = ""
-    """The same of what a running job has."""
+    """The allocated resources of a running job, written the same way."""
     comment: str = ""
-    """The comment that the job's user gave it."""
+    """The comment of the job's user (`--comment`)."""
     most_nodes: int = 0
     """The most nodes that the job takes (`-N 1-4`); 0: as many as `node_count`, or as it needs for its total."""
     node_sizes: str = ""
-    """The only counts that it takes (`-N 1,2,4`), as Slurm writes them; empty: any of its range."""
+    """The only node counts that the job takes (`-N 1,2,4`), as Slurm writes them; empty: any of its range."""
     is_total: bool = False
-    """It asks for so much on all its nodes together (`--gpus`, `-n`), not on each of them."""
+    """Whether the requested resources are a total for all its nodes (`--gpus`, `-n`), not for each node."""
     waiting_tasks: int = 1
-    """How many tasks of an array its record stands for."""
+    """The number of array tasks that its record stands for."""
     most_tasks: int = 0
-    """How many tasks of that array may run at once (`--array=0-9%2`); 0: any number."""
+    """The most tasks of that array that may run at once (`--array=0-9%2`); 0: any number."""
     required: frozenset[NodeName] = frozenset()
-    """Nodes that have to be among its own (`-w`)."""
+    """The nodes that must be among its own (`-w`)."""
     features: str = ""
     """Its `--constraint`."""
     exclusive: bool = False
-    """It shares its nodes with no other job (`--exclusive`)."""
+    """Whether it shares its nodes with no other job (`--exclusive`)."""
     preempted: float | None = None
-    """Since when Slurm makes it give way: it has its grace (PreemptTime). None: Slurm does not, or it is not told."""
+    """The time since which Slurm preempts it and its grace runs (PreemptTime); None: not preempted, or not known."""
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """Those that it may run in (`-p a,b`), with all its nodes in one. At least one, perhaps without name."""
+        """Return the partitions in which it may run (`-p a,b`), all its nodes in one; at least one, perhaps unnamed."""
         return tuple(part for part in self.partition.split(",") if part) or ("",)
 
     @property
     def is_part(self) -> bool:
-        """A part of a heterogeneous job, not its leader: Slurm does to all parts what it is told to do to that one."""
+        """Return whether it is a heterogeneous job's part, but not the leader, whose commands Slurm applies to all."""
         return self.het_job_id is not None and self.het_job_id != self.id
 
     @property
     def is_held_by_slurm(self) -> bool:
+        """Return whether slurmctld held the job after a failure."""
         return self.reason in SLURMS_HOLDS
 
     @property
     def is_held(self) -> bool:
-        """By a person, who will release it."""
+        """Return whether a person (or a site's rule) held the job, so that a person will release it."""
         return self.reason in PEOPLES_HOLDS or bool(self.flags & {"REQUEUE_HOLD", "SPECIAL_EXIT"})
 
     @property
     def is_left_over(self) -> bool:
-        """Whether this part belongs to a run that is over for its other parts: not put back into the queue with them,
-        and nobody's wish."""
+        """Return whether this part was left behind by its job's other parts: neither requeued nor ended on purpose."""
         theirs = (JobState.PENDING, JobState.CANCELLED, JobState.COMPLETED, JobState.UNKNOWN)
         return self.state not in theirs and not self.is_completing
 
     @property
     def is_completing(self) -> bool:
+        """Return whether Slurm still cleans up after the job."""
         return "COMPLETING" in self.flags
 
     @property
     def is_expediting(self) -> bool:
-        """Slurm starts it by itself as soon as it can."""
+        """Return whether Slurm restarts the job by itself as soon as possible."""
         return "EXPEDITING" in self.flags
 
     @property
     def is_active(self) -> bool:
+        """Return whether the job runs or is suspended."""
         return self.state in (JobState.RUNNING, JobState.SUSPENDED)
 
     @property
     def is_over(self) -> bool:
-        """Ended and cleaned up."""
+        """Return whether the job has ended and is cleaned up."""
         alive = (JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN)
         return self.state not in alive and not self.is_completing
 
     def made_room(self, told_at: float | None) -> bool:
-        """Whether a job that ended well did so after it was told to make room (Unix s; None: nobody told it, or nobody
-        knows): then it is not done. Slurm tells whole seconds. Not so of heterogeneous jobs, whose parts may have ended
-        before."""
+        """Return whether the job, which exited with 0, did so after it was told to make room, and so is not done.
+
+        `told_at` (Unix s) is when it was told; None: never, or not known. False for heterogeneous jobs, whose parts may
+        have ended before.
+        """
+        # Slurm reports whole seconds
         return told_at is not None and self.het_job_id is None and (self.ended or 0.0) >= math.floor(told_at)
 
     @property
     def is_pending(self) -> bool:
+        """Return whether the job waits in the queue."""
         return self.state is JobState.PENDING
 
 
 def other_parts(job: Job, jobs: Mapping[JobId, Job]) -> tuple[Job, ...]:
-    """The other parts of a heterogeneous job; none for any other job."""
+    """Return the other parts of a heterogeneous job; empty for any other job."""
     if job.het_job_id is None:
         return ()
     return tuple(jobs[id] for id in sorted(jobs) if jobs[id].het_job_id == job.het_job_id and id != job.id)

@@ -1,4 +1,4 @@
-"""Reports of agents on opted-in jobs, and the facts that a resumed job gets about its past."""
+"""Agents' reports on opted-in jobs, and the facts about its past that a resumed job gets."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -34,7 +34,7 @@ _Path = Annotated[str, Uncut(255)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskExit:
-    """A task of a step that ended badly. `status` is a raw wait status, `at` Unix s on the head's clock."""
+    """A failed task of a step. `status` is a raw wait status, `at` Unix s on the head's clock."""
 
     job: Job
     restart: Count
@@ -50,7 +50,7 @@ GRES_LOST = "slurm.gres"
 
 
 class Lean(Enum):
-    """The cause that a line of a job's log speaks for. Never enough to take a node out: users can print anything."""
+    """The cause that a line of a job's log suggests; never enough to drain a node, because users can print anything."""
 
     INFRA = "infra"
     STORAGE = "storage"
@@ -61,7 +61,7 @@ class Lean(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSign:
-    """A line near the end of a job's output that is known. `order` is its place in the file: the first counts most."""
+    """A known line near the end of a job's output. `order` is its place in the file: the first line counts most."""
 
     sign: Annotated[str, Printable(64)]
     lean: Lean
@@ -72,10 +72,10 @@ class LogSign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a job is, as one of its nodes tells. Times are Unix s on the head's clock; None where not known.
+    """The progress of a job, as one of its nodes reports it. Times are Unix s on the head's clock; None: not known.
 
-    `pace_s` is the longest time between two steps that is usual for it (learnt by the agent; None: too few yet).
-    `busy` is False where its processes used next to no CPU, GPU and network for `quiet_s`.
+    `pace_s` is its usual longest time between two steps (learnt by the agent; None: too few steps yet). `quiet_s` is
+    for how long its processes have used next to no CPU, GPU and network.
     """
 
     job: Job
@@ -88,17 +88,16 @@ class Progress:
     checkpoint_step: Annotated[_Step, Sparse()] = None
     checkpointed: _Moment = None
     first_step: _Moment = None
-    """When this run made its first step."""
+    """The time of this run's first step."""
     first: Annotated[_Step, Sparse()] = None
-    """That step's number; of a run within an allocation, that of its last go."""
+    """The number of that step; after retries within one allocation, that of the last retry."""
     quiet_s: Annotated[float, Seconds(_LONGEST_S), Sparse()] = 0.0
     at: Annotated[float, Given()] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeFacts:
-    """The facts that a resumed job finds in its environment (`STEWARD_RESUME_COUNT`, ...); nobody's but `uid`'s to
-    know."""
+    """The facts in a resumed job's environment (`STEWARD_RESUME_COUNT`, ...), confidential to the user `uid`."""
 
     uid: Uid
     resumes: Count
@@ -108,4 +107,4 @@ class ResumeFacts:
     checkpoint: _Path = ""
     checkpoint_step: int | None = None
     resumed: Annotated[str, Printable(200)] = ""
-    """One line for the job's own output: which resume this run is and why; empty: it is none."""
+    """One line for the job's own output: which resume this run is, and why; empty if it is no resume."""

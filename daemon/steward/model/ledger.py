@@ -1,4 +1,4 @@
-"""The ledger: each run of a job that opted in, how it ended, and what that cost."""
+"""The ledger: each run of an opted-in job, its end, and the cost of that end."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +10,8 @@ from steward.model.why import Why
 
 
 class Ending(Enum):
+    """The way in which a run ended."""
+
     RETRIED = "retried"
     """The step ran again in the same allocation."""
     REQUEUED = "requeued"
@@ -19,8 +21,10 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """A change of size of an elastic run: its processes were stopped at `stopped` and made a step again at `stepped`
-    (Unix s). What they did after `kept` is made again: `steps` steps, None: not known."""
+    """A change of size of an elastic run: from the stop of its processes to their next step (Unix s).
+
+    The work after `kept` is done again: `steps` steps, None: not known.
+    """
 
     kept: float
     stopped: float
@@ -30,10 +34,10 @@ class Pause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One go of a job: `restart` is Slurm's count, `attempt` counts the goes within one allocation.
+    """One run of a job: `restart` is Slurm's count, `attempt` counts the runs within one allocation.
 
-    Times are Unix seconds on the head's clock; None is an instant that nobody saw. `opted_at` tells two jobs apart that
-    had the same number. `nodes` are all that it ever had, lost ones included.
+    Times are Unix seconds on the head's clock; None: not observed. `opted_at` distinguishes two jobs with the same
+    number. `nodes` are all nodes that it ever had, lost ones included.
     """
 
     job: JobId
@@ -48,50 +52,50 @@ class Run:
     nodes: frozenset[NodeName] = frozenset()
     ended: float | None = None
     ending: Ending | None = None
-    """None: it goes on, or it is not known yet what follows."""
+    """None: the run goes on, or its sequel is not known yet."""
     end_text: str = ""
-    """Slurm's word for how it ended, where it did."""
+    """Slurm's word for its end; empty before the end."""
     decision: Decision | None = None
     why: Why | None = None
     culprits: frozenset[NodeName] = frozenset()
     counted: bool = False
     """A resume was counted for its end: for none that a person asked for, and for one fault only one."""
     cases: tuple[CaseId, ...] = ()
-    """Repairs of the culprits."""
+    """The repairs of the culprits."""
     cause: str = ""
-    """The check that found the first of them; empty: none did."""
+    """The check that found the first culprit; empty: none did."""
     fault: float | None = None
     detected: float | None = None
     marked: float | None = None
     decided: float | None = None
     eligible: float | None = None
-    """From when Slurm could start the next run."""
+    """The time from which Slurm could start the next run."""
     first_step: float | None = None
     first: int | None = None
-    """The number of the first step that it told of."""
+    """The number of the first step that it reported."""
     again_from: int | None = None
-    """The lowest first step of the runs after it: this one's steps from there on were made again."""
+    """The lowest first step of later runs: they made this run's steps again from there on."""
     step: int | None = None
     stepped: float | None = None
     checkpoint_step: int | None = None
     checkpointed: float | None = None
     told: float = 0.0
-    """When how far it is was last noted."""
+    """When its progress was last noted."""
     pauses: tuple[Pause, ...] = ()
 
     @property
     def key(self) -> str:
-        """Unique for all time."""
+        """Return the run's key, which is unique for all time."""
         return f"{self.job}.{int(self.opted_at)}.{self.restart}.{self.attempt}"
 
     @property
     def was_hit(self) -> bool:
-        """Something ended it before its time, and somebody decided what comes next."""
+        """Return whether a fault ended the run: it was retried or requeued, or culprits were found."""
         return self.ending in (Ending.RETRIED, Ending.REQUEUED) or bool(self.culprits)
 
     @property
     def steps_redone(self) -> int | None:
-        """The steps of this run that later runs make again; None where that is not known, or it has no successor."""
+        """Return the number of its steps that later runs make again; None if not known, or without a later run."""
         kept = self._kept_step
         if self.step is None or kept is None:
             return None
@@ -99,8 +103,8 @@ class Run:
 
     @property
     def kept_until(self) -> float | None:
-        """When it had made the last step that was not made again (Unix seconds; between two steps whose times are
-        known, as if all took equally long); None: not known."""
+        """Return when the run had made the last step that was not made again (Unix s); None if not known."""
+        # between two steps with known times all steps are taken to have lasted equally long
         kept = self._kept_step
         if self.step is None or kept is None:
             return None
@@ -114,8 +118,11 @@ class Run:
 
     @property
     def _kept_step(self) -> int | None:
-        """Where a later run went on from is told by its first step, and else taken to be the checkpoint. Who does not
-        tell of every step tells of a first one that is too high: the checkpoint bounds it."""
+        """Return the last step that was not made again: before a later run's first step, at most the checkpoint's.
+
+        None: not known, or without a later run.
+        """
+        # the first step that a job reports is too high if it does not report every step: the checkpoint bounds it
         if self.ending not in (Ending.RETRIED, Ending.REQUEUED):
             return None
         began = None if self.again_from is None else max(self.again_from - 1, 0)
@@ -123,26 +130,26 @@ class Run:
 
 
 class Phase(Enum):
-    """The use of a job's time. All but WORK is lost."""
+    """The use of a job's time; all but WORK is lost."""
 
     START = "start"
-    """From the run's begin to its first step."""
+    """From the start of the run to its first step."""
     WORK = "work"
     REDO = "redo"
-    """Work after the last checkpoint before a fault: the next run does it again."""
+    """Work after the last checkpoint before a fault, which the next run does again."""
     DETECT = "detect"
-    """From the fault until somebody knew."""
+    """From the fault to its detection."""
     DECIDE = "decide"
-    """From there to the decision."""
+    """From the detection to the decision."""
     RELEASE = "release"
-    """From the decision until Slurm could start it again."""
+    """From the decision until Slurm could start the job again."""
     QUEUE = "queue"
-    """From there to the next run."""
+    """From then to the start of the next run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A stretch of a job's time (Unix seconds). `held`: its nodes were allocated to it then."""
+    """A stretch of a job's time (Unix seconds). `held`: its nodes were allocated to the job."""
 
     phase: Phase
     begin: float
@@ -150,35 +157,34 @@ class Segment:
     nodes: int
     held: bool
     run: str
-    """The key of the run that it belongs to (after its end: until the next one begins)."""
+    """The key of its run (after the run's end, until the next run starts)."""
     tells_steps: bool = True
-    """False: the run reported no steps, so that its start and what is made again are counted as work."""
+    """Whether the run reported steps; otherwise its start and repeated work count as work."""
 
     @property
     def seconds(self) -> float:
+        """Return the length of the stretch."""
         return self.end - self.begin
 
     @property
     def node_seconds(self) -> float:
+        """Return the length of the stretch times its nodes."""
         return self.seconds * self.nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """Where the time of one or many jobs went: seconds and node-seconds by phase.
-
-    `ettr` is the part of the time from the first run's begin to the last one's end that was work (of node-seconds, so
-    that big jobs count more), `goodput` the part of the node-seconds that were allocated. None: there was no time.
-    """
+    """The time of one or many jobs: seconds and node-seconds by phase."""
 
     seconds: dict[Phase, float]
     node_seconds: dict[Phase, float]
     held_node_seconds: float = 0.0
     stepless_node_s: float = 0.0
-    """Work of runs that reported no steps: `ettr` and `goodput` are upper bounds where it is not 0."""
+    """The work of runs that reported no steps; if it is not 0, `ettr` and `goodput` are upper bounds."""
 
     @staticmethod
     def of(segments: Iterable[Segment]) -> "Sums":
+        """Return the sums over the segments."""
         seconds, nodes, held, stepless = dict.fromkeys(Phase, 0.0), dict.fromkeys(Phase, 0.0), 0.0, 0.0
         for one in segments:
             seconds[one.phase] += one.seconds
@@ -189,20 +195,28 @@ class Sums:
 
     @property
     def all_s(self) -> float:
+        """Return the seconds of all phases."""
         return sum(self.seconds.values())
 
     @property
     def all_node_s(self) -> float:
+        """Return the node-seconds of all phases."""
         return sum(self.node_seconds.values())
 
     @property
     def lost_node_s(self) -> float:
+        """Return the node-seconds of all phases but work."""
         return self.all_node_s - self.node_seconds[Phase.WORK]
 
     @property
     def ettr(self) -> float | None:
+        """Return work as a part of all node-seconds from the first run's start to the last run's end.
+
+        Node-seconds make big jobs count more. None: there was no time.
+        """
         return self.node_seconds[Phase.WORK] / self.all_node_s if self.all_node_s else None
 
     @property
     def goodput(self) -> float | None:
+        """Return work as a part of the allocated node-seconds; None: there were none."""
         return self.node_seconds[Phase.WORK] / self.held_node_seconds if self.held_node_seconds else None

@@ -1,7 +1,6 @@
-"""`[[machine_types]]`: what a site's machines have, and the machine types of the published cluster API, which are built
-in.
+"""`[[machine_types]]`: the machine types of a site, and the built-in ones of the published cluster API.
 
-Gres and features of the built-in ones are empty: they are the business of the site's gres.conf and slurm.conf.
+Gres and features of the built-in ones are empty: the site's gres.conf and slurm.conf define them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +12,7 @@ from steward.model.setting_types import Section, Words
 
 
 class MachineType(Section):
-    """A machine type of this site; one of the same name as a built-in `ml.*` type replaces it."""
+    """A machine type of this site; it replaces a built-in `ml.*` type of the same name."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="Name that InstanceType takes.")
     cpus: int = Field(default=0, ge=0, le=100_000, description="Logical CPUs; 0: not said.")
@@ -71,7 +70,7 @@ _REGULAR = (
 
 _SMALL = {"medium": 1, "large": 2, "xlarge": 4}
 _UNPUBLISHED = tuple(f"g7.{size}" for size in ["2xlarge", "4xlarge", "8xlarge", "12xlarge", "24xlarge", "48xlarge"])
-"""Types of the API whose figures we do not know: all zero, not said."""
+"""Types of the API whose figures are not published: all zero."""
 
 
 def _irregular() -> Iterator[MachineType]:
@@ -102,4 +101,4 @@ def _all() -> Iterator[MachineType]:
 
 
 BUILT_IN: Mapping[str, MachineType] = MappingProxyType({each.name: each for each in _all()})
-"""By name, `ml.` included."""
+"""The built-in types by name, `ml.` included."""

@@ -1,4 +1,4 @@
-"""Our mark on things in Slurm: `steward:<check>:<action>:<id>`; we undo only what carries it.
+"""Steward's mark on things in Slurm: `steward:<check>:<action>:<id>`; Steward undoes only marked changes.
 
 Slurm may append `" : Not responding"` to a reason, so only its first `" : "` token counts (reference: slurmctld's
 `set_node_reason`).
@@ -13,7 +13,7 @@ _MARK = re.compile(r"^steward:(?P<check>[a-z0-9_.-]{1,40}):(?P<action>[a-z_]{1,2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Who took a thing out of service, why, and for which case."""
+    """The check, action and case (or other id) for which Steward took a thing out of service."""
 
     check: str
     action: str
@@ -24,28 +24,28 @@ class Mark:
 
     @property
     def tells_of_leaving(self) -> bool:
-        """Whether the node's group of the API does not want it (any more): its machine was ended on purpose."""
+        """Return whether the node's API group does not want the node any more: its machine was ended on purpose."""
         return (self.check, self.action) == LEAVE
 
     @property
     def is_slots(self) -> bool:
-        """Made for the slot of an API group: without one the node has no machine, on purpose."""
+        """Return whether the mark belongs to a slot of an API group, whose node lacks a machine on purpose."""
         return (self.check, self.action) in (HOLD, LEAVE, RENEW)
 
 
 HOLD, LEAVE, RENEW = ("setup", "hold"), ("scale", "leave"), ("update", "renew")
-"""Check and action of marks on nodes of API groups: not in service yet, leaving, to be made anew."""
+"""Check and action of marks on nodes of API groups: not in service yet, leaving, being renewed."""
 SPARE = Mark(check="spare", action="hold", id="pool")
-"""On every spare that waits: one mark for all, so that one command holds them all."""
+"""The mark of every waiting spare: one for all, so that one command drains them all."""
 
 
 def first_token(reason: str) -> str:
-    """The part of a Slurm reason that its author wrote, without what slurmctld appended."""
+    """Return the part of a Slurm reason that its author wrote, without slurmctld's additions."""
     return reason.split(" : ", 1)[0].strip()
 
 
 @lru_cache(maxsize=4096)
 def parse_mark(reason: str) -> Mark | None:
-    """Our mark in a node's reason, or None when somebody else wrote it."""
+    """Return Steward's mark in a node's reason; None if the reason is not Steward's."""
     match = _MARK.match(first_token(reason))
     return Mark(check=match["check"], action=match["action"], id=match["id"]) if match else None

@@ -1,4 +1,4 @@
-"""The light rungs of the ladder, carried out by the node's own agent: a service restarted, a GPU reset."""
+"""The light rungs of the repair ladder, which the node's own agent carries out: restart a service, reset a GPU."""
 
 import re
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ RESTARTABLE = (
     "sssd",
     "systemd-timesyncd",
 )
-"""Units that an agent may restart where its settings name no others."""
+"""The units that an agent may restart by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MendReport:
-    """How the order with `token` ended on this boot. `error` is one line of hostile, bounded text; empty: it worked."""
+    """The result of the order with `token` on this boot; `error` is one line of hostile text, empty on success."""
 
     token: Token
     error: Annotated[str, Printable(400)] = ""
@@ -37,23 +37,25 @@ class MendReport:
 
     @property
     def is_done(self) -> bool:
+        """Return whether the repair succeeded."""
         return not self.error
 
 
 def is_unit(word: str) -> bool:
-    """Whether it may be the name of a systemd service."""
+    """Return whether the word has the form of a systemd service's name."""
     return _UNIT.match(word) is not None
 
 
 def is_gpu_uuid(word: str) -> bool:
+    """Return whether the word has the form of a GPU's UUID."""
     return _UUID.match(word) is not None
 
 
 def is_gpu(word: str) -> bool:
-    """Whether it has the form of a GPU's UUID or PCI address."""
+    """Return whether the word has the form of a GPU's UUID or PCI address."""
     return is_gpu_uuid(word) or _PCI.match(word) is not None
 
 
 def fits(rung: Advice, target: str) -> bool:
-    """Whether an agent could carry out this rung on this target: a unit restarted, a GPU reset."""
+    """Return whether an agent could carry out this rung on this target: restart a unit, reset a GPU."""
     return is_unit(target) if rung is Advice.RESTART_SERVICE else rung is Advice.RESET_GPU and is_gpu(target)

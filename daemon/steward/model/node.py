@@ -1,4 +1,4 @@
-"""A Slurm node as it was read."""
+"""A Slurm node, as read from Slurm."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -13,7 +13,7 @@ _NO_POWER = _GOING_DOWN | {"POWERED_DOWN", "POWERING_UP"}
 
 
 class NodeBase(Enum):
-    """Slurm's base states. A word we do not know becomes UNKNOWN and is never acted on."""
+    """Slurm's base states of a node. An unknown word becomes UNKNOWN and is never acted on."""
 
     IDLE = "IDLE"
     ALLOCATED = "ALLOCATED"
@@ -26,7 +26,7 @@ class NodeBase(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why a node is out of service, as Slurm keeps it. `at` is Unix seconds; `user` is a login name."""
+    """The reason why a node is out of service, as Slurm keeps it. `at` is Unix seconds; `user` is a login name."""
 
     text: str
     user: str = ""
@@ -37,11 +37,12 @@ class Reason:
 
     @property
     def mark(self) -> Mark | None:
+        """Return Steward's mark in the reason; None if the reason is not Steward's."""
         return parse_mark(self.text)
 
     @property
     def is_slurms_own(self) -> bool:
-        """slurmctld wrote it about a silent or rebooted node; no person or tool wants the node left alone."""
+        """Return whether slurmctld wrote the reason about a silent or rebooted node, and no person or tool did."""
         return first_token(self.text) in ("Not responding", "Node unexpectedly rebooted", "ResumeTimeout reached")
 
 
@@ -68,62 +69,67 @@ class Node:
 
     @property
     def slurmd(self) -> Address:
-        """Where its slurmd listens."""
+        """Return the address at which its slurmd listens."""
         return Address(host=self.address or self.name, port=self.port)
 
     @property
     def is_down(self) -> bool:
+        """Return whether Slurm shows the node DOWN."""
         return self.base is NodeBase.DOWN
 
     @property
     def is_drain(self) -> bool:
-        """Takes no new job (DRAIN or FAIL flag); jobs may still run on it."""
+        """Return whether the node takes no new job (DRAIN or FAIL flag); jobs may still run on it."""
         return "DRAIN" in self.flags or "FAIL" in self.flags
 
     @property
     def is_busy(self) -> bool:
-        """Jobs run or clean up on it: draining is not drained."""
+        """Return whether jobs run or clean up on the node (a draining node is not drained yet)."""
         return self.base in (NodeBase.ALLOCATED, NodeBase.MIXED) or "COMPLETING" in self.flags
 
     @property
     def is_schedulable(self) -> bool:
-        """Slurm would start a job here now or after those on it end."""
+        """Return whether Slurm would start a job on the node, now or after its jobs end."""
         ready = self.base in (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
         return ready and not self.is_drain and self.responding and "POWERED_DOWN" not in self.flags
 
     @property
     def is_powered(self) -> bool:
-        """False while Slurm has it powered down, and on the way there and back."""
+        """Return whether the node is not powered down, nor on the way down or up."""
         return not self.flags & _NO_POWER
 
     @property
     def is_powering_down(self) -> bool:
-        """For Slurm's SuspendTimeout: a power-up is lost until then."""
+        """Return whether Slurm powers the node down; for its SuspendTimeout a power-up would be lost."""
         return bool(self.flags & _GOING_DOWN)
 
     @property
     def mark(self) -> Mark | None:
+        """Return Steward's mark in the node's reason; None if there is none."""
         return self.reason.mark if self.reason else None
 
     @property
     def is_ours(self) -> bool:
-        """Out of service by our own mark."""
+        """Return whether Steward took the node out of service."""
         return self.mark is not None
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether the node registered itself: slurm.conf does not have it."""
+        """Return whether the node registered itself, so that slurm.conf does not list it."""
         return "DYNAMIC_NORM" in self.flags
 
     @property
     def is_unsigned(self) -> bool:
-        """Drained without a reason, which Slurm demands from people: a dynamic node that registered itself so, or a
-        cloud node whose drain outlived the reason (a power-up of 22.05 clears it)."""
+        """Return whether the node is drained without a reason, which no person can do.
+
+        A dynamic node may register itself drained, and the drain of a cloud node may outlive its reason (a power-up of
+        Slurm 22.05 clears the reason).
+        """
         return self.reason is None and "DRAIN" in self.flags and bool(self.flags & {"DYNAMIC_NORM", "CLOUD"})
 
     @property
     def is_foreign(self) -> bool:
-        """Taken out of service by somebody who is not us: hands off. Slurm's own `Not responding` is nobody's."""
+        """Return whether a person or another tool took the node out of service, so that Steward leaves it alone."""
         if self.mark is not None or self.is_unsigned:
             return False
         return self.is_drain or (self.is_down and self.reason is not None and not self.reason.is_slurms_own)

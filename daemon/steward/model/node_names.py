@@ -1,11 +1,11 @@
-"""Lists of node names, written as every Slurm reads them, and read as Slurm reads them."""
+"""Lists of node names: written so that every Slurm version reads them, and read as Slurm does."""
 
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
 MAX_RANGE = 65536
-"""The longest range in Slurm's own host lists; a longer one is not from Slurm, and would take all our memory."""
+"""The longest range in Slurm's own host lists; a longer range is not from Slurm, and could exhaust the memory."""
 MAX_NAMES = 1 << 20
 _PIECE = re.compile(r"(?P<text>[^\[\],\s]+)|\[(?P<ranges>[0-9,-]+)\]|(?P<gap>[,\s]+)")
 _RANGE = re.compile(r"(?P<first>[0-9]{1,18})(?:-(?P<last>[0-9]{0,18}))?")
@@ -13,8 +13,10 @@ _NUMBERED = re.compile(r"(?P<prefix>.*[^0-9])(?P<number>[0-9]{1,9})")
 
 
 def fold(names: Iterable[str]) -> str:
-    """`gpu1-ib,n[1-3,7]`: each name once, sorted. Only digits at the very end of a name are folded: Slurm before 23.11
-    reads nothing behind a bracket but a comma."""
+    """Return the names as one list such as `gpu1-ib,n[1-3,7]`: each name once, sorted.
+
+    Folds only digits at the very end of a name: Slurm before 23.11 reads nothing but a comma after a bracket.
+    """
     terms: set[str] = set()
     numbered: dict[tuple[str, int], set[int]] = {}
     for name in names:
@@ -26,12 +28,12 @@ def fold(names: Iterable[str]) -> str:
 
 
 def _width(number: str) -> int:
-    """The width of a number with leading zeros; a number without them is at least 1 wide."""
+    """Return the width of a number with leading zeros; 1 for a number without them."""
     return len(number) if number.startswith("0") else 1
 
 
 def _term(prefix: str, width: int, numbers: list[int]) -> str:
-    """`numbers` are sorted; one alone needs no bracket."""
+    """Return the list term of a prefix and its sorted numbers; a single number has no bracket."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and runs[-1][-1] == number - 1:
@@ -58,7 +60,7 @@ def unfold(text: str, most: int = MAX_NAMES) -> tuple[str, ...]:
 
 
 def _terms(text: str, most: int) -> Iterator[list[Sequence[str]]]:
-    """The parts of each name: what each of them can be."""
+    """Yield for each name of the list its parts, each with its alternatives."""
     term: list[Sequence[str]] = []
     size, at = 1, 0
     while at < len(text):

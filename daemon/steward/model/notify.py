@@ -1,4 +1,4 @@
-"""Messages to people outside: what a channel sends, and what it has to remember."""
+"""Notifications: a channel's rule, its messages and its state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +9,8 @@ from steward.model.events import Event, Level
 
 
 class ChannelKind(Enum):
+    """The kind of a channel."""
+
     WEBHOOK = "webhook"
     MAIL = "mail"
     COMMAND = "command"
@@ -16,9 +18,9 @@ class ChannelKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelRule:
-    """The choice of messages for a channel, and their rate. Empty `kinds` (prefixes) and `groups`: all of them.
+    """The choice of events for a channel, and the rate of its messages. Empty `kinds` (prefixes) or `groups`: all.
 
-    What has one cause is one message within `window_s`; of all messages at most `per_hour` are tried within an hour.
+    Events with one cause become one message within `window_s`; at most `per_hour` messages are tried within an hour.
     """
 
     name: str
@@ -31,10 +33,11 @@ class ChannelRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A message that is to be sent. `count` events of one `key` are in it; `last` is the newest, `level` the highest,
-    `since` the oldest one's time (Unix s). `number` is the first event's: it never comes twice in a channel.
+    """A message to be sent, about `count` events of one `key`.
 
-    `trying`: a try was begun and its end is not known. `tries` have failed.
+    `last` is the newest event, `level` the highest level, `since` the time of the oldest event (Unix s), `number` that
+    of the first event, which is unique in a channel. `trying`: a try has begun and its end is not known. `tries` counts
+    the failed ones.
     """
 
     number: int
@@ -50,8 +53,11 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelState:
-    """The state of a channel that outlives a restart. `cursor`: all events up to this number were taken. `told`: key ->
-    when a message of it was made last. `attempts`: when messages were tried within the last hour."""
+    """The state of a channel that outlives a restart.
+
+    All events up to number `cursor` were taken. `told` maps a key to the time of its last message; `attempts` holds the
+    times of the tries within the last hour.
+    """
 
     cursor: int
     queue: tuple[Message, ...] = ()

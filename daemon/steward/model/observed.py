@@ -1,5 +1,4 @@
-"""One frozen picture of the world, taken at the start of a cycle; which nodes and jobs a look, an action or a change is
-about, and when they were read."""
+"""The frozen picture of the cluster at the start of a cycle, and the times at which its records were read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,19 +42,22 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTimes(Generic[K]):
-    """When records of one kind were read (Unix s): all of them at `swept`, those of `looked` once more since."""
+    """The times (Unix s) at which records of one kind were read: all at `swept`, those of `looked` again later."""
 
     swept: float
     looked: Mapping[K, float] = field(default_factory=lambda: MappingProxyType({}))
 
     def at(self, key: K) -> float:
-        """When this one was read last; for one that is not there, when that was seen."""
+        """Return when this record was last read, or was last seen to be absent."""
         return self.looked.get(key, self.swept)
 
 
 class Freshness(Enum):
-    """FRESH: the last sweep is no older than it may be, and what this cycle looked at was read in it. OLD: a look
-    failed, this is the last good one. ABSENT: never seen."""
+    """The freshness of records.
+
+    FRESH: the last sweep is recent enough, and this cycle's own reads succeeded. OLD: a read failed, these are the last
+    good records. ABSENT: never read.
+    """
 
     FRESH = "fresh"
     OLD = "old"
@@ -68,7 +70,7 @@ def _empty() -> Mapping[Any, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
-    """One node's agent as the head knows it. `lost_at` is when its connection ended or fell silent."""
+    """The head's view of one node's agent. `lost_at` is when its connection ended or fell silent."""
 
     node: NodeName
     incarnation: Incarnation | None
@@ -78,47 +80,47 @@ class AgentView:
     lost_at: float | None = None
     lost_why: str = ""
     leaves: bool = False
-    """It was told to end, as it said, and its host lives on. Its slurmd may be started anew at the same time."""
+    """Whether the agent announced that it was told to end while its host stays up; slurmd may restart at the same
+    time."""
     host_ends: bool = False
-    """It said as its last word that its host is being shut down, or that everything of Slurm's on it was told to end,
-    as in a shutdown."""
+    """Whether the agent announced that its host is shutting down, or that all of its Slurm daemons were told to end, as
+    in a shutdown."""
     fell_silent: bool = False
-    """It was lost because it said nothing, on a connection that nobody ended."""
+    """Whether it was lost by silence, on a connection that neither side ended."""
     dialled_at: float = 0.0
-    """When it came last and was sent away, or the head hung up on it: it is alive and comes again every few seconds."""
+    """When the head last refused it or hung up on it: such an agent is alive and reconnects every few seconds."""
     witness: WitnessSeen | None = None
     peers: tuple[PeerWord, ...] = ()
-    """The last words of other nodes' agents on this node, one each."""
+    """The last reports of other nodes' agents on this node, one each."""
     findings: tuple[Finding, ...] = ()
-    """Results that are bad, unknown or events; quiet results are in `passed` and `skipped`."""
+    """Bad and unknown results, and events; quiet results are in `passed` and `skipped`."""
     passed: frozenset[str] = frozenset()
     skipped: frozenset[str] = frozenset()
     hardware: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=_empty)
     reported_at: float = 0.0
     checked_at: float = 0.0
-    """When the last `check now` that the agent answered was sent (0: it answered none in this incarnation): its looks
-    began after that."""
+    """When the last `check now` that the agent answered was sent (0: none in this incarnation); its looks are later."""
     deep: tuple[DeepReport, ...] = ()
-    """Deep checks that ran on it lately, or run."""
+    """The current and recent deep checks on it."""
     setup: SetupReport | None = None
-    """How the lifecycle scripts of this incarnation stand; None: none was ordered."""
+    """The report on the lifecycle scripts of this incarnation; None: no setup was ordered."""
     mend: MendReport | None = None
-    """How the last light repair that was ordered in this boot ended; None: none was, or it is under way."""
+    """The result of the last light repair ordered in this boot; None: none was ordered, or it is under way."""
     progress: tuple[Progress, ...] = ()
-    """How far the opted-in jobs on it are."""
+    """The progress of the opted-in jobs on it."""
     bundles: tuple[str, ...] = ()
-    """Names of the stacks that it was asked for (`CollectStacks.name`) and has told in full, the last ones."""
+    """The names of the last requested stacks (`CollectStacks.name`) that it has sent in full."""
     exits: tuple[TaskExit, ...] = ()
-    """Tasks of opted-in jobs that ended badly on it, the last ones."""
+    """The last failed tasks of opted-in jobs on it."""
     elastic: tuple[ElasticWord, ...] = ()
-    """Reports on the elastic runs whose base job has its batch script there."""
+    """Reports on the elastic runs whose base job has its batch script on this node."""
     address: str = ""
-    """Where its connection comes from."""
+    """The address from which it is connected."""
 
     @property
     def is_heard(self) -> bool:
-        """Whether the agent is connected and no heartbeat is overdue."""
+        """Return whether the agent is connected and no heartbeat is overdue."""
         return self.connected and not self.late
 
 
@@ -132,51 +134,52 @@ class AgentDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """Everything a plan may know. Times are Unix seconds on the head's clock.
+    """The whole input of a plan but memory and settings. Times are Unix seconds on the head's clock.
 
-    `agents_since` is when the head began to listen: agents may need a while to come back after its restart.
+    `agents_since` is when the head began to listen: after its restart agents need a while to reconnect.
     """
 
     at: float
     slurm: Freshness = Freshness.FRESH
     nodes: Mapping[NodeName, Node] = field(default_factory=_empty)
     node_times: ReadTimes[NodeName] | None = None
-    """When each node was read; None: with this picture."""
+    """When each node was read; None: together with this picture."""
     jobs: Mapping[JobId, Job] = field(default_factory=_empty)
     job_times: ReadTimes[JobId] | None = None
-    """The same for jobs."""
+    """When each job was read; None: together with this picture."""
     job_requeue: bool | None = None
-    """Whether the site's jobs may be requeued whose users said nothing (JobRequeue); None: not known."""
+    """Whether jobs may be requeued by default (JobRequeue); None: not known."""
     unread: Mapping[JobId, str] = field(default_factory=_empty)
-    """Running batch jobs of which Slurm's own record cannot be read, and why: nobody knows what they asked for."""
+    """Running batch jobs whose Slurm record cannot be read, so that their options are not known, each with the
+    error."""
     partitions: Mapping[str, Partition] = field(default_factory=_empty)
     partitions_at: float = 0.0
-    """When they were asked for (Unix s; 0: never). They are read beside the cycle, while there are API groups."""
+    """When the partitions were requested (Unix s; 0: never). Read beside the cycle, while there are API groups."""
     reservations: Mapping[str, Reservation] = field(default_factory=_empty)
     reservations_at: float = 0.0
-    """When they were asked for (Unix s; 0: never). They are read beside the cycle."""
+    """When the reservations were requested (Unix s; 0: never). Read beside the cycle."""
     agents: Mapping[NodeName, AgentView] = field(default_factory=_empty)
     agents_since: float = 0.0
     provider: Freshness = Freshness.FRESH
     listed_at: float | None = None
-    """When the list of instances was asked for; None: with this picture."""
+    """When the list of instances was requested; None: together with this picture."""
     instances: Mapping[InstanceId, Instance] = field(default_factory=_empty)
     asks: tuple[Ask, ...] = ()
     opted_in: tuple[OptedIn, ...] = ()
     failures: Mapping[str, str] = field(default_factory=_empty)
-    """Outcome of the last try of an action that failed: key -> error text (launch refused, scontrol error)."""
+    """The error text of each action whose last try failed, by its key (launch refused, scontrol error)."""
     done: frozenset[str] = frozenset()
-    """Keys of backups and restores whose last try ended well, within the same time as `failures`."""
+    """The keys of backups and restores whose last try succeeded, within the same time as `failures`."""
     accounting: Accounting | None = None
-    """Accounts, limits and QOS; None: nobody looked, as memory has no quota."""
+    """Accounts, limits and QOS; None: not read, because memory has no quota."""
 
     gres_used: Mapping[NodeName, str] = field(default_factory=_empty)
-    """Nodes of which Slurm counted some GRES as used in both of the last two looks, and which."""
+    """Nodes with GRES that Slurm counted as used in both of the last two looks, and that GRES."""
     gres_at: float = 0.0
-    """When the older of these looks was asked for (Unix s; 0: never)."""
+    """When the older of these looks was requested (Unix s; 0: never)."""
     fits: Mapping[Question, Fit] = field(default_factory=_empty)
-    """What Slurm answered to the questions of plans, this turn or lately."""
+    """Slurm's current and recent answers to the questions of plans."""
 
     def job_at(self, id: JobId) -> float:
-        """When the job's record was read (Unix s)."""
+        """Return when the job's record was read (Unix s)."""
         return self.at if self.job_times is None else self.job_times.at(id)

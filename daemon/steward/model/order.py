@@ -1,7 +1,7 @@
-"""Orders of the API's callers for the cluster: values that the cycle carries out, each in full or not at all.
+"""Orders of API callers for the cluster: values that the cycle carries out, each in full or not at all.
 
-Every order is checked against the memory and the picture of the cycle that takes it (`policy/orders`): it is carried
-out or refused with a Refusal, and then nothing has changed. `who` is the caller's name.
+Every order is checked against the memory and the picture of its cycle (`policy/orders`): it is carried out, or refused
+with a Refusal and without an effect. `who` is the caller's name.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from steward.model.setup import Lifecycle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRun:
-    """`size` None: as it is, 0: as large as it may be, else at most so many nodes. `paused` None: as it is."""
+    """The order to change an elastic run: at most `size` nodes (0: no limit), paused or not; None: unchanged."""
 
     who: str
     run: int
@@ -29,7 +29,7 @@ class ChangeRun:
 
 
 class RefusalKind(Enum):
-    """The API's error codes."""
+    """The kind of a refusal, in the API's error codes."""
 
     VALIDATION = "ValidationException"
     NOT_FOUND = "ResourceNotFound"
@@ -39,7 +39,7 @@ class RefusalKind(Enum):
 
 
 class Refusal(Exception):
-    """The order cannot be carried out; nothing was changed. `str()` is one clear line."""
+    """A refused order, without an effect; `str()` is one clear line."""
 
     def __init__(self, kind: RefusalKind, text: str) -> None:
         super().__init__(text)
@@ -48,7 +48,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWish:
-    """One entry of InstanceGroups. None: not said (an update keeps what is there)."""
+    """One entry of InstanceGroups. None: not given (an update keeps the current value)."""
 
     name: str
     count: int
@@ -66,6 +66,8 @@ class GroupWish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateCluster:
+    """The order to create the cluster."""
+
     who: str
     name: str
     groups: tuple[GroupWish, ...]
@@ -77,6 +79,8 @@ class CreateCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateCluster:
+    """The order to change, add and delete groups of the cluster."""
+
     who: str
     cluster: str
     groups: tuple[GroupWish, ...] = ()
@@ -88,13 +92,15 @@ class UpdateCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteCluster:
+    """The order to delete the cluster."""
+
     who: str
     cluster: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddNodes:
-    """`token` is the client token; `wishes` are (group, how many more)."""
+    """The order to add nodes; `token` is the client token, `wishes` are pairs of a group and a number of nodes."""
 
     who: str
     cluster: str
@@ -103,6 +109,8 @@ class AddNodes:
 
 
 class NodeWish(Enum):
+    """The requested action on nodes."""
+
     DELETE = "delete"
     REBOOT = "reboot"
     REPLACE = "replace"
@@ -110,7 +118,7 @@ class NodeWish(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TouchNodes:
-    """BatchDelete / BatchReboot / BatchReplace: by instance ids and by logical ids."""
+    """The order to delete, reboot or replace nodes, by instance ids and by logical ids."""
 
     who: str
     cluster: str
@@ -121,7 +129,10 @@ class TouchNodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateSoftware:
-    """`groups` are (name, release version or empty); empty: every group. `batch` None: all at once."""
+    """The order for a software update: `groups` are pairs of a name and a release (or empty); empty: every group.
+
+    `batch` None: all nodes at once.
+    """
 
     who: str
     cluster: str
@@ -135,7 +146,7 @@ class UpdateSoftware:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartHealthCheck:
-    """(group, instance ids (empty: all), checks)."""
+    """The order for deep checks of groups: `wishes` are triples of group, instance ids (empty: all) and checks."""
 
     who: str
     cluster: str
@@ -144,7 +155,7 @@ class StartHealthCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckDeep:
-    """A deep check of nodes by name; no kind named: all kinds."""
+    """The order for a deep check of nodes by name; without kinds: all kinds."""
 
     who: str
     nodes: tuple[str, ...]
@@ -153,7 +164,7 @@ class CheckDeep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approve:
-    """A yes to repairs that wait for one (`repair.mode = "ask"`), each by its case or its node."""
+    """The approval of repairs that wait for it (`repair.mode = "ask"`), each by its case or its node."""
 
     who: str
     words: tuple[str, ...]
@@ -161,6 +172,8 @@ class Approve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeTags:
+    """The order to change the tags of a resource."""
+
     who: str
     arn: str
     put: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -183,7 +196,7 @@ Order = ClusterOrder | ChangeRun | Approve
 
 
 class NodeRefusal(Enum):
-    """Why one node of a batch was refused; the API has its own word for each in each operation."""
+    """The reason why one node of a batch was refused; each operation of the API has its own word for it."""
 
     NOT_FOUND = "not found"
     BAD_STATUS = "bad status"
@@ -192,7 +205,7 @@ class NodeRefusal(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOutcome:
-    """One line of a batch's answer: `refused` None is accepted."""
+    """One line of a batch's answer; `refused` None: accepted."""
 
     id: str
     is_logical: bool
@@ -219,12 +232,12 @@ class Answer:
     nodes: tuple[NodeOutcome, ...] = ()
     added: tuple[Added, ...] = ()
     runs: tuple[str, ...] = ()
-    """Ids of deep checks that were begun."""
+    """The ids of the deep checks that were started."""
     tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     made: str = ""
-    """Id of a quota or of a scheduler configuration."""
+    """The id of a new quota or scheduler configuration."""
     version: int = 0
-    """The group's version after a change."""
+    """The version after a change."""
 
 
 # The result of an order.
@@ -232,7 +245,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """The memory after it, what to tell, and the caller's answer."""
+    """The result of a carried-out order: the new memory, events, and the caller's answer."""
 
     memory: Memory
     events: tuple[Event, ...] = ()

@@ -1,4 +1,4 @@
-"""A Slurm partition, and the gate that we keep before one that is ours."""
+"""A Slurm partition, and the gate of a partition whose state Steward sets."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,13 +9,12 @@ _RESERVED = frozenset({"ALL", "DEFAULT"})
 
 
 def is_reserved(name: str) -> bool:
-    """Slurm means something else by this name, in any case of letters: no partition, nor a group behind one, may have
-    it."""
+    """Return whether Slurm reserves this name, in any case of letters: no partition or its group may have it."""
     return name.upper() in _RESERVED
 
 
 class PartitionState(Enum):
-    """UP starts jobs; DOWN queues them and starts none (a closed gate); running jobs go on in all of them."""
+    """Slurm's states of a partition: UP starts jobs, DOWN only queues them (a closed gate); running jobs continue."""
 
     UP = "UP"
     DOWN = "DOWN"
@@ -26,21 +25,27 @@ class PartitionState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """Names that a partition takes (AllowQos, AllowAccounts; none: all of them) or refuses (DenyQos, DenyAccounts), in
-    lower case. Slurm looks at the second only where it has none of the first."""
+    """The names that a partition accepts (AllowQos, AllowAccounts; empty: all) or refuses (DenyQos, DenyAccounts).
+
+    Names are in lower case. Slurm looks at `deny` only if `allow` is empty.
+    """
 
     allow: frozenset[str] = frozenset()
     deny: frozenset[str] = frozenset()
 
     def refuses(self, name: str) -> bool:
+        """Return whether the partition refuses jobs with this name."""
         return name.lower() not in self.allow if self.allow else name.lower() in self.deny
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """A partition as Slurm has it now. `loaded` is when slurmctld last began anew (Unix s; 0: not known): it then takes
-    the state from its configuration again, whatever had been set. `qos` and `accounts` are whose jobs it takes; None:
-    not known. `own_qos` is the QOS whose limits all its jobs have (`QOS=`); empty: none."""
+    """A partition as Slurm reports it.
+
+    `loaded` is when slurmctld last started (Unix s; 0: not known) and took the state from its configuration again.
+    `qos` and `accounts` say whose jobs the partition accepts; None: not known. `own_qos` is the QOS whose limits apply
+    to all its jobs (`QOS=`); empty: none.
+    """
 
     name: str
     state: PartitionState
@@ -53,13 +58,15 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """Our last wish for a partition that is ours. `yielded` is since when (Unix s) an admin's own setting stands: he
-    changed the state behind us, and we leave it until our own wish changes."""
+    """The state that Steward last set, or is to set, on a partition of its own.
+
+    `yielded` is since when (Unix s) an admin's own setting stands, which Steward leaves until its own wish changes.
+    """
 
     partition: str
     open: bool
     set_at: float
     confirmed: bool = False
-    """Slurm showed it as we set it at least once: a difference after that is somebody else's doing (or a restart)."""
+    """Whether Slurm showed the state at least once: a later difference is a person's change (or a restart)."""
     yielded: float | None = None
     why: str = ""

@@ -1,4 +1,4 @@
-"""The outcome of one decision: what to do, what to remember, what to tell."""
+"""The outcome of one decision: actions, the new memory, events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from steward.model.memory import Memory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`actions` are in the order in which they must be applied. `wake_at` is when the next deadline falls (Unix s)."""
+    """The outcome of one decision: `actions` in the order to apply them, `wake_at` the next deadline (Unix s)."""
 
     actions: tuple[Action, ...]
     memory: Memory
     events: tuple[Event, ...] = ()
     wake_at: float | None = None
     questions: tuple[Question, ...] = ()
-    """What Slurm is to be asked before this plan counts: with the answers in the picture it may be another one."""
+    """Questions for Slurm before this plan counts: the answers may change the plan."""
 
 
 def stops_last(actions: Iterable[Action]) -> tuple[Action, ...]:
-    """In order, but a shim is told to stop when all else is done: its job ends then, and nothing can be said of it in
-    Slurm any more."""
+    """Return the actions in order, but with the answers that stop a shim last."""
+    # the shim's job ends with such an answer, and no later action can change the job in Slurm
     return tuple(sorted(actions, key=lambda action: isinstance(action, AnswerAsk) and action.answer is Answer.STOP))

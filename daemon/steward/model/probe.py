@@ -1,12 +1,11 @@
-"""Probes as data: what to look at, and what comes back, such as an NVIDIA GPU as NVML tells of it in one look. Adapters
-look, checks judge."""
+"""Probes as data, and their raw results. Adapters look, checks judge."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuProcess:
-    """A process that has a compute context on a GPU; `mib` is None where NVML cannot tell."""
+    """A process with a compute context on a GPU; `mib` is None if NVML does not report it."""
 
     pid: int
     mib: int | None = None
@@ -14,9 +13,10 @@ class GpuProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """`error` is NVML's message where the GPU does not answer, `code` NVML's number for it; the rest is absent then.
+    """An NVIDIA GPU, as NVML reports it in one look. None: this GPU or driver does not report the value.
 
-    None: this GPU, or this driver, cannot tell. "Volatile" counts run since the driver was loaded, the others for life.
+    If the GPU does not answer, `error` and `code` are NVML's message and number, and the rest is absent. "Volatile"
+    counts run since the driver was loaded, the others for life.
     """
 
     index: int
@@ -28,13 +28,13 @@ class Gpu:
     bus: str = ""
     vbios: str = ""
     recovery_action: int | None = None
-    """The remedy that the driver asks for: NVML's field 230."""
+    """The remedy that the driver recommends: NVML's field 230."""
     ecc_corrected_dram: int | None = None
     ecc_corrected_sram: int | None = None
     ecc_uncorrected: int | None = None
-    """These three volatile."""
+    """A volatile count, like the two above."""
     sram_uncorrected: int | None = None
-    """For life."""
+    """A count for life."""
     sram_limit_exceeded: bool | None = None
     remapped_corrected: int | None = None
     remapped_uncorrected: int | None = None
@@ -44,16 +44,16 @@ class Gpu:
     retire_pending: bool | None = None
     temperature_c: int | None = None
     slowdown_c: int | None = None
-    """Where the GPU begins to slow itself down."""
+    """The temperature at which the GPU begins to throttle."""
     margin_c: int | None = None
-    """Degrees left until then, on newer GPUs."""
+    """The degrees left until then, on newer GPUs."""
     clock_reasons: int | None = None
-    """NVML's bits for why the clocks are not higher."""
+    """NVML's bits for the reasons why the clocks are not higher."""
     pcie_width: int | None = None
     pcie_width_max: int | None = None
     pcie_replays: int | None = None
     nvlinks: tuple[bool, ...] = ()
-    """Each link that the GPU has, whether it is active."""
+    """For each link of the GPU, whether the link is active."""
     nvlink_errors: int | None = None
     """Replays, recoveries and CRC errors of all links together."""
     fabric_state: int | None = None
@@ -61,27 +61,26 @@ class Gpu:
     fabric_health: int | None = None
     persistence: bool | None = None
     inforom_error: str | None = None
-    """Empty when NVML found its InfoROM valid."""
+    """Empty if NVML found the InfoROM valid."""
     memory_used_mib: int | None = None
-    """Without what the driver keeps for itself."""
+    """The used memory without the driver's own."""
     processes: tuple[GpuProcess, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadFiles:
-    """Read small text files; the answer maps each path to its text, or None where it is absent."""
+    """A read of small text files; the answer maps each path to its text, None if absent."""
 
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTree:
-    """Read every small text file that matches one of the glob patterns, `max_files` at most (sorted by path).
+    """A read of every small text file that matches one of the glob patterns, `max_files` at most (sorted by path).
 
-    Paths below /sys and /proc are looked up where the settings say that those are (`agent.sys_dir`,
-    `agent.proc_dir`), here and in ReadFiles; the answer has the names that were asked for. With `needs`, what a
-    pattern's first wildcard stands for is passed over where it has no such file: a node may have hundreds of virtual
-    interfaces, and only those with a `device` are looked at.
+    Paths below /sys and /proc are read below `agent.sys_dir` and `agent.proc_dir`, here and in ReadFiles; the answer
+    has the requested names. With `needs`, a match of a pattern's first wildcard is skipped if it lacks that file: a
+    node may have hundreds of virtual interfaces, and only those with a `device` are read.
     """
 
     patterns: tuple[str, ...]
@@ -91,13 +90,15 @@ class ReadTree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListProcesses:
-    """Every process of the node."""
+    """A list of every process of the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindProcess:
-    """A process of the node whose name begins with `prefix`, or none. It is not looked for on a node where no file
-    matches one of the patterns `where`."""
+    """A search for a process of the node whose name begins with `prefix`.
+
+    Skipped on a node where no file matches one of the patterns `where`.
+    """
 
     prefix: str
     where: tuple[str, ...]
@@ -105,11 +106,10 @@ class FindProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TouchMounts:
-    """Ask each file system in a child that may be killed, or left behind when it hangs in the kernel; a mount point
-    whose last child still hangs is not touched again.
+    """A touch of each file system, in a child that may be killed, or left behind when it hangs in the kernel.
 
-    Looked at are the mount points `paths` (one that is none is told so) and every mount of the file system `types`,
-    `max_mounts` at most. /proc/mounts is looked up as in ReadTree.
+    Touches the mount points `paths` (a path that is no mount point is reported) and every mount of the file system
+    `types`, `max_mounts` at most, but no mount point whose last child still hangs. /proc/mounts is read as in ReadTree.
     """
 
     paths: tuple[str, ...]
@@ -120,18 +120,17 @@ class TouchMounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskUsage:
-    """statvfs of each mount point, in a thread that may be abandoned: a hung mount must not hang the agent."""
+    """A statvfs of each mount point, in a thread that may be abandoned: a hung mount must not hang the agent."""
 
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgram:
-    """Run one program (argv, never a shell) with a time limit; its output is cut at `max_bytes`.
+    """A run of one program (argv, never a shell) with a time limit; its output is cut at `max_bytes`.
 
-    `env` is laid over the agent's own environment. One that is not installed is a failed look, unless it
-    `may_be_absent`: then the answer has no status. `stamp_env` names a variable that shall hold the time (UTC,
-    20261121T174000Z).
+    `env` is added to the agent's own environment. A missing program is a failed look, unless it `may_be_absent`: then
+    the answer has no status. `stamp_env` names a variable that holds the time (UTC, 20261121T174000Z).
     """
 
     argv: tuple[str, ...]
@@ -144,9 +143,9 @@ class RunProgram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOnEach:
-    """Run a program once for each path (sorted, `max_paths` at most) that matches a glob pattern, as its last argument.
+    """A run of a program for each path (sorted, `max_paths` at most) that matches a glob pattern, as last argument.
 
-    The answer maps each path to the output; a program that is not installed has no status, else it is 0.
+    The answer maps each path to the output; its status is 0, or None if the program is not installed.
     """
 
     patterns: tuple[str, ...]
@@ -158,17 +157,17 @@ class RunOnEach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelClock:
-    """Whether the kernel holds its clock for synchronised (adjtimex)."""
+    """The question whether the kernel's clock is synchronised (adjtimex)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskMunge:
-    """Have munged make a credential and read it again; no status where there is no libmunge, else 0 or 1."""
+    """A credential that munged makes and decodes again; the status is 0 or 1, None without libmunge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpoolUsage:
-    """statvfs of slurmd's spool folder, as the slurm.conf at `slurm_conf` (or slurmd's own copy of it) names it."""
+    """A statvfs of slurmd's spool folder, as named by the slurm.conf at `slurm_conf` (or slurmd's own copy)."""
 
     node: str
     slurm_conf: str = ""
@@ -176,14 +175,14 @@ class SpoolUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryGpus:
-    """Ask NVML for all that it tells of each GPU; no GPU at all where there is no NVIDIA driver."""
+    """NVML's values of each GPU; no GPUs without an NVIDIA driver."""
 
     timeout_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadClock:
-    """The head's clock against ours, measured on the connection."""
+    """The difference of the head's clock and this node's, measured on the connection."""
 
 
 Probe = (
@@ -218,9 +217,11 @@ class Disk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """`state` is the kernel's letter (`D`, `Z`, ...), `started` in Unix seconds; `name` is hostile text. `uid` is the
-    effective one. `ticks` is the CPU time that it has used, in the kernel's clock ticks: it stands still in a process
-    that is stuck."""
+    """A process: `state` is the kernel's letter (`D`, `Z`, ...), `uid` the effective one, `name` hostile text.
+
+    `started` is Unix seconds. `ticks` is its CPU time in the kernel's clock ticks, which does not grow in a stuck
+    process.
+    """
 
     pid: int
     parent: int
@@ -240,14 +241,14 @@ class Raw:
     disks: dict[str, Disk] = field(default_factory=dict)
     returncode: int | None = None
     output: str = ""
-    """stdout of the program, or stderr when it wrote nothing there."""
+    """The program's stdout, or its stderr if stdout is empty."""
     truncated: bool = False
-    """More output came than was asked for, and was thrown away."""
+    """Whether more output came than requested, and was dropped."""
     gpus: tuple[Gpu, ...] | None = None
     hung: str = ""
-    """NVML did not answer in time: what was waited for. Then there are no `gpus`."""
+    """The call that NVML did not answer in time, so that there are no `gpus`; empty if it answered."""
     processes: tuple[Process, ...] = ()
     mounts: dict[str, str] = field(default_factory=dict)
-    """Mount point -> empty when it answered, else what happened (`hung`, `not mounted` or an error)."""
+    """For each mount point empty if it answered, else `hung`, `not mounted` or an error."""
     skew_s: float | None = None
     synchronised: bool | None = None

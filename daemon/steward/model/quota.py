@@ -1,6 +1,6 @@
-"""Quotas of teams and how they share: as they are wanted through the API. Kept in memory, changed by orders only.
+"""The quotas of teams and how teams share, as requested through the API; kept in memory, changed by orders only.
 
-A team is a Slurm account. What a quota is worth in numbers comes from machine types (`policy/quota/fill_in.py`).
+A team is a Slurm account. Machine types turn a quota into numbers (`policy/quota/fill_in.py`).
 """
 
 import re
@@ -11,34 +11,36 @@ from types import MappingProxyType
 from typing import NewType
 
 Resource = NewType("Resource", str)
-"""`TYPE/KIND`: what of which machine type, for example `ml.p5.48xlarge/gpu`. Kinds: `gpu` (whole accelerators), `cpu`
-(logical CPUs), `mem` (MiB), and a MIG profile (`gpu:1g.10gb`)."""
+"""`TYPE/KIND`: a kind of resource of a machine type, for example `ml.p5.48xlarge/gpu`. Kinds: `gpu` (whole
+accelerators), `cpu` (logical CPUs), `mem` (MiB), and a MIG profile (`gpu:1g.10gb`)."""
 
 GPU, CPU, MEM = "gpu", "cpu", "mem"
 _PROFILE = re.compile(r"(?:^|[_-])(\d+g\.\d+gb.*)")
 
 
 def resource(machine_type: str, kind: str) -> Resource:
+    """Return the resource of this kind of a machine type."""
     return Resource(f"{machine_type}/{kind}")
 
 
 def machine_type_of(name: Resource) -> str:
+    """Return the machine type of a resource."""
     return name.rpartition("/")[0]
 
 
 def kind_of(name: Resource) -> str:
+    """Return the kind of a resource."""
     return name.rpartition("/")[2]
 
 
 def profile_of(type: str) -> str:
-    """The MIG profile in Slurm's word for an accelerator, which NVML puts behind the model's name: `1g.5gb` of
-    `a100_1g.5gb`. Empty: it is a whole one."""
+    """Return the MIG profile in Slurm's type of an accelerator: `1g.5gb` of `a100_1g.5gb`; empty for a whole one."""
     match = _PROFILE.search(type)
     return match[1] if match else ""
 
 
 class QuotaStatus(Enum):
-    """The API's own words (SchedulerResourceStatus)."""
+    """The status of a quota, in the API's words (SchedulerResourceStatus)."""
 
     CREATING = "Creating"
     CREATE_FAILED = "CreateFailed"
@@ -55,7 +57,7 @@ class QuotaStatus(Enum):
 
 
 class Strategy(Enum):
-    """Whether a team's idle share is lent, and whether the team may borrow. DONT_LEND does neither."""
+    """Whether a team lends its idle share, and whether it may borrow; DONT_LEND does neither."""
 
     DONT_LEND = "DontLend"
     LEND = "Lend"
@@ -63,15 +65,17 @@ class Strategy(Enum):
 
     @property
     def lends(self) -> bool:
+        """Return whether the team lends its idle share."""
         return self is not Strategy.DONT_LEND
 
     @property
     def borrows(self) -> bool:
+        """Return whether the team may borrow."""
         return self is Strategy.LEND_AND_BORROW
 
 
 class PreemptTeamTasks(Enum):
-    """Whether a team's job may push out jobs of its own team that have a lower priority class."""
+    """Whether a team's job may preempt jobs of its own team that have a lower priority class."""
 
     LOWER_PRIORITY = "LowerPriority"
     NEVER = "Never"
@@ -79,8 +83,10 @@ class PreemptTeamTasks(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """A quota's share of one machine type, as it was asked for; None: not said, filled in. `partition` is (MIG profile
-    as Slurm types it, count)."""
+    """A quota's share of one machine type, as requested; None: not given, filled in.
+
+    `partition` is a MIG profile, in Slurm's spelling, and its count.
+    """
 
     machine_type: str
     count: int | None = None
@@ -92,14 +98,14 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaEntry:
-    """What is kept of a quota, and of how teams share: who made and changed it when, and whether it is in force."""
+    """The record fields of a quota or a scheduler configuration: its authors, times and status."""
 
     description: str = ""
     tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     version: int = 1
     status: QuotaStatus = QuotaStatus.CREATING
     failure: str = ""
-    """Why it is not in force (FailureReason)."""
+    """Why it is not in force (FailureReason); empty if it is."""
     created: float = 0.0
     created_by: str = ""
     modified: float = 0.0
@@ -110,8 +116,8 @@ class QuotaEntry:
 class ComputeQuota(QuotaEntry):
     """A team's part of the cluster, and how the team shares it. `id` is the key in `Memory.quotas`.
 
-    `borrow_percent` is of the team's own quota, for each resource, rounded down; `borrow_absolute` takes its place for
-    the machine types that it names. A disabled quota limits nothing and owns nothing.
+    `borrow_percent` is a share of the team's own quota, for each resource, rounded down; `borrow_absolute` replaces it
+    for the machine types that it names. A disabled quota has no limits and owns no resources.
     """
 
     id: str
@@ -125,12 +131,12 @@ class ComputeQuota(QuotaEntry):
     preempt: PreemptTeamTasks = PreemptTeamTasks.LOWER_PRIORITY
     enabled: bool = True
     emptied: float | None = None
-    """When its team's account, which goes with it, was first seen empty (Unix s)."""
+    """When its team's account, which is deleted with the quota, was first seen empty (Unix s)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorityClass:
-    """A job is of a class when its QOS list or its `--comment` says so (docs/quotas.md); weight 0 (lowest) to 100."""
+    """A priority class, which a job names in its QOS list or `--comment` (docs/quotas.md); weight 0 (lowest) to 100."""
 
     name: str
     weight: int
@@ -138,24 +144,24 @@ class PriorityClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerConfig(QuotaEntry):
-    """How teams share: one for the cluster. Without one the defaults of this class count."""
+    """How teams share: one configuration for the cluster; without one the defaults of this class count."""
 
     id: str = ""
     name: str = ""
     classes: tuple[PriorityClass, ...] = ()
     fair_share: bool = True
-    """False: first come, first served among those who borrow."""
+    """Whether borrowers get fair shares; otherwise first come, first served."""
     idle_sharing: bool = False
     """Whether resources that no team owns may be borrowed, too."""
 
 
 class Reclaimed(Enum):
-    """Why a job had to give way, in the words of the event and of `explain`."""
+    """The reason of an eviction, in the words of the event and of `explain`."""
 
     RECLAIM = "reclaim"
-    """The job's team had borrowed, and the owner wants it back."""
+    """The job's team had borrowed the resources, and their owner reclaims them."""
     IN_TEAM = "in_team"
-    """A job of its own team has a higher priority class."""
+    """A job of the same team has a higher priority class."""
     PRIORITY = "priority"
     """The resources were borrowed, and a job of another team that may borrow has a higher priority class."""
     REBALANCE = "rebalance"
@@ -164,10 +170,10 @@ class Reclaimed(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """One run of a job that gives way. `restart` is that run's restart count; `to_job` waits for it, of team `to_team`.
+    """The eviction of one run of a job (`restart` is its restart count) in favour of `to_job` of team `to_team`.
 
-    `due` is when its grace ends (Unix s) and we end it; None: Slurm's own preemption is left to do it. `over` is when
-    the run was. `text` is the one sentence for its owner.
+    `due` is when the run's grace ends (Unix s) and Steward ends it; None: Slurm's own preemption ends it. `over` is
+    when the run ended. `text` is one sentence for the job's owner.
     """
 
     at: float
@@ -183,28 +189,30 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaJob:
-    """The quota book's memory of a job: nothing that Slurm knows."""
+    """The quota book's memory of a job, beyond Slurm's own record."""
 
     team: str
     evictions: tuple[Eviction, ...] = ()
-    """Oldest first, the last ones."""
+    """The last evictions, oldest first."""
     count: int = 0
-    """All of them: what an eviction costs doubles the time until the next one."""
+    """The number of all its evictions: each doubles the time until the next one."""
     marked: int | None = None
-    """The priority that we gave the running job so that Slurm's preemption spares it, and that must go again."""
+    """The priority that Steward gave the running job so that Slurm's preemption spares it, and is to take back."""
     mark_seen: bool = False
-    """Slurm showed it: another priority is a person's from then on."""
+    """Whether Slurm showed that priority: any other priority is then a person's."""
 
     @property
     def yielding(self) -> Eviction | None:
-        """The one that is not over yet."""
+        """Return the eviction under way; None if there is none."""
         return self.evictions[-1] if self.evictions and self.evictions[-1].over is None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrote:
-    """Our writes to one field of Slurm's accounting: the values that we wrote there and found when we began, the newest
-    first. Any other value is a person's (`foreign`, seen since `since`): it is obeyed and told of."""
+    """Steward's writes to one field of Slurm's accounting: written values and the original one, the newest first.
+
+    Any other value is a person's (`foreign`, seen since `since`): Steward obeys and reports it.
+    """
 
     values: tuple[str, ...]
     foreign: str | None = None

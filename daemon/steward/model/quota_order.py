@@ -1,5 +1,4 @@
-"""Orders of the API's callers about quotas. Each is carried out in full or not at all, like every other order
-(`policy/orders`)."""
+"""Orders of API callers about quotas; each is carried out in full or not at all (`policy/orders`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ def _none() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaWish:
-    """The wish for one quota. None: not said; a new quota takes the default, another keeps what it has."""
+    """The requested values of one quota. None: not given; a new quota takes the default, another keeps its value."""
 
     team: str | None = None
     weight: int | None = None
@@ -29,7 +28,7 @@ class QuotaWish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateQuota:
-    """`cluster` is an ARN. The id of the new quota is the answer's `made`."""
+    """The order to create a quota in `cluster` (an ARN); the answer's `made` is the new quota's id."""
 
     who: str
     cluster: str
@@ -40,7 +39,7 @@ class CreateQuota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateQuota:
-    """`version` must be the present one: nobody overwrites what somebody else has just changed."""
+    """The order to change a quota; refused unless `version` is the current one, so that no change is overwritten."""
 
     who: str
     id: str
@@ -50,13 +49,15 @@ class UpdateQuota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteQuota:
+    """The order to delete a quota."""
+
     who: str
     id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerWish:
-    """The wish for how teams share; None as in QuotaWish."""
+    """The requested values of how teams share; None as in QuotaWish."""
 
     classes: tuple[PriorityClass, ...] | None = None
     fair_share: bool | None = None
@@ -66,7 +67,7 @@ class SchedulerWish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateScheduler:
-    """There is one for the cluster at most."""
+    """The order to create the cluster's only scheduler configuration."""
 
     who: str
     cluster: str
@@ -77,6 +78,8 @@ class CreateScheduler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateScheduler:
+    """The order to change the scheduler configuration; `version` as in UpdateQuota."""
+
     who: str
     id: str
     version: int
@@ -85,16 +88,18 @@ class UpdateScheduler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteScheduler:
+    """The order to delete the scheduler configuration."""
+
     who: str
     id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyQuotas:
-    """A whole document, as `steward quota apply` reads it: quotas by their names, and how they share (None: as it is).
+    """The order to apply a whole document of `steward quota apply`: quotas by name, and how they share (None: as is).
 
-    What the document does not say of a quota takes its default. `prune`: quotas that it does not name are deleted.
-    `based_on` is what its writer was shown (`fingerprint`): refused when somebody has changed it since; empty: any.
+    A value that the document does not give takes its default. `prune`: delete the quotas that it does not name.
+    `based_on` is the `fingerprint` that its writer saw: the order is refused if the quotas changed since; empty: any.
     """
 
     who: str

@@ -1,4 +1,4 @@
-"""`[repair]`: deadlines of each step, how much may be broken at once, and how often each rung is tried."""
+"""`[repair]`: the deadline of each step, the limits on repairs at once, and the tries of each rung."""
 
 from pydantic import Field
 
@@ -6,7 +6,7 @@ from steward.model.setting_types import HOUR_S, Durations, RepairMode, Section
 
 
 class LadderPolicy(Section):
-    """The ladder of repairs: how often each rung is tried for one machine before the next one, and for how long."""
+    """The ladder of repairs: how often and how long each rung is tried for one machine before the next rung."""
 
     restarts_per_hour: int = Field(default=2, ge=0, le=1000, description="Restarts of services on one machine.")
     resets_per_day: int = Field(default=1, ge=0, le=1000, description="Resets of GPUs on one machine.")
@@ -38,15 +38,17 @@ class LadderPolicy(Section):
 
     @property
     def hardware_window_s(self) -> float:
+        """Return `hardware_window_h` in seconds."""
         return self.hardware_window_h * HOUR_S
 
     @property
     def probation_s(self) -> float:
+        """Return `probation_h` in seconds."""
         return self.probation_h * HOUR_S
 
 
 class RepairPolicy(Section):
-    """Repair of nodes: deadlines of each step and how much may be broken at once."""
+    """Repair of nodes: the deadline of each step, and the limits on repairs at once."""
 
     mode: RepairMode = Field(
         default=RepairMode.REPORT,
@@ -65,7 +67,7 @@ class RepairPolicy(Section):
         "nodes is an incident before any of them is; 0 drains at once. Fatal findings and events never wait.",
     )
     witness_fresh_s: float = Field(
-        default=3.0, ge=0.5, le=60, description="What a second witness says is valid for this long."
+        default=3.0, ge=0.5, le=60, description="How long the result of a second witness counts."
     )
     suspect_deadline_s: float = Field(
         default=30.0, ge=1, le=3600, description="A suspicion that is not confirmed ends after this."
@@ -159,34 +161,40 @@ class RepairPolicy(Section):
 
     @property
     def act(self) -> bool:
-        """False: report only, no node is touched."""
+        """Return whether Steward may act on nodes; otherwise it only reports."""
         return self.mode is not RepairMode.REPORT
 
     @property
     def ask(self) -> bool:
-        """Nodes are drained, and nothing more is done to them before a person approves."""
+        """Return whether nodes are drained, but repaired only after a person approves."""
         return self.mode is RepairMode.ASK
 
     @property
     def release_deadline_s(self) -> float:
+        """Return `release_deadline_h` in seconds."""
         return self.release_deadline_h * HOUR_S
 
     @property
     def node_repairs_window_s(self) -> float:
+        """Return `node_repairs_window_h` in seconds."""
         return self.node_repairs_window_h * HOUR_S
 
     @property
     def concurrent_fraction(self) -> float:
+        """Return `concurrent_percent` as a fraction."""
         return self.concurrent_percent / 100.0
 
     @property
     def breaker_fraction(self) -> float:
+        """Return `breaker_percent` as a fraction."""
         return self.breaker_percent / 100.0
 
     @property
     def check_breaker_fraction(self) -> float:
+        """Return `check_breaker_percent` as a fraction."""
         return self.check_breaker_percent / 100.0
 
     @property
     def correlated_fraction(self) -> float:
+        """Return `correlated_percent` as a fraction."""
         return self.correlated_percent / 100.0

@@ -1,4 +1,4 @@
-"""The head's memory of a job that opted in."""
+"""The head's memory of an opted-in job."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -8,14 +8,14 @@ from steward.model.ids import JobId, NodeName
 from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 
-# Records of how a resumed job gets its places back: nodes that are kept for it, and its turn in the queue.
+# Records of a resumed job's way back: the nodes that are kept for it, and its place in the queue.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """The sound nodes of a job's lost run, kept free for its next one. Times are Unix seconds.
 
-    `restart` is the lost run's. Once a run: what was `freed` is not kept again for the same restart.
+    `restart` is the lost run's. Nodes that were `freed` are not kept again for the same restart.
     """
 
     restart: int
@@ -24,14 +24,14 @@ class Kept:
     until: float
     freed: float | None = None
     why: str = ""
-    """Why it was freed."""
+    """Why the nodes were freed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raised:
-    """A job that was put before others, once a resume: `before` is its own nice value, `nice` what we set at `at`.
+    """A job moved ahead in the queue, once a resume: `before` is its own nice value, `nice` Steward's, set at `at`.
 
-    `restored`: its own value is asked for again, because it runs or had its time.
+    `restored`: the restore of its own value was requested, because it runs or its time ahead is over.
     """
 
     restart: int
@@ -43,7 +43,7 @@ class Raised:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lent:
-    """Hot spares that were let out for a job at `at` (Unix s), until it runs or had its time."""
+    """Hot spares that were released for a job at `at` (Unix s), until the job runs or its time is over."""
 
     restart: int
     nodes: frozenset[NodeName]
@@ -55,9 +55,10 @@ class Lent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspension:
-    """How long a run was suspended, as it was seen. Times are Unix seconds.
+    """The observed suspensions of a run. Times are Unix seconds.
 
-    `since` is None while it runs, `over` is when it last went on; `total_s` is of the times before.
+    `since` is None while the run is not suspended, `over` is when it last continued; `total_s` sums the earlier
+    suspensions.
     """
 
     restart: int
@@ -66,16 +67,16 @@ class Suspension:
     total_s: float = 0.0
 
 
-# Records of how a run ends, or loses a node and goes on.
+# Records of a run's end, and of its loss of a node without an end.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
-    """How a run ends, as it was seen. Times are Unix seconds on the head's clock.
+    """The observed end of a run. Times are Unix seconds on the head's clock.
 
-    `restart` is the run's. `since`: since when it cleans up; None where nobody saw it do so. `over`: since when it is
-    seen to be over and not back in the queue, later by the time in which nobody could look. `done`: the same of a run
-    that has cleaned up, too. `clean`: since when it is seen clean and back in the queue.
+    `restart` is the run's. `since`: since when it cleans up; None if not observed. `over`: since when it is over and
+    not requeued, later by the time in which Slurm could not be read. `done`: the same, and cleaned up. `clean`: since
+    when it is cleaned up and requeued.
     """
 
     restart: int
@@ -87,47 +88,49 @@ class Leaving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bystander:
-    """A job that is not to be resumed. `since` is when it was first remembered (Unix s)."""
+    """A job that is not resumed. `since` is when it was first remembered (Unix s)."""
 
     since: float
     submitted: float | None = None
-    """A later job of Slurm's may bear the same id."""
+    """Its submit time: a later job in Slurm may have the same id."""
     refused: bool = False
-    """It said itself that it is not, where the site's default resumes jobs."""
+    """Whether the job itself opted out of the site's default."""
     leaving: Leaving | None = None
-    """How its last run ended, of one that gave way to others; None: nobody waited for that."""
+    """The end of its last run, if the job was evicted; None: not waited for."""
     orphaned: float | None = None
-    """When it was first seen as a replica job without a base (Unix s)."""
+    """When it was first seen as a replica job without a base job (Unix s)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenOut:
-    """A node that left a running job, and when that was seen (Unix s)."""
+    """A node that left a running job, and when this was seen (Unix s)."""
 
     node: NodeName
     at: float
     fault: str = ""
-    """What was wrong with it then; empty: nothing that is known, the job's user gave it up."""
+    """The node's fault at that time; empty: none is known, so the job's user released the node."""
 
 
 class Decision(Enum):
+    """The decision about a failed job."""
+
     RETRY = "retry"
     REQUEUE = "requeue"
     WAIT = "wait"
-    """Requeue, and its sound nodes are kept for it until the replacement is there."""
+    """Requeue, with its sound nodes kept for it until the replacement is there."""
     STOP = "stop"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """A job's newest checkpoint, as its nodes told of it. `at` is Unix s on the head's clock."""
+    """A job's newest checkpoint, as its nodes reported it. `at` is Unix s on the head's clock."""
 
     path: str = ""
     step: int | None = None
     at: float | None = None
 
     def is_newer_than(self, other: "Saved") -> bool:
-        """Whether it holds more of the work: by its step where both have one, else by its time."""
+        """Return whether this checkpoint holds more work: by step if both have one, else by time."""
         if self.step is not None and other.step is not None:
             return self.step > other.step
         return self.at is not None and (other.at is None or self.at > other.at)
@@ -142,9 +145,9 @@ def what_failed(step: str, failed_at: float | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One decision about a job and how it went. Times are Unix seconds.
+    """One decision about a job, and its outcome. Times are Unix seconds.
 
-    `culprits` are the nodes blamed; `decided_for` is the ask that was answered, or the restart that Slurm made.
+    `culprits` are the blamed nodes; `decided_for` is the answered ask, or the restart that Slurm made.
     """
 
     decided_for: str
@@ -154,25 +157,26 @@ class Attempt:
     culprits: frozenset[NodeName] = frozenset()
     restart: int = 0
     final: bool = False
-    """The batch script itself was told to stop: its run ends as it ended."""
+    """Whether the batch script itself was told to stop, so that its run ends with its own status."""
     open: bool = False
-    """A fault that is found later may overturn it."""
+    """Whether a fault that is found later may overturn it."""
     failed_at: float | None = None
-    """When the step or the script failed that was asked about; None: nobody asked."""
+    """When the step or script of the ask failed; None: there was no ask."""
     step: str = ""
-    """The step that was asked about; empty: not a step, or nobody asked."""
+    """The step of the ask; empty: not a step, or no ask."""
     nodes: frozenset[NodeName] = frozenset()
-    """Where that step ran; empty: not known."""
+    """The nodes of that step; empty: not known."""
     counted: bool = True
-    """Whether a resume counts for it; False: one was counted for the same fault."""
+    """Whether it counts as a resume; False if one was counted for the same fault."""
     suspended_s: float = 0.0
-    """For how long its run had been suspended before that."""
+    """For how long its run had been suspended before."""
     requeued: float | None = None
     running: float | None = None
     given_limit_s: float | None = None
-    """The time limit (s) that gives back what this fault took; 0: not worth it; None: not known yet, or no retry."""
+    """The time limit (s) that gives back the time lost by this fault; 0: not worth it; None: not known yet, or no
+    retry."""
     saved: Saved | None = None
-    """The newest checkpoint when it was decided; None: none is known."""
+    """The newest checkpoint at the decision; None: none is known."""
     lines: tuple[str, ...] = field(default=(), metadata=PRIVATE)
     """The known lines of the job's own output that `why` names by their signs."""
 
@@ -182,12 +186,13 @@ class Attempt:
 
     @property
     def is_requeue(self) -> bool:
+        """Return whether the job is requeued, at once or after a wait."""
         return self.decision in (Decision.REQUEUE, Decision.WAIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standstill:
-    """A job that runs and does not go on. `name` is that of the bundle of its stacks; `since` is when it was found."""
+    """A running job without progress. `name` is the name of its stacks' bundle, `since` when it was found."""
 
     name: str
     since: float
@@ -195,14 +200,14 @@ class Standstill:
     step: int | None = None
     is_quiet: bool = False
     is_settled: bool = False
-    """Whether the ruling on this failure was made; it is not made again."""
+    """Whether the hang was ruled on, which happens once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobMemory:
-    """`resumes` counts against the job's budget, `unproven` those of them that had no evidence against a node.
+    """The memory of an opted-in job. `resumes` counts against its budget, `unproven` the resumes without evidence.
 
-    `pending_from` is when we began to bring it back (nudges until it runs); None when nothing is to be done.
+    `pending_from` is when its resume began (nudges until it runs); None without a resume under way.
     """
 
     id: JobId
@@ -213,62 +218,61 @@ class JobMemory:
     resumes: int = 0
     unproven: int = 0
     no_requeue: bool = False
-    """Slurm had it with Requeue=0 when it was first seen, though the site's jobs may be requeued: somebody's word."""
+    """Whether Slurm had it with Requeue=0 at first, though the site's jobs may be requeued: a choice of its user."""
     by_default: bool = False
     """Whether the site's default opted the job in; the job did not ask itself."""
     excluded: frozenset[NodeName] = frozenset()
     excluded_by_user: frozenset[NodeName] = frozenset()
     pending_from: float | None = None
     unbegun: bool = False
-    """Slurm put it back without a run that anybody saw, for no fault: it is left to Slurm's own delay until it
-    runs."""
+    """Whether Slurm requeued it without a fault or an observed run, so that it is left to Slurm's own delay."""
     nudges: int = 0
     last_nudge: float = 0.0
     nodes: frozenset[NodeName] = frozenset()
-    """Every node of its present run (of its last one while it is pending), lost ones included."""
+    """Every node of its current run (of its last run while it is pending), lost ones included."""
     parts: frozenset[NodeName] = frozenset()
-    """Every node of the other parts of that run, of a heterogeneous job; this memory is its leader's."""
+    """Every node of the other parts of that run, for a heterogeneous job; this memory is the leader's."""
     started: float | None = None
-    """When that run began."""
+    """When that run started."""
     excised: frozenset[NodeName] = frozenset()
-    """Nodes that it lost while it ran on without them (`--no-kill`)."""
+    """The nodes that it lost while it continued without them (`--no-kill`)."""
     taken_out: tuple[TakenOut, ...] = ()
-    """Those of its present run."""
+    """The nodes that left its current run."""
     leaving: Leaving | None = None
-    """How its present or last run ended; None: no end of a run was seen yet."""
+    """The end of its current or last run; None: no end was seen yet."""
     attempts: tuple[Attempt, ...] = ()
     saved: Saved | None = None
     """The job's newest checkpoint; None: none is known."""
     hang: Standstill | None = None
-    """None while it goes on."""
+    """Its lack of progress; None while it makes progress."""
     suspension: Suspension | None = None
-    """None: its present run was never suspended."""
+    """The suspensions of its current run; None: it was never suspended."""
     kept: Kept | None = None
-    """Nodes that are, or in this resume were, kept for it."""
+    """The nodes that are, or in this resume were, kept for it."""
     raised: Raised | None = None
-    """Set while the job stands before others in the queue."""
+    """Set while the job is ahead of others in the queue."""
     lent: Lent | None = None
-    """Hot spares that were let out for it."""
+    """The hot spares that were released for it."""
     unexcludable: int | None = None
-    """The restart for which Slurm said that we asked too much: nothing of ours is excluded from it."""
+    """The restart for which Slurm refused the exclude list, so that none of Steward's nodes are excluded from it."""
     shown_again: int | None = None
-    """The restart of its run that Slurm shows again though it was put back: its newest state was lost."""
+    """The restart of its run that Slurm shows again after a requeue, because Slurm lost its newest state."""
     ended: float | None = None
     end_text: str = ""
 
     @property
     def stays_in_place(self) -> bool:
-        """Whether the job's user does not want it requeued: only its steps run again. The option stands above Slurm's
-        record."""
+        """Return whether the job's user allows no requeue, only retries of its steps; the option overrides Slurm."""
         return self.no_requeue if self.mode.requeue is None else not self.mode.requeue
 
     @property
     def last_attempt(self) -> Attempt | None:
+        """Return the last decision about the job; None if there is none."""
         return self.attempts[-1] if self.attempts else None
 
     @property
     def promised(self) -> Attempt | None:
-        """The requeue of its present run that was decided and has not come yet."""
+        """Return the requeue of its current run that was decided and has not happened yet; None if there is none."""
         last = self.last_attempt
         is_open = last is not None and last.is_requeue and last.requeued is None and last.restart == self.restarts
         return last if is_open else None

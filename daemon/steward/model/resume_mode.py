@@ -1,4 +1,4 @@
-"""How a job asks to be resumed: the words of `--auto-resume=`. The shim reads the same grammar (spank/options.c)."""
+"""The words of `--auto-resume=`: how a job is resumed. The shim reads the same grammar (spank/options.c)."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -20,9 +20,9 @@ STACK_SIGNALS = frozenset({"USR1", "USR2", "HUP", "QUIT", "URG"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeMode:
-    """The submitter's wish: `1` (on evidence) or `any:N` (up to N times without), and what he set by hand.
+    """The submitter's request: `1` (on evidence) or `any:N` (up to N times without), and further options.
 
-    None (empty for texts): as the site has it. Times are seconds.
+    None (empty for texts): the site's setting. Times are seconds.
     """
 
     text: str
@@ -30,29 +30,29 @@ class ResumeMode:
     without_evidence: int = 0
     max_resumes: int | None = None
     stalls: int | None = None
-    """Resumes in a row that may bring no new checkpoint."""
+    """The number of resumes in a row that may bring no new checkpoint."""
     age_s: float | None = None
-    """A run younger than this is not resumed without evidence."""
+    """The age below which a run is not resumed without evidence."""
     backoff: bool | None = None
     codes: frozenset[int] = frozenset()
-    """Exit codes that mean: do not try again."""
+    """Exit codes after which the job is not tried again."""
     timeout: bool | None = None
-    """Whether it goes on after its time limit."""
+    """Whether the job continues after its time limit."""
     requeue: bool | None = None
-    """Whether it may be requeued, or only its steps run again in place."""
+    """Whether the job may be requeued; otherwise only its steps run again in place."""
     hang: bool | None = None
     hang_s: float | None = None
-    """So long without progress is a hang; None: learnt."""
+    """The time without progress after which the job hangs; None: learnt."""
     stacks: str = ""
     """The signal at which its tasks write their stacks; empty: none may be sent."""
     checkpoint: str = ""
-    """Where its checkpoints are; the newest file in there tells of progress."""
+    """The folder of its checkpoints, whose newest file shows progress."""
     quiet: bool | None = None
     """Whether Steward's lines on stderr are left out (the shim's concern)."""
 
     @staticmethod
     def parse(text: str) -> "ResumeMode":
-        """Raises ValueError, with one line that says what is wrong with which word."""
+        """Parse the option. Raises ValueError with one line that names the wrong word and the reason."""
         if len(text) > MAX_TEXT:
             raise ValueError(f"--auto-resume= is longer than {MAX_TEXT} characters")
         mode, *options = text.split(",")
@@ -69,8 +69,7 @@ Mode = Annotated[ResumeMode, MaxLen(MAX_TEXT), Parsed(ResumeMode.parse)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteDefault:
-    """Batch jobs that the site opts in by itself: those without the option that are all that is not
-    empty here."""
+    """A default of the site: batch jobs without the option that match all non-empty fields are opted in."""
 
     partition: str = ""
     account: str = ""

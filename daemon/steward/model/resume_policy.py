@@ -7,8 +7,10 @@ from steward.model.setting_types import HOUR_S, SIGNAL_OR_NONE, AutoResume, Exit
 
 
 class ResumeDefault(Section):
-    """Batch jobs that are resumed though they did not ask for it: those for which all keys that are there fit. The
-    first table that fits counts; a job's own `--auto-resume=`, also `0`, comes before."""
+    """Batch jobs that are resumed by default: those that match every key of the table.
+
+    The first table that matches counts; a job's own `--auto-resume=`, also `0`, overrides it.
+    """
 
     partition: str = Field(default="", max_length=255, description="Only in this partition; empty: in any.")
     account: str = Field(default="", max_length=255, description="Only of this account; empty: of any.")
@@ -16,12 +18,13 @@ class ResumeDefault(Section):
     mode: AutoResume = Field(description='What such jobs ask for, for example "1" or "any:2,max=5".')
 
     def value(self) -> SiteDefault:
+        """Return the table as a value for decisions."""
         mode = ResumeMode.parse(self.mode)
         return SiteDefault(partition=self.partition, account=self.account, qos=self.qos, mode=mode)
 
 
 class ResumePolicy(Section):
-    """Bringing back jobs that were submitted with `--auto-resume`."""
+    """Resumes of jobs that were submitted with `--auto-resume`."""
 
     enabled: bool = Field(
         default=True, description="false: every failed job ends with its own status, as without Steward."
@@ -189,13 +192,15 @@ class ResumePolicy(Section):
 
     @property
     def defaults(self) -> tuple[SiteDefault, ...]:
-        """Batch jobs that the site opts in by itself; the first that fits a job counts."""
+        """Return the site's defaults, of which the first that matches a job counts."""
         return tuple(each.value() for each in self.default)
 
     @property
     def keep_fraction(self) -> float:
+        """Return `keep_percent` as a fraction."""
         return self.keep_percent / 100.0
 
     @property
     def exclude_culprits_s(self) -> float:
+        """Return `exclude_culprits_h` in seconds."""
         return self.exclude_culprits_h * HOUR_S

@@ -1,8 +1,7 @@
-"""What tables of the settings file are made of: the table itself, and small value types, each with a message that says
-what to write instead.
+"""The parts of the settings file's tables: the table itself, and value types with messages that say what to write.
 
-Where the decisions use the keys of a table as they are, the table is their policy, too: each number is declared once,
-with its default, its range and what it means.
+Where decisions use the keys of a table unchanged, the table is also their policy: each number is declared once, with
+its default, its range and its meaning.
 """
 
 import re
@@ -21,8 +20,10 @@ HOUR_S = 3600.0
 
 
 class Section(BaseModel):
-    """Frozen, strict about types, and an unknown key is an error. Keys in hours and percent are properties in seconds
-    and as fractions, too."""
+    """A table of the settings: frozen, strict about types, without unknown keys.
+
+    Keys in hours and percent are also properties in seconds and as fractions.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -44,7 +45,7 @@ SIGNAL_OR_NONE = r"^(?:|[A-Z][A-Z0-9]{1,9})$"
 
 
 class CheckMode(Enum):
-    """The consequence that a failed check may have."""
+    """The possible consequence of a failed check."""
 
     OFF = "off"
     REPORT = "report"
@@ -52,7 +53,7 @@ class CheckMode(Enum):
 
 
 class RepairMode(Enum):
-    """Whether Steward may touch nodes at all."""
+    """Whether Steward may act on nodes."""
 
     ACT = "act"
     ASK = "ask"
@@ -60,7 +61,7 @@ class RepairMode(Enum):
 
 
 class AddressRule(Enum):
-    """The part of an agent's address that must be right."""
+    """The rule for an agent's address."""
 
     AUTO = "auto"
     STRICT = "strict"
@@ -68,14 +69,14 @@ class AddressRule(Enum):
 
 
 class Recovery(Enum):
-    """Whether the nodes of a group are repaired by themselves, in the words of the API's NodeRecovery."""
+    """Whether the nodes of a group are repaired automatically, in the words of the API's NodeRecovery."""
 
     AUTOMATIC = "automatic"
     NONE = "none"
 
 
 class ProviderKind(Enum):
-    """Who makes the machines of a group."""
+    """The provider of a group's machines."""
 
     STATIC = "static"
     LOCAL = "local"
@@ -86,7 +87,7 @@ class ProviderKind(Enum):
 
 
 def split_host_port(text: str) -> tuple[str, int]:
-    """`host:port` or `[v6]:port` as (host, port). Raises ValueError with what to write instead."""
+    """Split `host:port` or `[v6]:port` into host and port. Raises ValueError that says what to write instead."""
     match = _HOST_PORT.match(text)
     if match is None or not 1 <= int(match["port"]) <= 65535:
         raise ValueError("write HOST:PORT with a port from 1 to 65535, for example head1:6861")
@@ -94,7 +95,7 @@ def split_host_port(text: str) -> tuple[str, int]:
 
 
 def expand_nodes(text: str) -> tuple[NodeName, ...]:
-    """The node names of a Slurm host list such as `n[1-6]`, in order. Raises ValueError on anything else."""
+    """Return the node names of a Slurm host list such as `n[1-6]`, in order. Raises ValueError for anything else."""
     try:
         nodes = tuple(map(NodeName, unfold(text)))
     except ValueError as error:

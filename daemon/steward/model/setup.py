@@ -1,4 +1,4 @@
-"""Lifecycle scripts: what runs on a new machine before its node may take work, and how far it came."""
+"""Lifecycle scripts, which run on a new machine before its node may take jobs, and the reports on them."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -12,7 +12,7 @@ MAX_LINE = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifecycle:
-    """The source of a group's scripts (`file://`, `https://`, `s3://`), and which of them run, in this order.
+    """The source of a group's scripts (`file://`, `https://`, `s3://`), and the scripts to run, in this order.
 
     `sha256` (hex) is the digest of the whole folder as the runner computes it; empty: not checked.
     """
@@ -24,11 +24,12 @@ class Lifecycle:
 
     @property
     def has_scripts(self) -> bool:
+        """Return whether there is a script to run."""
         return bool(self.source and (self.on_create or self.on_init_complete))
 
 
 class SetupState(Enum):
-    """RUNNING is told as soon as it begins; the other two are final for their token."""
+    """The state of a setup: RUNNING from its start; the other two are final for their token."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -37,9 +38,9 @@ class SetupState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupReport:
-    """An agent's report on the setup that was ordered with `token`. `step` is the script or phase it is in.
+    """An agent's report on the setup that was ordered with `token`; `step` is its current script or phase.
 
-    `lines` are the last ones of its output: hostile text, bounded. `exit_status` is None where no script ended.
+    `lines` are the last lines of its output: hostile text, bounded. `exit_status` is None if no script has ended.
     """
 
     token: Token

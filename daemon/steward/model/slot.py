@@ -1,4 +1,4 @@
-"""A slot's life: from the wish for an instance to a node in service, and out again."""
+"""The life of a slot: from the request for an instance to a node in service, and to its end."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -9,8 +9,10 @@ from steward.model.why import Why
 
 
 class SlotStep(Enum):
+    """The step of a slot's life."""
+
     WAITING = "waiting"
-    """No instance; asked for when `next_try` has come and it is its turn."""
+    """No instance; requested when `next_try` has come and it is the slot's turn."""
     LAUNCH = "launch"
     """The provider was asked with `token`."""
     PROVISION = "provision"
@@ -20,9 +22,9 @@ class SlotStep(Enum):
     VERIFY = "verify"
     """Fresh checks and Slurm's registration are awaited; the node is drained under our mark."""
     RETURN = "return"
-    """Given to Slurm; it must show the node in service."""
+    """Handed to Slurm, which must show the node in service."""
     SERVING = "serving"
-    """In service (or under repair by a case): it counts as Current while its node is sound."""
+    """In service (or under repair by a case); counts as Current while its node is sound."""
     DRAIN = "drain"
     """Leaving, or renewed: takes no new job, waits for its jobs up to the deadline."""
     BACKUP = "backup"
@@ -39,7 +41,7 @@ COMING = (
     SlotStep.VERIFY,
     SlotStep.RETURN,
 )
-"""On the way into service, in the order in which they come."""
+"""The steps on the way into service, in order."""
 
 
 class Purpose(Enum):
@@ -47,9 +49,9 @@ class Purpose(Enum):
 
     STAY = "stay"
     LEAVE = "leave"
-    """The slot goes."""
+    """The slot is removed."""
     RENEW = "renew"
-    """Another instance takes its place (software update, or a replacement that a person asked for)."""
+    """Another instance takes its place (software update, or a replacement requested by a person)."""
 
 
 class Hitch(Enum):
@@ -62,17 +64,17 @@ class Hitch(Enum):
     SCRIPT = "script"
     CHECKS = "checks"
     REFUSED = "refused"
-    """The provider will not make it as asked: an unknown image, say."""
+    """The provider refuses the request itself, for example an unknown image."""
     OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotRecord:
-    """Everything remembered of a slot. Times are Unix seconds.
+    """The memory of a slot. Times are Unix seconds.
 
-    `logical` is its logical id (API: NodeLogicalId), `token` the provider's client token of the present try.
-    `tries` counts failed tries in a row for the present instance wish, `launches` instances given up on, ever.
-    `has_served` tells a slot that came back from one that never was in service (rollback ends the latter first).
+    `logical` is its logical id (API: NodeLogicalId), `token` the provider's client token of the current try. `tries`
+    counts failed tries in a row for the current instance, `launches` all instances given up. `has_served` is False for
+    a slot that was never in service (rollback ends those first).
     """
 
     node: NodeName
@@ -85,41 +87,43 @@ class SlotRecord:
     purpose: Purpose = Purpose.STAY
     instance: InstanceId | None = None
     version: Version = field(default_factory=Version)
-    """The version that its present instance was made from."""
+    """The version from which its current instance was made."""
     launches: int = 0
     tries: int = 0
     hitch: Hitch = Hitch.NONE
     trouble: str = ""
-    """The last failure in words: what HyperPod shows as the node's message."""
+    """The last failure in words; HyperPod shows it as the node's message."""
     next_try: float = 0.0
     deadline: float | None = None
-    """While DRAIN: when its jobs are not waited for any longer; None: as long as they run."""
+    """In DRAIN: the time until which its jobs may run; None: as long as they like."""
     launched: float | None = None
     served: float | None = None
     updated: float | None = None
     has_served: bool = False
     missing: float | None = None
-    """Since when its instance is not listed any more."""
+    """The time since which the provider does not list its instance any more."""
     saved: bool = False
-    """The slot's node was backed up, and is to be restored on the instance that serves next."""
+    """Whether the slot's node was backed up and is to be restored on its next instance."""
     over: float | None = None
-    """Since when nothing is left of it but Slurm's record of its dynamic node."""
+    """The time since which only Slurm's record of its dynamic node is left."""
 
     @property
     def token(self) -> str:
+        """Return the provider's client token of the current try."""
         return f"{self.logical}-{self.launches}"
 
     @property
     def serial(self) -> int:
-        """Grows with each slot made: of two made at the same time the newer has the larger one."""
+        """Return a number that grows with each slot made: it orders slots made at the same time."""
         number = self.logical.rpartition("-")[2]
         return int(number) if number.isdigit() else 0
 
     @property
     def is_leaving(self) -> bool:
+        """Return whether the slot is being removed."""
         return self.purpose is Purpose.LEAVE
 
     @property
     def is_coming(self) -> bool:
-        """On its way into service."""
+        """Return whether the slot is on its way into service."""
         return self.step in COMING

@@ -1,4 +1,4 @@
-"""The facts of a Slurm cluster that an installation needs: read once, for `steward init` and `steward config check`."""
+"""The facts about a Slurm cluster for an installation, read once by `steward init` and `steward config check`."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ _HOLD = re.compile(r"^[^#]*\bsteward\S*\.so\b.*\bhold=(?P<seconds>[0-9]{1,6})\b"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmSite:
-    """`config` is what `scontrol show config` prints; `logins` are those of the asked names that exist here."""
+    """A Slurm cluster: `config` from `scontrol show config`; `logins` are the asked login names that exist here."""
 
     config: Mapping[str, str]
     nodes: Mapping[NodeName, Node]
@@ -26,39 +26,41 @@ class SlurmSite:
 
     @property
     def cluster(self) -> str:
+        """Return ClusterName."""
         return self.config.get("ClusterName", "")
 
     @property
     def slurm_user(self) -> str:
+        """Return the login name of SlurmUser; empty if it is not in the configuration."""
         match = _USER.match(self.config.get("SlurmUser", ""))
         return match["name"] if match else ""
 
     @property
     def controller(self) -> str:
-        """The first SlurmctldHost, as a name that nodes can resolve."""
+        """Return the first SlurmctldHost, as a name that nodes can resolve; empty if there is none."""
         match = _HOST.match(self.config.get("SlurmctldHost[0]", self.config.get("SlurmctldHost", "")))
         return match["name"] if match else ""
 
     @property
     def takes_new_nodes(self) -> bool:
-        """Nodes that slurm.conf does not name may register."""
+        """Return whether nodes that slurm.conf does not name may register."""
         most = self.config.get("MaxNodeCount", "")
         return most.isdigit() and int(most) > len(self.nodes)
 
     @property
     def powers_nodes(self) -> bool:
-        """Slurm itself powers nodes up and down."""
+        """Return whether Slurm itself powers nodes up and down."""
         programs = (self.config.get(key, "(null)") for key in ("ResumeProgram", "SuspendProgram"))
         return all(program.startswith("/") for program in programs)
 
     @property
     def hold_s(self) -> int | None:
-        """The shim's `hold=` where plugstack.conf sets one."""
+        """Return the shim's `hold=` in plugstack.conf; None if it is not set."""
         match = _HOLD.search(self.plugstack)
         return int(match["seconds"]) if match else None
 
     def far_nodes(self) -> list[NodeName]:
-        """Nodes on other machines than the controller's."""
+        """Return the nodes on other machines than the controller's."""
         return [
             name
             for name, node in self.nodes.items()
@@ -67,11 +69,14 @@ class SlurmSite:
 
 
 def gpus_of(gres: str) -> tuple[str, int]:
-    """`gpu:h100:8(S:0-1),nic:2` as ("h100", 8): the type of the first kind and the count of all. No GPU: ("", 0)."""
+    """Return the type of the first GPU kind and the count of all: ("h100", 8) for `gpu:h100:8(S:0-1),nic:2`.
+
+    Without a GPU: ("", 0).
+    """
     found = [match for part in _parts(gres) if (match := _GPU.match(part))]
     return (found[0]["type"] or "", sum(int(match["count"]) for match in found)) if found else ("", 0)
 
 
 def _parts(gres: str) -> Iterable[str]:
-    """Split at commas that are outside of brackets."""
+    """Split at the commas outside of brackets."""
     return re.split(r",(?![^(]*\))", gres) if gres else ()

@@ -1,3 +1,3 @@
-"""How the head says with a page that nothing is decided now."""
+"""The HTTP header with which the head marks a page while its decisions stand still."""
 
 HEADER = "Steward-Standstill"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """`rule` names the rule that fired (stable, greppable); `text` is one sentence for people; `evidence` its facts."""
+    """A reason: the name of the rule that fired (stable, greppable), one sentence for people, and its evidence."""
 
     rule: str
     text: str

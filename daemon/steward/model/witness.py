@@ -1,4 +1,4 @@
-"""A second look at a silent node: is a live slurmd behind its port?"""
+"""The second look at a silent node: whether a live slurmd is behind its port."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -10,22 +10,22 @@ class Witness(Enum):
     """The result of a second look at a silent node's slurmd port."""
 
     ALIVE = "alive"
-    """slurmd answered or closed our connection: a live process is behind the port."""
+    """slurmd answered or closed the connection: a live process is behind the port."""
     REFUSED = "refused"
-    """The host answered that nobody listens."""
+    """The host refused the connection: no process listens."""
     UNANSWERED = "unanswered"
-    """The host is there, and nothing answers behind the port: slurmd is frozen, or more connections than it serves are
-    open, which any user can bring about. No witness against a node whose agent's connection ended."""
+    """The host is up, but no process answers behind the port: slurmd is frozen, or has too many open connections, which
+    any user can cause. No evidence against a node whose agent's connection ended."""
     SILENT = "silent"
-    """No answer of the host: it is cut off or dead."""
+    """The host does not answer: it is cut off or dead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a node's slurmd listens."""
+    """The address at which a node's slurmd listens."""
 
     host: str
-    """A host's name, or its IP address."""
+    """A host name or an IP address."""
     port: int
 
     def __str__(self) -> str:
@@ -34,14 +34,15 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WitnessSeen:
+    """The result of a second look, and its time (Unix s)."""
+
     result: Witness
     at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerWord:
-    """The result of a look at a silent node's slurmd port by the agent of another node; `at` is when the head heard of
-    it."""
+    """The result of a look at a silent node's slurmd by another node's agent; `at` is when the head received it."""
 
     by: NodeName
     result: Witness

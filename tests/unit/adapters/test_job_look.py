@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from steward.adapters import process
-from steward.adapters.node.job_look import Look, Told, has_room, look, names, parse, text_of
+from steward.adapters.node.job_look import ProgressLook, ReportedProgress, has_room, look, names, parse, text_of
 
 ME = os.geteuid()
 
 
-def told(folder: Path, content: bytes) -> Told | None:
+def told(folder: Path, content: bytes) -> ReportedProgress | None:
     (folder / "progress").write_bytes(content)
     os.utime(folder / "progress", (1000, 1000))
     return look(folder, "progress", ME, None).told
@@ -53,7 +53,7 @@ def test_a_file_that_did_not_change_is_not_read_again(tmp_path: Path) -> None:
     (tmp_path / "progress").write_text("1")
     first = look(tmp_path, "progress", ME, None)
     assert first.told is not None
-    assert look(tmp_path, "progress", ME, first.stamp) == Look(stamp=first.stamp, told=None)
+    assert look(tmp_path, "progress", ME, first.stamp) == ProgressLook(stamp=first.stamp, told=None)
 
 
 def test_a_file_that_was_seen_half_written_is_read_again_whatever_its_time(tmp_path: Path) -> None:
@@ -71,14 +71,14 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("42")
     (tmp_path / "job").mkdir()
     (tmp_path / "job" / "progress").symlink_to(tmp_path / "secret")
-    assert look(tmp_path / "job", "progress", ME, None) == Look(stamp=None)
+    assert look(tmp_path / "job", "progress", ME, None) == ProgressLook(stamp=None)
     (tmp_path / "link").symlink_to(tmp_path)
-    assert look(tmp_path / "link", "secret", ME, None) == Look(stamp=None)
+    assert look(tmp_path / "link", "secret", ME, None) == ProgressLook(stamp=None)
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "progress")
-    assert look(tmp_path, "progress", ME, None) == Look(stamp=None)
+    assert look(tmp_path, "progress", ME, None) == ProgressLook(stamp=None)
 
 
 def test_a_file_of_another_user_is_not_read(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_a_file_of_another_user_is_not_read(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_tells_nothing(tmp_path: Path) -> None:
-    assert look(tmp_path / "none", "progress", ME, None) == Look(stamp=None)
-    assert look(tmp_path, "progress", ME, None) == Look(stamp=None)
+    assert look(tmp_path / "none", "progress", ME, None) == ProgressLook(stamp=None)
+    assert look(tmp_path, "progress", ME, None) == ProgressLook(stamp=None)
 
 
 def test_no_descriptor_is_left_open(tmp_path: Path) -> None:

@@ -114,9 +114,9 @@ def test_an_endless_line_does_not_stop_the_log(tmp_path: Path) -> None:
 
 def test_a_log_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Retryable, match="cannot be read"):
+    with pytest.raises(Retryable, match="cannot read the kernel log"):
         open_log(tmp_path / "file" / "log", clock=CLOCK, position=None, inode=0)
-    with pytest.raises(Retryable, match="cannot be read"):
+    with pytest.raises(Retryable, match="cannot read the kernel log"):
         DeviceLog(tmp_path / "none", clock=CLOCK, position=-1)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.node.mender import Mender, same_gpu
+from steward.adapters.node.mender import NodeMender, same_gpu
 from steward.ports import Permanent, Retryable
 
 GPU = "GPU-0b1b63b9-6f0a-4d0e-9d06-2d6f0f6b7a11"
@@ -26,13 +26,13 @@ class Bench:
         self.root, self.let_go = root, 0
         self.users.write_text("")
 
-    def mender(self, *units: str, status: int = 0) -> Mender:
+    def mender(self, *units: str, status: int = 0) -> NodeMender:
         smi, systemctl = self.root / "nvidia-smi", self.root / "systemctl"
         smi.write_text(SMI.format(log=self.log, users=self.users, gpu=GPU, status=status))
         systemctl.write_text(f'#!/bin/sh\necho "systemctl $*" >> {self.log}\nexit {status}\n')
         for program in (smi, systemctl):
             program.chmod(0o755)
-        return Mender(units=units, let_go=self._let_go, systemctl=str(systemctl), nvidia_smi=str(smi))
+        return NodeMender(units=units, let_go=self._let_go, systemctl=str(systemctl), nvidia_smi=str(smi))
 
     @contextmanager
     def _let_go(self) -> Iterator[None]:
@@ -76,7 +76,7 @@ def test_a_gpu_that_nobody_uses_is_reset_after_we_let_go_of_it(bench: Bench, gpu
 
 def test_a_gpu_that_a_process_holds_is_not_reset(bench: Bench) -> None:
     bench.users.write_text("4711\n4712\n")
-    with pytest.raises(Permanent, match="held by process 4711, 4712"):
+    with pytest.raises(Permanent, match="in use by process 4711, 4712"):
         bench.mender().reset(GPU)
     assert not [line for line in bench.ran() if "gpu-reset" in line]
     assert bench.let_go == 0

@@ -51,7 +51,7 @@ def test_a_runner_that_another_one_has_begun_is_not_begun_again(tmp_path: Path) 
     disk = NodeDisk(home=tmp_path)
     disk.script(f"while ! test -e {tmp_path}/go; do sleep 0.05; done\n")
     setup = disk.begin(disk.order())
-    with pytest.raises(Retryable, match="is being run"):
+    with pytest.raises(Retryable, match="is under way"):
         disk.start(setup)
     (tmp_path / "go").touch()
     until("it is over", lambda: (report := setup.report()) is not None and report.state is SetupState.SUCCEEDED)
@@ -66,9 +66,9 @@ def test_a_run_that_nobody_runs_is_settled_once(tmp_path: Path) -> None:
     disk = NodeDisk(home=tmp_path)
     setup = SetupDir(disk.root, "t1")
     setup.create(SetupJob(order=disk.order(), here=disk.here))
-    first = setup.settle("cut off", 5.0)
+    first = setup.finish_if_cut_off("cut off", 5.0)
     assert first is not None
     assert (first.state, first.why) == (SetupState.FAILED, "cut off")
-    assert setup.settle("again", 6.0) == first
+    assert setup.finish_if_cut_off("again", 6.0) == first
     disk.start(setup)
     assert setup.report() == first, "a runner that comes late does nothing"

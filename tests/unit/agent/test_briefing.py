@@ -13,7 +13,7 @@ from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.shimline import MAX_LINE, OptedLine, ok_line
 from steward.agent import briefing
-from steward.agent.briefing import MAX_FOLDERS, Briefing, Past
+from steward.agent.briefing import MAX_FOLDERS, Briefing, ResumeFactsCache
 from steward.agent.job_folder import JobFolders
 from steward.model.ids import JobId, NodeName
 from steward.model.job_report import ResumeFacts
@@ -41,7 +41,7 @@ class Head:
     after_s: float = 0.0
     away_since: float | None = None
     asked: list[Frame] = field(default_factory=list)
-    past: Past | None = None
+    past: ResumeFactsCache | None = None
 
     def post(self, frame: Frame) -> None:
         self.asked.append(frame)
@@ -58,7 +58,7 @@ def words(
     head: Head, folder: Path, opted: OptedLine, *, warning: str = "", left: tuple[str, ...] = ()
 ) -> Mapping[str, str]:
     async def story() -> Mapping[str, str]:
-        head.past = Past(head)
+        head.past = ResumeFactsCache(head)
         return await Briefing(
             JobFolders(folder),
             head.past,
@@ -158,7 +158,7 @@ def test_many_nodes_are_told_as_far_as_there_is_room(tmp_path: Path) -> None:
 def test_one_question_serves_all_steps_that_start_together() -> None:
     async def story() -> None:
         head = Head()
-        head.past = Past(head)
+        head.past = ResumeFactsCache(head)
         assert await asyncio.gather(*(head.past.of(JobId(7)) for _ in range(5))) == [FACTS] * 5
         assert head.asked == [{"t": "facts?", "job": 7}]
 
@@ -168,7 +168,7 @@ def test_one_question_serves_all_steps_that_start_together() -> None:
 def test_what_the_head_tells_with_its_answer_need_not_be_asked_for() -> None:
     async def story() -> None:
         head = Head(answers=False)
-        head.past = Past(head)
+        head.past = ResumeFactsCache(head)
         head.past.hear(JobId(7), FACTS)
         assert await head.past.of(JobId(7)) == FACTS
         assert head.asked == []

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from steward.adapters.node import job_look
-from steward.adapters.node.elastic_start import Place
+from steward.adapters.node.elastic_start import CoordinatorPlace
 from steward.adapters.node.jobs_here import Base, bases_of
 from steward.adapters.offload import Threads
 from steward.adapters.wire.elastic_messages import Resize, Submit, elastic_order_frame
@@ -39,7 +39,7 @@ class Bench:
     uid: int = field(default_factory=os.geteuid)
     head: FakeHead = field(default_factory=FakeHead)
     here: dict[JobId, Base] = field(default_factory=dict)
-    coordinators: list[Place] = field(default_factory=list)
+    coordinators: list[CoordinatorPlace] = field(default_factory=list)
     submitted: list[Mapping[str, str]] = field(default_factory=list)
     heard: list[dict[str, Any]] = field(default_factory=list)
     refusal: str = ""
@@ -80,7 +80,7 @@ class Bench:
     async def bases(self, node: NodeName) -> Mapping[JobId, Base]:
         return self.here
 
-    def coordinate(self, place: Place, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None:
+    def coordinate(self, place: CoordinatorPlace, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None:
         assert (nodes, sizes, grace_s) == (2, (2, 3, 4), 30)
         if place.uid in self.hangs:
             self.hangs[place.uid].wait(FACT_S)
@@ -88,7 +88,7 @@ class Bench:
         if self.fails:
             raise Retryable(self.fails)
 
-    def submit(self, place: Place, asked: Mapping[str, str]) -> None:
+    def submit(self, place: CoordinatorPlace, asked: Mapping[str, str]) -> None:
         if self.refusal:
             raise Retryable(self.refusal)
         self.submitted.append(asked)
@@ -222,7 +222,7 @@ def test_a_coordinator_is_found_through_no_link_and_no_other_mount(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A link of the user's may lead where nobody answers: to follow it could stop the whole agent."""
-    place = Place(run=J7, uid=bench.uid, folder=bench.folder / "7" / "elastic", port=20_000, token="t")
+    place = CoordinatorPlace(run=J7, uid=bench.uid, folder=bench.folder / "7" / "elastic", port=20_000, token="t")
 
     def line() -> ElasticLine:
         return ElasticLine(place, bench.heard.append, Threads(1))  # type: ignore[arg-type]
@@ -356,7 +356,7 @@ def test_a_flood_of_words_reaches_the_head_as_a_few_and_the_last_one_does(bench:
 
 def test_of_words_that_lie_ready_only_the_last_is_read(bench: Bench) -> None:
     """To read each would keep the agent's loop busy for seconds: its node would fall silent by a user's hand."""
-    place = Place(run=J7, uid=bench.uid, folder=bench.folder / "7" / "elastic", port=20_000, token="t")
+    place = CoordinatorPlace(run=J7, uid=bench.uid, folder=bench.folder / "7" / "elastic", port=20_000, token="t")
     bench.words = 20_000
     heard: list[Mapping[str, Any]] = []
 

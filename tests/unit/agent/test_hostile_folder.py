@@ -12,7 +12,7 @@ from steward.adapters.files import make_own, remove_tree
 from steward.adapters.node import job_look
 from steward.adapters.offload import Threads
 from steward.adapters.wire.shimline import OptedLine
-from steward.agent.briefing import Briefing, Past
+from steward.agent.briefing import Briefing, ResumeFactsCache
 from steward.agent.job_folder import PROGRESS, STACKS, JobFolders
 from steward.model.ids import JobId
 from steward.model.resume_mode import ResumeMode
@@ -134,7 +134,7 @@ def test_a_mount_that_hangs_over_a_users_folder_holds_up_nobody(tmp_path: Path) 
     """Also not its own user, who is told of his folder, and loses it once he has let go of it."""
     folders = JobFolders(tmp_path / "jobs")
     with HungMount(folders.make(JOB, USER)):
-        briefing = Briefing(folders, Past(FakeHead()), Threads(1), folder_s=FACT_S)
+        briefing = Briefing(folders, ResumeFactsCache(FakeHead()), Threads(1), folder_s=FACT_S)
         for job, uid in ((JOB, USER), (JobId(8), USER), (JobId(8), os.geteuid()), (JOB, os.geteuid())):
             line = OptedLine(job=job, uid=uid, mode=ResumeMode.parse("1"), restart=0)
             assert "progress_file" in asyncio.run(briefing.words(line)), (job, uid)

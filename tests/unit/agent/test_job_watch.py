@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from steward.adapters.node.job_look import Look, Stamp, Told
+from steward.adapters.node.job_look import ProgressLook, ReportedProgress, Stamp
 from steward.adapters.node.job_processes import Used
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame
@@ -30,7 +30,7 @@ T0 = 10_000.0
 @dataclass(kw_only=True)
 class FakeEyes:
     now: float = T0
-    says: dict[JobId, Told] = field(default_factory=dict)
+    says: dict[JobId, ReportedProgress] = field(default_factory=dict)
     cpu_s: dict[JobId, float] = field(default_factory=dict)
     network: int = 0
     gpus: bool | None = False
@@ -38,15 +38,15 @@ class FakeEyes:
     hangs: dict[str, Event] = field(default_factory=dict)
     looks: int = 0
     room: bool = True
-    _order: dict[Told, int] = field(default_factory=dict)
+    _order: dict[ReportedProgress, int] = field(default_factory=dict)
 
-    def told(self, opted: OptedIn, before: Stamp | None) -> Look:
+    def told(self, opted: OptedIn, before: Stamp | None) -> ProgressLook:
         self.looks += 1
         found = self.says.get(opted.job)
         if found is None:
-            return Look(stamp=None)
+            return ProgressLook(stamp=None)
         stamp = (1, self._order.setdefault(found, len(self._order)))
-        return Look(stamp=stamp, told=None if stamp == before else found)
+        return ProgressLook(stamp=stamp, told=None if stamp == before else found)
 
     def has_room(self) -> bool:
         return self.room
@@ -97,7 +97,9 @@ class Bench:
         first: int | None = None,
     ) -> None:
         at = self.eyes.now if at is None else at
-        self.eyes.says[J7] = Told(changed=at, step=step, first=first, checkpoint=checkpoint, checkpoint_step=saved)
+        self.eyes.says[J7] = ReportedProgress(
+            changed=at, step=step, first=first, checkpoint=checkpoint, checkpoint_step=saved
+        )
 
     def turn(self, seconds: float = 0.0) -> None:
         self.eyes.now += seconds
@@ -149,7 +151,7 @@ def test_who_calls_many_jobs_his_hides_the_progress_of_no_other_user(tmp_path: P
     bench.step(1)
     for job in map(JobId, range(100, 100 + 2 * MAX_JOBS)):
         bench.book.add(OptedIn(job=job, uid=1666, mode=ResumeMode.parse("1"), restart=0, at=T0))
-        bench.eyes.says[job] = Told(changed=T0, step=1)
+        bench.eyes.says[job] = ReportedProgress(changed=T0, step=1)
     bench.turn()
     told = {one.job for one in progress_of(bench.frames[-1], N1, T0)}
     assert J7 in told

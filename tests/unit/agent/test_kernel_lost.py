@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from steward.adapters.node.kmsg import Batch, Line
+from steward.adapters.node.kmsg import Batch, KernelLine
 from steward.agent.kernel_watch import CALM_S, KernelWatch
 from steward.model.health import Outcome
 from tests.builders.kernel import XID, Scene, run
@@ -34,7 +34,7 @@ class Ring:
         pass
 
 
-LOST = Batch(lines=(Line(at=1.0, text=XID + "79, x"),), position=9, lost=3)
+LOST = Batch(lines=(KernelLine(at=1.0, text=XID + "79, x"),), position=9, lost=3)
 QUIET = Batch(lines=(), position=10)
 
 

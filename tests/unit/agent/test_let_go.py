@@ -12,7 +12,7 @@ from steward.adapters.node.stepds import Stepd
 from steward.adapters.offload import Threads
 from steward.adapters.proc import Process
 from steward.adapters.wire.messages import LetGoOrder
-from steward.agent.job_orders import LettingGo
+from steward.agent.job_orders import LostRunCleanup
 from steward.agent.opted import OptedBook
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId
@@ -54,7 +54,7 @@ def obey(folder: Path, *orders: LetGoOrder, skew_s: float | None = 0.0, restart:
     async def story() -> None:
         opted = OptedBook(folder / "opted.json")
         opted.add(OptedIn(job=J, uid=1000, mode=ResumeMode.parse("1"), restart=restart, at=1.0))
-        letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: skew_s, threads=Threads(1))
+        letting_go = LostRunCleanup(stepds, opted=opted, skew_s=lambda: skew_s, threads=Threads(1))
         for order in orders:
             letting_go.obey(order)
         await asyncio.sleep(0.02)
@@ -96,7 +96,7 @@ def test_a_look_that_fails_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptur
 
     async def story() -> None:
         opted = OptedBook(tmp_path / "opted.json")
-        letting_go = LettingGo(stepds, opted=opted, skew_s=lambda: 0.0, threads=Threads(1))
+        letting_go = LostRunCleanup(stepds, opted=opted, skew_s=lambda: 0.0, threads=Threads(1))
         letting_go.obey(ORDER)
         await letting_go.rest()
         letting_go.obey(ORDER)
@@ -110,7 +110,7 @@ def test_a_look_that_fails_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptur
 def test_a_step_waits_for_its_room(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     opted = OptedBook(tmp_path / "opted.json")
     slow = FakeStepds(takes_s=0.1)
-    asyncio.run(LettingGo(slow, opted=opted, skew_s=lambda: 0.0, threads=Threads(1)).make_room(J, 3, 1000, FACT_S))
+    asyncio.run(LostRunCleanup(slow, opted=opted, skew_s=lambda: 0.0, threads=Threads(1)).make_room(J, 3, 1000, FACT_S))
     assert "set aside job=7 step=3" in caplog.text
 
 
@@ -125,6 +125,6 @@ def test_what_is_put_out_of_a_steps_way_is_told_and_an_error_leaves_the_step_alo
     tmp_path: Path, caplog: pytest.LogCaptureFixture, error: OSError | None, told: str
 ) -> None:
     opted = OptedBook(tmp_path / "opted.json")
-    letting_go = LettingGo(FakeStepds(error=error), opted=opted, skew_s=lambda: 0.0, threads=Threads(1))
+    letting_go = LostRunCleanup(FakeStepds(error=error), opted=opted, skew_s=lambda: 0.0, threads=Threads(1))
     asyncio.run(letting_go.make_room(J, 3, 1000, FACT_S))
     assert told in caplog.text

@@ -21,7 +21,7 @@ from steward.adapters.wire.frames import (
     dial,
 )
 from steward.adapters.wire.handshake import Terms, greet_head
-from steward.agent.link import LAST_BACKOFF_S, Link, backoff_s
+from steward.agent.link import LAST_BACKOFF_S, HeadLink, backoff_s
 from tests.fakes.munge import FakeMunged
 from tests.fakes.until import FACT_S
 from tests.fakes.wires import HELLO, greet_agent, sealer
@@ -97,7 +97,7 @@ class Head:
 class Scene:
     head: Head
     ears: Ears
-    link: Link
+    link: HeadLink
     server: asyncio.Server
 
 
@@ -106,7 +106,7 @@ def run(story: Callable[[Scene], Awaitable[None]], first: tuple[Frame, ...] = ()
         async with asyncio.timeout(2 * FACT_S):
             head, ears = Head(terms), Ears(first)
             server = await head.start()
-            link = Link(head.connect, clock=SystemClock(), rng=random.Random(1))
+            link = HeadLink(head.connect, clock=SystemClock(), rng=random.Random(1))
             running = asyncio.ensure_future(link.run(ears))
             try:
                 await story(Scene(head, ears, link, server))
@@ -142,7 +142,7 @@ def test_one_that_is_told_to_end_says_what_ends_with_it(word: float) -> None:
     async def story() -> None:
         head = Head()
         server = await head.start()
-        link = Link(head.connect, clock=SystemClock(), rng=random.Random(1), last_word=lambda: word)
+        link = HeadLink(head.connect, clock=SystemClock(), rng=random.Random(1), last_word=lambda: word)
         running = asyncio.ensure_future(link.run(Ears(({"t": "report"},))))
         await head.heard.get()
         running.cancel()
@@ -167,7 +167,7 @@ def test_what_is_said_while_a_connection_is_made_is_said_on_it() -> None:
             await go_on.wait()
             return await head.connect()
 
-        link = Link(connect, clock=SystemClock(), rng=random.Random(1))
+        link = HeadLink(connect, clock=SystemClock(), rng=random.Random(1))
         running = asyncio.ensure_future(link.run(Ears(({"t": "report"},))))
         await began.wait()
         link.post({"t": "opted"})
@@ -196,7 +196,7 @@ def test_what_was_said_on_a_connection_that_did_not_come_is_not_said_on_the_next
                 raise Gone("not yet")
             return await head.connect()
 
-        link = Link(connect, clock=SystemClock(), rng=random.Random(1))
+        link = HeadLink(connect, clock=SystemClock(), rng=random.Random(1))
         running = asyncio.ensure_future(link.run(Ears(({"t": "report"},))))
         assert await head.heard.get() == {"t": "report"}
         running.cancel()

@@ -217,7 +217,7 @@ def test_when_its_training_is_done_its_replicas_end_although_the_script_of_its_b
     world.go(10)
     assert world.replicas() == []
     assert not world.run.is_open
-    assert world.run.why == "its training is done, or its base job is over"
+    assert world.run.why == "its training is done, or its base job has ended"
 
 
 def test_replicas_that_end_with_their_base_are_no_failed_growth() -> None:
@@ -449,8 +449,8 @@ def test_a_growth_that_no_rank_answers_is_called_off_and_told_and_its_nodes_go_b
     world.go(45)
     assert (world.size, world.killed) == (2, 0)
     assert [event.text for event in world.events if event.kind == "elastic.called_off"] == [
-        "elastic run 7: the growth from 2 to 5 nodes is called off: no rank came to the end of a step within 35 s; "
-        "again in 20 s"
+        "elastic run 7: the growth from 2 to 5 nodes is called off: no rank finished a step within 35 s; "
+        "next try in 20 s"
     ]
     assert world.word.state is Activity.RUNNING
     assert [change.cause for change in world.run.events] == [Cause.START], "no change of size was made"

@@ -1,1 +1,1 @@
-"""The machine that the agent stands on: its kernel, processes, GPUs, disks, jobs and users."""
+"""The machine on which the agent runs: its kernel, processes, GPUs, disks, jobs and users."""

@@ -1,6 +1,8 @@
-"""The agent's unix socket: one request a connection, from a shim whose user the kernel names. And the head's words on
-the site, in files beside the socket, where the shim of this machine reads them: the defaults for jobs without the
-option, and the warning for whoever submits a job with it."""
+"""The agent's unix socket: one request a connection, from a shim whose user the kernel names.
+
+Files beside the socket hold the head's settings for the shim of this machine: the defaults for jobs without the option,
+and the warning for jobs submitted with it.
+"""
 
 import asyncio
 import contextlib
@@ -22,13 +24,15 @@ _MAX_USERS = 1024
 
 
 class Allowance:
+    """The rate limit of each user: `per_s` lines a second, and `burst` at once."""
+
     def __init__(self, *, per_s: float, burst: int, now: Callable[[], float]) -> None:
         self._each_s, self._burst_s, self._now = 1 / per_s, (burst - 1) / per_s, now
         self._spent: dict[int, float] = {}
-        """Until when what each user said is paid for."""
+        """The time until which each user's lines so far use up the rate."""
 
     def wait_s(self, user: int) -> float:
-        """Counts a line of the user's; how long it has to wait."""
+        """Count a line of the user, and return how long it has to wait."""
         now = self._now()
         if len(self._spent) >= _MAX_USERS:
             self._spent = {each: until for each, until in self._spent.items() if until > now}
@@ -46,23 +50,25 @@ REQUEST_TIMEOUT_S = 1.0
 WAIT_EVERY_S = 1.0
 MAX_PER_USER = 64
 MAX_PARKED = 1024
-"""More of a user's connections than are served wait for a moment and are hung up on: who only tries again at once must
-not keep us busy."""
+"""How many of a user's surplus connections wait for a moment before they are closed: a program that retries at once
+must not keep us busy."""
 PARK_S = 0.5
 LINES_PER_S = 100.0
 LINES_AT_ONCE = 128
 ASKS_PER_S = 1.0
 ASKS_AT_ONCE = MAX_PER_USER
-"""What the head has to decide costs more than a line; a shim waits patiently for it."""
+"""The limits of asks, which cost more than other lines: the head has to decide, and the shim waits for it."""
 
 Serve = Callable[[Request, int], Awaitable[bytes | None]]
-"""(request, uid of the peer) -> the last line for the shim, or None to hang up. Cancelled when the shim hangs up."""
+"""(request, uid of the peer) -> the last line for the shim, or None to close. Cancelled if the shim closes first."""
 
 
 class ShimSocket:
-    """Listens at `path`. A user may have `MAX_PER_USER` connections and say `LINES_AT_ONCE` lines, then `LINES_PER_S`,
-    of these `ASKS_AT_ONCE` asks, then `ASKS_PER_S`: a broken program cannot starve the others. Root (Slurm's own) is
-    not counted."""
+    """The socket at `path`, with limits for each user, so that a broken program cannot starve the others.
+
+    A user may have `MAX_PER_USER` connections and send `LINES_AT_ONCE` lines, then `LINES_PER_S`; of these,
+    `ASKS_AT_ONCE` asks, then `ASKS_PER_S`. Root (Slurm's own processes) has no limit.
+    """
 
     def __init__(
         self,
@@ -81,7 +87,7 @@ class ShimSocket:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Serves until cancelled. Raises Permanent when the socket cannot be made."""
+        """Serve until cancelled. Raises Permanent if the socket cannot be made."""
         entrances: list[_Entrance] = []
         try:
             for path, mode in ((roots(self._path), 0o600), (self._path, 0o666)):
@@ -152,7 +158,7 @@ class ShimSocket:
         hangup: "asyncio.Future[bytes]",
         wait_every_s: float | None,
     ) -> None:
-        """`wait_every_s` is None for who does not ask for a decision: he is told one line, the answer."""
+        """Send the answer when it is there, and before that a line every `wait_every_s`; None: only the answer."""
         while not hangup.done():
             await asyncio.wait((answer, hangup), timeout=wait_every_s, return_when=asyncio.FIRST_COMPLETED)
             if answer.done():
@@ -162,8 +168,8 @@ class ShimSocket:
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes:
-    """The shim's line. Raises BadLine when it takes longer than REQUEST_TIMEOUT_S. The time that we are held up
-    ourselves is not the shim's: a line that has come by then is served."""
+    """Return the shim's line. Raises BadLine if it takes longer than REQUEST_TIMEOUT_S."""
+    # If the agent itself was held up, a line that has come by then is served.
     line = asyncio.ensure_future(reader.readuntil(b"\n"))
     try:
         await asyncio.wait((line,), timeout=REQUEST_TIMEOUT_S)
@@ -177,13 +183,15 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
 
 
 def roots(path: Path) -> Path:
-    """Root's own entrance beside the socket for all: users can fill that one's queue."""
+    """Return the path of root's own socket, beside the one for all users, who can fill that one's queue."""
     return path.with_name(f"{path.name}.root")
 
 
 class _Entrance:
-    """Listens at `path`, and takes `AT_ONCE` connections before the loop's other work has its turn. Raises Permanent
-    when the socket cannot be made."""
+    """A listening socket at `path`: accepts `AT_ONCE` connections before the loop's other work gets its turn.
+
+    Raises Permanent if the socket cannot be made.
+    """
 
     def __init__(self, path: Path, mode: int, admit: Callable[[socket.socket], None]) -> None:
         try:
@@ -212,7 +220,7 @@ class _Entrance:
             self._admit(peer)
 
     def close(self) -> None:
-        self._path.unlink(missing_ok=True)  # first: after the close it may be our successor's
+        self._path.unlink(missing_ok=True)  # first: after the close the path may belong to our successor
         if self._rest is not None:
             self._rest.cancel()
         self._loop.remove_reader(self._sock)
@@ -220,8 +228,7 @@ class _Entrance:
 
 
 def _listen(path: Path, mode: int) -> socket.socket:
-    """A listening socket; who speaks at it is the kernel's word (SO_PEERCRED). An old one is replaced, never one that
-    is answered."""
+    """Return a listening socket that replaces an unused one, never one in use; the kernel names each peer's user."""
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     make_free(path, rival=f"steward-agent answers at {path}: stop it first, or set another agent.socket")
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -243,14 +250,14 @@ _PLAIN = re.compile(r"[!-~]*\Z")
 
 
 def write_defaults(folder: Path, defaults: Iterable[SiteDefault]) -> None:
-    """The file is either the old one or the new one; without defaults there is none. What cannot be written is told in
-    the log: jobs then start without the site's default."""
+    """Write the file of the site's defaults, or remove it if there are none; log a failure to write."""
+    # After a failure, jobs start without the site's default.
     text = "".join(f"{line}\n" for line in map(_default_line, defaults) if line)
     _keep(folder / DEFAULTS, text)
 
 
 def write_warning(folder: Path, warning: str) -> None:
-    """Write the one sentence that sbatch shows; an empty one clears it. A failure to write goes to the log."""
+    """Write the sentence that sbatch shows, or remove it if it is empty; log a failure to write."""
     _keep(folder / WARNING, f"{warning}\n" if warning else "")
 
 
@@ -262,13 +269,13 @@ def _keep(file: Path, text: str) -> None:
         else:
             file.unlink(missing_ok=True)
     except OSError as error:
-        log.warning("file for the shim not written file=%s why=%r", file, str(error))
+        log.warning("cannot write the file for the shim file=%s why=%r", file, str(error))
 
 
 def _default_line(one: SiteDefault) -> str:
-    """Empty for one that no job can fit: Slurm's names have no blanks."""
+    """Return the line of a default; empty for one that no job can match, since Slurm's names have no blanks."""
     words = {"partition": one.partition, "account": one.account, "qos": one.qos, "mode": one.mode.text}
     if not all(_PLAIN.match(word) for word in words.values()):
-        log.warning("site's default left out why='a name with blanks or other characters than ASCII' is=%r", words)
+        log.warning("site's default ignored why='a name has blanks or is not ASCII' is=%r", words)
         return ""
     return " ".join(f"{key}={word}" for key, word in words.items() if word)

@@ -1,5 +1,8 @@
-"""Files of users, looked at with their own rights in a child that may be killed: a path of theirs may lead anywhere,
-and where it leads may not answer. A child that hangs in the kernel is left behind, and collected when it is let go."""
+"""Looks at users' files with the users' own rights, in a child process that can be killed.
+
+A user's path may lead anywhere, also to a file system that does not answer. A child that hangs in the kernel is left
+behind, and collected once the kernel lets it go.
+"""
 
 import os
 import pwd
@@ -12,10 +15,10 @@ from steward.adapters.process import Child, Completed, Failed, Left, end, run
 _PROGRAM = Path(__file__).with_name("user_look.py")
 _LOOK_S = 3.0
 _BARE = ("env", "--ignore-environment", f"PATH={os.defpath}", "LC_ALL=C", sys.executable, "-I", "-S", str(_PROGRAM))
-"""Ours may hold secrets: nothing of it goes along."""
+"""The child's command, without our environment, which may hold secrets."""
 
 MAX_LEFT = 64
-"""Children that may hang at once, over all users."""
+"""The most children that may hang at once, over all users."""
 _PATIENCE_S = 0.5
 
 
@@ -27,7 +30,7 @@ class _Hanging:
         self._left: list[tuple[int, Child]] = []
 
     def check(self, uid: int) -> None:
-        """Raises Failed while a look as that user hangs: the next would, too."""
+        """Raise Failed while a look as that user hangs, since the next one would, too."""
         with self._lock:
             self._left = [(whose, child) for whose, child in self._left if not end(child, 0.0)]
             pids = [child.pid for whose, child in self._left if whose == uid]
@@ -45,23 +48,24 @@ _HANGING = _Hanging()
 
 
 def tail(path: str, uid: int, *, max_bytes: int, timeout_s: float, start: int = 0) -> str:
-    """The last bytes of what a file has after `start`, as text; a file that is shorter was emptied since. Raises Failed
-    (a Retryable)."""
+    """Return the last bytes of a file after `start`, as text; of a shorter file, which was emptied since, the whole.
+
+    Raises Failed (a Retryable).
+    """
     return _look("tail", path, uid, str(max_bytes), str(start), timeout_s=timeout_s, max_bytes=max_bytes).text
 
 
 def newest(path: str, uid: int) -> float | None:
-    """The newest time of change (Unix s) of what is in a folder, hidden names apart, or of the file; None where there
-    is nothing of that.
+    """Return the newest time of change (Unix s) of a file, or of the entries of a folder, but for hidden ones.
 
-    Raises Failed (a Retryable) when it cannot be known.
+    None if there is none. Raises Failed (a Retryable) if it cannot be known.
     """
     text = _look("newest", path, uid, timeout_s=_LOOK_S).text
     return None if text == "None" else float(text)
 
 
 def _look(what: str, path: str, uid: int, *more: str, timeout_s: float, max_bytes: int = 4096) -> Completed:
-    """Raises Failed, also where we cannot be that user."""
+    """Run the child as the user. Raises Failed, also if there is no such user."""
     if uid != os.geteuid():
         try:
             pwd.getpwuid(uid)

@@ -1,8 +1,8 @@
 """The program that does what an elastic run needs in its user's name: `python -I -m ... WHAT UID JOB`.
 
-It begins as root. What users can trace must not run where the agent runs: so it first joins the cgroup of the job's
-own script, whose limits and end then hold for it too, and then becomes the user for good. The coordinator runs in
-this process, out of its user's reach; sbatch is a program that the user could start there himself.
+It begins as root. A process that users can trace must not run among the agent's: so the program first joins the cgroup
+of the job's own script, whose limits and end then hold for it too, and then becomes the user for good. The coordinator
+runs in this process, out of its user's reach; sbatch is a program that the user could start there as well.
 """
 
 import json
@@ -31,19 +31,19 @@ _WITH_VALUE: Mapping[str, str] = {
     "mail-type": "mail-t",
     "time-min": "time-",
 }
-"""An option's name, and how short getopt lets it be."""
+"""Options with a value that a replica must not have, each with the shortest form that getopt accepts."""
 _ALONE: Mapping[str, str] = {"wait": "wait", "test-only": "te", "parsable": "pars", "hold": "hold"}
 _LETTERS, _LETTERS_ALONE = ("w", "F", "b"), ("W", "H")
 _LINE = re.compile(rb"#SBATCH\s+(.*)")
 
 
 def for_replica(words: Sequence[str]) -> list[str]:
-    """Without the options that are not for it, and without their values."""
+    """Return the words without the options, and their values, that a replica must not have."""
     return list(_kept(iter(words)))
 
 
 def script_for_replica(script: bytes) -> bytes:
-    """The same script, whose `#SBATCH` lines have lost them. A line that is not understood stays as it is."""
+    """Return the script without those options in its `#SBATCH` lines; a line that cannot be parsed stays as it is."""
     lines = script.split(b"\n")
     for number, line in enumerate(lines):
         if number and line.strip() and not line.startswith(b"#"):
@@ -91,11 +91,11 @@ _GPUS = re.compile(r"([A-Za-z0-9_.-]+:)?(\d{1,9})\Z")
 _MAX_ENVIRON = 1 << 20
 _MAX_SCRIPT = 16 << 20
 _OWN = ("SLURM", "_SLURM", "STEWARD_", "PMI", "SPANK_")
-"""Variables of the base's run, none of which is about the replica."""
+"""The prefixes of variables of the base's run, which must not reach the replica."""
 
 
 def main(what: str, uid: int, job: JobId, asked: Mapping[str, str]) -> int:
-    """Each raises OSError, ValueError or Failed (a Retryable) with what is wrong."""
+    """Carry out `what` as the user. Raises OSError, ValueError or Failed (a Retryable), with the reason."""
     script = _script_of(job, uid, asked["token"])
     if what == "coordinate":
         _leave_starter()
@@ -112,26 +112,30 @@ def main(what: str, uid: int, job: JobId, asked: Mapping[str, str]) -> int:
 
 
 def _script_of(job: JobId, uid: int, token: str) -> int:
-    """The process of the base's script, or the oldest one that has its environment, with the run's token: what is left
-    of the job's run before, and another cluster's job of that number, have another one."""
+    """Return the process of the base's script, or the oldest one that has its environment with the run's token.
+
+    Raises OSError if there is none.
+    """
+    # Processes left by an earlier run of the job, and another cluster's job of that number, have another token.
     here = [pid for pid, _ in job_processes.processes({job: uid}) if job_processes.owner(Path(f"/proc/{pid}")) == uid]
     pids = sorted(here, key=_began)
     mine = {"STEWARD_ELASTIC_ROLE": "base", "STEWARD_ELASTIC_TOKEN": token}
     found = next((pid for pid in pids if mine.items() <= environ_of(pid).items()), None)
     if found is None:
-        raise OSError(f"the script of job {job} has not the run's token: it began before it was told, or is over")
+        raise OSError(f"no process of job {job} has the run's token: the script began before the token, or is over")
     return found
 
 
 def _began(pid: int) -> float:
-    """In ticks; numbers of processes begin anew, so that a lower one may be younger."""
+    """Return when the process began, in ticks; process numbers wrap, so that a lower one may be younger."""
     seen = proc.look(pid)
     return float("inf") if seen is None else float(seen.process.started)
 
 
 def _leave_starter() -> None:
-    """Who started this program waits for its first process only, and then ends what is left of its process group. That
-    one stays until the coordinator begins, and hears on its stderr what prevents it."""
+    """Leave the process group of the starter, and let the first process end once the coordinator begins."""
+    # The starter waits for the first process only, and then ends the rest of its process group. The first process
+    # passes on an error that prevents the coordinator's start.
     heard, said = os.pipe()
     if os.fork():
         os.close(said)
@@ -150,7 +154,7 @@ def _leave_starter() -> None:
 
 
 def _join(pid: int) -> None:
-    """Be where that process is; nothing where both are in the same place (no cgroups)."""
+    """Move into the cgroups of that process, if they differ from ours."""
     if os.geteuid() != 0:
         return
     own, mounts = Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text()
@@ -159,10 +163,10 @@ def _join(pid: int) -> None:
 
 
 def cgroup_folders(theirs: str, own: str, mounts: str) -> list[Path]:
-    """Return the folders of the cgroups that another process is in and we are not. `theirs` and `own` are the texts of
-    /proc/PID/cgroup, `mounts` is our mountinfo.
+    """Return the folders of the cgroups that another process is in and we are not.
 
-    Raises ValueError where a cgroup is in no mount.
+    `theirs` and `own` are the texts of /proc/PID/cgroup, `mounts` is our mountinfo. Raises ValueError if a cgroup is
+    not mounted.
     """
     folders = []
     for line in set(theirs.splitlines()) - set(own.splitlines()):
@@ -185,7 +189,7 @@ def _coordinate(asked: Mapping[str, str]) -> None:
 
 
 def environ_of(pid: int) -> dict[str, str]:
-    """The environment that a process began with; empty where it has gone."""
+    """Return the environment that a process began with; empty if it has gone."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             text = os.fsdecode(file.read(_MAX_ENVIRON))
@@ -195,7 +199,7 @@ def environ_of(pid: int) -> dict[str, str]:
 
 
 def submit(script: int, run_id: JobId, asked: Mapping[str, str]) -> None:
-    """Nothing when there is a job with that comment already."""
+    """Submit the replica job, unless a job with that comment exists."""
     theirs = environ_of(script)
     env = replica_env(theirs, run_id, asked)
     os.environ.clear()
@@ -220,7 +224,7 @@ def submit(script: int, run_id: JobId, asked: Mapping[str, str]) -> None:
 
 
 def script_name(comment: str) -> str:
-    """Each replica's own: two that are submitted at once must not read what the other writes."""
+    """Return the name of the replica's script, different for each, since two may be submitted at once."""
     known = replica_of(comment)
     if known is None:
         raise ValueError(f"{comment!r} names no replica")
@@ -228,8 +232,8 @@ def script_name(comment: str) -> str:
 
 
 def replica_env(theirs: Mapping[str, str], run_id: JobId, asked: Mapping[str, str]) -> dict[str, str]:
-    """The base's environment without what Slurm and we put into it, and what makes the job a replica. With SBATCH_WAIT
-    the submission would last as long as the job."""
+    """Return the replica's environment: the base's, without Slurm's and Steward's variables, and a replica's own."""
+    # With SBATCH_WAIT the submission would last as long as the job.
     env = {name: value for name, value in theirs.items() if not name.startswith(_OWN) and name != "SBATCH_WAIT"}
     kept = {name: theirs[name] for name in ("SLURM_CONF", "STEWARD_ELASTIC") if name in theirs}
     mine = {"STEWARD_ELASTIC_RUN": str(run_id), "STEWARD_ELASTIC_SUBMIT": "1"}
@@ -238,7 +242,7 @@ def replica_env(theirs: Mapping[str, str], run_id: JobId, asked: Mapping[str, st
 
 
 def replica_options(theirs: Mapping[str, str], run_id: JobId, asked: Mapping[str, str]) -> list[str]:
-    """The user's own words, then ours: the last one counts."""
+    """Return sbatch's options for the replica: the user's own, then ours, since the last one counts."""
     typed = [unquote(word, errors="surrogateescape") for word in theirs.get("STEWARD_ELASTIC_ARGS", "").split()]
     name = theirs.get("SLURM_JOB_NAME", str(run_id))[:200]
     ours = [
@@ -255,8 +259,7 @@ def replica_options(theirs: Mapping[str, str], run_id: JobId, asked: Mapping[str
 
 
 def _tasks(theirs: Mapping[str, str], nodes: int) -> int | None:
-    """The number of tasks for `nodes` nodes: as many a node as the base job has; None where its environment lacks
-    that."""
+    """Return the number of tasks for `nodes` nodes, in proportion to the base job; None if that is unknown."""
     try:
         tasks, over = int(theirs["SLURM_NTASKS"]), int(theirs["SLURM_JOB_NUM_NODES"])
     except (KeyError, ValueError):
@@ -265,8 +268,7 @@ def _tasks(theirs: Mapping[str, str], nodes: int) -> int | None:
 
 
 def _gpus(theirs: Mapping[str, str], nodes: int) -> str:
-    """The GPUs for `nodes` nodes: their part of what the base job asked for with `--gpus`, which counts for the whole
-    job. Empty where the base asked in another way."""
+    """Return the GPUs for `nodes` nodes, in proportion to the base job's `--gpus`; empty if it did not use that."""
     over = theirs.get("SLURM_JOB_NUM_NODES", "")
     parts = [_GPUS.match(part) for part in theirs.get("SLURM_GPUS", "").split(",")]
     if not _NUMBER.match(over) or not int(over) or not all(parts):
@@ -275,7 +277,7 @@ def _gpus(theirs: Mapping[str, str], nodes: int) -> str:
 
 
 def _arguments(pid: int) -> list[str]:
-    """The arguments of the batch script that this process runs."""
+    """Return the arguments of the batch script that this process runs."""
     words = os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes()).split("\0")[:-1]
     at = next((number for number, word in enumerate(words) if word.endswith("/slurm_script")), len(words))
     return words[at + 1 :]
@@ -284,6 +286,6 @@ def _arguments(pid: int) -> list[str]:
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1], int(sys.argv[2]), JobId(int(sys.argv[3])), json.load(sys.stdin)))
-    except Exception as error:  # the agent tells its user what this program says
+    except Exception as error:  # the agent reports this program's message to its user
         sys.stderr.write(f"{said_by(error) if isinstance(error, Failed) else error}\n")
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""Has things done for an elastic run in its user's name."""
+"""The start of an elastic run's coordinator, and the submission of replicas, in its user's name."""
 
 import errno
 import json
@@ -19,13 +19,13 @@ START_S = 20.0
 ORDER_S = 120.0
 _MAX_SAID = 4096
 _PORTS = range(20_000, 32_000)
-"""Below those that the kernel gives to connections by itself."""
+"""The range of ports to choose from: below those that the kernel gives to connections by itself."""
 TRIES = 64
-"""The agent's loop stands still meanwhile, and any user may begin runs while he holds thousands of ports."""
+"""The most ports that are tried: the agent's loop waits meanwhile, and any user may hold thousands of ports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CoordinatorPlace:
     """The place of a run's coordinator: its files are in `folder`, and it listens at `port`."""
 
     run: JobId
@@ -35,27 +35,28 @@ class Place:
     token: str
 
     def dial(self) -> socket.socket:
-        """Connected to its coordinator: the folder is the user's, and may lead anywhere. Raises OSError."""
+        """Return a socket connected to the coordinator. Raises OSError."""
+        # The folder is the user's, and may lead anywhere.
         return job_look.dial(self.folder.parent, self.folder.name, "relay.sock")
 
 
 class ElasticStarter:
-    """Blocking calls: use them in a thread."""
+    """The starter of coordinators and replicas. Its calls block: use them in a thread."""
 
     def __init__(self, slurm_conf: str) -> None:
         self._env = ["PATH=" + os.defpath, "LC_ALL=C", *([f"SLURM_CONF={slurm_conf}"] if slurm_conf else [])]
 
-    def coordinate(self, place: Place, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None:
-        """Start the coordinator; returns when it was begun. Raises Failed."""
+    def coordinate(self, place: CoordinatorPlace, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None:
+        """Start the coordinator, and return when it has begun. Raises Failed."""
         listed = ",".join(str(size) for size in sizes)
         argv = f"{place.run} --folder {place.folder} --nodes {nodes} --sizes {listed} --grace {grace_s}"
         self._do("coordinate", place, {"argv": f"{argv} --port {place.port}"}, START_S)
 
-    def submit(self, place: Place, asked: Mapping[str, str]) -> None:
-        """Submit a replica job, unless there is one with that comment. Raises Failed with what sbatch says."""
+    def submit(self, place: CoordinatorPlace, asked: Mapping[str, str]) -> None:
+        """Submit a replica job, unless there is one with that comment. Raises Failed, with sbatch's message."""
         self._do("submit", place, asked, ORDER_S)
 
-    def _do(self, what: str, place: Place, asked: Mapping[str, str], timeout_s: float) -> None:
+    def _do(self, what: str, place: CoordinatorPlace, asked: Mapping[str, str], timeout_s: float) -> None:
         child = (sys.executable, "-I", "-m", "steward.adapters.node.elastic_child")
         argv = ("env", "--ignore-environment", *self._env, *child, what, str(place.uid), str(place.run))
         asked = {**asked, "folder": str(place.folder), "token": place.token}
@@ -66,13 +67,13 @@ class ElasticStarter:
 
 
 def said_by(error: Failed) -> str:
-    """The last line that a program said, or what became of it."""
+    """Return the last line of a failed program's stderr, or else how it ended."""
     lines = error.completed.error_text.splitlines() if error.completed is not None else []
     return lines[-1][:400] if lines else str(error)
 
 
 def free_port(among: Sequence[int] = _PORTS) -> int:
-    """A port that nobody listens at now, found in `TRIES` tries, whoever holds how many of them. Raises Retryable."""
+    """Return a port at which no program listens now. Raises Retryable if `TRIES` random tries find none."""
     for number in random.SystemRandom().sample(range(len(among)), min(TRIES, len(among))):
         port = among[number]
         if _is_free(socket.AF_INET, port) and _is_free(socket.AF_INET6, port):
@@ -81,7 +82,7 @@ def free_port(among: Sequence[int] = _PORTS) -> int:
 
 
 def _is_free(family: socket.AddressFamily, port: int) -> bool:
-    """Also where the machine has no such addresses."""
+    """Return whether the port is free, also if the machine has no addresses of this family."""
     try:
         with socket.socket(family) as tried:
             if family == socket.AF_INET6:
@@ -93,7 +94,7 @@ def _is_free(family: socket.AddressFamily, port: int) -> bool:
 
 
 def address_towards(host: str, port: int) -> str:
-    """This machine's own address on the way to that one: the nodes of the cluster reach it there. Raises OSError."""
+    """Return this machine's address on the route to the host, where the cluster's nodes reach it. Raises OSError."""
     family, kind, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind) as way:
         way.connect(place)

@@ -1,4 +1,4 @@
-"""Who this machine is: its instance id and boot id, and the identities of hardware that outlives them."""
+"""The identity of this machine: its instance id and boot id, and the identities of hardware that outlives them."""
 
 import socket
 from collections.abc import Callable
@@ -14,19 +14,19 @@ USUAL_FILES = (
     Path("/sys/class/dmi/id/product_uuid"),
     Path("/etc/machine-id"),
 )
-"""The cloud's word first (cloud-init), then the firmware's, then the installation's own."""
+"""The files with an instance id: first the cloud's (cloud-init), then the firmware's, then the installation's."""
 _LIMIT = 128
 
 
 def node_name(named: str) -> NodeName:
-    """`named`, or what `hostname -s` prints."""
+    """Return `named`, or else what `hostname -s` prints."""
     return NodeName(named or socket.gethostname().split(".")[0])
 
 
 def incarnation(
     instance_id_file: Path | None, boot_id_file: Path, usual: tuple[Path, ...] = USUAL_FILES
 ) -> Incarnation:
-    """Which machine and which boot of it. Raises Permanent when one of them cannot be told."""
+    """Return this machine and its boot. Raises Permanent if one of the two is unknown."""
     candidates = (instance_id_file,) if instance_id_file else usual
     instance = next((word for path in candidates if (word := _word(path))), "")
     boot = _word(boot_id_file)
@@ -45,7 +45,7 @@ def _word(path: Path) -> str:
         return ""
 
 
-# Which pieces of hardware this node has, by names that outlive an instance: its board's serial, its GPUs' UUIDs.
+# The pieces of hardware of this node, by names that outlive an instance: its board's serial, its GPUs' UUIDs.
 
 _SERIAL_LIMIT = 48
 _NO_SERIAL = frozenset(
@@ -54,11 +54,11 @@ _NO_SERIAL = frozenset(
         *("to be filled by o.e.m.", "system serial number", "base board serial number", "0123456789", "123456789"),
     )
 )
-"""Serial numbers that nobody filled in: taken as identities, they would make one machine of many."""
+"""Placeholders instead of serial numbers: taken as identities, they would make one machine of many."""
 
 
 class Hardware:
-    """`gpus` gives the UUIDs of the GPUs seen last."""
+    """The identities of this node's hardware. `gpus` returns the UUIDs of the GPUs seen last."""
 
     def __init__(self, board_serial_file: Path, gpus: Callable[[], tuple[str, ...]]) -> None:
         self._board = _board(board_serial_file)

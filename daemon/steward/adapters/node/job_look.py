@@ -1,8 +1,7 @@
-"""A job's own report, in its folder on the node. The file is read as what it is: one that a stranger may have put
-there.
+"""A job's own progress file, in its folder on the node, read as untrusted.
 
 Nothing is opened before it is known to be a plain file of the job's user on the folder's own file system: no link, no
-pipe, no file system that the user has mounted over it and that would let us wait.
+pipe, and no file system that the user has mounted over it and that may hang.
 """
 
 import json
@@ -27,13 +26,13 @@ _ROOM_FILES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """`changed` is the file's time of change (Unix s of this node); None is what the job left out."""
+class ReportedProgress:
+    """The content of a progress file. `changed` is its time of change (Unix s of this node); None if left out."""
 
     changed: float
     step: int | None = None
     first: int | None = None
-    """The step that its processes told of first."""
+    """The first step that the run's processes reported."""
     checkpoint: str = ""
     checkpoint_step: int | None = None
 
@@ -43,34 +42,34 @@ Stamp = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """`told` is None where the file is as it was at the stamp given, or makes no sense now."""
+class ProgressLook:
+    """A look at a progress file. `told` is None if the file is unchanged since the given stamp, or malformed."""
 
     stamp: Stamp | None
-    told: Told | None = None
+    told: ReportedProgress | None = None
 
 
 def has_room(root: Path) -> bool:
-    """Whether jobs can write what they tell below `root`: one user's job may have filled it for all."""
+    """Return whether jobs can write their progress below `root`: one user's job may have filled it for all."""
     try:
         seen = os.statvfs(root)
     except OSError:
         return True
-    is_counted = seen.f_files > 0  # some file systems make inodes as they need them
+    is_counted = seen.f_files > 0  # some file systems make inodes as needed
     return seen.f_bavail * seen.f_frsize >= _ROOM and (seen.f_favail >= _ROOM_FILES or not is_counted)
 
 
-def look(folder: Path, name: str, uid: int, before: Stamp | None) -> Look:
-    """Read `folder/name` if it has changed since `before`. Never raises: what must not be read is not there."""
+def look(folder: Path, name: str, uid: int, before: Stamp | None) -> ProgressLook:
+    """Return a look at `folder/name` if it has changed since `before`. Never raises: an unfit file counts as absent."""
     try:
         with _found(folder, name) as file:
             return _read(file, uid, before)
     except (OSError, ValueError):
-        return Look(stamp=None)
+        return ProgressLook(stamp=None)
 
 
 def text_of(folder: Path, name: str, uid: int, limit: int) -> str:
-    """The last `limit` bytes of a file of the folder under the same precautions; empty where there is none."""
+    """Return the last `limit` bytes of a file of the folder, with the same precautions; empty if there is none."""
     try:
         with _found(folder, name) as file:
             if not _is_fit(file, uid):
@@ -82,15 +81,17 @@ def text_of(folder: Path, name: str, uid: int, limit: int) -> str:
 
 
 def owner_of(folder: Path) -> int:
-    """The uid of a real folder, without a question to what its user may have mounted over it. Raises PermissionError
-    where something is, OSError for what is no folder."""
+    """Return the owner of a real folder. Raises PermissionError if something is mounted on it, OSError if none."""
+    # A file system that its user has mounted over it is not asked: it may hang.
     with _place(folder) as place:
         return os.fstat(place).st_uid
 
 
 def dial(folder: Path, inner: str, name: str) -> socket.socket:
-    """Connected to the socket `folder/inner/name`, found under the same precautions. Raises OSError where nobody
-    listens, or its queue is full."""
+    """Return a connection to the socket `folder/inner/name`, found with the same precautions.
+
+    Raises OSError if no program listens there, or its queue is full.
+    """
     with (
         _place(folder) as own,
         _Descriptor(_open(inner, own, os.O_DIRECTORY)) as place,
@@ -109,7 +110,7 @@ def dial(folder: Path, inner: str, name: str) -> socket.socket:
 
 
 def names(folder: Path, limit: int) -> list[str]:
-    """Up to `limit` names in the folder, sorted; none where it is a link or not there."""
+    """Return up to `limit` names in the folder, sorted; none if it is a link or does not exist."""
     try:
         with _place(folder) as place, os.scandir(f"/proc/self/fd/{place}") as entries:
             return sorted(entry.name for entry in islice(entries, limit))
@@ -133,7 +134,7 @@ def _found(folder: Path, name: str) -> Iterator[int]:
 
 
 class _Descriptor:
-    """Closed at the end of its block."""
+    """A file descriptor that is closed at the end of its block."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -146,7 +147,7 @@ class _Descriptor:
 
 
 def _open(name: str, place: int, kind: int) -> int:
-    """A handle that opens nothing yet. Raises OSError for a link, and for what something else is mounted on."""
+    """Return a handle that opens nothing yet. Raises OSError for a link or a mount of another file system."""
     found = os.open(name, os.O_PATH | os.O_NOFOLLOW | kind, dir_fd=place)
     if _mount(found) != _mount(place):
         os.close(found)
@@ -155,7 +156,7 @@ def _open(name: str, place: int, kind: int) -> int:
 
 
 def _mount(descriptor: int) -> str:
-    """The id of its mount, from the kernel: the file system itself is not asked."""
+    """Return the id of the descriptor's mount, from the kernel, without asking the file system itself."""
     found = re.search(r"^mnt_id:\s*(\d+)", Path(f"/proc/self/fdinfo/{descriptor}").read_text(), re.MULTILINE)
     return found[1] if found else ""
 
@@ -165,13 +166,13 @@ def _is_fit(file: int, uid: int) -> bool:
     return stat.S_ISREG(seen.st_mode) and seen.st_uid == uid
 
 
-def _read(file: int, uid: int, before: Stamp | None) -> Look:
+def _read(file: int, uid: int, before: Stamp | None) -> ProgressLook:
     seen = os.fstat(file)
     stamp = (seen.st_ino, seen.st_mtime_ns)
     if not _is_fit(file, uid) or stamp == before:
-        return Look(stamp=before if stamp == before else None)
+        return ProgressLook(stamp=before if stamp == before else None)
     told = parse(_content(file, MAX_BYTES + 1), seen.st_mtime)
-    return Look(stamp=stamp if told is not None else None, told=told)
+    return ProgressLook(stamp=stamp if told is not None else None, told=told)
 
 
 def _content(file: int, limit: int, start: int = 0) -> bytes:
@@ -179,8 +180,8 @@ def _content(file: int, limit: int, start: int = 0) -> bytes:
         return os.pread(opened, limit, start)
 
 
-def parse(content: bytes, changed: float) -> Told | None:
-    """The first line: a JSON object, or only a step. None for what makes no sense."""
+def parse(content: bytes, changed: float) -> ReportedProgress | None:
+    """Return the progress in the first line, a JSON object or only a step; None if it is malformed."""
     if len(content) > MAX_BYTES:
         return None
     try:
@@ -189,14 +190,14 @@ def parse(content: bytes, changed: float) -> Told | None:
         return None
     if not isinstance(said, dict):
         said = {"step": said}
-    told = Told(
+    told = ReportedProgress(
         changed=changed,
         step=_whole(said.get("step")),
         first=_whole(said.get("first")),
         checkpoint=_path(said.get("checkpoint")),
         checkpoint_step=_whole(said.get("checkpoint_step")),
     )
-    return told if told != Told(changed=changed) else None
+    return told if told != ReportedProgress(changed=changed) else None
 
 
 def _whole(value: Any) -> int | None:
@@ -206,6 +207,6 @@ def _whole(value: Any) -> int | None:
 
 
 def _path(value: Any) -> str:
-    """Absolute and plain: it becomes a variable of the next run."""
+    """Return the path if it is absolute and printable, since it becomes a variable of the next run; else empty."""
     fits = isinstance(value, str) and value.startswith("/") and printable(value, MAX_PATH) == value
     return value if fits else ""

@@ -1,7 +1,6 @@
-"""The processes of this node's jobs: how busy they are (the CPU time of each job's, and the machine's network and
-GPUs), and their stacks as the kernel shows them, without a debugger and without waiting for them.
+"""The processes of this node's jobs: their use of CPU and network, and their stacks as the kernel shows them.
 
-Nothing of their memory is asked, as `cmdline` and `environ` would: a process that hangs can hold up who asks.
+For the stacks, nothing of their memory is read, as by `cmdline` and `environ`: a process that hangs can block a reader.
 """
 
 import os
@@ -19,22 +18,22 @@ from steward.model.text import printable
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _JOB = re.compile(rb"^(?!.*/user\.slice/).*?/job_([1-9][0-9]{0,9})(?:/|$)", re.MULTILINE)
-"""The cgroup of a job's step. Groups below user.slice do not count: users name those as they like."""
+"""The cgroup of a job's step. Cgroups below user.slice do not count: users can choose their names."""
 _ENV_JOB = re.compile(rb"(?:\A|\0)SLURM_JOB_ID=([1-9][0-9]{0,9})\0")
 _MAX_ENVIRON = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """Counters that only grow. A job that is not in `cpu_s` has no process here."""
+    """Counters that only grow. A job that is missing in `cpu_s` has no process here."""
 
     cpu_s: Mapping[JobId, float] = field(default_factory=dict)
     network_bytes: int = 0
-    """Bytes over all devices but loopback, InfiniBand included. They are the machine's, not one job's."""
+    """The bytes of the whole machine over all devices but loopback, with InfiniBand."""
 
 
 def used(users: Mapping[JobId, int], proc_dir: Path = Path("/proc"), sys_dir: Path = Path("/sys")) -> Used:
-    """Look once at the jobs of these users; a process that ends meanwhile is left out."""
+    """Return the counters of the jobs of these users; a process that ends meanwhile is left out."""
     cpu: defaultdict[JobId, float] = defaultdict(float)
     for pid, job in processes(users, proc_dir):
         cpu[job] += _cpu_s(proc_dir / str(pid))
@@ -42,15 +41,15 @@ def used(users: Mapping[JobId, int], proc_dir: Path = Path("/proc"), sys_dir: Pa
 
 
 def processes(users: Mapping[JobId, int], proc_dir: Path = Path("/proc")) -> list[tuple[int, JobId]]:
-    """(pid, job) of each process of these users' jobs, Slurm's own among them."""
+    """Return (pid, job) of each process of these users' jobs, with Slurm's own."""
     pids = [int(entry) for entry in os.listdir(proc_dir) if entry.isdigit()] if users else []
     found = ((pid, _job_of(proc_dir / str(pid), users)) for pid in pids)
     return [(pid, job) for pid, job in found if job is not None]
 
 
 def _job_of(process: Path, users: Mapping[JobId, int]) -> JobId | None:
-    """By its cgroup, which is root's word; by its environment where Slurm makes no cgroups. That is its user's word,
-    and counts for his own jobs only."""
+    """Return the job of a process, by its cgroup or else by its environment; None if it has none."""
+    # Root makes cgroups. The environment, for a Slurm without cgroups, is the user's own claim: only for own jobs.
     if (job := _named(_JOB, process / "cgroup")) in users:
         return job
     job = _named(_ENV_JOB, process / "environ")
@@ -65,7 +64,7 @@ def _named(pattern: re.Pattern[bytes], file: Path) -> JobId | None:
 
 
 def owner(process: Path) -> int | None:
-    """The user of a folder of /proc; None: it has gone."""
+    """Return the user of a process's folder in /proc; None if it has gone."""
     try:
         return process.stat().st_uid
     except OSError:
@@ -89,7 +88,8 @@ def _network(proc_dir: Path) -> int:
 
 
 def _infiniband(sys_dir: Path) -> int:
-    """Bytes that all InfiniBand ports sent and received. Their counters are in words of four bytes."""
+    """Return the bytes that all InfiniBand ports sent and received."""
+    # The counters are in words of four bytes.
     files = (sys_dir / "class/infiniband").glob("*/ports/*/counters/port_*_data")
     words = (_read(file).strip() for file in files)
     return sum(4 * int(word) for word in words if word.isdigit())
@@ -110,24 +110,24 @@ _STATUS = ("State", "PPid", "Uid", "Threads", "VmRSS")
 _PASS_ON = frozenset(
     {"srun", "slurmstepd", "mpirun", "mpiexec", "orterun", "orted", "prterun", "prted", "mpiexec.hydra"}
 )
-"""They pass signals on to tasks, of which some may not expect it."""
+"""Programs that pass signals on to tasks, some of which may not expect the signal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """How many processes got the signal, of how many."""
+    """The number of processes that got the signal, and of all."""
 
     told: int
     of: int
 
 
 def describe(pids: Iterable[int]) -> str:
-    """Name, state, threads and place in the kernel of each; those that are gone are left out."""
+    """Return name, state, threads and stacks of each process; those that are gone are left out."""
     return "\n".join(text for pid in pids if (text := _process(_PROC / str(pid))))
 
 
 def signal_those_who_expect_it(pids: Iterable[int], uid: int, word: str) -> Asked:
-    """Send SIG`word` to the processes of `uid` that have a handler for it: to no other, it would end them."""
+    """Send SIG`word` to the processes of `uid` that have a handler for it; it would end the others."""
     number, wanted = signal.Signals[f"SIG{word}"], list(pids)
     seen = [seen for pid in wanted if (seen := proc.look(pid)) is not None and _expects(pid, uid, number)]
     return Asked(told=sum(proc.send(one.process, number) for one in seen), of=len(wanted))
@@ -161,7 +161,7 @@ def _threads(place: Path) -> list[Path]:
 
 
 def _thread(place: Path) -> str:
-    """The kernel's stack is for root only; `wchan` is the function in which it waits."""
+    """Return a line about a thread: name, state, the function in which it waits, and (for root) its kernel stack."""
     state = _text(place / "stat").rpartition(")")[2].split()[:1] or ["?"]
     waits = _text(place / "wchan").strip() or "-"
     frames = [printable(line.split("] ", 1)[-1], 80) for line in _text(place / "stack").splitlines()[:16]]

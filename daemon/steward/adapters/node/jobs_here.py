@@ -1,4 +1,4 @@
-"""The agent's own questions to Slurm: is a job over (while the head is away), and whose jobs are on this node."""
+"""The agent's own questions to Slurm: whether a job is over (while the head is away), and the jobs on this node."""
 
 import re
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ _OVER = frozenset(
 
 
 def run_is_over(text: str, restart: int) -> bool:
-    """Whether `scontrol -o show job` says that the job's run number `restart` has ended, or is about to.
+    """Return whether the answer of `scontrol -o show job` shows that the job's run `restart` has ended or is ending.
 
-    A state that we do not know is no reason to let go.
+    An unknown state counts as still running.
     """
     state, restarts = _STATE.search(text), _RESTARTS.search(text)
     if state is None:
@@ -33,7 +33,7 @@ def run_is_over(text: str, restart: int) -> bool:
 
 
 def owners_of(text: str) -> Mapping[JobId, int]:
-    """Lines of a job's id and its user's. Raises Retryable for anything else."""
+    """Return the user of each job, from lines of a job id and a user id. Raises Retryable for any other line."""
     lines = [line.split() for line in text.splitlines() if line.strip()]
     if not all(len(line) == 2 and line[0].isdigit() and line[1].isdigit() for line in lines):
         raise Retryable("squeue: the answer is not a list of jobs and users")
@@ -42,28 +42,28 @@ def owners_of(text: str) -> Mapping[JobId, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """A running job, as far as a run that grows from it needs it."""
+    """A running job from which an elastic run may grow."""
 
     uid: int
     nodes: int
     host: NodeName
-    """Where its script is."""
+    """The host of its script."""
 
 
 def bases_of(text: str) -> Mapping[JobId, Base]:
-    """Lines of id, uid, number of nodes and batch host; others are passed over."""
+    """Return the jobs from lines of id, uid, number of nodes and batch host; other lines are ignored."""
     found = (_BASE.fullmatch(line.strip()) for line in text.splitlines())
     return {JobId(int(one[1])): Base(uid=int(one[2]), nodes=int(one[3]), host=NodeName(one[4])) for one in found if one}
 
 
 class JobsHere:
-    """Blocking calls: use them in a thread."""
+    """The questions to Slurm. Calls block: use them in a thread."""
 
     def __init__(self, slurm_conf: str) -> None:
         self._env = {"SLURM_CONF": slurm_conf} if slurm_conf else {}
 
     def is_over(self, job: JobId, restart: int) -> bool:
-        """Raises Retryable when slurmctld does not answer."""
+        """Return whether the job's run `restart` is over. Raises Retryable if slurmctld does not answer."""
         argv = ("scontrol", "-o", "show", "job", str(job))
         try:
             return run_is_over(run(argv, timeout_s=_TIMEOUT_S, env=self._env).text, restart)
@@ -73,11 +73,11 @@ class JobsHere:
             raise
 
     def bases(self, node: NodeName) -> Mapping[JobId, Base]:
-        """The batch jobs that run here. Raises Retryable when slurmctld does not answer."""
+        """Return the batch jobs that run on the node. Raises Retryable if slurmctld does not answer."""
         argv = ("squeue", "--noheader", "--states=RUNNING", "--nodelist", node, "--format", "%A %U %D %B")
         return bases_of(run(argv, timeout_s=_TIMEOUT_S, env=self._env).text)
 
     def on(self, node: NodeName) -> Mapping[JobId, int]:
-        """Jobs that have this node now, and their users. Raises Retryable when slurmctld does not answer."""
+        """Return the jobs that have the node now, with their users. Raises Retryable if slurmctld does not answer."""
         argv = ("squeue", "--noheader", "--nodelist", node, "--format", "%A %U")
         return owners_of(run(argv, timeout_s=_TIMEOUT_S, env=self._env).text)

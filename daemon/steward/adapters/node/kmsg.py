@@ -1,6 +1,6 @@
-"""The kernel log, followed: /dev/kmsg, or a plain file where a test bed (or a container) has no kernel log of its own.
+"""The kernel log: /dev/kmsg, or a plain file for a test bed or container without a kernel log of its own.
 
-Only lines of the kernel itself count: what a user writes to /dev/kmsg carries another facility.
+Only lines of the kernel itself count: a line that a user writes to /dev/kmsg has another facility.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _POLL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class KernelLine:
     """A line that the kernel itself wrote; `at` is Unix seconds."""
 
     at: float
@@ -35,30 +35,30 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Lines in order, how far the log is read with them, and how many reads found that lines were lost."""
+    """New lines in order, the position after them, and the number of reads that found lost lines."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[KernelLine, ...]
     position: int
     inode: int = 0
     lost: int = 0
 
 
 class KernelLog(Protocol):
-    """A log that is open for reading. `read` and `wait` raise Retryable when it cannot be read any more."""
+    """A log that is open for reading. `read` and `wait` raise Retryable if it cannot be read any more."""
 
     def read(self) -> Batch | None:
-        """The lines that are new, in bounded number; None when there are none."""
+        """Return the new lines, in bounded number; None if there are none."""
 
     async def wait(self) -> None:
-        """Until there may be more."""
+        """Wait until there may be new lines."""
 
     def close(self) -> None: ...
 
 
 def open_log(path: Path, *, clock: Clock, position: int | None, inode: int) -> KernelLog:
-    """The log at `path`, going on after `position`; None when this boot's log was never read.
+    """Open the log at `path` after `position`, which is None if this boot's log was never read.
 
-    Raises Retryable when it cannot be read. A file that does not exist may appear later.
+    Raises Retryable if the log cannot be read. A file that does not exist may appear later.
     """
     try:
         is_device = stat.S_ISCHR(path.stat().st_mode)
@@ -72,7 +72,7 @@ def open_log(path: Path, *, clock: Clock, position: int | None, inode: int) -> K
 
 
 class DeviceLog:
-    """/dev/kmsg. Looks back to the start of the ring, which is this boot's, or to `position` (a sequence number)."""
+    """/dev/kmsg, read from the start of the ring, which is this boot's, or after `position` (a sequence number)."""
 
     def __init__(self, path: Path, *, clock: Clock, position: int) -> None:
         self._path = path
@@ -98,8 +98,8 @@ class DeviceLog:
         os.close(self._fd)
 
     def read(self) -> Batch | None:
-        """At most `BATCH` records at once."""
-        lines: list[Line] = []
+        """Return the new lines of at most `BATCH` records; None if there are no records."""
+        lines: list[KernelLine] = []
         lost = count = 0
         while count < BATCH:
             try:
@@ -110,31 +110,32 @@ class DeviceLog:
             except OSError as error:
                 if error.errno != errno.EPIPE:
                     raise _unreadable(self._path, error) from error
-                lost += 1  # the ring went round before we read it; the next read finds its oldest record
+                lost += 1  # the ring was overwritten before we read it; the next read finds its oldest record
             else:
                 lines += self._line(record)
             count += 1
         return Batch(lines=tuple(lines), position=self._position, lost=lost) if count else None
 
-    def _line(self, record: bytes) -> list[Line]:
+    def _line(self, record: bytes) -> list[KernelLine]:
         match = _RECORD.match(record.decode("utf-8", "replace"))
         if match is None or int(match["seq"]) <= self._position:
             return []
         self._position = int(match["seq"])
         return [self._own(match)] if _is_kernels(match) else []
 
-    def _own(self, match: "re.Match[str]") -> Line:
-        """With the record's own time, microseconds on a clock that no NTP corrects: it drifts by a second a day or so.
-        What came since the device was last read to its end is not older than that."""
+    def _own(self, match: "re.Match[str]") -> KernelLine:
+        """Return the record as a line, with its own time."""
+        # A record's time is in microseconds of a clock that NTP does not correct, which drifts by about a second a day.
+        # A record that came after the device was last read to its end cannot be older than that read.
         now = time.monotonic()
         age = max(0.0, min(now - int(match["usec"]) / 1e6, now - self._empty_at))
-        return Line(at=self._clock.now() - age, text=match["text"][:MAX_LINE])
+        return KernelLine(at=self._clock.now() - age, text=match["text"][:MAX_LINE])
 
 
 class FileLog:
-    """A plain file, by name: it may appear later, be replaced or cut. Lines look like /dev/kmsg's or like dmesg's.
+    """A plain file, by name: it may appear later, be replaced or cut. Lines look like those of /dev/kmsg or dmesg.
 
-    Without a position it begins at the file's present end: who knows whose boot the older lines are from.
+    Without a position, reading begins at the file's present end: older lines may be from another boot.
     """
 
     def __init__(self, path: Path, *, clock: Clock, position: int | None, inode: int = 0) -> None:
@@ -147,7 +148,7 @@ class FileLog:
         await asyncio.sleep(_POLL_S)
 
     def close(self) -> None:
-        """Nothing is open between two reads."""
+        """Do nothing: the file is not open between two reads."""
 
     def read(self) -> Batch | None:
         seen = self._seen()
@@ -169,7 +170,7 @@ class FileLog:
             raise _unreadable(self._path, error) from error
 
     def _whole_lines(self, start: int) -> Batch | None:
-        """Complete lines from `start` on; the rest waits for its end."""
+        """Return the complete lines from `start` on; None if there is none yet."""
         try:
             with self._path.open("rb") as file:
                 file.seek(start)
@@ -183,16 +184,16 @@ class FileLog:
         lines = [line for text in whole.decode("utf-8", "replace").split("\n") for line in self._line(text)]
         return Batch(lines=tuple(lines), position=self._position, inode=self._inode)
 
-    def _line(self, text: str) -> list[Line]:
+    def _line(self, text: str) -> list[KernelLine]:
         match = _RECORD.match(text)
         if match is not None and not _is_kernels(match):
             return []
         plain = match["text"] if match is not None else _PRINTED.sub("", text)
-        return [Line(at=self._clock.now(), text=plain[:MAX_LINE])] if plain else []
+        return [KernelLine(at=self._clock.now(), text=plain[:MAX_LINE])] if plain else []
 
 
 def _unreadable(path: Path, error: OSError) -> Retryable:
-    return Retryable(f"the kernel log {path} cannot be read: {error}")
+    return Retryable(f"cannot read the kernel log {path}: {error}")
 
 
 def _is_kernels(match: "re.Match[str]") -> bool:

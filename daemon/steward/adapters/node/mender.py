@@ -1,4 +1,4 @@
-"""The light rungs on this very machine: systemd restarts a unit, the driver resets a GPU. Needs root."""
+"""Light repairs on this machine: systemd restarts a unit, the driver resets a GPU. Needs root."""
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
@@ -12,9 +12,12 @@ _ASK_S = 15.0
 _RESET_S = 120.0
 
 
-class Mender:
-    """`units` are the services that may be restarted, as the agent's own settings name them. `let_go` closes what we
-    ourselves hold open of a GPU, for as long as the reset takes."""
+class NodeMender:
+    """The light repairs of this node.
+
+    `units` are the services that may be restarted, by the agent's own settings. `let_go` closes the GPU files that the
+    agent itself has open, for the duration of a reset.
+    """
 
     def __init__(
         self,
@@ -29,21 +32,25 @@ class Mender:
         self._systemctl, self._nvidia_smi = systemctl, nvidia_smi
 
     def restart(self, unit: str) -> None:
-        """Blocks until systemd says that it runs. Raises Permanent for a unit that is not allowed, Retryable when it
-        cannot be restarted."""
+        """Restart the unit, and wait until systemd says that it runs.
+
+        Raises Permanent for a unit that is not allowed, Retryable if it cannot be restarted.
+        """
         if not is_unit(unit) or _full(unit) not in self._units:
             raise Permanent(f"{unit[:100]} is not among agent.restart_units: not restarted")
         run((self._systemctl, "restart", "--", _full(unit)), timeout_s=_RESTART_S)
 
     def reset(self, gpu: str) -> tuple[str, ...]:
-        """The names (UUID, PCI address) of the GPU that was reset. Raises Permanent when a process holds it, Retryable
-        when the driver does not reset it."""
+        """Reset the GPU, and return its names (UUID, PCI address).
+
+        Raises Permanent if a process uses the GPU, Retryable if the driver does not reset it.
+        """
         if not is_gpu(gpu):
             raise Permanent(f"{gpu[:100]!r} is not a GPU's UUID or PCI address: nothing reset")
         chosen = gpu if is_gpu_uuid(gpu) or "." in gpu else f"{gpu}.0"
         names = self._ask(chosen, "--query-gpu=uuid,pci.bus_id")
         if users := self._ask(chosen, "--query-compute-apps=pid"):
-            raise Permanent(f"GPU {chosen} is held by process {', '.join(users[:8])}: not reset")
+            raise Permanent(f"GPU {chosen} is in use by process {', '.join(users[:8])}: not reset")
         with self._let_go():
             run((self._nvidia_smi, "--gpu-reset", "-i", chosen), timeout_s=_RESET_S)
         return tuple(dict.fromkeys((gpu, *names)))
@@ -54,8 +61,8 @@ class Mender:
 
 
 def same_gpu(one: str, other: str) -> bool:
-    """Whether two names are of one GPU: PCI addresses are written with four or eight digits of their domain, in either
-    case, with or without the function."""
+    """Return whether two names are of one GPU."""
+    # PCI addresses have four or eight digits of their domain, in upper or lower case, with or without the function.
     return bool(one) and _plain(one) == _plain(other)
 
 

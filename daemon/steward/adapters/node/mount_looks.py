@@ -1,9 +1,9 @@
-"""Does a mounted file system answer? Asked by a child each, because the asking itself may hang in the kernel for ever.
+"""Looks whether mounted file systems answer, each by a child, since the question may hang in the kernel for ever.
 
-A child that hangs in state D cannot be killed and not be waited for. That is why this module starts its children itself
-and does not use the door of `process`, which promises that nothing is left: here a hung child is left behind, known by
-its mount point, and collected when the kernel lets go of it. While it hangs no second one is started for that mount,
-and the answer stays `hung`.
+A child that hangs in state D can neither be killed nor waited for. So this module starts its children itself instead of
+through `process`, which promises to leave none: here a hung child is left behind, known by its mount point, and
+collected once the kernel lets it go. While it hangs, no second one is started for that mount, and the answer stays
+`hung`.
 """
 
 import os
@@ -19,25 +19,25 @@ from steward.model.text import printable
 HUNG = "hung"
 NOT_MOUNTED = "not mounted"
 MAX_LEFT = 64
-"""Children that may hang at once, over all mounts."""
+"""The most children that may hang at once, over all mounts."""
 _GRACE_S = 0.1
-"""For a killed child to be gone: one that waits for NFS is, one that waits in state D is not."""
+"""The time for a killed child to be gone: one that waits for NFS goes, one in state D does not."""
 _MAX_ERROR = 512
 _ASK = ("stat", "--file-system", "--format=%T", "--")
-"""statfs asks the server itself, where stat may be answered from a cache."""
+"""The child's command: statfs asks the server itself, while stat may be answered from a cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Child:
     pid: int
     ended: int
-    """pidfd: readable when it has ended."""
+    """A pidfd, which is readable once the child has ended."""
     error: int
-    """What the child wrote to stderr."""
+    """The pipe of the child's stderr."""
 
 
 class MountLooks:
-    """Remembers the children that hang. Threads may share one: a look waits for the one before it."""
+    """The looks at mounts, with the children that hang. Threads may share one: a look waits for the one before it."""
 
     def __init__(self) -> None:
         self._left: dict[str, _Child] = {}
@@ -45,12 +45,14 @@ class MountLooks:
 
     @property
     def left(self) -> tuple[int, ...]:
-        """Pids of the children that are left behind now."""
+        """The pids of the children that are left behind now."""
         return tuple(child.pid for child in self._left.values())
 
     def look(self, paths: Iterable[str], timeout_s: float) -> dict[str, str]:
-        """Path -> empty when it answered, `hung`, or stat's error. Ends within `timeout_s` and a moment, whatever the
-        file systems do. Raises OSError when no child can be started."""
+        """Return the answer for each path: empty if it answered, `hung`, or stat's error.
+
+        Ends shortly after `timeout_s`, whatever the file systems do. Raises OSError if no child can be started.
+        """
         with self._turn:
             self._collect()
             wanted = tuple(dict.fromkeys(paths))
@@ -64,14 +66,14 @@ class MountLooks:
             for path in paths:
                 children[path] = _start(path)
         finally:
-            # In the same place as the normal way: a failed start must not lose the children before it.
+            # Also after a failed start, which must not lose the children before it.
             told = _await(children, timeout_s)
             self._left |= {path: child for path, child in children.items() if path not in told}
         self._kill()
         return told
 
     def _kill(self) -> None:
-        """Kill the children that hang now; one that the kernel lets go leaves nothing behind."""
+        """Kill the children that hang now, and collect those that the kernel lets go."""
         for child in self._left.values():
             signal.pidfd_send_signal(child.ended, signal.SIGKILL)
         if self._left:
@@ -105,7 +107,7 @@ def _start(path: str) -> _Child:
 
 
 def _await(children: dict[str, _Child], timeout_s: float) -> dict[str, str]:
-    """The answer of each child that ended in time."""
+    """Return the answer of each child that ended in time."""
     deadline = time.monotonic() + timeout_s
     told: dict[str, str] = {}
     waiting = dict(children)
@@ -126,7 +128,7 @@ def _wait_for(descriptors: list[int], seconds: float) -> frozenset[int]:
 
 
 def _reap(child: _Child) -> str | None:
-    """The error that the child reported, empty when there was none; None while the child has not ended."""
+    """Return the error that the child reported, empty if there was none; None while the child has not ended."""
     status = os.waitid(os.P_PIDFD, child.ended, os.WEXITED | os.WNOHANG)
     if status is None:
         return None

@@ -1,6 +1,6 @@
-"""NVML, asked through a child that stays.
+"""NVML, asked through a child that keeps running.
 
-The child answers each line with one line; it is asked by one thread at a time and never waited for long.
+The child answers each line with one line; one thread at a time asks it, with a time limit.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ class NoAnswer(Failed):
 
 
 class Conversation:
-    """Starts the program; `close` ends it. Raises Failed when it cannot be started."""
+    """A conversation with a program, from its start until `close`. Raises Failed if it cannot be started."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         self._argv = tuple(argv)
@@ -41,11 +41,10 @@ class Conversation:
         return self._child.pid
 
     def ask(self, line: bytes, *, timeout_s: float) -> bytes:
-        """Send a line and return the child's next one, without the newline. An empty `line` only waits for what the
-        child says by itself.
+        """Send a line and return the child's next one, without the newline; an empty `line` only waits for the next.
 
-        Raises NoAnswer after `timeout_s`, Failed when the child has ended or says more than it may: then it cannot be
-        used any more.
+        Raises NoAnswer after `timeout_s`, Failed if the child has ended or its line is too long: then the child cannot
+        be used any more.
         """
         deadline = time.monotonic() + timeout_s
         assert self._child.stdin is not None
@@ -57,12 +56,12 @@ class Conversation:
         while b"\n" not in self._rest:
             self._rest += self._read(deadline, timeout_s)
             if len(self._rest) > _MAX_BYTES:
-                raise Failed(f"`{show(' '.join(self._argv))}` says more than {_MAX_BYTES} bytes")
+                raise Failed(f"`{show(' '.join(self._argv))}` printed a line of more than {_MAX_BYTES} bytes")
         answer, _, self._rest = self._rest.partition(b"\n")
         return answer
 
     def close(self) -> bool:
-        """Kill it. False when it hangs in the kernel: it is left behind; call again to see whether it is gone."""
+        """Kill the child; return False if it hangs in the kernel and is left behind, until a later call succeeds."""
         for stream in (self._child.stdin, self._child.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -85,12 +84,12 @@ class Conversation:
 _CHILD = (sys.executable, "-P", "-m", "steward.adapters.node.nvml_child")
 _START_S = 20.0
 _MAX_LEFT_BEHIND = 2
-"""Children that hang in the kernel and cannot be killed; with so many no further one is started."""
+"""How many children may hang in the kernel; with this many, no further one is started."""
 _FIELDS = {field.name for field in dataclasses.fields(Gpu)}
 
 
 class Nvml:
-    """Safe to call from several threads. `argv` is the child's, `converse` starts it."""
+    """NVML, through its child, for several threads. `argv` is the child's command, `converse` starts it."""
 
     def __init__(
         self, argv: Sequence[str] = _CHILD, *, converse: Callable[[Sequence[str]], Conversation] = Conversation
@@ -109,8 +108,10 @@ class Nvml:
         return self._uuids
 
     def look(self, listed: Sequence[str], timeout_s: float) -> Raw:
-        """`gpus`, or `hung` after `timeout_s`. `listed` are the devices that the driver has; without one NVML is not
-        asked. Raises Failed when NVML cannot be asked at all."""
+        """Return `gpus`, or `hung` after `timeout_s`. Raises Failed if NVML cannot be asked at all.
+
+        `listed` are the devices that the driver has; without any, NVML is not asked.
+        """
         if not listed:
             return Raw(gpus=())
         with self._lock:
@@ -123,7 +124,7 @@ class Nvml:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """No device file is open meanwhile: for the reset of a GPU. Looks fail until it is over."""
+        """Keep all device files closed in this context, for the reset of a GPU; looks fail meanwhile."""
         with self._lock:
             self._end_child()
             self._is_away = True
@@ -134,7 +135,7 @@ class Nvml:
 
     def _look(self, listed: Sequence[str], timeout_s: float) -> Raw:
         if self._is_away:
-            raise Failed("NVML is let go while a GPU is reset")
+            raise Failed("NVML is not asked while a GPU is reset")
         self._left_behind = [child for child in self._left_behind if not child.close()]
         if len(self._left_behind) >= _MAX_LEFT_BEHIND:
             return Raw(hung=f"NVML hangs: process {self._left_behind[0].pid} cannot even be killed")
@@ -154,7 +155,7 @@ class Nvml:
         return Raw(gpus=with_missing(gpus, listed))
 
     def _start(self) -> Conversation:
-        """Importing its modules is not NVML's time."""
+        """Start the child, and wait until it is ready: the import of its modules is not NVML's time."""
         self._child = child = self._converse(self._argv)
         try:
             child.ask(b"", timeout_s=_START_S)
@@ -170,7 +171,7 @@ class Nvml:
 
 
 def gpu_of(record: Mapping[str, Any]) -> Gpu:
-    """A GPU from the child's record. Raises ValueError."""
+    """Return the GPU in the child's record. Raises ValueError."""
     known: dict[str, Any] = {name: value for name, value in record.items() if name in _FIELDS}
     known["nvlinks"] = tuple(record.get("nvlinks", ()))
     if (users := record.get("processes")) is not None:

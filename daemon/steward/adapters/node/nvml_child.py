@@ -1,7 +1,7 @@
-"""The child that holds NVML: it answers each line of its input with one line of JSON, and ends with its input.
+"""The child that uses NVML: it answers each line of its input with one line of JSON, and ends with its input.
 
-A dead GPU can hold a call for ever; then the agent kills this process, and stays small besides. Nothing of a GPU stays
-open that wants a reset: the reset would find it busy.
+A dead GPU can block a call for ever; then the agent kills this process. This also keeps the agent small. If a GPU needs
+a reset, its device file is closed, or the reset would find the GPU busy.
 """
 
 import json
@@ -25,7 +25,7 @@ _INFOROM_EVERY_S = 3600.0
 
 
 class Looks:
-    """`inforom` is each GPU's last InfoROM verdict."""
+    """The looks at NVML, with the last InfoROM result of each GPU."""
 
     def __init__(self) -> None:
         self._is_open = False
@@ -33,7 +33,7 @@ class Looks:
         self._inforom_due = 0.0
 
     def answer(self) -> dict[str, Any]:
-        """`{"gpus": [...]}`, or `{"error": ...}` when NVML itself cannot be asked."""
+        """Return `{"gpus": [...]}`, or `{"error": ...}` if NVML itself cannot be asked."""
         if pynvml is None:
             return {"error": _NO_PYNVML}
         try:
@@ -72,7 +72,7 @@ def _wants_repair(gpu: dict[str, Any]) -> bool:
 
 
 def _read(asked: "queue.SimpleQueue[None]") -> None:
-    """In a thread of its own, so that the end of the input ends us even while NVML holds a call."""
+    """Read the input in a thread of its own: its end ends the process even while NVML blocks a call."""
     while chunk := os.read(sys.stdin.fileno(), 4096):
         for _ in range(chunk.count(b"\n")):
             asked.put(None)
@@ -80,7 +80,7 @@ def _read(asked: "queue.SimpleQueue[None]") -> None:
 
 
 def main() -> int:
-    """Until the input ends. The first line of the output says that we are ready."""
+    """Answer until the input ends. The first line of the output means that the child is ready."""
     asked: queue.SimpleQueue[None] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(asked,), daemon=True).start()
     looks = Looks()

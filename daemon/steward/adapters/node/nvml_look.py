@@ -1,4 +1,4 @@
-"""Looks at every GPU, in the child that holds NVML. Values that a driver or a GPU does not know are left out."""
+"""The look at every GPU, in the child that uses NVML. Values that a driver or a GPU does not have are left out."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -26,13 +26,13 @@ _LINK_ERRORS = (
     pynvml.NVML_FI_DEV_NVLINK_ERROR_DL_CRC,
     pynvml.NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS,
 )
-"""The first three up to Hopper, the last from Blackwell on."""
+"""The counters of NVLink errors: the first three up to Hopper, the last from Blackwell on."""
 _READ_AS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
-"""By NVML's value type."""
+"""The member of the value union, by NVML's value type."""
 
 
 def fields(handle: Any) -> dict[str, Any]:
-    """The fields that this GPU has, by the names of model/probe.Gpu. Raises NVMLError of a GPU that is gone."""
+    """Return the fields that this GPU has, by the names of model/probe.Gpu. Raises NVMLError if the GPU is gone."""
     values = _values(handle, [*_FIELDS, *_RETIRED])
     record: dict[str, Any] = {name: values[field, 0] for field, name in _FIELDS.items() if (field, 0) in values}
     retired = [values[field, 0] for field in _RETIRED if (field, 0) in values]
@@ -42,13 +42,13 @@ def fields(handle: Any) -> dict[str, Any]:
 
 
 def nvlink_errors(handle: Any, links: int) -> int | None:
-    """The errors of all NVLinks together; None where NVML does not count them."""
+    """Return the sum of the errors of all NVLinks; None if NVML does not count them."""
     values = _values(handle, [(field, link) for field in _LINK_ERRORS for link in range(links)])
     return sum(values.values()) if values else None
 
 
 def _values(handle: Any, wanted: Iterable[Any]) -> dict[tuple[int, int], int]:
-    """(field, scope) -> value of those that the GPU has."""
+    """Return the values that the GPU has, by (field, scope). Raises NVMLError if the GPU is gone."""
     try:
         answered = pynvml.nvmlDeviceGetFieldValues(handle, list(wanted))
     except pynvml.NVMLError as error:
@@ -66,12 +66,12 @@ _PARTS: tuple[Callable[[Any], Record], ...]
 
 
 def gpus(*, with_inforom: bool) -> list[Record]:
-    """A record for each GPU, with the names of model/probe.Gpu. Raises NVMLError when NVML itself does not answer."""
+    """Return a record for each GPU, with the names of model/probe.Gpu. Raises NVMLError if NVML does not answer."""
     return [_gpu(index, with_inforom) for index in range(pynvml.nvmlDeviceGetCount())]
 
 
 def _gpu(index: int, with_inforom: bool) -> Record:
-    """An error of the GPU ends the look at it, with NVML's own words."""
+    """Return the record of a GPU; an error of the GPU ends the look at it, with NVML's own message."""
     record: Record = {"index": index}
     try:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
@@ -90,7 +90,7 @@ def _gpu(index: int, with_inforom: bool) -> Record:
 
 
 def _prove_alive(handle: Any) -> None:
-    """Two questions that every GPU can answer which is not lost."""
+    """Ask two questions that every GPU can answer unless it is lost. Raises NVMLError."""
     for ask in (pynvml.nvmlDeviceGetMemoryInfo, lambda gpu: pynvml.nvmlDeviceGetTemperature(gpu, 0)):
         try:
             ask(handle)
@@ -100,7 +100,7 @@ def _prove_alive(handle: Any) -> None:
 
 
 def _told(ask: Callable[..., Any], *arguments: Any) -> Any:
-    """The answer, or None where this GPU or driver has none: only a GPU that is gone is an error."""
+    """Return the answer; None if this GPU or driver has none. Raises NVMLError only if the GPU is gone."""
     try:
         return ask(*arguments)
     except pynvml.NVMLError as error:
@@ -119,7 +119,7 @@ def _identity(handle: Any) -> Record:
 
 
 def _text(told: Any) -> str:
-    """The text of an answer: some versions of pynvml give bytes."""
+    """Return the text of an answer, which some versions of pynvml give as bytes."""
     return told.decode("ascii", "replace") if isinstance(told, bytes) else str(told)
 
 
@@ -150,7 +150,7 @@ def _heat(handle: Any) -> Record:
 
 
 def _clock_reasons(handle: Any) -> Any:
-    """The call was renamed with driver 535."""
+    """Return the clock reasons, by either name of the call, which was renamed with driver 535."""
     reasons = _told(pynvml.nvmlDeviceGetCurrentClocksEventReasons, handle)
     return reasons if reasons is not None else _told(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
 

@@ -1,4 +1,4 @@
-"""The agent's senses: each kind of probe, done. Calls block: use them in a thread that may be left behind."""
+"""The probes of this machine, one for each kind. Calls block: use them in a thread that may be left behind."""
 
 import ctypes
 import glob
@@ -41,16 +41,18 @@ from steward.model.text import printable
 from steward.ports import MungePort, Permanent, PortError
 
 _DRIVER_GPUS = "/proc/driver/nvidia/gpus"
-"""Where the NVIDIA driver lists its devices."""
+"""The folder in which the NVIDIA driver lists its devices."""
 _TIMEX_SIZE = 512
-"""More than any struct timex has; all zero it asks for nothing but the state."""
+"""More bytes than any struct timex has; all zero, it only asks for the state."""
 _UNSYNCHRONISED = 5  # TIME_ERROR
 
 
 class LocalProbes:
-    """`skew_s` tells the head's clock minus ours, or None while there is no head. `proc` and `sys` are where those file
-    systems are mounted; `munge` makes the way to munged, and raises Permanent where there is no libmunge. Threads may
-    share one."""
+    """The probes of this machine. Threads may share one.
+
+    `skew_s` returns the head's clock minus ours, None while there is no head. `proc` and `sys` are the mount points of
+    those file systems. `munge` connects to munged, and raises Permanent without libmunge.
+    """
 
     def __init__(
         self,
@@ -71,7 +73,7 @@ class LocalProbes:
         self._shared = SharedLooks(self._safely)
 
     def look(self, probe: Probe) -> Raw:
-        """Never raises: a failed look is Raw(error=...). Equal looks at the same moment are one."""
+        """Return the result of the probe; a failed one is Raw(error=...). Equal probes at one moment share a look."""
         return self._shared(probe)
 
     def _safely(self, probe: Probe) -> Raw:
@@ -117,7 +119,7 @@ class LocalProbes:
                 return Raw(disks={path: _disk(path)} if os.path.isdir(path) else {})
 
     def _real(self, path: str) -> str:
-        """The real path on this node of a path below /proc or /sys."""
+        """Return the real path on this node of a path below /proc or /sys."""
         root = path[: path.find("/", 1) + 1]
         return self._roots[root] + path[len(root) :] if root in self._roots else path
 
@@ -127,7 +129,7 @@ class LocalProbes:
         return {self._asked(path, asked[pattern]): text for path, pattern, text in found}
 
     def _asked(self, path: str, pattern: str) -> str:
-        """The name of a file that was found, as the pattern would have named it."""
+        """Return the name of a found file as the pattern names it."""
         root = pattern[: pattern.find("/", 1) + 1]
         return root + path[len(self._roots[root]) :] if root in self._roots else path
 
@@ -165,7 +167,7 @@ def _disk(path: str) -> Disk:
     seen, place = os.statvfs(path), os.stat(path)
     used = seen.f_blocks - seen.f_bfree
     return Disk(
-        total=(used + seen.f_bavail) * seen.f_frsize,  # as df counts: without what is kept for root
+        total=(used + seen.f_bavail) * seen.f_frsize,  # as df counts: without the blocks reserved for root
         free=seen.f_bavail * seen.f_frsize,
         inodes=seen.f_files,
         inodes_free=seen.f_favail,
@@ -176,7 +178,7 @@ def _disk(path: str) -> Disk:
 
 
 def is_synchronised() -> bool:
-    """False when no time daemon has set the clock for so long that it may be seconds off. Raises OSError."""
+    """Return whether the kernel calls the clock synchronised; if not, it may be seconds off. Raises OSError."""
     state = int(ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.create_string_buffer(_TIMEX_SIZE)))
     if state < 0:
         number = ctypes.get_errno()
@@ -186,24 +188,26 @@ def is_synchronised() -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
+    """A mounted file system."""
+
     point: str
     type: str
 
 
 def mounts(proc: Path) -> tuple[Mount, ...]:
-    """In the order of mounting. Raises OSError. Nothing but the table is touched: a hung one does not hold us."""
+    """Return all mounts in order, from the kernel's table: a hung file system is not touched. Raises OSError."""
     table = (proc / "mounts").read_text(encoding="utf-8", errors="surrogateescape")
     return tuple(Mount(point=point, type=type) for point, type in mounted(table))
 
 
 def of_types(table: Iterable[Mount], types: Iterable[str]) -> tuple[str, ...]:
-    """The mount points of these file system types, sorted, each once."""
+    """Return the mount points of these file system types, sorted, each once."""
     wanted = frozenset(types)
     return tuple(sorted({mount.point for mount in table if mount.type in wanted}))
 
 
 def run_program(probe: RunProgram) -> Raw:
-    """Never raises; as RunProgram promises."""
+    """Run the program as RunProgram describes. Never raises."""
     if probe.may_be_absent and shutil.which(probe.argv[0]) is None:
         return Raw(output=f"{probe.argv[0]} is not installed")
     try:
@@ -217,8 +221,10 @@ def run_program(probe: RunProgram) -> Raw:
 
 
 def run_on_each(probe: RunOnEach) -> Raw:
-    """Do what RunOnEach promises. The program's exit status is not used: such programs have many for "works, but".
-    Raises Failed."""
+    """Run the program on each path as RunOnEach describes. Raises Failed.
+
+    The exit status is not used: such programs have many for "works, but".
+    """
     if shutil.which(probe.argv[0]) is None:
         return Raw(output=f"{probe.argv[0]} is not installed")
     paths = sorted({path for pattern in probe.patterns for path in glob.glob(pattern)})[: probe.max_paths]
@@ -242,21 +248,22 @@ _MAX_NAME = 64
 
 
 class Processes:
-    """The time of boot is taken once: a step of the clock must not make every process another one."""
+    """The processes of the node, as /proc lists them."""
 
+    # The time of boot is taken once: a step of the clock must not make every process look like another one.
     def __init__(self, proc: Path) -> None:
         self._proc = str(proc)
         self._found: dict[str, str] = {}
         self._booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def every(self) -> tuple[Process, ...]:
-        """All of them, by /proc's order. What ends while we look is left out. Raises OSError."""
+        """Return all processes in /proc's order, without those that end meanwhile. Raises OSError."""
         seen = (self._look(entry) for entry in os.listdir(self._proc) if entry.isdigit())
         return tuple(process for process in seen if process is not None)
 
     def find(self, prefix: str) -> Process | None:
-        """A process whose name begins with `prefix`. The one that was found last is tried first: mostly it still runs.
-        Raises OSError."""
+        """Return a process whose name begins with `prefix`; None if there is none. Raises OSError."""
+        # The process that was found last is tried first: mostly it still runs.
         known = self._found.get(prefix)
         if known is not None and (process := self._look(known)) is not None and process.name.startswith(prefix):
             return process
@@ -275,7 +282,8 @@ class Processes:
         return self._parse(int(pid), uid, text)
 
     def _parse(self, pid: int, uid: int, text: bytes) -> Process | None:
-        """The name is in parentheses and may hold anything, a `)` too; what follows the last one is plain."""
+        """Return the process in the text of its `stat`; None if that is malformed."""
+        # The name is in parentheses and may hold anything, even a `)`; the text after the last one is plain.
         head, _, rest = text.rpartition(b")")
         fields = rest.split(None, 20)
         if len(fields) < 20:
@@ -292,13 +300,13 @@ class Processes:
 
 
 def _name(text: str) -> str:
-    """Thousands of names are plain; `printable` looks at every character."""
+    """Return the printable name of a process."""
+    # Most of thousands of names are plain; `printable` is slow, as it looks at every character.
     return text[:_MAX_NAME] if text.isascii() and text.isprintable() else printable(text, _MAX_NAME)
 
 
 def _read(path: str) -> bytes:
-    """Read the file with one call: the kernel gives such a file whole. Without Python's file objects this costs a
-    third."""
+    """Return the whole file, which the kernel gives in one read; without Python's file objects this costs a third."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, _MAX_STAT)
@@ -317,12 +325,14 @@ class _Look:
         self.turn = threading.Lock()
         self.raw = Raw()
         self.at = float("-inf")
-        """When it ended, on the monotonic clock."""
+        """When the look ended, on the monotonic clock."""
 
 
 class SharedLooks:
-    """Gives an answer that is younger than KEEP_S again. While one thread looks, others that ask the same wait for it,
-    as long as it takes: they would hang as well."""
+    """A cache that returns an answer younger than KEEP_S again.
+
+    While one thread looks, others with the same probe wait for it, as long as it takes: they would hang as well.
+    """
 
     def __init__(self, look: Callable[[Probe], Raw], now: Callable[[], float] = time.monotonic) -> None:
         self._look = look
@@ -339,7 +349,7 @@ class SharedLooks:
             return one.raw
 
     def _one(self, probe: Probe) -> _Look:
-        """The entry of a probe; entries of old looks that are over are dropped."""
+        """Return the entry of a probe, and drop the entries of old looks that are over."""
         with self._table:
             old = self._now() - KEEP_S
             for known in [key for key, one in self._looks.items() if one.at < old and not one.turn.locked()]:

@@ -1,8 +1,8 @@
-"""A setup on a node's disk: what the agent wants of the runner, and what the runner reports. Both may die at any time.
-The agent starts the runner, and cleans up after it.
+"""A setup on a node's disk: the agent's order to the runner, and the runner's report. Either may die at any time.
 
-`job.json` is written once, before the runner starts. The runner holds the lock for life; who holds the lock may write
-`report.json`. A run whose lock is free and whose report is not final was cut off, and never runs again.
+The agent starts the runner, and cleans up after it. `job.json` is written once, before the runner starts. The runner
+holds the lock for life; only the holder of the lock may write `report.json`. A run whose lock is free and whose report
+is not final was cut off, and never runs again.
 """
 
 import fcntl
@@ -48,33 +48,35 @@ class Here:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupJob:
+    """A setup as stored for the runner: the head's order, and the node's side."""
+
     order: SetUpOrder
     here: Here
 
 
-class Held(Retryable):
-    """A runner that lives has the lock."""
+class SetupLocked(Retryable):
+    """A living runner holds the lock."""
 
 
 class SetupDir:
-    """Below `root/runs/TOKEN`. Every method may raise Retryable when the disk does not work."""
+    """The files of a setup below `root/runs/TOKEN`. Every method may raise Retryable if the disk does not work."""
 
     def __init__(self, root: Path, token: str) -> None:
         self.root = root
         self.token = token
         self.path = root / "runs" / token
         self.output = self.path / "output"
-        """The scripts' output as the head gets it."""
+        """The scripts' output, as sent to the head."""
         self.crash_log = self.path / "runner.log"
-        """The output of the runner itself, for the case that it breaks."""
+        """The output of the runner itself, for the case of a crash."""
 
     @property
     def scripts(self) -> Path:
-        """The fetched folder; there is one for all setups of the node."""
+        """The folder of the fetched scripts; there is one for all setups of the node."""
         return self.root / "scripts"
 
     def job(self) -> SetupJob | None:
-        """The stored job; None where there is none, or none any more."""
+        """Return the stored job; None if there is none, or it is malformed."""
         stored = read_json(self.path / "job.json", _MAX_JOB)
         try:
             return _job_of(stored) if isinstance(stored, dict) else None
@@ -82,7 +84,7 @@ class SetupDir:
             return None
 
     def create(self, job: SetupJob) -> None:
-        """Raises Permanent where others may write: what lies there runs as root."""
+        """Store the job. Raises Permanent if other users may write there: the scripts run as root."""
         try:
             make_own(self.root)
         except PermissionError as error:
@@ -92,11 +94,11 @@ class SetupDir:
         write_json(self.path / "job.json", _job_record(job), sync=True)
 
     def forget(self) -> None:
-        """All that is there of a run that is over."""
+        """Delete all files of a run that is over."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def report(self) -> SetupReport | None:
-        """The runner's last report; None when it has not begun."""
+        """Return the runner's last report; None if it has not begun."""
         stored = read_json(self.path / "report.json")
         try:
             return setup_of(stored) if isinstance(stored, dict) else None
@@ -104,11 +106,11 @@ class SetupDir:
             return None
 
     def tell(self, report: SetupReport) -> None:
-        """Only for who holds the lock."""
+        """Store the report; the caller holds the lock."""
         write_json(self.path / "report.json", setup_frame(report), sync=True)
 
     def note_script(self, process: Process) -> None:
-        """Which process leads the script's group, for those who find the run cut off."""
+        """Note the leader of the script's process group, for the cleanup after a run that was cut off."""
         write_json(self.path / "script.json", {"pid": process.pid, "started": process.started})
 
     def script(self) -> Process | None:
@@ -121,7 +123,7 @@ class SetupDir:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Raises Held when somebody else has it."""
+        """Hold the run's lock. Raises SetupLocked if another process holds it."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -131,12 +133,12 @@ class SetupDir:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
         except BlockingIOError:
-            raise Held(f"the setup {self.token} is being run") from None
+            raise SetupLocked(f"the setup {self.token} is under way") from None
         finally:
             os.close(descriptor)
 
-    def settle(self, why: str, at: float) -> SetupReport | None:
-        """Declare a run that nobody runs FAILED, and say what is final; None while its runner lives."""
+    def finish_if_cut_off(self, why: str, at: float) -> SetupReport | None:
+        """Return the final report, after a run without a runner was marked FAILED; None while its runner lives."""
         try:
             with self.locked():
                 told = self.report() or SetupReport(token=self.token, state=SetupState.RUNNING)
@@ -144,7 +146,7 @@ class SetupDir:
                     told = replace(told, state=SetupState.FAILED, why=why, at=at)
                     self.tell(told)
                 return told
-        except Held:
+        except SetupLocked:
             return None
 
 
@@ -164,7 +166,7 @@ def _job_record(job: SetupJob) -> dict[str, Any]:
 def _job_of(record: dict[str, Any]) -> SetupJob:
     order = record.get("order")
     if not isinstance(order, dict):
-        raise Malformed("a job without an order")
+        raise Malformed("a stored job has no order")
     incarnation = Incarnation(
         instance=InstanceId(text(record, "instance", 256)), boot=BootId(text(record, "boot", 256))
     )
@@ -179,15 +181,15 @@ def _job_of(record: dict[str, Any]) -> SetupJob:
 
 
 def load_job(run: SetupDir) -> SetupJob:
-    """Raises Permanent where there is no order that can be read."""
+    """Return the stored job. Raises Permanent if there is none, or it is malformed."""
     job = run.job()
     if job is None:
-        raise Permanent(f"{run.path} holds no setup's order")
+        raise Permanent(f"{run.path} holds no order for a setup")
     return job
 
 
 def last_run(root: Path, incarnation: Incarnation) -> SetupDir | None:
-    """The latest run that was ordered in this incarnation."""
+    """Return the latest run that was ordered in this incarnation; None if there is none."""
     for known in _runs(root):
         job = known.job()
         if job is not None and job.here.incarnation == incarnation:
@@ -196,37 +198,37 @@ def last_run(root: Path, incarnation: Incarnation) -> SetupDir | None:
 
 
 def prune(root: Path) -> None:
-    """Forget the oldest runs, so that a few are left for people to look at."""
+    """Delete the oldest runs; a few are left for people to look at."""
     for known in _runs(root)[_RUNS_KEPT - 1 :]:
         known.forget()
 
 
 def _runs(root: Path) -> list[SetupDir]:
-    """The latest first."""
+    """Return all runs, the latest first."""
     jobs = sorted((root / "runs").glob("*/job.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     return [SetupDir(root, path.parent.name) for path in jobs]
 
 
 class Starter:
-    """Starts the runner so that it outlives the agent.
+    """The starter of runners, which outlive the agent.
 
-    A service of systemd gets a unit of its own: the agent's is ended as a whole, and its restrictions (no new
-    privileges, last to be killed for memory) are not for a site's scripts nor for the daemons that they start.
+    Under systemd a runner gets a unit of its own: the agent's unit is ended as a whole, and its restrictions (no new
+    privileges, last to be killed for memory) are not meant for a site's scripts and the daemons that they start.
     """
 
     def __init__(self, *, systemd: Path = Path("/run/systemd/system"), env: Mapping[str, str] = os.environ) -> None:
-        """`systemd` exists where it runs; `env` is the agent's environment."""
+        """Find out whether the agent is a service. `systemd` exists if systemd runs; `env` is the agent's."""
         self._is_service = systemd.is_dir() and "INVOCATION_ID" in env
         self._env = env
 
     def start(self, setup: SetupDir) -> None:
-        """Returns when the runner has begun, or had ended before. Raises Retryable when it could not."""
+        """Start the runner; return once it has begun, or if the setup was over. Raises Retryable if it failed."""
         argv = [sys.executable, "-m", "steward.lifecycle", "run", str(setup.root), setup.token]
         unit = _unit(setup.token, self._env) if self._is_service else ()
         run([*unit, *argv], timeout_s=_START_TIMEOUT_S)
 
     def sweep(self, setup: SetupDir) -> None:
-        """End the script that a runner which was cut off has left behind."""
+        """End the script that a cut-off runner left behind."""
         script = setup.script()
         if script is not None and is_alive(script):
             with suppress(ProcessLookupError):
@@ -234,8 +236,8 @@ class Starter:
 
 
 def _unit(token: str, env: Mapping[str, str]) -> Sequence[str]:
-    """The words before the runner's argv. A forking service has begun when its first process ends; what scripts leave
-    in the background is not ended with it."""
+    """Return the words before the runner's argv, which run it as a unit of its own."""
+    # A forking service has begun when its first process ends; processes left in the background do not end with it.
     properties = ("Type=forking", "KillMode=process", "OOMPolicy=continue", "TimeoutStartSec=60")
     names = sorted(name for name in env if name.upper() in _PASSED_ON or name.startswith(_PASSED_PREFIXES))
     return (

@@ -1,4 +1,4 @@
-"""The site's own checks: which files of the directory may be run, and why others may not."""
+"""The directory of the site's own checks: the files that may be run, and why others may not."""
 
 import contextlib
 import hashlib
@@ -17,20 +17,20 @@ _MAX_DIGESTED = 16 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteDir:
-    """`programs` are paths that may be run; `refused` has a line for each file that may not."""
+    """The content of the directory. `programs` are paths that may be run; `refused` has a line for any other file."""
 
     programs: tuple[Path, ...] = ()
     refused: tuple[str, ...] = ()
 
 
 class Digests:
-    """Eight hex digits of each file's content, read again only when the file is another or was written."""
+    """The digests of files (eight hex digits), read again only if the file was replaced or written."""
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[tuple[int, int, int, int], str]] = {}
 
     def of(self, paths: Iterable[Path]) -> dict[Path, str]:
-        """The digests of those files that can be read."""
+        """Return the digests of the files that can be read."""
         told = {path: self._one(path) for path in paths}
         self._known = {path: one for path, one in told.items() if one is not None}
         return {path: digest for path, (_, digest) in self._known.items()}
@@ -49,13 +49,13 @@ class Digests:
 
 
 def make_results_dir(folder: Path) -> None:
-    """Make the folder where site checks may keep things; without it they run all the same."""
+    """Make the folder in which site checks may keep files; without it they run all the same."""
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def look(folder: Path) -> SiteDir:
-    """Read `folder`; a folder that does not exist is an empty one. Hidden files and backups (`~`) are not looked at."""
+    """Return the content of `folder`, empty if it does not exist; hidden files and backups (`~`) are ignored."""
     try:
         why = why_unsafe(folder.stat(), "directory")
         names = sorted(name for name in os.listdir(folder) if not name.startswith(".") and not name.endswith("~"))
@@ -73,7 +73,7 @@ def look(folder: Path) -> SiteDir:
 
 
 def why_not_read(path: Path) -> str:
-    """Why root must not do what is written in this file; empty when it may, or there is none."""
+    """Return why root must not follow what is written in this file; empty if it may, or there is none."""
     try:
         real = path.resolve(strict=True)
         return why_unsafe(real.stat(), "file") or why_unsafe(real.parent.stat(), "directory")
@@ -82,7 +82,7 @@ def why_not_read(path: Path) -> str:
 
 
 def _why_not(path: Path) -> str:
-    """Why the agent (root) must not run this file; empty when it may."""
+    """Return why the agent (root) must not run this file; empty if it may."""
     if not is_name(path.name):
         return "its name is not made of a-z, 0-9, '_', '.' and '-' (35 at most)"
     try:

@@ -1,4 +1,4 @@
-"""Small text files of the kernel, found by patterns and read with as few calls as that takes: checks do it all day."""
+"""Small text files of the kernel, found by patterns and read with few system calls, since checks do so all day."""
 
 import errno
 import fnmatch
@@ -13,8 +13,7 @@ _MAGIC = frozenset("*?[")
 
 
 def text_of(path: str) -> str | None:
-    """The text of a small file; None where it is absent, or where sysfs has nothing to say. Raises OSError
-    otherwise."""
+    """Return the text of a small file; None if it is absent, or sysfs has no value for it. Raises OSError otherwise."""
     try:
         return _read(path)
     except FileNotFoundError:
@@ -26,9 +25,11 @@ def text_of(path: str) -> str | None:
 
 
 def texts_of(patterns: Iterable[str], max_files: int, needs: str = "") -> Iterator[tuple[str, str, str | None]]:
-    """(path, pattern, text) of every file that matches, sorted by path, `max_files` at most. The text is None where the
-    file has nothing to say. Folders are listed once for all patterns; `needs` as in ReadTree. Raises OSError for a file
-    that cannot be read."""
+    """Yield (path, pattern, text) of the files that match, sorted by path, at most `max_files`.
+
+    The text is None if sysfs has no value for the file. Folders are listed once for all patterns; `needs` is as in
+    ReadTree. Raises OSError for a file that cannot be read.
+    """
     folders = _Folders(needs)
     found = sorted((path, pattern) for pattern in patterns for path in folders.expanded(pattern))
     for path, pattern in found:
@@ -46,13 +47,13 @@ def texts_of(patterns: Iterable[str], max_files: int, needs: str = "") -> Iterat
 
 
 def is_any_there(patterns: Iterable[str]) -> bool:
-    """Whether a file or folder matches one of the patterns, each of which ends in a wildcard."""
+    """Return whether a file or folder matches one of the patterns, each of which ends in a wildcard."""
     folders = _Folders()
     return any(folders.expanded(pattern) for pattern in patterns)
 
 
 class _Folders:
-    """The content of folders, for one look: each is listed once, and asked once for the file `needs`."""
+    """The content of folders, for one look: each is listed once, and checked once for the file `needs`."""
 
     def __init__(self, needs: str = "") -> None:
         self._needs = needs
@@ -60,7 +61,7 @@ class _Folders:
         self._first: dict[tuple[str, str], list[str]] = {}
 
     def expanded(self, pattern: str) -> list[str]:
-        """Paths that may be files: what follows the last wildcard is looked for when it is opened."""
+        """Return the paths that may match; the part after the last wildcard is only checked on opening."""
         paths, is_first = [""], True
         for part in pattern.split("/")[1:]:
             if _MAGIC.isdisjoint(part):
@@ -89,7 +90,8 @@ class _Folders:
 
 
 def _read(path: str) -> str:
-    """A pipe that somebody put there does not hold us up."""
+    """Return the text of the file. Raises OSError."""
+    # O_NONBLOCK: a pipe in its place must not block us.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         read = b""

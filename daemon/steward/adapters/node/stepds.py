@@ -1,10 +1,10 @@
-"""The slurmstepds of this node that have outlived their tasks, and what killed ones left behind.
+"""The slurmstepds of this node that have outlived their tasks, and the files that killed ones left behind.
 
-A slurmstepd tells the job's srun how each task ended. When srun's host is dead it tries that six times, each until
-nobody answered, and the node stays COMPLETING meanwhile, although nothing of the job runs on it any more.
+A slurmstepd reports the end of each task to the job's srun. If srun's host is dead, it tries six times, each up to a
+timeout, and the node stays COMPLETING meanwhile, although nothing of the job runs there any more.
 
-One that is killed, by us or with its machine, cannot remove what its PMIx server had made. The next run's step of
-that number does not start where it lies ("File exists"), and 22.05's srun calls that a success.
+A slurmstepd that is killed, by Steward or with its machine, cannot remove the files of its PMIx server. Where they lie,
+the next run's step of that number does not start ("File exists"), and 22.05's srun calls that a success.
 """
 
 import os
@@ -24,22 +24,22 @@ from steward.model.text import printable
 _CACHED = Path("/run/slurm/conf/slurm.conf")
 """The configuration that a configless slurmd got from slurmctld."""
 _SPOOL, _TMP = ("SlurmdSpoolDir", "/var/spool/slurmd"), ("TmpFS", "/tmp")
-"""Key and default."""
+"""The key and default of each folder in slurm.conf."""
 
 
 def conf_here(named: Path) -> str:
-    """Return the slurm.conf of this node; empty where there is none, as on a configless node before its slurmd begins:
-    Slurm's commands find it by themselves, and none at all where `SLURM_CONF` names a file that is not there."""
+    """Return the slurm.conf of this node; empty if there is none, as on a configless node before its slurmd starts."""
+    # Slurm's commands then find the file by themselves, but not if `SLURM_CONF` names one that does not exist.
     return next((str(file) for file in (named, _CACHED) if file.is_file()), "")
 
 
 def spool_dir(slurm_conf: str, node: str) -> str:
-    """The folder; Slurm's default where the file does not say. Raises OSError when it cannot be read."""
+    """Return SlurmdSpoolDir on this node, by slurm.conf or Slurm's default. Raises OSError if it cannot be read."""
     return _folder(*_SPOOL, slurm_conf, node)
 
 
 def tmp_fs(slurm_conf: str, node: str) -> str:
-    """The folder for temporary files of jobs (TmpFS) on this node, as slurm.conf says."""
+    """Return the folder for temporary files of jobs (TmpFS) on this node, by slurm.conf or Slurm's default."""
     return _folder(*_TMP, slurm_conf, node)
 
 
@@ -70,7 +70,7 @@ class Stepd:
 
 
 class Stepds:
-    """`owner` is the user that slurmstepds really run as; `slurm_conf` tells our cluster's from another's."""
+    """The slurmstepds of this node. `owner` is their real user; `slurm_conf` tells our cluster's from another's."""
 
     def __init__(self, slurm_conf: Path, *, node: str = "", owner: int = 0) -> None:
         self._conf = slurm_conf
@@ -80,8 +80,8 @@ class Stepds:
     def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
         """Kill the slurmstepds of `job` that began before `before` (Unix s, this node's clock) and have no task left.
 
-        Those that were killed. One that has a living child, and all of them while any other process of the job lives,
-        are left alone: Slurm still has something to end there.
+        Returns those that were killed. A slurmstepd with a living child is left alone, and so are all while any other
+        process of the job lives: Slurm still has something to end there.
         """
         everyone = list(proc.every())
         ours = self._of(job, everyone)
@@ -92,9 +92,9 @@ class Stepds:
         return tuple(stepd for stepd in idle if proc.send(stepd.process, signal.SIGKILL))
 
     def are_told_to_end(self) -> bool:
-        """Whether slurmstepds run here and each was sent SIGTERM itself, as by a shutdown that ends every process.
+        """Return whether slurmstepds run here and each has a pending SIGTERM, as from a shutdown of the machine.
 
-        Slurm never does that to one. A slurmstepd blocks the signal, so that it stays pending.
+        Slurm itself never sends one to a slurmstepd, which blocks the signal, so that it stays pending.
         """
         jobs = self._jobs_of_node()
         found = [(seen.process.pid, title) for seen in proc.every() if (title := self._title(seen))]
@@ -104,8 +104,8 @@ class Stepds:
         return bool(left) and all(left)
 
     def _jobs_of_node(self) -> frozenset[int] | None:
-        """The jobs with a slurmstepd's socket (`n1_12.0`) in the node's spool, since several slurmds may share this
-        machine; None: not known."""
+        """Return the jobs with a slurmstepd's socket (`n1_12.0`) in the node's spool; None if unknown."""
+        # Several slurmds may share this machine.
         try:
             names = os.listdir(spool_dir(str(self._conf), self._node)) if self._node else None
         except OSError:
@@ -114,12 +114,12 @@ class Stepds:
         return None if names is None else frozenset(int(m[1]) for name in names if (m := socket_of.match(name)))
 
     def set_aside(self, job: JobId, step: int, uid: int, until: float) -> tuple[Path, ...]:
-        """Rename what a killed slurmstepd of this step left of PMIx; which files and folders it was.
+        """Rename the PMIx files and folders that a killed slurmstepd of this step left, and return them.
 
-        The step's own slurmstepd asks, before it makes its own. Nothing is touched that belongs to another user, or
-        while a second slurmstepd of this step lives (several slurmds on one machine). Nothing is removed: users may
-        have put anything below. Nor is anything touched after `until` (monotonic s): then the step has begun, and what
-        lies there is its own.
+        The step's new slurmstepd asks for this before it makes its own. Files of another user are not touched, nor any
+        while a second slurmstepd of this step lives (several slurmds on one machine). None are removed: users may have
+        put anything below. Raises TimeoutError after `until` (monotonic s): then the step has begun, and the files are
+        its own.
         """
         spool, tmp = (find(str(self._conf), self._node) for find in (spool_dir, tmp_fs))
         named = f"{job}.{step}"
@@ -134,9 +134,11 @@ class Stepds:
         return tuple(left)
 
     def left_behind(self, job: JobId, uid: int, restart: int) -> tuple[str, ...]:
-        """Return the user's processes here that an earlier run or attempt of the job left running, as `PID NAME`: no
-        slurmstepd has them below it, and their step, or run, is over. A process group of its own gets one out of
-        Slurm's sight where it makes no cgroups."""
+        """Return the user's processes, as `PID NAME`, that an earlier run or attempt of the job left on this node.
+
+        Such a process has no slurmstepd above it, and its step or run has ended: without cgroups Slurm loses sight of a
+        process in a process group of its own.
+        """
         everyone = [seen for seen in proc.every() if not seen.dead]
         parents = {seen.process.pid: seen.parent for seen in everyone}
         stepds = {stepd.process.pid: stepd.step for stepd in self._of(job, everyone)}
@@ -159,8 +161,8 @@ class Stepds:
             return False
 
     def _of(self, job: JobId, everyone: Iterable[Seen]) -> list[Stepd]:
-        """The slurmstepds of a job. One that is another's child is left out: it is a task that has not started its own
-        program yet."""
+        """Return the slurmstepds of a job."""
+        # A child of another slurmstepd is left out: it is a task that has not started its own program yet.
         titled = {seen.process.pid: (seen, step) for seen in everyone if (step := self._step(seen, job))}
         booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
         return [
@@ -170,35 +172,37 @@ class Stepds:
         ]
 
     def _step(self, seen: Seen, job: JobId) -> str:
-        """The step of `job` whose slurmstepd this process is; empty when it is no slurmstepd of that job."""
+        """Return the step of `job` whose slurmstepd this process is; empty if it is no slurmstepd of that job."""
         title = self._title(seen)
         if title is None or int(title[1]) != job or not self._is_of_ours(seen.process.pid):
             return ""
         return title[2].decode("ascii", "replace")
 
     def _title(self, seen: Seen) -> re.Match[bytes] | None:
-        """The title of a slurmstepd, of whatever cluster."""
+        """Return the title of a slurmstepd of any cluster; None if the process is none."""
         pid = seen.process.pid
         title = None if seen.dead else _TITLE.match(_read(pid, "cmdline").partition(b"\0")[0])
         return title if title is not None and self._is_stepd(pid) else None
 
     def _is_stepd(self, pid: int) -> bool:
-        """Anybody can write any title; the program and the user come from the kernel. A slurmstepd takes its user's
-        effective uid for a while, never the real one."""
+        """Return whether the process is a slurmstepd, by its program and real user."""
+        # Any process can write any title; program and user come from the kernel. A slurmstepd takes its user's
+        # effective uid for a while, never the real one.
         return _program(pid).startswith("slurmstepd") and proc.real_uid(pid) == self._owner
 
     def _is_of_ours(self, pid: int) -> bool:
-        """Several clusters may use this machine, each with a job of that number: their slurmds name their slurm.conf.
+        """Return whether the slurmstepd is of our cluster, by the slurm.conf in its environment.
 
-        A slurmstepd writes its title over its environment; where the name is lost, or is that of a copy that slurmctld
-        sent (configless) while we know no file, there is one cluster.
+        Several clusters may use this machine, each with a job of that number. If the name is lost, since a slurmstepd
+        writes its title over its environment, or is that of a copy sent by slurmctld (configless) while we know no
+        file, there is one cluster.
         """
         found = re.search(rb"(?:\A|\0)SLURM_CONF=([^\0]+)", _read(pid, "environ"))
         conf = Path(os.fsdecode(found[1])) if found else self._conf
         return conf.resolve() == self._conf.resolve() or not (conf.exists() and self._conf.exists())
 
     def _lives(self, job: JobId, everyone: Iterable[Seen]) -> bool:
-        """Whether a task is left that is no slurmstepd's child: it became an orphan, and Slurm tracks it otherwise."""
+        """Return whether a task of the job is left that is no slurmstepd: an orphan, which Slurm tracks otherwise."""
         alive = (seen.process.pid for seen in everyone if not seen.dead)
         return any(_belongs(pid, job) and not self._is_stepd(pid) for pid in alive)
 
@@ -215,17 +219,17 @@ def _has_above(pid: int, wanted: Collection[int], parents: Mapping[int, int]) ->
 
 
 def _belongs(pid: int, job: JobId) -> bool:
-    """By its cgroup, or by its environment where that may be read."""
+    """Return whether the process belongs to the job, by its cgroup or its environment."""
     return is_in_job(_read(pid, "cgroup"), job) or b"\0SLURM_JOB_ID=%d\0" % job in b"\0" + _read(pid, "environ")
 
 
 def is_in_job(cgroups: bytes, job: JobId) -> bool:
-    """Whether one of these lines of /proc/PID/cgroup is below the job's cgroup."""
+    """Return whether one of these lines of /proc/PID/cgroup is below the job's cgroup."""
     return re.search(rb"/job_%d(?:/|$)" % job, cgroups, re.MULTILINE) is not None
 
 
 def _is_pending(pid: int, signo: signal.Signals) -> bool | None:
-    """Return whether the process was sent the signal and has not taken it; None where it has ended."""
+    """Return whether the process has the signal pending; None if it has ended."""
     status = _read(pid, "status")
     found = re.search(rb"^ShdPnd:\s*([0-9a-f]+)", status, re.MULTILINE)
     if found is None or re.search(rb"^State:\s*[ZX]", status, re.MULTILINE):
@@ -234,7 +238,7 @@ def _is_pending(pid: int, signo: signal.Signals) -> bool | None:
 
 
 def _read(pid: int, name: str) -> bytes:
-    """Empty when the process is gone or does not let us look."""
+    """Return the content of a file of the process; empty if it is gone or not readable."""
     try:
         return (_PROC / str(pid) / name).read_bytes()
     except OSError:
@@ -242,8 +246,9 @@ def _read(pid: int, name: str) -> bytes:
 
 
 def _program(pid: int) -> str:
-    """By its name where the kernel does not let us see its file: a slurmstepd may have rights that the agent was not
-    given, and where we lack CAP_SYS_PTRACE (a container) that is enough to hide it. Only root's processes are asked."""
+    """Return the name of the process's program file, or else of the process."""
+    # The kernel hides the file of a slurmstepd with rights that the agent lacks, if the agent has no CAP_SYS_PTRACE (in
+    # a container). Only root's processes are asked.
     try:
         return Path(os.readlink(_PROC / str(pid) / "exe")).name
     except OSError:

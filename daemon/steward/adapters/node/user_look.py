@@ -1,8 +1,9 @@
-"""The program that looks at a user's file as him: `python -I -S user_look.py UID WHAT PATH [BYTES START]`.
+"""The program that looks at a file as its user: `python -I -S user_look.py UID WHAT PATH [BYTES START]`.
 
-It begins as root and starts no other program once it is the user: what runs a program as somebody can be traced by him,
-and made to run what he likes, where the agent runs and as late a victim of a full memory as it. For the same reason it
-leaves the agent's cgroup, where cgroups can be written. The standard library only, so that it begins fast.
+It begins as root, and starts no other program once it is the user. A process that runs a program as a user can be
+traced by that user, and made to run anything, among the agent's processes and as late a victim of a full memory as
+they. For the same reason it leaves the agent's cgroup, if cgroups can be written. Standard library only, for a fast
+start.
 """
 
 import ctypes
@@ -20,9 +21,9 @@ _APART = "users"
 
 
 def leave_agent() -> None:
-    """Be in a cgroup beside the agent's processes, of those by which systemd tells whose a process is.
+    """Move into a cgroup beside the agent's processes, in the hierarchies by which systemd tells units apart.
 
-    Nothing changes where cgroups cannot be written (in many containers), or where the agent has none of its own.
+    Does nothing if cgroups cannot be written (in many containers), or the agent has none of its own.
     """
     own, mounts = Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text()
     for line in own.splitlines():
@@ -39,14 +40,12 @@ def _enter(cgroup: Path) -> None:
         cgroup.mkdir(exist_ok=True)
         (cgroup / "cgroup.procs").write_text("0")
     except OSError:
-        return  # what the user could gain is small; that nothing of a job is seen would not be
+        return  # the user could gain little; without the look, nothing of the job would be seen
 
 
 def cgroup_folder(line: str, mounts: str) -> Path | None:
-    """The folder of the cgroup that a line of /proc/PID/cgroup names, by our mountinfo; None where no mount has it.
-
-    In a container only a part of the hierarchy may be mounted: then the root of that part is no part of the path.
-    """
+    """Return the folder of the cgroup in a line of /proc/PID/cgroup, by our mountinfo; None if it is not mounted."""
+    # In a container only a part of the hierarchy may be mounted: then the root of that part is no part of the path.
     number, controllers, place = line.split(":", 2)
     wanted = {"cgroup2"} if number == "0" else set(controllers.split(","))
     for fields in (mount.split() for mount in mounts.splitlines()):
@@ -59,7 +58,7 @@ def cgroup_folder(line: str, mounts: str) -> Path | None:
 
 
 def become(uid: int) -> None:
-    """Be that user for good, out of his reach. Raises OSError; KeyError for one that is not a user of this node."""
+    """Become that user for good, out of the user's reach. Raises OSError, or KeyError for an unknown user."""
     if uid != os.geteuid():
         who = pwd.getpwuid(uid)
         Path("/proc/self/oom_score_adj").write_text("0")
@@ -76,7 +75,7 @@ def _drop_bounds() -> None:
         try:
             _prctl(_DROP_FROM_BOUNDS, capability)
         except OSError:
-            return  # the kernel has no more of them
+            return  # the kernel has no more capabilities
 
 
 def _prctl(option: int, value: int) -> None:
@@ -87,7 +86,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def tail(path: str, most: int, start: int) -> bytes:
-    """The last bytes of what a file has after `start`, or of all of one that is shorter; nothing of what is no file."""
+    """Return the last `most` bytes of a file after `start`; of a shorter file, the whole; empty if it is no file."""
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         seen = os.fstat(file)
@@ -100,8 +99,8 @@ def tail(path: str, most: int, start: int) -> bytes:
 
 
 def newest(path: str) -> float | None:
-    """The newest time of change of what is in a folder, hidden names apart, or of the file; None for a link that leads
-    nowhere."""
+    """Return the newest time of change of a file, or of the entries of a folder but for hidden ones; None if none."""
+    # A link that leads nowhere counts as none.
     seen = os.lstat(path) if os.path.islink(path) and not os.path.exists(path) else os.stat(path)
     if not stat.S_ISDIR(seen.st_mode):
         return seen.st_mtime if stat.S_ISREG(seen.st_mode) else None
@@ -111,7 +110,7 @@ def newest(path: str) -> float | None:
 
 
 def _time_of(entry: "os.DirEntry[str]") -> float | None:
-    """The entry's time of change; None where the file has gone meanwhile."""
+    """Return the entry's time of change; None if it has gone meanwhile."""
     try:
         return entry.stat(follow_symlinks=False).st_mtime
     except OSError:

@@ -16,7 +16,7 @@ import boto3
 from botocore.config import Config
 
 from steward.adapters.process import show
-from steward.adapters.providers.ec2_errors import Ec2Refusal, RefusalKind, refusals
+from steward.adapters.providers.ec2_errors import Ec2Refusal, Ec2RefusalKind, refusals
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.settings.clouds import Ec2ProviderSettings as Ec2Settings
@@ -111,7 +111,7 @@ _STATES = {
     "shutting-down": InstanceState.GONE,
     "terminated": InstanceState.GONE,
 }
-_NEXT_OFFER = (RefusalKind.CAPACITY, RefusalKind.QUOTA, RefusalKind.NOT_OFFERED)
+_NEXT_OFFER = (Ec2RefusalKind.CAPACITY, Ec2RefusalKind.QUOTA, Ec2RefusalKind.NOT_OFFERED)
 """Refusals that concern one type or subnet: another one may be available."""
 _ASKED_FOR = ("Client.UserInitiatedShutdown", "")
 _TAKEN_AWAY = ["marked-for-termination", "marked-for-stop"]
@@ -166,7 +166,7 @@ class Ec2Provider:
                     self._ec2.terminate_instances(InstanceIds=[instance])
             self._made.discard(instance)
         except Ec2Refusal as refused:
-            if refused.kind is not RefusalKind.GONE:
+            if refused.kind is not Ec2RefusalKind.GONE:
                 raise refused.as_port_error(f"terminate {instance}") from refused
 
     def reboot(self, instance: InstanceId, token: str) -> None:
@@ -229,7 +229,7 @@ class Ec2Provider:
             )
             for page in pages:
                 if "Reservations" not in page:
-                    raise Ec2Refusal(RefusalKind.PASSING, "", "EC2 answered without a list of instances")
+                    raise Ec2Refusal(Ec2RefusalKind.PASSING, "", "EC2 answered without a list of instances")
                 for reservation in page["Reservations"]:
                     yield from reservation["Instances"]
 

@@ -11,7 +11,7 @@ from steward.adapters.process import show
 from steward.ports import Permanent, PortError, Retryable
 
 
-class RefusalKind(Enum):
+class Ec2RefusalKind(Enum):
     """The kind of a refusal."""
 
     CAPACITY = "capacity"
@@ -23,27 +23,30 @@ class RefusalKind(Enum):
 
 
 _KINDS = {
-    "ReservationCapacityExceeded": RefusalKind.CAPACITY,
-    "SpotMaxPriceTooLow": RefusalKind.CAPACITY,
-    "UnfulfillableCapacity": RefusalKind.CAPACITY,
-    "MaxSpotInstanceCountExceeded": RefusalKind.QUOTA,
-    "Unsupported": RefusalKind.NOT_OFFERED,
-    "PendingVerification": RefusalKind.PASSING,
-    "RequestLimitExceeded": RefusalKind.PASSING,
-    "Throttling": RefusalKind.PASSING,
-    "ThrottlingException": RefusalKind.PASSING,
-    "InternalError": RefusalKind.PASSING,
-    "InternalFailure": RefusalKind.PASSING,
-    "Unavailable": RefusalKind.PASSING,
-    "ServiceUnavailable": RefusalKind.PASSING,
-    "RequestExpired": RefusalKind.PASSING,
-    "ExpiredToken": RefusalKind.PASSING,
-    "InvalidInstanceID.NotFound": RefusalKind.GONE,
-    "InvalidInstanceID.Malformed": RefusalKind.GONE,
-    "IncorrectInstanceState": RefusalKind.PASSING,
-    "IncorrectState": RefusalKind.PASSING,
+    "ReservationCapacityExceeded": Ec2RefusalKind.CAPACITY,
+    "SpotMaxPriceTooLow": Ec2RefusalKind.CAPACITY,
+    "UnfulfillableCapacity": Ec2RefusalKind.CAPACITY,
+    "MaxSpotInstanceCountExceeded": Ec2RefusalKind.QUOTA,
+    "Unsupported": Ec2RefusalKind.NOT_OFFERED,
+    "PendingVerification": Ec2RefusalKind.PASSING,
+    "RequestLimitExceeded": Ec2RefusalKind.PASSING,
+    "Throttling": Ec2RefusalKind.PASSING,
+    "ThrottlingException": Ec2RefusalKind.PASSING,
+    "InternalError": Ec2RefusalKind.PASSING,
+    "InternalFailure": Ec2RefusalKind.PASSING,
+    "Unavailable": Ec2RefusalKind.PASSING,
+    "ServiceUnavailable": Ec2RefusalKind.PASSING,
+    "RequestExpired": Ec2RefusalKind.PASSING,
+    "ExpiredToken": Ec2RefusalKind.PASSING,
+    "InvalidInstanceID.NotFound": Ec2RefusalKind.GONE,
+    "InvalidInstanceID.Malformed": Ec2RefusalKind.GONE,
+    "IncorrectInstanceState": Ec2RefusalKind.PASSING,
+    "IncorrectState": Ec2RefusalKind.PASSING,
 }
-_FAMILIES = {re.compile(r"Insufficient\w+"): RefusalKind.CAPACITY, re.compile(r"\w+LimitExceeded"): RefusalKind.QUOTA}
+_FAMILIES = {
+    re.compile(r"Insufficient\w+"): Ec2RefusalKind.CAPACITY,
+    re.compile(r"\w+LimitExceeded"): Ec2RefusalKind.QUOTA,
+}
 """Codes of whole families: EC2 has one for each resource that it may lack (hosts, volumes, addresses) and for each
 limit of an account, and adds new ones. The table above goes first."""
 _REMEDIES = {
@@ -64,7 +67,7 @@ _SERVER_ERROR = 500
 class Ec2Refusal(Exception):
     """EC2 refused a request. `code` is EC2's code, the text one line. `is_undone`: surely nothing has happened."""
 
-    def __init__(self, kind: RefusalKind, code: str, text: str, *, is_undone: bool = False) -> None:
+    def __init__(self, kind: Ec2RefusalKind, code: str, text: str, *, is_undone: bool = False) -> None:
         super().__init__(text)
         self.kind = kind
         self.code = code
@@ -75,11 +78,11 @@ class Ec2Refusal(Exception):
         remedy = f"; {_REMEDIES[self.code]}" if self.code in _REMEDIES else ""
         text = f"ec2: cannot {wish}: {self}{remedy}"
         match self.kind:
-            case RefusalKind.CAPACITY | RefusalKind.QUOTA:
+            case Ec2RefusalKind.CAPACITY | Ec2RefusalKind.QUOTA:
                 return Retryable(f"{self.kind.value}: {text}")
-            case RefusalKind.PASSING:
+            case Ec2RefusalKind.PASSING:
                 return Retryable(text)
-            case RefusalKind.NOT_OFFERED | RefusalKind.GONE | RefusalKind.OTHER:
+            case Ec2RefusalKind.NOT_OFFERED | Ec2RefusalKind.GONE | Ec2RefusalKind.OTHER:
                 return Permanent(text)
 
 
@@ -92,9 +95,9 @@ def refusals() -> Iterator[None]:
         raise _refused(error) from error
     except NoCredentialsError as error:
         remedy = "give the head an instance profile, or its user a ~/.aws/credentials"
-        raise Ec2Refusal(RefusalKind.PASSING, "NoCredentials", f"no AWS credentials were found; {remedy}") from error
+        raise Ec2Refusal(Ec2RefusalKind.PASSING, "NoCredentials", f"no AWS credentials were found; {remedy}") from error
     except (BotoCoreError, OSError) as error:
-        raise Ec2Refusal(RefusalKind.PASSING, type(error).__name__, show(str(error))) from error
+        raise Ec2Refusal(Ec2RefusalKind.PASSING, type(error).__name__, show(str(error))) from error
 
 
 def _refused(error: ClientError) -> Ec2Refusal:
@@ -105,8 +108,8 @@ def _refused(error: ClientError) -> Ec2Refusal:
     return Ec2Refusal(kind, code, f"{show(code)}: {show(str(message))}", is_undone=status < _SERVER_ERROR)
 
 
-def _kind_of(code: str, status: int) -> RefusalKind:
+def _kind_of(code: str, status: int) -> Ec2RefusalKind:
     if code in _KINDS:
         return _KINDS[code]
     of_family = next((kind for family, kind in _FAMILIES.items() if family.fullmatch(code)), None)
-    return of_family or (RefusalKind.PASSING if status >= _SERVER_ERROR else RefusalKind.OTHER)
+    return of_family or (Ec2RefusalKind.PASSING if status >= _SERVER_ERROR else Ec2RefusalKind.OTHER)

@@ -1,4 +1,4 @@
-"""The one TOML file (`/etc/steward/steward.toml`): every key with default, unit, range and meaning."""
+"""The settings file (`/etc/steward/steward.toml`): every key with default, unit, range and meaning."""
 
 from steward.model.setting_types import CheckMode, ProviderKind, RepairMode, expand_nodes, split_host_port
 from steward.model.settings.errors import Problem, SettingsError

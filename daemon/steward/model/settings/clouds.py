@@ -8,7 +8,7 @@ from steward.model.setting_types import Program, Section, Words
 
 
 class CommandProviderSettings(Section):
-    """Machines made by the site's own programs: JSON in and out (docs/providers.md). `list` tells the truth."""
+    """Machines made by the site's own programs: JSON in and out (docs/providers.md). `list` is authoritative."""
 
     launch: Program = Field(description="argv that makes a machine for a slot and a token.")
     terminate: Program = Field(description="argv that makes a machine go away.")
@@ -23,7 +23,7 @@ class CommandProviderSettings(Section):
 
 
 class PowerProviderSettings(Section):
-    """Nodes that the site's ResumeProgram and SuspendProgram make and unmake, through Slurm's power states."""
+    """Nodes that the site's ResumeProgram and SuspendProgram create and remove, through Slurm's power states."""
 
     settle_s: float = Field(
         default=60.0,
@@ -41,7 +41,7 @@ class PowerProviderSettings(Section):
 
 
 class Market(Enum):
-    """How EC2 instances are paid for."""
+    """The purchase option of EC2 instances."""
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
@@ -83,15 +83,13 @@ class Ec2ProviderSettings(Section):
         default="", max_length=256, description="Name or ARN of an instance profile; empty: the template's, or none."
     )
     market: Market = Field(default=Market.ON_DEMAND, description="What is bought; spot instances end when reclaimed.")
-    tags: dict[str, str] = Field(default={}, description="Further tags of every instance (`steward:*` are ours).")
+    tags: dict[str, str] = Field(default={}, description="Further tags of every instance (`steward:*` are Steward's).")
     user_data: str = Field(
         default="",
         max_length=16000,
         description="Given to the instance at its first boot; `{node}`, `{group}`, `{role}`, `{features}`, `{head}` "
         "and `{cluster}` are filled in (no other brace is touched); empty: the template's.",
     )
-    head: str = Field(
-        default="", max_length=255, description="What `{head}` stands for: `head.listen` as nodes see it."
-    )
+    head: str = Field(default="", max_length=255, description="Value of `{head}`: `head.listen` as nodes see it.")
     endpoint: str = Field(default="", max_length=255, description="URL of another EC2 API; empty: the region's own.")
     timeout_s: float = Field(default=20.0, ge=1, le=120, description="Time limit of one request; up to 3 are tried.")

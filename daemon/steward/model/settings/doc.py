@@ -1,4 +1,4 @@
-"""docs/config.md, made from the settings themselves so that it cannot be wrong."""
+"""The generator of docs/config.md from the settings themselves."""
 
 import inspect
 import types
@@ -45,7 +45,7 @@ provider = "static"
 
 
 def settings_page(checks: str) -> str:
-    """The whole page; `checks` is its part on the tables of checks."""
+    """Return the whole page; `checks` is its part on the tables of checks."""
     return "\n".join((_HEAD, _SMALLEST, *_sections(Settings, (), checks)))
 
 

@@ -1,4 +1,4 @@
-"""The errors of the file, one line each: key, value, remedy."""
+"""The errors in the settings file, one line each: key, value, remedy."""
 
 import difflib
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A wrong setting, and what to write instead."""
+    """A wrong setting, and its remedy."""
 
     key: str
     text: str
 
     @staticmethod
     def of(key: str, value: object, remedy: str) -> "Problem":
-        """`value` cannot stand at `key`; `remedy` completes "use ..."."""
+        """Make the problem of a wrong `value` at `key`; `remedy` completes "use ..."."""
         return Problem(key=key, text=f"{key} = {shown(value)}: use {remedy}")
 
     def __str__(self) -> str:
@@ -30,7 +30,7 @@ class Problem:
 
 
 class SettingsError(Exception):
-    """The file cannot be used. `problems` has every one of them; the text has a line for each."""
+    """An unusable settings file, with all its `problems`; the text has a line for each."""
 
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(f"{source}: {problem}" for problem in problems))
@@ -39,13 +39,13 @@ class SettingsError(Exception):
 
 
 def shown(value: object) -> str:
-    """A value as the file would have it, cut to a readable length."""
+    """Return a value as it would stand in the file, cut to a readable length."""
     text = str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 def problems_in(error: ValidationError, model: type[BaseModel]) -> tuple[Problem, ...]:
-    """pydantic's findings in our words."""
+    """Return pydantic's errors as problems."""
     return tuple(_problem(detail, model) for detail in error.errors())
 
 
@@ -67,7 +67,8 @@ def _unknown(key: str, detail: ErrorDetails, model: type[BaseModel]) -> Problem:
 
 
 def _shown_at(detail: ErrorDetails, model: type[BaseModel]) -> str:
-    """Nothing of a secret; what stands at an unknown key may be one that belongs under its neighbour's name."""
+    """Return the wrong value for a message; `...` in place of a possible secret."""
+    # the value of an unknown key may be a secret that belongs to a neighbouring key
     words = [part for part in detail["loc"] if isinstance(part, str)]
     here = _fields_at(model, tuple(words[:-1]))
     fields = [here[words[-1]]] if words and words[-1] in here else list(here.values())
@@ -99,13 +100,13 @@ def _range_at(model: type[BaseModel], place: Place) -> str:
 
 
 def dotted(place: Place) -> str:
-    """`("groups", 0, "name")` as `groups[0].name`."""
+    """Return the path `("groups", 0, "name")` as `groups[0].name`."""
     words = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in place]
     return "".join(words).lstrip(".")
 
 
 def _fields_at(model: type[BaseModel], place: Place) -> dict[str, FieldInfo]:
-    """The fields of the table at `place`; none where it is not a table of fixed keys."""
+    """Return the fields of the table at `place`; empty if it is no table of fixed keys."""
     here: type[BaseModel] | None = model
     for part in place:
         if isinstance(part, str) and here is not None:
@@ -115,17 +116,17 @@ def _fields_at(model: type[BaseModel], place: Place) -> dict[str, FieldInfo]:
 
 
 def section_of(annotation: Any) -> type[BaseModel] | None:
-    """The section behind `Section`, `Section | None` or `tuple[Section, ...]`; None for a plain value."""
+    """Return the section in `Section`, `Section | None` or `tuple[Section, ...]`; None for a plain value."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for arg in get_args(annotation) if (found := section_of(arg))), None)
 
 
-# The range of a number, as people read it.
+# The range of a number, for people.
 
 
 def range_text(field: FieldInfo) -> str:
-    """`from 0 to 60`, `above 0, up to 100`, or empty where the field is not a number with limits."""
+    """Return a number's range as `from 0 to 60` or `above 0, up to 100`; empty for a field without limits."""
     limits = {
         name: getattr(rule, name) for rule in field.metadata for name in ("gt", "ge", "lt", "le") if hasattr(rule, name)
     }

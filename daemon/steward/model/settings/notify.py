@@ -1,4 +1,4 @@
-"""`[[notify]]`: who is told of events, and how."""
+"""`[[notify]]`: the channels for notifications about events."""
 
 from pydantic import Field, SecretStr
 
@@ -8,7 +8,7 @@ from steward.model.setting_types import FullPath, HostPort, Program, Section, Wo
 
 
 class NotifySettings(Section):
-    """One channel: events that it is sent, and where to. What has one cause is one message within `window_s`."""
+    """One channel: its events and its target. Events with one cause become one message within `window_s`."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,30}$", description="Name of the channel in logs.")
     kind: ChannelKind = Field(description="How it is sent.")
@@ -20,7 +20,7 @@ class NotifySettings(Section):
     )
     groups: Words = Field(default=(), description="Only events about nodes of these groups; empty: all.")
     window_s: float = Field(
-        default=300.0, ge=0, le=86400, description="The same thing again within this time is one message with a count."
+        default=300.0, ge=0, le=86400, description="Repeated events within this time are one message with a count."
     )
     messages_per_hour: int = Field(
         default=30,
@@ -34,7 +34,7 @@ class NotifySettings(Section):
         default=None, description="A file with the URL instead; it lies on the head and only SlurmUser reads it."
     )
     secret: SecretStr | None = Field(
-        default=None, description="What a template names `$secret`; PagerDuty's routing key."
+        default=None, description="Value of `$secret` in a template; PagerDuty's routing key."
     )
     secret_file: FullPath | None = Field(default=None, description="A file with the secret instead.")
     template: str = Field(
@@ -44,7 +44,7 @@ class NotifySettings(Section):
         "strings.",
     )
     to: Words = Field(default=(), description="Addresses of a mail.")
-    sender: str = Field(default="steward", pattern=r"^[^\s<>]{1,200}$", description="From whom a mail is.")
+    sender: str = Field(default="steward", pattern=r"^[^\s<>]{1,200}$", description="Sender of a mail.")
     smtp: HostPort = Field(
         default="localhost:25", description="The mail server that takes a mail, without TLS and login."
     )
@@ -58,6 +58,7 @@ class NotifySettings(Section):
     )
 
     def rule(self) -> ChannelRule:
+        """Return the channel's choice and rate of messages."""
         return ChannelRule(
             name=self.name,
             levels=frozenset(self.levels),

@@ -1,4 +1,4 @@
-"""From the file's text to Settings: pure, so that a test needs no file."""
+"""The parser from the settings file's text to Settings: pure, so that a test needs no file."""
 
 import json
 import tomllib
@@ -13,7 +13,7 @@ from steward.model.settings.rules import broken_rules
 
 
 def parse(text: str, *, source: str, env: Mapping[str, str]) -> Settings:
-    """Return the settings in `text` (TOML), with `env` filling in what Slurm itself takes from there.
+    """Return the settings in `text` (TOML), with the default of `cluster.slurm_conf` from `env`.
 
     Raises SettingsError that names every wrong key, its value and a remedy.
     """
@@ -31,7 +31,7 @@ def parse(text: str, *, source: str, env: Mapping[str, str]) -> Settings:
 
 
 def _with_env(tables: Mapping[str, Any], env: Mapping[str, str]) -> Mapping[str, Any]:
-    """`SLURM_CONF` is the default of `cluster.slurm_conf`, as it is for every Slurm command."""
+    """Return the tables with `SLURM_CONF` as default of `cluster.slurm_conf`, as for every Slurm command."""
     cluster = tables.get("cluster", {})
     where = env.get("SLURM_CONF", "")
     if not where or not isinstance(cluster, dict):

@@ -16,7 +16,7 @@ from steward.model.settings.clouds import CommandProviderSettings, Ec2ProviderSe
 
 
 class GroupSettings(Section):
-    """Nodes that Steward may repair, and who makes their machines. A node in no group is only watched."""
+    """Nodes that Steward may repair, and the provider of their machines. A node in no group is only watched."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="Name of the group: a-z, 0-9 and `-`.")
     nodes: SomeNodes = Field(description="Slurm's node names as a host list, for example `n[1-6]`.")
@@ -31,11 +31,11 @@ class GroupSettings(Section):
 
 
 class StaticProviderSettings(Section):
-    """Machines that are simply there: rebooted by a command; spare nodes, kept drained, stand in for broken ones."""
+    """Fixed machines: rebooted by a command; spare nodes, kept drained, stand in for broken ones."""
 
     spares: NodeList = Field(
         default="",
-        description="Nodes kept as spares, as a host list: in no group, but in the partitions of those they help.",
+        description="Spare nodes, as a host list: in no group, but in the partitions of the nodes they stand in for.",
     )
     reboot: NodeCommand = Field(
         default=(),
@@ -63,7 +63,7 @@ class DockerProviderSettings(Section):
     image: str = Field(min_length=1, description="Image of a node.")
     network: str = Field(min_length=1, description="Network that the nodes are on.")
     cluster: str = Field(min_length=1, description="Label that tells this test bed's containers from others'.")
-    engine: str = Field(default="unix:///var/run/docker.sock", description="Where the engine listens.")
+    engine: str = Field(default="unix:///var/run/docker.sock", description="Socket of the engine.")
     mounts: Words = Field(default=(), description="Further binds of a node, `SOURCE:TARGET[:ro]`.")
     hosts: Words = Field(
         default=(),
@@ -76,7 +76,7 @@ class DockerProviderSettings(Section):
 
 
 class ProviderSettings(Section):
-    """Who makes machines; each group names one of these."""
+    """The providers of machines; each group names one of these."""
 
     static: StaticProviderSettings | None = None
     local: LocalProviderSettings | None = None

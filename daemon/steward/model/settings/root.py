@@ -1,4 +1,4 @@
-"""The whole file as one value."""
+"""The whole settings file as one value."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -25,7 +25,7 @@ from steward.model.settings.sections import (
 
 
 class Settings(Section):
-    """Everything a site can say. Every key has a default except those of a group and of a test bed's provider."""
+    """All settings of a site. Every key has a default except those of a group and of a test bed's provider."""
 
     cluster: ClusterSettings = ClusterSettings()
     head: HeadSettings = HeadSettings()
@@ -51,7 +51,7 @@ class Settings(Section):
     )
 
     def slots(self) -> dict[NodeName, Slot]:
-        """Every node we may repair."""
+        """Return the slot of every node that may be repaired, spares included."""
         grouped = {
             node: Slot(
                 node=node,
@@ -76,11 +76,11 @@ class Settings(Section):
                 return provider is not ProviderKind.POWER
 
     def spares(self) -> tuple[NodeName, ...]:
-        """The nodes that wait to stand in for a broken one."""
+        """Return the spare nodes, in order."""
         return expand_nodes(self.provider.static.spares) if self.provider.static else ()
 
     def desired(self) -> Desired:
-        """The numbers that the decisions use, but for the modes of checks, which `settings_file.desired` knows."""
+        """Return the settings for decisions, without the modes of checks, which `settings_file.desired` adds."""
         return Desired(
             resume=self.resume,
             repair=self.repair,
@@ -99,7 +99,7 @@ class Settings(Section):
         )
 
     def capacity_policy(self) -> CapacityPolicy:
-        """The table `[capacity]`, with what other tables say of groups."""
+        """Return the table `[capacity]` with the parts of other tables about groups."""
         pools = {
             group.name: Pool(
                 group=group.name,

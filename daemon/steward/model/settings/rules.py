@@ -13,6 +13,7 @@ _NEEDED = {ChannelKind.MAIL: "to", ChannelKind.COMMAND: "command"}
 
 
 def tls_pair(settings: Settings) -> Iterator[Problem]:
+    """Check that the TLS certificate and its key are set together."""
     api = settings.api
     if api.tls_certificate is not None and api.tls_key is None:
         yield Problem.of("api.tls_certificate", str(api.tls_certificate), "it together with api.tls_key")
@@ -21,7 +22,7 @@ def tls_pair(settings: Settings) -> Iterator[Problem]:
 
 
 def plain_http(settings: Settings) -> Iterator[Problem]:
-    """Nobody's secrets go over a network in the clear by accident."""
+    """Check that plain HTTP beyond loopback is allowed explicitly, because it sends secrets in the clear."""
     api, http = settings.api, settings.head.http
     if api.tls_certificate is None and not api.allow_plain_http and not _is_loopback(split_host_port(http)[0]):
         remedy = "127.0.0.1 as its host, or set api.tls_certificate and api.tls_key (or api.allow_plain_http = true)"
@@ -39,7 +40,7 @@ Rule = Callable[[Settings], Iterator[Problem]]
 
 
 def broken_rules(settings: Settings) -> tuple[Problem, ...]:
-    """Every broken rule, in the order of the rules."""
+    """Return the problems of all broken rules, in the order of the rules."""
     return tuple(problem for rule in _RULES for problem in rule(settings))
 
 
@@ -83,7 +84,7 @@ def _slow_nudges(settings: Settings) -> Iterator[Problem]:
 
 
 def _deadline(settings: Settings) -> Iterator[Problem]:
-    """A decision needs time for fresh checks and for a silent node to be found out."""
+    """Check that a decision has time for fresh checks and for the detection of a silent node."""
     resume = settings.resume
     needed = resume.detect_s + resume.check_budget_s
     if resume.ask_deadline_s <= needed:
@@ -92,7 +93,7 @@ def _deadline(settings: Settings) -> Iterator[Problem]:
 
 
 def _suspicion(settings: Settings) -> Iterator[Problem]:
-    """A suspicion must outlive what confirms it, or no lost node is ever called lost."""
+    """Check that a suspicion outlives its confirmation; otherwise no node would ever count as lost."""
     repair = settings.repair
     needed = repair.settle_s + repair.witness_fresh_s
     if repair.suspect_deadline_s <= needed:
@@ -101,15 +102,15 @@ def _suspicion(settings: Settings) -> Iterator[Problem]:
 
 
 def _witness(settings: Settings) -> Iterator[Problem]:
-    """The word of a witness must live from one sweep to the next, or it is asked for ever."""
+    """Check that a witness's result is valid from one sweep to the next; otherwise it would be asked without end."""
     repair, head = settings.repair, settings.head
     if repair.witness_fresh_s < head.busy_sweep_s:
-        remedy = f"at least head.busy_sweep_s ({head.busy_sweep_s:g}), or its word is old before it is used"
+        remedy = f"at least head.busy_sweep_s ({head.busy_sweep_s:g}), or its result expires before it is used"
         yield Problem.of("repair.witness_fresh_s", repair.witness_fresh_s, remedy)
 
 
 def _breaker(settings: Settings) -> Iterator[Problem]:
-    """The repairs that may run at once must not be so many that they trip the breaker."""
+    """Check that the repairs that may run at once do not trip the breaker."""
     repair = settings.repair
     if repair.breaker_percent < repair.concurrent_percent:
         remedy = f"at least repair.concurrent_percent ({repair.concurrent_percent:g}), or normal work trips the breaker"
@@ -120,7 +121,7 @@ def _breaker(settings: Settings) -> Iterator[Problem]:
 
 
 def _hold(settings: Settings) -> Iterator[Problem]:
-    """A held job waits for fresh checks: the hold must outlive their budget."""
+    """Check that the hold of a job outlives the budget of the fresh checks for which the job waits."""
     agent, resume = settings.agent, settings.resume
     if 0 < agent.hold_head_absent_s <= resume.check_budget_s:
         remedy = f"more than resume.check_budget_s ({resume.check_budget_s:g}), or 0 for no hold while the head is away"
@@ -147,7 +148,7 @@ def _group_nodes(settings: Settings) -> Iterator[Problem]:
 
 
 _NEED_NO_TABLE = frozenset({"static", "power"})
-"""Providers that work with their defaults."""
+"""The providers that work with their defaults."""
 
 
 def _group_providers(settings: Settings) -> Iterator[Problem]:
@@ -159,7 +160,7 @@ def _group_providers(settings: Settings) -> Iterator[Problem]:
 
 
 def _capacity_provider(settings: Settings) -> Iterator[Problem]:
-    """A group without a table gets node names that no slurm.conf knows: only some providers can make such nodes."""
+    """Check that the provider of groups without a table can make nodes with names that slurm.conf does not list."""
     kind = settings.capacity.provider
     if kind in (ProviderKind.STATIC, ProviderKind.POWER):
         remedy = "a provider that makes machines of any name; its nodes must be in a [[groups]] table"
@@ -170,7 +171,7 @@ def _capacity_provider(settings: Settings) -> Iterator[Problem]:
 
 
 def _ec2(settings: Settings) -> Iterator[Problem]:
-    """Something must say what an instance is made from."""
+    """Check that the recipe of an EC2 instance is set, and that its tags are the site's own."""
     ec2 = settings.provider.ec2
     if ec2 is not None and not ec2.launch_template and not (ec2.image and ec2.types):
         yield Problem.of("provider.ec2.launch_template", "", "a launch template, or set provider.ec2.image and .types")
@@ -179,7 +180,7 @@ def _ec2(settings: Settings) -> Iterator[Problem]:
 
 
 def _spares(settings: Settings) -> Iterator[Problem]:
-    """A spare that is also somebody's own node would be kept out of its group's service."""
+    """Check that no spare is in a group, which would lose the node, and that a group can use the spares."""
     static, spares = settings.provider.static, set(settings.spares())
     if static is None or not spares:
         return
@@ -188,7 +189,7 @@ def _spares(settings: Settings) -> Iterator[Problem]:
         remedy = f"nodes of no group: {twice[0]} is in group {grouped[twice[0]]}"
         yield Problem.of("provider.static.spares", static.spares, remedy)
     if not any(group.provider is ProviderKind.STATIC for group in settings.groups):
-        remedy = 'it with a group whose provider is "static": nobody else is helped by spares'
+        remedy = 'it with a group whose provider is "static": spares only stand in for nodes of such groups'
         yield Problem.of("provider.static.spares", static.spares, remedy)
 
 
@@ -220,7 +221,7 @@ _RULES: tuple[Rule, ...] = (
 
 
 def channel_problems(channels: Iterable[NotifySettings]) -> Iterator[Problem]:
-    """Names are unique, and each channel has what its kind needs. No message quotes a URL or a secret."""
+    """Check that names are unique and that each channel has its kind's keys; no message quotes a URL or a secret."""
     seen: set[str] = set()
     for number, one in enumerate(channels):
         place = f"notify[{number}]"

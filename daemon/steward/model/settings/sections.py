@@ -33,7 +33,7 @@ class ClusterSettings(Section):
 class HeadSettings(Section):
     """The daemon `stewardd` on the controller."""
 
-    listen: HostPort = Field(default="0.0.0.0:6861", description="Where agents connect to.")
+    listen: HostPort = Field(default="0.0.0.0:6861", description="Address for agents.")
     http: HostPort = Field(
         default="127.0.0.1:6860", description="The HTTP API; beyond loopback it needs `api.tls_certificate`."
     )
@@ -95,7 +95,7 @@ class HeadSettings(Section):
 
 
 class ApiSettings(Section):
-    """Who may do what over HTTP (root and SlurmUser may always do all), and the endpoint for AWS clients."""
+    """The permissions over HTTP (root and SlurmUser have all), and the endpoint for AWS clients."""
 
     host_names: Words = Field(
         default=(),
@@ -146,12 +146,12 @@ class AgentSettings(Section):
     """The daemon `steward-agent` on every node. `%n` in a path here is replaced by the node's name."""
 
     head: HostPort = Field(
-        default="localhost:6861", description="Where stewardd listens (`head.listen` as seen from a node)."
+        default="localhost:6861", description="Address of stewardd (`head.listen` as seen from a node)."
     )
     node_name: str = Field(default="", max_length=253, description="Slurm's name of this node; empty: `hostname -s`.")
     socket: FullPath = Field(default=Path("/run/steward/agent.sock"), description="Socket for the shim.")
     state_dir: FullPath = Field(
-        default=Path("/run/steward"), description="Folder of what the agent keeps until the next boot."
+        default=Path("/run/steward"), description="Folder of the agent's state until the next boot."
     )
     instance_id_file: FullPath | None = Field(
         default=None,
@@ -184,11 +184,11 @@ class AgentSettings(Section):
         "mounted noexec.",
     )
     setup_log: FullPath = Field(
-        default=Path("/var/log/provision/provisioning.log"), description="What lifecycle scripts print, in full."
+        default=Path("/var/log/provision/provisioning.log"), description="Full output of lifecycle scripts."
     )
     restart_units: Words = Field(
         default=RESTARTABLE,
-        description="systemd services that the agent may restart when a check asks for it; no others, whoever asks.",
+        description="systemd services that the agent may restart when a check asks for it; it never restarts others.",
     )
     config_dir: FullPath = Field(
         default=Path("/opt/ml/config"),

@@ -1,1 +1,1 @@
-"""Elastic runs: when they grow, when they give back, and what follows."""
+"""Elastic runs: when they grow, when they give nodes back, and the steps in between."""

@@ -1,4 +1,4 @@
-"""What is remembered of elastic runs, while a plan is made."""
+"""The elastic runs in memory, while a plan is made."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,26 +9,26 @@ from steward.policy.kept import Kept
 
 CHANGES_KEPT = 64
 KEPT_S = 86_400.0
-"""A run that is over is remembered for so long."""
+"""The time for which an ended run is remembered."""
 
 
 class ElasticBook(Kept[JobId, ElasticRun]):
-    """The elastic runs by their base's job id. Every change goes through `keep` and `prune`."""
+    """The elastic runs in memory, by the id of the base job; only `keep` and `prune` change them."""
 
     __slots__ = ()
 
     def keep(self, run: ElasticRun) -> ElasticRun:
-        """Remember the run as it is now."""
+        """Store the run if it changed, and return it."""
         if self.get(run.id) != run:
             self[run.id] = run
         return run
 
     def prune(self, now: float) -> None:
-        """Forget the runs that ended `KEPT_S` seconds ago."""
+        """Forget the runs that ended `KEPT_S` ago or earlier."""
         self.drop([id for id, run in self.items() if run.ended is not None and now >= run.ended + KEPT_S])
 
     def run_of(self, job: JobId) -> ElasticRun | None:
-        """Return the run that this job is a replica of; None if it is of none."""
+        """Return the run of a replica job; None if there is none."""
         for run in self.values():
             if any(replica.job == job for replica in run.replicas):
                 return run
@@ -36,21 +36,22 @@ class ElasticBook(Kept[JobId, ElasticRun]):
 
 
 def counted(run: ElasticRun, now: float) -> ElasticRun:
-    """With what it had beyond its base up to now."""
+    """Return the run with the node-seconds beyond its base job counted up to now."""
     beyond = max(len(run.members) - run.base, 0)
     return replace(run, node_seconds=run.node_seconds + beyond * max(now - run.counted, 0.0), counted=now)
 
 
 def with_change(run: ElasticRun, change: SizeChange) -> ElasticRun:
+    """Return the run with one more change of size in its history."""
     return replace(run, events=(*run.events, change)[-CHANGES_KEPT:], changes=run.changes + 1)
 
 
 def last_change(run: ElasticRun, **fields: Any) -> ElasticRun:
-    """With these fields of its last change."""
+    """Return the run with these fields in its last change of size."""
     return replace(run, events=(*run.events[:-1], replace(run.events[-1], **fields))) if run.events else run
 
 
 def with_replica(run: ElasticRun, replica: Replica) -> ElasticRun:
-    """The one of the same token in its place."""
+    """Return the run with this replica in place of the one with the same token."""
     others = tuple(one for one in run.replicas if one.token != replica.token)
     return replace(run, replicas=(*others, replica))

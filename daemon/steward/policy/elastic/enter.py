@@ -1,4 +1,4 @@
-"""The changes to a run's memory when it enters a phase, and the events that tell of it."""
+"""The changes to a run's memory when it enters a phase, and their events."""
 
 from dataclasses import replace
 
@@ -8,12 +8,12 @@ from steward.model.node_names import fold
 from steward.model.text import span
 from steward.policy.elastic.book import counted, last_change, with_change
 from steward.policy.elastic.rules import next_backoff
-from steward.policy.elastic.scene import Scene
-from steward.policy.elastic.table import Fact
+from steward.policy.elastic.scene import RunScene
+from steward.policy.elastic.table import RunFact
 
 
-def enter(scene: Scene, fact: Fact, to: Phase) -> ElasticRun:
-    """The run in its next phase."""
+def enter(scene: RunScene, fact: RunFact, to: Phase) -> ElasticRun:
+    """Return the run in its next phase."""
     run = counted(scene.run, scene.draft.now)
     scene.run = replace(run, phase=to, entered=scene.draft.now, why=fact.value, consumed=_consumed(scene))
     match to:
@@ -22,7 +22,7 @@ def enter(scene: Scene, fact: Fact, to: Phase) -> ElasticRun:
         case Phase.REFORMING:
             return _reform(scene)
         case Phase.BACKOFF:
-            return _cool(scene, failed=fact is Fact.LATE)
+            return _cool(scene, failed=fact is RunFact.LATE)
         case Phase.RUNNING:
             return _run(scene, fact)
         case Phase.FAULTED:
@@ -35,14 +35,14 @@ def enter(scene: Scene, fact: Fact, to: Phase) -> ElasticRun:
     return scene.run
 
 
-def _consumed(scene: Scene) -> int | None:
-    """The samples that the run has consumed, by its coordinator's last word."""
+def _consumed(scene: RunScene) -> int | None:
+    """Return the samples that the run has consumed, by its coordinator's last report; None if not known."""
     said = scene.word.consumed if scene.word is not None else None
     return scene.run.consumed if said is None else said
 
 
-def _drain(scene: Scene, fact: Fact, *, was: Phase) -> ElasticRun:
-    """Order the next generation: with what is ready, without what goes."""
+def _drain(scene: RunScene, fact: RunFact, *, was: Phase) -> ElasticRun:
+    """Order the next generation: with the ready nodes, without those that leave."""
     run, target = scene.run, scene.best()
     newest = max(run.ordered, run.generation, scene.word.generation if scene.word else 0)
     cause = _cause(scene, was)
@@ -56,7 +56,7 @@ def _drain(scene: Scene, fact: Fact, *, was: Phase) -> ElasticRun:
     return last_change(run, after=after, cause=cause, why=why) if is_open else with_change(run, change)
 
 
-def _cause(scene: Scene, was: Phase) -> Cause:
+def _cause(scene: RunScene, was: Phase) -> Cause:
     if was is Phase.FAULTED:
         return Cause.FAULT
     if was is Phase.SETTLING and not scene.members - scene.here and len(scene.best()) > len(scene.members):
@@ -64,8 +64,8 @@ def _cause(scene: Scene, was: Phase) -> Cause:
     return leaving_cause(scene)
 
 
-def leaving_cause(scene: Scene) -> Cause:
-    """Why members have to go, the most pressing first."""
+def leaving_cause(scene: RunScene) -> Cause:
+    """Return why members have to leave, the most urgent reason first."""
     if scene.word is not None and scene.word.leaving:
         return Cause.PREEMPTED
     for job in scene.jobs.values():
@@ -79,7 +79,7 @@ def leaving_cause(scene: Scene) -> Cause:
     return Cause.LEFT
 
 
-def _because(cause: Cause, scene: Scene) -> str:
+def _because(cause: Cause, scene: RunScene) -> str:
     match cause:
         case Cause.GROW:
             return "nodes are idle, have passed their checks and have settled"
@@ -88,15 +88,15 @@ def _because(cause: Cause, scene: Scene) -> str:
         case Cause.PREEMPTED:
             return "Slurm preempts a replica job"
         case Cause.RECLAIMED:
-            return "others need the nodes" if scene.rivals else "a team takes back what its quota covers"
+            return "others need the nodes" if scene.rivals else "a team reclaims its quota"
         case Cause.ASKED:
             return "a person asked for it"
         case _:
-            return "a replica job is over"
+            return "a replica job has ended"
 
 
-def _reform(scene: Scene) -> ElasticRun:
-    """The coordinator is there already: by our order, or by itself when nobody told it."""
+def _reform(scene: RunScene) -> ElasticRun:
+    """Take over the coordinator's generation, which formed by Steward's order or without one."""
     run, word = scene.run, scene.word
     if word is None:
         return run
@@ -104,7 +104,7 @@ def _reform(scene: Scene) -> ElasticRun:
     if word.generation > run.ordered and word.members != run.members:
         gone = any(scene.is_lost(node) for node in run.members - word.members)
         cause = Cause.FAULT if gone else leaving_cause(scene)
-        why = f"formed again by itself with {len(word.members)} nodes, before {before}"
+        why = f"formed again without an order, with {len(word.members)} nodes instead of {before}"
         _tell("size", why, scene)
         after, now = len(word.members), scene.draft.now
         change = SizeChange(at=now, before=before, after=after, cause=cause, why=why, consumed=run.consumed)
@@ -118,8 +118,8 @@ def _reform(scene: Scene) -> ElasticRun:
     )
 
 
-def _cool(scene: Scene, *, failed: bool) -> ElasticRun:
-    """The change is done: no growth for a while, longer where growing was no use lately."""
+def _cool(scene: RunScene, *, failed: bool) -> ElasticRun:
+    """Finish the change of size and start the back-off, which is longer if recent growths did not last."""
     run, word, now = scene.run, scene.word, scene.draft.now
     last = run.events[-1] if run.events else None
     if last is not None and last.done is None and not failed and word is not None:
@@ -143,8 +143,8 @@ def _cool(scene: Scene, *, failed: bool) -> ElasticRun:
     return replace(run, backoff_s=backoff_s, cool_until=cool)
 
 
-def _tell_slow_save(scene: Scene, took_s: float | None) -> None:
-    """Once a run: a forced change stops ranks at the grace."""
+def _tell_slow_save(scene: RunScene, took_s: float | None) -> None:
+    """Warn once a run that saving takes longer than its grace, at which a forced change stops ranks."""
     grace_s = scene.rules.grace_s
     if took_s is None or took_s <= grace_s:
         return
@@ -155,9 +155,9 @@ def _tell_slow_save(scene: Scene, took_s: float | None) -> None:
     scene.draft.tell("elastic.slow_save", text, once=f"slow:{scene.run.id}", job=scene.run.id, level=Level.WARNING)
 
 
-def _run(scene: Scene, fact: Fact) -> ElasticRun:
+def _run(scene: RunScene, fact: RunFact) -> ElasticRun:
     run, word, now = scene.run, scene.word, scene.draft.now
-    if fact is Fact.STEPPED and word is not None:
+    if fact is RunFact.STEPPED and word is not None:
         size = len(word.members)
         why, at = f"starts with {size} nodes", run.consumed
         change = SizeChange(at=now, before=0, after=size, cause=Cause.START, why=why, done=now, resumed=at)
@@ -165,9 +165,9 @@ def _run(scene: Scene, fact: Fact) -> ElasticRun:
         return replace(
             run, generation=word.generation, ordered=word.generation, members=word.members, cause=Cause.START
         )
-    if fact is Fact.LATE and scene.is_saving:
+    if fact is RunFact.LATE and scene.is_saving:
         return _late_save(scene)
-    if fact is Fact.LATE:  # its coordinator does not answer: it stays at its size
+    if fact is RunFact.LATE:  # the coordinator does not answer: the run keeps its size
         backoff_s = next_backoff(run, scene.rules, now, failed=True)
         _tell(
             "unanswered",
@@ -179,22 +179,21 @@ def _run(scene: Scene, fact: Fact) -> ElasticRun:
     return run
 
 
-def _late_save(scene: Scene) -> ElasticRun:
-    """The ranks were asked to save, and did not in time. A growth that none of them has begun to save for is called
-    off: nothing was lost."""
+def _late_save(scene: RunScene) -> ElasticRun:
+    """Handle ranks that did not save in time: call off a growth for which no rank has begun to save, else wait on."""
     run, now = scene.run, scene.draft.now
     waited_s = now - run.events[-1].at if run.events else 0.0
     if run.cause is not Cause.GROW or scene.saves:
-        text = f"its ranks have not saved within {span(waited_s)}: it changes its size when they have"
+        text = f"its ranks have not saved within {span(waited_s)}: its size changes once they have"
         _tell("unsaved", text, scene, Level.WARNING)
         return run
     backoff_s = run.backoff_s if scene.is_pressed else next_backoff(run, scene.rules, now, failed=True)
     if scene.is_pressed:
         why = "others need the nodes"
     elif scene.best() - scene.members:
-        why = f"no rank came to the end of a step within {span(waited_s)}; again in {span(backoff_s)}"
+        why = f"no rank finished a step within {span(waited_s)}; next try in {span(backoff_s)}"
     else:
-        why = "the new nodes are not there any more"
+        why = "the new nodes are gone"
     _tell("called_off", f"the growth from {len(scene.members)} to {len(run.to)} nodes is called off: {why}", scene)
     ending = {one.token for one in run.replicas if one.token in scene.jobs and _takes_no_part(one, scene)}
     return replace(
@@ -208,13 +207,14 @@ def _late_save(scene: Scene) -> ElasticRun:
     )
 
 
-def _takes_no_part(one: Replica, scene: Scene) -> bool:
-    """Its nodes would be idle until the run grows again. Where others need some, as many as they need are ended."""
+def _takes_no_part(one: Replica, scene: RunScene) -> bool:
+    """Return whether the replica's nodes would be idle until the run grows again, and no other job needs any."""
+    # if other jobs need nodes, only as many replicas as they need are ended
     return not scene.is_pressed and one.ending is None and not scene.jobs[one.token].nodes & scene.members
 
 
-def _cost(scene: Scene, cause: Cause) -> str:
-    """The work that the change threw away; empty: none, as far as is known."""
+def _cost(scene: RunScene, cause: Cause) -> str:
+    """Return the work that the change of size lost, for the event; empty if no loss is known."""
     word = scene.word
     if word is None or not (word.again or word.unsaved):
         return ""
@@ -227,12 +227,12 @@ def _cost(scene: Scene, cause: Cause) -> str:
     return f"; {fold(word.unsaved)} had not saved in time: {lost}"
 
 
-def _stop(scene: Scene, fact: Fact) -> ElasticRun:
+def _stop(scene: RunScene, fact: RunFact) -> ElasticRun:
     run, now = scene.run, scene.draft.now
-    _tell("over" if fact is Fact.OVER else "queued", fact.value, scene)
-    ended = now if fact is Fact.OVER else None
+    _tell("over" if fact is RunFact.OVER else "queued", fact.value, scene)
+    ended = now if fact is RunFact.OVER else None
     return replace(run, members=frozenset(), to=frozenset(), ended=ended, cool_until=0.0)
 
 
-def _tell(kind: str, text: str, scene: Scene, level: Level = Level.INFO) -> None:
+def _tell(kind: str, text: str, scene: RunScene, level: Level = Level.INFO) -> None:
     scene.draft.tell(f"elastic.{kind}", f"elastic run {scene.run.id}: {text}", job=scene.run.id, level=level)

@@ -1,4 +1,4 @@
-"""The step of the plan that follows elastic runs. Nothing where nobody tells of one and none is remembered."""
+"""The step of the plan that follows elastic runs."""
 
 from dataclasses import replace
 
@@ -13,21 +13,21 @@ from steward.policy.elastic.enter import enter
 from steward.policy.elastic.facts import QUESTIONS
 from steward.policy.elastic.replicas import ask_for_more, bind, end_orphans, end_useless, replica_jobs
 from steward.policy.elastic.rules import rules_of
-from steward.policy.elastic.scene import Scene
-from steward.policy.elastic.table import TABLE, Fact, deadline
+from steward.policy.elastic.scene import RunScene
+from steward.policy.elastic.table import TABLE, RunFact, deadline
 from steward.policy.state_machine import StateMachine
 from steward.policy.traits import Trait
 
 _AT_REST = (Phase.RUNNING, Phase.SETTLING, Phase.BACKOFF)
 RETRY_S = 5.0
 RIVAL_S = 2.0
-"""A job that waits so long for nodes did not get idle ones."""
+"""The wait after which a job counts as one that did not get idle nodes."""
 GIVEN_S = 5.0
-"""Slurm has started a job on what was given to it, and that was seen, so long after the nodes were clean."""
+"""The time after which Slurm has started a job on cleaned-up nodes, and the head has seen it."""
 
 
 def follow_runs(draft: Draft) -> None:
-    """Every run: what came of the last order, what is to be given back, what may be added."""
+    """Advance every run: take in reports, order changes of size, end and request replica jobs."""
     telling = draft.ground.agents.having(Trait.ELASTIC)
     if not telling and not draft.elastic and not draft.ground.jobs.having(Trait.REPLICA):
         return
@@ -44,7 +44,7 @@ def follow_runs(draft: Draft) -> None:
 
 
 def _words(telling: list[NodeName], draft: Draft) -> dict[JobId, ElasticWord]:
-    """The word that counts for each run: of the batch host of its present run, in its user's name."""
+    """Return the report that counts for each run: from its current batch host, with its user and restart."""
     found: dict[JobId, ElasticWord] = {}
     for name in telling:
         for word in draft.seen.agents[name].elastic:
@@ -57,7 +57,7 @@ def _words(telling: list[NodeName], draft: Draft) -> dict[JobId, ElasticWord]:
 
 
 def _meet(words: dict[JobId, ElasticWord], draft: Draft) -> None:
-    """New runs, and those whose base began anew."""
+    """Add new runs, and reset those whose base job has restarted."""
     for id, word in words.items():
         base, known = draft.seen.jobs[id], draft.elastic.get(id)
         size = len(base.nodes)
@@ -71,7 +71,7 @@ def _meet(words: dict[JobId, ElasticWord], draft: Draft) -> None:
             )
             continue
         if known is not None and known.ended is not None and base.started is not None and known.ended > base.started:
-            continue  # it ended in this very run
+            continue  # the elastic run ended within this run of its base job
         run = ElasticRun(
             id=id,
             uid=word.uid,
@@ -99,7 +99,7 @@ def _follow(
     run = _hear_mute(run, word, draft)
     base = draft.seen.jobs.get(run.id)
     rivals = _rivals(run, base, jobs, draft)
-    scene = Scene(run=run, rules=rules, base=base, jobs=jobs, word=word, rivals=rivals, draft=draft)
+    scene = RunScene(run=run, rules=rules, base=base, jobs=jobs, word=word, rivals=rivals, draft=draft)
     scene = _RUNS.move(scene) or scene
     _order(scene)
     end_useless(scene)
@@ -109,7 +109,7 @@ def _follow(
     draft.wake(scene.run.cool_until)
 
 
-def _enter(scene: Scene, fact: Fact, phase: Phase) -> Scene:
+def _enter(scene: RunScene, fact: RunFact, phase: Phase) -> RunScene:
     return replace(scene, run=scene.draft.elastic.keep(enter(scene, fact, phase)))
 
 
@@ -117,7 +117,7 @@ _RUNS = StateMachine(table=TABLE, step_of=lambda scene: scene.run.phase, questio
 
 
 def _hear_alone(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> ElasticRun:
-    """A run that has no coordinator cannot change its size: people are told so, once."""
+    """Warn once that a run without a coordinator cannot change its size."""
     if word is None or word.alone == run.alone:
         return run
     if word.alone and not run.alone:
@@ -127,7 +127,7 @@ def _hear_alone(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> Elas
 
 
 def _hear_mute(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> ElasticRun:
-    """A run whose program cannot be asked to save does not grow: people are told so, once."""
+    """Warn once that a run does not grow, because its program cannot be asked to save."""
     if word is None or word.state is not Activity.RUNNING or word.steerable == run.steerable:
         return run
     if not word.steerable:
@@ -136,8 +136,8 @@ def _hear_mute(run: ElasticRun, word: ElasticWord | None, draft: Draft) -> Elast
     return replace(run, steerable=word.steerable)
 
 
-def _order(scene: Scene) -> None:
-    """The generation that was ordered, until the coordinator has it; or that it is to go on as it is."""
+def _order(scene: RunScene) -> None:
+    """Repeat the order of the next generation until the coordinator has it; or call off an unwanted change."""
     run, word, draft = scene.run, scene.word, scene.draft
     if word is not None and scene.is_saving and not scene.saves and run.phase in _AT_REST and not word.leaving:
         _call_off(scene, word)
@@ -157,8 +157,8 @@ def _order(scene: Scene) -> None:
     draft.wish(action, RETRY_S)
 
 
-def _call_off(scene: Scene, word: ElasticWord) -> None:
-    """A change that is not wanted any more, before a rank has begun to save for it."""
+def _call_off(scene: RunScene, word: ElasticWord) -> None:
+    """Call off a change that is not wanted any more, before a rank has begun to save for it."""
     run = scene.run
     action = ResizeRun(
         key=Key(f"elastic:stay:{run.id}:{run.restart}:{run.ordered}"),
@@ -174,8 +174,7 @@ def _call_off(scene: Scene, word: ElasticWord) -> None:
 
 
 def _rivals(run: ElasticRun, base: Job | None, jobs: dict[str, Job], draft: Draft) -> int:
-    """How many nodes of the replicas others wait for: what idle nodes do not give them, nor those that the run has
-    given back and that still clean up, and replicas can."""
+    """Return how many nodes of its replicas other jobs need beyond idle nodes and nodes that the run is giving back."""
     ending = {one.token for one in run.replicas if one.ending is not None}
     going = {token for token, job in jobs.items() if token in ending or job.is_completing}
     coming = frozenset(node for token in going for node in jobs[token].nodes)
@@ -191,7 +190,7 @@ def _rivals(run: ElasticRun, base: Job | None, jobs: dict[str, Job], draft: Draf
         if draft.now < since + RIVAL_S:
             draft.wake(since + RIVAL_S)
             continue
-        # all its nodes are in one partition: what is idle in the others is none for it
+        # all nodes of a job are in one partition: idle nodes of its other partitions do not add up
         there = max(len(_there(part, coming, draft) - job.excluded) for part in job.partitions)
         lacks = max(job.node_count, 1) - max(there, given) - needed
         if 0 < lacks <= mine - needed:
@@ -200,12 +199,12 @@ def _rivals(run: ElasticRun, base: Job | None, jobs: dict[str, Job], draft: Draf
 
 
 def _there(part: str, coming: frozenset[NodeName], draft: Draft) -> frozenset[NodeName]:
-    """The nodes of a partition that are idle, or will be in a moment."""
+    """Return the nodes of a partition that are idle, or will be in a moment."""
     return draft.overview.idle_of(part) | (coming & draft.overview.nodes_of(part))
 
 
 def _given(run: ElasticRun, held: int, draft: Draft) -> int:
-    """Nodes that the run gave to others a moment ago: who got them may still be shown as waiting."""
+    """Return how many nodes the run has just given to other jobs, which Slurm may still show as waiting."""
     last = run.events[-1] if run.events else None
     if last is None or last.cause is not Cause.RECLAIMED or held > last.after:
         return 0

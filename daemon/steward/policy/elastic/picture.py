@@ -1,4 +1,4 @@
-"""A run's size and throughput over time as lines of text. Pure."""
+"""A run's size and throughput over time, as lines of text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ _NOTHING = "·"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """From one time to another (Unix s) with so many nodes; 0 while the run formed or waited.
+    """A stretch of time (Unix s) with a number of nodes; 0 nodes while the run formed or waited.
 
-    `rate` is samples a second; None: not known.
+    `rate` is samples per second; None: not known.
     """
 
     began: float
@@ -26,7 +26,7 @@ class Stretch:
 
 
 def stretches_of(run: ElasticRun, now: float, consumed: int | None) -> list[Stretch]:
-    """The stretches between the run's remembered changes, up to now or to its end. `consumed` is the samples by now."""
+    """Return the stretches between the run's changes, up to now or its end; `consumed` is the samples up to now."""
     ends = [(change.at, change.consumed) for change in run.events[1:]]
     ends.append((now, consumed) if run.ended is None else (run.ended, run.consumed))
     found = list[Stretch]()
@@ -40,7 +40,7 @@ def stretches_of(run: ElasticRun, now: float, consumed: int | None) -> list[Stre
 
 
 def picture(stretches: Sequence[Stretch], *, width: int = WIDTH) -> list[str]:
-    """Nodes as bars, a column for each part of the time, and below them the throughput; nothing of an empty time."""
+    """Draw nodes as bars, one column for each part of the time, with the throughput below; empty without any time."""
     lasting = [one for one in stretches if one.ended > one.began]
     if not lasting:
         return []
@@ -51,7 +51,7 @@ def picture(stretches: Sequence[Stretch], *, width: int = WIDTH) -> list[str]:
 
 
 def _mean(stretches: Sequence[Stretch], began: float, ended: float) -> tuple[float, float | None]:
-    """Nodes and rate of the mean of a column's time; its nodes are those that it had longest."""
+    """Return the node count that lasted longest within a column's time, and its mean rate (None: not known)."""
     held: dict[int, float] = {}
     done, known = 0.0, 0.0
     for one in stretches:

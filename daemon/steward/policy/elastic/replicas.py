@@ -1,4 +1,4 @@
-"""The replica jobs of a run: known by their comment, ended when they are of no use, asked for when nodes are idle."""
+"""The replica jobs of a run: found by their comment, ended when useless, requested when nodes are idle."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,23 +13,23 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.elastic.book import with_replica
 from steward.policy.elastic.rules import RunRules, next_backoff, notice_s, pays_from
-from steward.policy.elastic.scene import Scene
+from steward.policy.elastic.scene import RunScene
 from steward.policy.job.leaving import bystander
 from steward.policy.quota.turn import in_force
 from steward.policy.traits import Trait
 
 RETRY_S = 5.0
 UNSEEN_S = 60.0
-"""A replica job that was asked for is in Slurm's queue by then, or its submission failed."""
+"""The time after which a requested replica job is in Slurm's queue, or its submission has failed."""
 ORPHAN_S = 60.0
-"""A replica job whose base Slurm does not know is ended after so long."""
+"""The time after which a replica job without a base job in Slurm is ended."""
 _EARLY_S = 60.0
-"""Slurm may tell a job so much sooner than asked that its time limit is near."""
+"""The time by which Slurm's signal before a time limit may be early."""
 NOT_JOINED = "it did not join in time"
 
 
 def replica_jobs(draft: Draft) -> dict[JobId, dict[str, Job]]:
-    """Run -> token -> its replica job, those that are not over. One of another user is none."""
+    """Return the replica jobs of each run by token, as Slurm shows them; ignore jobs of other users."""
     found: dict[JobId, dict[str, Job]] = {}
     for id in sorted(draft.ground.jobs.having(Trait.REPLICA)):
         job = draft.seen.jobs[id]
@@ -44,7 +44,7 @@ def replica_jobs(draft: Draft) -> dict[JobId, dict[str, Job]]:
 
 
 def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: RunRules, draft: Draft) -> ElasticRun:
-    """With the jobs that Slurm shows; those that are over, or never came, are forgotten."""
+    """Return the run with the replica jobs that Slurm shows; forget those that ended or never appeared."""
     kept = list[Replica]()
     no_use, freed = "", run.freed
     for one in run.replicas:
@@ -62,7 +62,7 @@ def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: R
             no_use = no_use or ("" if one.joined or one.ending else "ended before it took part")
             freed = draft.now
     base = draft.seen.jobs.get(run.id)
-    if no_use and base is not None and base.is_active and not base.is_completing:  # else they ended with it
+    if no_use and base is not None and base.is_active and not base.is_completing:  # else it ended with its base job
         run = _with_pause(run, rules, draft, no_use)
     known = {one.token for one in kept}
     kept += [
@@ -74,15 +74,15 @@ def bind(run: ElasticRun, jobs: dict[str, Job], failed: dict[str, str], rules: R
 
 
 def _with_pause(run: ElasticRun, rules: RunRules, draft: Draft, what: str) -> ElasticRun:
-    """A replica job was of no use: the next one might be the same, over and over."""
+    """Start a back-off after a useless replica job, because the next one might fail the same way."""
     backoff_s = max(next_backoff(run, rules, draft.now, failed=True), 1.0)
     text = f"elastic run {run.id}: a replica job {what}; no growth for {backoff_s:.0f} s"
     draft.tell("elastic.no_use", text, job=run.id, level=Level.WARNING)
     return replace(run, backoff_s=backoff_s, cool_until=max(run.cool_until, draft.now + backoff_s))
 
 
-def end_useless(scene: Scene) -> None:
-    """Give nodes back as soon as the run does without them."""
+def end_useless(scene: RunScene) -> None:
+    """End the replica jobs that the run does not need."""
     for one in scene.run.replicas:
         job = scene.jobs.get(one.token)
         if job is None or job.is_completing:
@@ -95,8 +95,8 @@ def end_useless(scene: Scene) -> None:
                 scene.run = with_replica(scene.run, replace(one, ending=scene.draft.now))
 
 
-def _useless(one: Replica, job: Job, scene: Scene) -> str:
-    """Why it is ended; empty: it stays."""
+def _useless(one: Replica, job: Job, scene: RunScene) -> str:
+    """Return why the replica job is to be ended; empty if it stays."""
     run, draft = scene.run, scene.draft
     if run.phase in (Phase.WAITING, Phase.ENDED):
         return _before_first_round(job, scene)
@@ -121,8 +121,8 @@ def _useless(one: Replica, job: Job, scene: Scene) -> str:
     return ""
 
 
-def _before_first_round(job: Job, scene: Scene) -> str:
-    """A run that began anew keeps what is there already, for as long as a start may take."""
+def _before_first_round(job: Job, scene: RunScene) -> str:
+    """Return why the replica of a run that has not formed yet is to be ended; empty for the time of a start."""
     if not scene.base_nodes:
         return "its base job does not run"
     until = (job.started or scene.draft.now) + scene.rules.form_s
@@ -130,7 +130,7 @@ def _before_first_round(job: Job, scene: Scene) -> str:
     return "the run has not formed in time" if scene.draft.now >= until else ""
 
 
-def _unwanted(one: Replica, scene: Scene) -> str:
+def _unwanted(one: Replica, scene: RunScene) -> str:
     if scene.run.paused or scene.rivals:
         return "others wait for nodes" if scene.rivals else "a person paused the run"
     if len(scene.here) + one.nodes > scene.most:
@@ -142,12 +142,13 @@ def _unwanted(one: Replica, scene: Scene) -> str:
 
 
 def cancel(job: Job, run: JobId, text: str, draft: Draft) -> None:
+    """Cancel a replica job of the run, with `text` as the reason."""
     why = Why(rule="elastic.cancel", text=text)
     draft.wish(CancelReplica(key=Key(f"elastic:cancel:{job.id}"), why=why, run=run, job=job.id), RETRY_S)
 
 
 def end_orphans(jobs: dict[JobId, dict[str, Job]], draft: Draft) -> None:
-    """Replica jobs whose base is gone, or whose run's training is done although its base's script goes on."""
+    """Cancel replica jobs without a base job, or of a run whose training is done while its base job goes on."""
     for id, found in jobs.items():
         base, run = draft.seen.jobs.get(id), draft.elastic.get(id)
         if run is not None and run.is_open:
@@ -173,8 +174,8 @@ def _orphaned_since(job: Job, draft: Draft) -> float:
     return draft.now
 
 
-def free_nodes(scene: Scene) -> frozenset[NodeName]:
-    """Idle, sound, not reserved, and not what the base keeps away from."""
+def free_nodes(scene: RunScene) -> frozenset[NodeName]:
+    """Return the nodes for new replicas: idle, sound, not reserved and not avoided by the base job."""
     base, over = scene.base, scene.draft.overview
     if base is None:
         return frozenset()
@@ -182,8 +183,8 @@ def free_nodes(scene: Scene) -> frozenset[NodeName]:
     return frozenset(node for node in idle if scene.is_sound(node))
 
 
-def ask_for_more(scene: Scene, taken: set[NodeName]) -> None:
-    """Ask for a replica job for each step in size that idle nodes are there for, where the pause pays."""
+def ask_for_more(scene: RunScene, taken: set[NodeName]) -> None:
+    """Request a replica job for each step in size for which there are idle nodes, if the pause pays."""
     free = free_nodes(scene) - taken
     steps = list(_steps(scene, len(free)))
     picks = list[frozenset[NodeName]]()
@@ -194,8 +195,8 @@ def ask_for_more(scene: Scene, taken: set[NodeName]) -> None:
         _submit(scene, nodes, size, others=frozenset().union(*picks) - mine)
 
 
-def _steps(scene: Scene, free: int) -> Iterator[tuple[int, int]]:
-    """(size, nodes more) of each step that fits."""
+def _steps(scene: RunScene, free: int) -> Iterator[tuple[int, int]]:
+    """Yield the size, and the nodes to add, of each step in size that fits."""
     if scene.base is None or scene.word is None or scene.word.alone or not may_ask(scene):
         return
     asked = sum(one.nodes for one in scene.run.replicas if one.ending is None)
@@ -209,39 +210,41 @@ def _steps(scene: Scene, free: int) -> Iterator[tuple[int, int]]:
         have = size
 
 
-def _is_waited_for(one: Replica, scene: Scene) -> bool:
+def _is_waited_for(one: Replica, scene: RunScene) -> bool:
     job = scene.jobs.get(one.token)
     return one.ending is None and (job is None or job.is_pending)
 
 
-def may_ask(scene: Scene) -> bool:
-    """Nothing is in flight, nobody paused it, and it makes steps."""
+def may_ask(scene: RunScene) -> bool:
+    """Return whether the run may request replicas: it makes steps, and is not paused, changing or backing off."""
     run, draft = scene.run, scene.draft
     if run.phase not in (Phase.RUNNING, Phase.SETTLING) or run.paused or draft.paused or not draft.want.elastic.enabled:
         return False
     return scene.is_running and run.steerable and draft.now >= run.cool_until and not scene.rivals
 
 
-def wanted_by_others(scene: Scene) -> int:
-    """Idle nodes that jobs which wait are about to get."""
+def wanted_by_others(scene: RunScene) -> int:
+    """Return how many idle nodes waiting jobs are about to get."""
     base = scene.base
     parts = set(base.partition.split(",")) if base is not None else set()
     waiting = (job for job in scene.draft.overview.waiting if parts & set(job.partition.split(",")))
     return sum(max(job.node_count, 1) for job in waiting if replica_of(job.comment) is None)
 
 
-def works_s(scene: Scene) -> float:
-    """How long new nodes take part: until Slurm tells their job, `grace_s` before its time limit, that it ends."""
+def works_s(scene: RunScene) -> float:
+    """Return for how long (s) new nodes take part: until Slurm's signal before their job's time limit."""
     return limit_minutes(scene) * 60.0 - _notice_s(scene)
 
 
-def _notice_s(scene: Scene) -> float:
+def _notice_s(scene: RunScene) -> float:
     return notice_s(scene.run, scene.rules) + _EARLY_S
 
 
-def limit_minutes(scene: Scene) -> int:
-    """The time limit of new nodes' job: what the site lets them work and the notice before their end, but not beyond
-    the base's own end, nor into a reservation to come."""
+def limit_minutes(scene: RunScene) -> int:
+    """Return the time limit (min) of a replica job: the site's limit plus the notice before its end.
+
+    The limit does not go beyond the end of the base job, nor into a future reservation.
+    """
     draft, base = scene.draft, scene.base
     until = [draft.now + draft.want.elastic.replica_limit_s + _notice_s(scene)]
     if base is not None and base.time_limit_s is not None and base.started is not None:
@@ -251,9 +254,9 @@ def limit_minutes(scene: Scene) -> int:
     return int(max(min(until) - draft.now, 0.0) // 60)
 
 
-def _submit(scene: Scene, nodes: int, size: int, others: frozenset[NodeName]) -> None:
-    """Never on a node of the run itself, nor on one that is meant for another replica (`others`): where nodes are
-    shared, Slurm would put it there."""
+def _submit(scene: RunScene, nodes: int, size: int, others: frozenset[NodeName]) -> None:
+    """Request a replica job of so many nodes, by which the run grows to `size`."""
+    # excludes the run's own nodes and those meant for other replicas, where Slurm would put it if nodes are shared
     run, draft, base, word = scene.run, scene.draft, scene.base, scene.word
     if base is None or word is None:
         return

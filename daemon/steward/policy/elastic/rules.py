@@ -1,4 +1,4 @@
-"""The rules that count for one run: its own words first, then the site's."""
+"""The rules for one run: its own options, else the site's settings."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +14,7 @@ _LATELY = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRules:
-    """Seconds."""
+    """The rules for one run; times are seconds."""
 
     spec: ElasticSpec
     grace_s: float
@@ -28,7 +28,7 @@ class RunRules:
 
 @lru_cache(maxsize=1024)
 def rules_of(spec: str, base: int, site: ElasticPolicy) -> RunRules | None:
-    """The rules of a run; None for a spec that is not valid. The shim refuses those, so who gives one is no shim."""
+    """Return the rules of a run; None for an invalid spec, which the shim would have refused."""
     try:
         own = ElasticSpec.parse(spec, base)
     except ValueError:
@@ -51,35 +51,34 @@ def rules_of(spec: str, base: int, site: ElasticPolicy) -> RunRules | None:
 
 
 def pause_s(run: ElasticRun, site: ElasticPolicy) -> float:
-    """The seconds that a change of size costs this run: the mean of its last ones."""
+    """Return the seconds that a change of size costs this run: the mean of its last changes."""
     took = [change.done - change.at for change in run.events if change.done is not None and change.before][-_LATELY:]
     return sum(took) / len(took) if took else site.pause_s
 
 
 def slowest_save_s(run: ElasticRun) -> float:
-    """From the wish to all saved, of its last changes; 0: none is known."""
+    """Return the longest time from the order until all ranks had saved, of its last changes; 0 if none is known."""
     return max((change.saved_s or 0.0 for change in run.events[-_LATELY:]), default=0.0)
 
 
 def patience_s(run: ElasticRun, rules: RunRules) -> float:
-    """How long a change that nothing presses waits for the first rank that begins to save."""
+    """Return for how long (s) a change without urgency waits for the first rank to begin saving."""
     return max(rules.grace_s, _PAYS * slowest_save_s(run))
 
 
 def notice_s(run: ElasticRun, rules: RunRules) -> float:
-    """How long before its time limit a replica is told: saves that take longer than the grace are waited for."""
+    """Return how long (s) before its time limit a replica is warned: enough for saves that outlast the grace."""
     return max(rules.grace_s, _SLOWER * slowest_save_s(run))
 
 
 def pays_from(run: ElasticRun, size: int, site: ElasticPolicy) -> float:
-    """Seconds of stay from which growing to `size` pays: what the new nodes do must be worth twice what all of them
-    lose in the pause."""
+    """Return the stay (s) of new nodes from which growing to `size` pays: their work is twice the loss in the pause."""
     have = max(len(run.members), 1)
     return _PAYS * pause_s(run, site) * size / max(size - have, 1)
 
 
 def next_backoff(run: ElasticRun, rules: RunRules, now: float, *, failed: bool = False) -> float:
-    """After a growth that failed, or lasted less than ten times its own pause, twice as long; else none."""
+    """Return the next back-off (s): doubled after a growth that failed or did not last ten times its pause, else 0."""
     grown = next((change for change in reversed(run.events) if change.after > change.before > 0), None)
     if not failed and (grown is None or not _was_short(grown, now)):
         return 0.0

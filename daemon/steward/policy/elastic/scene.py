@@ -1,4 +1,4 @@
-"""A run as the picture shows it: its jobs, its coordinator's last word, which nodes it has, and which it loses."""
+"""A run in the current picture: its jobs, its coordinator's last report, its nodes, and the nodes that it loses."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +15,11 @@ _GONE = (Standing.LOST,)
 
 
 @dataclass(kw_only=True)
-class Scene:
-    """`jobs` are the run's replica jobs that Slurm shows, by token; `rivals` how many nodes others need of it."""
+class RunScene:
+    """A run in the current picture.
+
+    `jobs` are its replica jobs that Slurm shows, by token; `rivals` is how many of its nodes other jobs need.
+    """
 
     run: ElasticRun
     rules: RunRules
@@ -28,33 +31,35 @@ class Scene:
 
     @property
     def is_over(self) -> bool:
+        """Return whether the base job has ended and is cleaned up, or is not in Slurm any more."""
         if self.base is None:
             return self.draft.seen.job_at(self.run.id) > self.run.begun
         return not (self.base.is_active or self.base.is_pending or self.base.is_completing) or self._is_another
 
     @property
     def _is_another(self) -> bool:
-        """The number was given to somebody else's job."""
+        """Return whether Slurm gave the base job's number to another user's job."""
         return self.base is not None and self.base.user_id != self.run.uid
 
     @property
     def is_queued(self) -> bool:
+        """Return whether the base job was requeued."""
         return self.base is not None and (self.base.is_pending or self.base.restarts > self.run.restart)
 
     @property
     def is_ending(self) -> bool:
-        """Whether the base job has ended and its nodes still clean up. The run is not over before they have: the job
-        may go back into the queue."""
+        """Return whether the base job has ended but its nodes still clean up, so that it may yet be requeued."""
         return self.base is not None and self.base.is_completing and not self.base.is_active
 
     @cached_property
     def base_nodes(self) -> frozenset[NodeName]:
+        """Return the nodes of the running base job; empty if it does not run."""
         return self.base.nodes if self.base is not None and self.base.is_active else frozenset()
 
     @cached_property
     def avoided(self) -> frozenset[NodeName]:
-        """Nodes that its user keeps it from, and those that its base failed on. What a resume left out may be repaired
-        by now, while the base's list still has it."""
+        """Return the nodes that its user excludes, and those on which the base job failed."""
+        # not the base job's own exclude list: a node that a resume excluded may be repaired by now
         if self.base is None:
             return frozenset()
         memory = self.draft.jobs.get(self.base.id)
@@ -64,7 +69,7 @@ class Scene:
 
     @cached_property
     def staying(self) -> dict[str, frozenset[NodeName]]:
-        """Token -> nodes of replica jobs that run and stay."""
+        """Return the nodes, by token, of the replica jobs that run and stay."""
         return {
             one.token: self.jobs[one.token].nodes
             for one in self.run.replicas
@@ -79,23 +84,24 @@ class Scene:
 
     @cached_property
     def lost(self) -> frozenset[NodeName]:
-        """Members of the running generation that nobody can use any more."""
+        """Return the members of the running generation that are lost."""
         return frozenset(node for node in self.members if self.is_lost(node))
 
     @property
     def members(self) -> frozenset[NodeName]:
+        """Return the members of the running generation."""
         return self.word.members if self.word is not None else self.run.members
 
     def is_lost(self, name: NodeName) -> bool:
-        """Return whether nobody can use the node. That it does not respond to Slurm says nothing while its agent is
-        heard: any user can fill its slurmd's port."""
+        """Return whether the node is lost: no job can use it."""
+        # a node that does not respond to Slurm counts only without its agent: any user can fill its slurmd's port
         node, view = self.draft.seen.nodes.get(name), self.draft.seen.agents.get(name)
         if node is None or node.is_down or not (node.responding or (view is not None and view.is_heard)):
             return True
         return standing(node, self.draft).standing in _GONE
 
     def is_sound(self, name: NodeName) -> bool:
-        """Checks first: it is in service and no repair of it is open."""
+        """Return whether the node is in service, not lost, and without an open repair."""
         node = self.draft.seen.nodes.get(name)
         if node is None or self.is_lost(name) or node.is_drain:
             return False
@@ -103,37 +109,37 @@ class Scene:
 
     @cached_property
     def here(self) -> frozenset[NodeName]:
-        """Nodes of the run that may be members: the base's, and those of replicas that stay."""
+        """Return the nodes that may be members: the base job's, and those of replicas that stay."""
         return self.base_nodes.union(*self.staying.values())
 
     @cached_property
     def nodes(self) -> frozenset[NodeName]:
-        """The nodes of all jobs of the run, also of those that are about to end."""
+        """Return the nodes of all jobs of the run, including jobs that are about to end."""
         return self.base_nodes.union(*(job.nodes for job in self.jobs.values() if not job.is_over))
 
     def taken_before(self, token: str) -> frozenset[NodeName]:
-        """Nodes of its base, and of the replica jobs that were there before this one."""
+        """Return the nodes of the base job and of older replica jobs than this one."""
         mine = self.jobs[token]
         first = (job.nodes for job in self.jobs.values() if not job.is_over and job.id < mine.id)
         return self.base_nodes.union(*first)
 
     @cached_property
     def ready(self) -> frozenset[NodeName]:
-        """Nodes whose launchers wait to be let in, or take part already."""
+        """Return the nodes whose launchers wait to join, or take part already."""
         joined = (self.word.joined | self.word.members) if self.word is not None else frozenset()
         newly = frozenset(node for node in joined - self.members if self.is_sound(node))
         return (newly | (joined & self.members)) & self.here - self.lost
 
     @property
     def most(self) -> int:
-        """The largest size that the run may have now: what a person asked for, less what others need."""
+        """Return the largest size allowed now: the size requested by a person, less the nodes that other jobs need."""
         sizes = self.rules.spec.sizes
         wished = sizes[-1] if self.run.wish is None else self.rules.spec.fitting(self.run.wish)
         beyond = max(len(self.here) - len(self.base_nodes) - self.rivals, 0) if self.rivals else sizes[-1]
         return max(min(wished, self.rules.spec.fitting(self.run.base + beyond)), self.run.base)
 
     def best(self) -> frozenset[NodeName]:
-        """The members of the largest size that may be now, those there already first; empty: not even the base's."""
+        """Return the members of the largest possible size, current ones first; empty if even the base is not ready."""
         size = min(self.rules.spec.fitting(len(self.ready)), self.most)
         if not self.base_nodes <= self.ready or size < self.run.base:
             return frozenset()
@@ -142,29 +148,31 @@ class Scene:
         return self.base_nodes | frozenset(order[: size - len(self.base_nodes)])
 
     def _age(self, node: NodeName) -> float:
-        """Replicas that began first stay longest."""
+        """Return when the node's job started: nodes of the oldest replicas stay longest."""
         return min((job.started or 0.0 for job in self.jobs.values() if node in job.nodes), default=0.0)
 
     @property
     def is_running(self) -> bool:
+        """Return whether the run makes steps."""
         return self.word is not None and self.word.state is Activity.RUNNING
 
     @property
     def is_saving(self) -> bool:
-        """Its coordinator has asked the ranks to save."""
+        """Return whether the coordinator has asked the ranks to save."""
         return self.word is not None and self.word.state is Activity.SAVING
 
     @property
     def saves(self) -> bool:
-        """Its ranks have begun to save for a change of size."""
+        """Return whether its ranks have begun to save for a change of size."""
         return self.word is not None and self.word.begins_to_save
 
     @property
     def is_pressed(self) -> bool:
-        """Others need nodes that it has, or is about to have."""
+        """Return whether others need nodes that the run has, or is about to have."""
         is_told = self.word is not None and bool(self.word.leaving)
         memories = (self.draft.quota_jobs.get(job.id) for job in self.jobs.values() if not job.is_over)
         return is_told or self.rivals > 0 or any(one is not None and one.yielding is not None for one in memories)
 
     def replica_of(self, job: JobId) -> Replica | None:
+        """Return the run's replica with this job; None if there is none."""
         return next((one for one in self.run.replicas if one.job == job), None)

@@ -7,74 +7,75 @@ from steward.policy.elastic.rules import RunRules, patience_s
 from steward.policy.state_machine import Table
 
 
-class Fact(Enum):
-    """A fact that the picture shows of a run, in the order in which facts are tried. The value is a sentence for
-    people."""
+class RunFact(Enum):
+    """A fact about a run in the current picture, in the order in which facts are tried; the value is a sentence."""
 
-    OVER = "its training is done, or its base job is over"
-    QUEUED = "its base job waits in the queue again"
+    OVER = "its training is done, or its base job has ended"
+    QUEUED = "its base job was requeued"
     LOST = "a member is lost"
-    GIVES = "nodes have to be given back"
+    GIVES = "nodes must be given back"
     STEPPED = "the first step of the new generation was made"
     FORMED = "the new generation starts"
-    WENT_ON = "all members are there again, and it went on as it was"
-    HEALED = "all members are there again"
+    WENT_ON = "all members are back, and the run continued unchanged"
+    HEALED = "all members are back"
     LATE = "the phase's deadline passed"
-    READY = "more nodes are ready than it has"
+    READY = "more nodes are ready than the run has"
     SETTLED = "the nodes have settled and growing pays"
-    ALONE = "the nodes that were ready are not any more"
-    COOL = "it has been quiet for long enough"
+    ALONE = "the nodes that were ready are gone"
+    COOL = "the back-off is over"
 
 
-_ROWS: dict[tuple[Phase, Fact], Phase] = {
-    (Phase.WAITING, Fact.OVER): Phase.ENDED,
-    (Phase.WAITING, Fact.STEPPED): Phase.RUNNING,
-    (Phase.RUNNING, Fact.OVER): Phase.ENDED,
-    (Phase.RUNNING, Fact.QUEUED): Phase.WAITING,
-    (Phase.RUNNING, Fact.LOST): Phase.FAULTED,
-    (Phase.RUNNING, Fact.GIVES): Phase.DRAINING,
-    (Phase.RUNNING, Fact.FORMED): Phase.REFORMING,
-    (Phase.RUNNING, Fact.READY): Phase.SETTLING,
-    (Phase.SETTLING, Fact.OVER): Phase.ENDED,
-    (Phase.SETTLING, Fact.QUEUED): Phase.WAITING,
-    (Phase.SETTLING, Fact.LOST): Phase.FAULTED,
-    (Phase.SETTLING, Fact.GIVES): Phase.DRAINING,
-    (Phase.SETTLING, Fact.FORMED): Phase.REFORMING,
-    (Phase.SETTLING, Fact.SETTLED): Phase.DRAINING,
-    (Phase.SETTLING, Fact.ALONE): Phase.RUNNING,
-    (Phase.DRAINING, Fact.OVER): Phase.ENDED,
-    (Phase.DRAINING, Fact.QUEUED): Phase.WAITING,
-    (Phase.DRAINING, Fact.LOST): Phase.FAULTED,
-    (Phase.DRAINING, Fact.GIVES): Phase.DRAINING,
-    (Phase.DRAINING, Fact.STEPPED): Phase.BACKOFF,
-    (Phase.DRAINING, Fact.FORMED): Phase.REFORMING,
-    (Phase.DRAINING, Fact.LATE): Phase.RUNNING,
-    (Phase.REFORMING, Fact.OVER): Phase.ENDED,
-    (Phase.REFORMING, Fact.QUEUED): Phase.WAITING,
-    (Phase.REFORMING, Fact.LOST): Phase.FAULTED,
-    (Phase.REFORMING, Fact.GIVES): Phase.DRAINING,
-    (Phase.REFORMING, Fact.STEPPED): Phase.BACKOFF,
-    (Phase.REFORMING, Fact.LATE): Phase.BACKOFF,
-    (Phase.FAULTED, Fact.OVER): Phase.ENDED,
-    (Phase.FAULTED, Fact.QUEUED): Phase.WAITING,
-    (Phase.FAULTED, Fact.WENT_ON): Phase.RUNNING,
-    (Phase.FAULTED, Fact.HEALED): Phase.REFORMING,
-    (Phase.FAULTED, Fact.LATE): Phase.DRAINING,
-    (Phase.BACKOFF, Fact.OVER): Phase.ENDED,
-    (Phase.BACKOFF, Fact.QUEUED): Phase.WAITING,
-    (Phase.BACKOFF, Fact.LOST): Phase.FAULTED,
-    (Phase.BACKOFF, Fact.GIVES): Phase.DRAINING,
-    (Phase.BACKOFF, Fact.FORMED): Phase.REFORMING,
-    (Phase.BACKOFF, Fact.COOL): Phase.RUNNING,
+_ROWS: dict[tuple[Phase, RunFact], Phase] = {
+    (Phase.WAITING, RunFact.OVER): Phase.ENDED,
+    (Phase.WAITING, RunFact.STEPPED): Phase.RUNNING,
+    (Phase.RUNNING, RunFact.OVER): Phase.ENDED,
+    (Phase.RUNNING, RunFact.QUEUED): Phase.WAITING,
+    (Phase.RUNNING, RunFact.LOST): Phase.FAULTED,
+    (Phase.RUNNING, RunFact.GIVES): Phase.DRAINING,
+    (Phase.RUNNING, RunFact.FORMED): Phase.REFORMING,
+    (Phase.RUNNING, RunFact.READY): Phase.SETTLING,
+    (Phase.SETTLING, RunFact.OVER): Phase.ENDED,
+    (Phase.SETTLING, RunFact.QUEUED): Phase.WAITING,
+    (Phase.SETTLING, RunFact.LOST): Phase.FAULTED,
+    (Phase.SETTLING, RunFact.GIVES): Phase.DRAINING,
+    (Phase.SETTLING, RunFact.FORMED): Phase.REFORMING,
+    (Phase.SETTLING, RunFact.SETTLED): Phase.DRAINING,
+    (Phase.SETTLING, RunFact.ALONE): Phase.RUNNING,
+    (Phase.DRAINING, RunFact.OVER): Phase.ENDED,
+    (Phase.DRAINING, RunFact.QUEUED): Phase.WAITING,
+    (Phase.DRAINING, RunFact.LOST): Phase.FAULTED,
+    (Phase.DRAINING, RunFact.GIVES): Phase.DRAINING,
+    (Phase.DRAINING, RunFact.STEPPED): Phase.BACKOFF,
+    (Phase.DRAINING, RunFact.FORMED): Phase.REFORMING,
+    (Phase.DRAINING, RunFact.LATE): Phase.RUNNING,
+    (Phase.REFORMING, RunFact.OVER): Phase.ENDED,
+    (Phase.REFORMING, RunFact.QUEUED): Phase.WAITING,
+    (Phase.REFORMING, RunFact.LOST): Phase.FAULTED,
+    (Phase.REFORMING, RunFact.GIVES): Phase.DRAINING,
+    (Phase.REFORMING, RunFact.STEPPED): Phase.BACKOFF,
+    (Phase.REFORMING, RunFact.LATE): Phase.BACKOFF,
+    (Phase.FAULTED, RunFact.OVER): Phase.ENDED,
+    (Phase.FAULTED, RunFact.QUEUED): Phase.WAITING,
+    (Phase.FAULTED, RunFact.WENT_ON): Phase.RUNNING,
+    (Phase.FAULTED, RunFact.HEALED): Phase.REFORMING,
+    (Phase.FAULTED, RunFact.LATE): Phase.DRAINING,
+    (Phase.BACKOFF, RunFact.OVER): Phase.ENDED,
+    (Phase.BACKOFF, RunFact.QUEUED): Phase.WAITING,
+    (Phase.BACKOFF, RunFact.LOST): Phase.FAULTED,
+    (Phase.BACKOFF, RunFact.GIVES): Phase.DRAINING,
+    (Phase.BACKOFF, RunFact.FORMED): Phase.REFORMING,
+    (Phase.BACKOFF, RunFact.COOL): Phase.RUNNING,
 }
 TABLE = Table(_ROWS)
 ANSWER_S = 15.0
-"""Beyond the grace a coordinator takes no longer."""
+"""The time beyond the grace within which a coordinator carries out an order."""
 
 
 def deadline(run: ElasticRun, rules: RunRules, *, saves: bool = False) -> float | None:
-    """Unix s. None: it ends with an event alone; a run that waits or runs is looked at by each sweep. `saves`: its
-    ranks have begun to save for a change that waits for them."""
+    """Return the deadline of the run's phase (Unix s); None for a phase that only an event ends.
+
+    `saves`: its ranks have begun to save for a change that waits for them.
+    """
     match run.phase:
         case Phase.WAITING | Phase.RUNNING | Phase.ENDED:
             return None
