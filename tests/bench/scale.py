@@ -34,7 +34,7 @@ from tests.e2e.story import Story
 _NO_LIMITS = {"repair": {"node_repairs": 100, "replacements_per_hour": 10000, "breaker_min": 100}}
 _SETTLE_S, _BACK_S = 120.0, 120.0
 _SHOWN = 600
-_PAGES = ("/v1/status", "/v1/nodes", "/v1/jobs", "/v1/cases")
+_PAGES = ("/", "/v1/status", "/v1/nodes", "/v1/jobs", "/v1/cases")
 
 say = Console(stderr=True).print
 

@@ -14,10 +14,12 @@ from steward.model.node import NodeBase
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.why import Why
 from tests.builders.deep import a_run
-from tests.builders.picture import ON, T0, USER, Picture, a_cluster, n, names
+from tests.builders.picture import ON, T0, Picture, a_cluster, n, names
 from tests.builders.quota import a_quota
 
 HOUR = 3600.0
+_USER = 61000
+"""Users whom no machine has a name for."""
 _PASSED = frozenset({"agent", "clock", "memory", "disk.root", "network", "gpu.count", "gpu.ecc", "gpu.nvlink"})
 _LOST = Why(rule="node.lost", text="its agent is gone, and its slurmd does not answer", evidence=("connection reset",))
 _ECC = Why(
@@ -63,7 +65,9 @@ def _with_jobs(picture: Picture) -> Picture:
     """Twelve, four nodes each; the first waits to run again."""
     for at in range(12):
         on = tuple(f"n{1 + (at * 4 + part) % len(picture.seen.nodes)}" for part in range(4))
-        picture = picture.job(100 + at, on=on, name=f"train-{at}", user_id=USER + at % 3, partition="gpu", account="ml")
+        picture = picture.job(
+            100 + at, on=on, name=f"train-{at}", user_id=_USER + at % 3, partition="gpu", account="ml"
+        )
     return picture.change_job(
         100, state=JobState.PENDING, nodes=frozenset(), started=None, reason="Resources", restarts=1
     )
@@ -139,7 +143,7 @@ def _elastic() -> ElasticRun:
     grown = {"before": 4, "after": 8, "cause": Cause.GROW, "why": "4 idle nodes for 60 s"}
     return ElasticRun(
         id=JobId(101),
-        uid=USER,
+        uid=_USER,
         spec="4,8,16",
         base=4,
         phase=Phase.RUNNING,

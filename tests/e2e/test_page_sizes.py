@@ -132,8 +132,10 @@ def test_filters_and_the_search_work_without_scripts(browser: Browser) -> None:
 
 def test_the_pictures_of_the_documentation(browser: Browser) -> None:
     """Made anew where STEWARD_PICTURES names a folder."""
+    browser.size(1280, 960)
+    browser.call("Emulation.setScrollbarsHidden", hidden=True)
     with pages_of(a_busy_site(700), told_of()) as site:
-        for name, path in {"page": "/", "page-node": "/node/n3", "page-job": "/job/100"}.items():
+        for name, path in {"page": "/", "page-node": "/node/n7", "page-job": "/job/100"}.items():
             for scheme in ("light", "dark") if name == "page" else ("light",):
                 browser.prefer(scheme)
                 browser.open(f"{site.url}{path}")

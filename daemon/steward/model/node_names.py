@@ -42,22 +42,22 @@ def _term(prefix: str, width: int, numbers: list[int]) -> str:
     return f"{prefix}{inside}" if len(numbers) == 1 else f"{prefix}[{inside}]"
 
 
-def unfold(text: str) -> tuple[str, ...]:
+def unfold(text: str, most: int = MAX_NAMES) -> tuple[str, ...]:
     """Return the names in a list such as `gpu1-ib,n[1-3,7]` in their order, each once.
 
     Slurm takes commas and blanks between names, in any number (`n1,`, `n1,,n2`, `n1 n2`). A number in brackets has the
     width of the first one of its range, whatever stands before the bracket: `b1[9-11]` is b19, b110 and b111. Raises
-    ValueError for what is no list.
+    ValueError for what is no list, and for one of more than `most` names.
     """
     found: dict[str, None] = {}
-    for term in _terms(text):
+    for term in _terms(text, most):
         found.update(dict.fromkeys(map("".join, itertools.product(*term))))
-        if len(found) > MAX_NAMES:
-            raise ValueError(f"more than {MAX_NAMES} nodes")
+        if len(found) > most:
+            raise ValueError(f"more than {most} nodes")
     return tuple(found)
 
 
-def _terms(text: str) -> Iterator[list[Sequence[str]]]:
+def _terms(text: str, most: int) -> Iterator[list[Sequence[str]]]:
     """The parts of each name: what each of them can be."""
     term: list[Sequence[str]] = []
     size, at = 1, 0
@@ -72,8 +72,8 @@ def _terms(text: str) -> Iterator[list[Sequence[str]]]:
         else:
             term.append((piece["text"],) if piece["text"] else _numbers(piece["ranges"]))
             size *= len(term[-1])
-        if size > MAX_NAMES:
-            raise ValueError(f"more than {MAX_NAMES} nodes")
+        if size > most:
+            raise ValueError(f"more than {most} nodes")
     yield from [term] if term else []
 
 

@@ -47,6 +47,7 @@ def test_nodes_are_chosen_by_name_state_check_user_and_place(look: Look) -> None
     assert found(look, state="drained by admin") == []
     assert found(look, state="foreign") == ["n9"]
     assert found(look, check="gpu.ecc") == ["n3"]
+    assert found(look, q="n[1-60000][1-60000]") == [], "a list of so many is not written out"
     assert found(look, place="cpu, debug") == [f"n{number}" for number in range(115, 121)]
     assert found(look, user="nobody-of-this-name", place="gpu") == []
     uid = look.snapshot.seen.jobs[JobId(111)].user_id

@@ -35,6 +35,7 @@ _NONE = ""
 _PLAIN = {word: f'<i class="{css(word.value)}">{SIGNS[word.value]}</i>' for word in Word} | {Word.FINE: "<i></i>"}
 _BUSY = '<i class="busy"></i>'
 _EVENTS = 25
+_MOST_LISTED = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,9 +190,9 @@ def _chosen(look: Look, asked: Asked) -> list[NodeName]:
 
 
 def _listed(text: str) -> frozenset[str]:
-    """The nodes of `n[1-3],n7`; none of what is no list."""
+    """The nodes of `n[1-3],n7`; none of what is no list, or one of too many."""
     try:
-        return frozenset(unfold(text))
+        return frozenset(unfold(text, _MOST_LISTED))
     except ValueError:
         return frozenset()
 

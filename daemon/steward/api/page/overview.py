@@ -16,6 +16,7 @@ from steward.model.case import Case
 from steward.model.events import Event
 from steward.model.group import GroupStatus
 from steward.model.ids import NodeName
+from steward.model.resume import JobMemory
 from steward.model.text import PAUSED, REPORT_ONLY
 from steward.ports import PortError
 from steward.views.node_verdict import Word, next_of_case
@@ -188,8 +189,8 @@ def _for_person(case: Case, look: Look) -> str:
     return next_of_case(case, look.draft)
 
 
-def _why(job: Any) -> str:
-    return str(job.last_attempt.why.text) if job.last_attempt is not None else ""
+def _why(job: JobMemory) -> str:
+    return job.last_attempt.why.text if job.last_attempt is not None else ""
 
 
 def _line(href: str, name: str, word: str, since: float | None, text: str) -> Line:
