@@ -8,10 +8,9 @@ import time
 
 import pytest
 
-from tests.e2e.changed_conf import changed_conf
 from tests.e2e.story import Story
 
-PROVOKED_S, REPAIR_S = 60.0, 120.0
+REPAIR_S = 120.0
 GIVEN_BACK = {
     "Job step not running (JobId=7 StepId=0)": "slurm.step_not_running",
     "reboot complete": "slurm.reboot_complete",
@@ -57,16 +56,3 @@ def test_what_passes_by_itself_is_left_alone(story: Story, reason: str) -> None:
     story.wait("it is seen", lambda: reason in story.explain("n4"), 30.0)
     assert story.events("node.slurm_reason", since=began) == story.cases("n4", since=began) == []
     story.bed.run(["scontrol", "update", "nodename=n4", "state=resume"])
-
-
-def test_a_reboot_that_timed_out_is_done_by_the_provider(story: Story) -> None:
-    """slurmctld itself writes the reason here: its RebootProgram does nothing."""
-    before, began = story.instance("n3"), time.time()
-    timeouts = "RebootProgram=/bin/true\nResumeTimeout=5\n"
-    with changed_conf(story.bed, lambda conf: f"{conf}\n{timeouts}"):
-        story.bed.run(["scontrol", "reboot", "ASAP", "n3"])
-        story.wait("it timed out", lambda: story.cases("n3", since=began), PROVOKED_S)
-        case = story.wait_case("n3", "closed", REPAIR_S, since=began)
-    assert (case["check"], case["rung"]) == ("slurm.reboot_timeout", "reboot")
-    story.wait("it takes jobs again", lambda: story.node_state("n3") == "IDLE")
-    assert story.instance("n3") == before
