@@ -97,8 +97,8 @@ def soak(bed: Bed, seconds: float, faults: int) -> Found:
     found.silent = calm.silent_agents()
     found.taken_out = sorted({case["node"] for case in calm.cases(since=began) if case["marked"]} - set(found.killed))
     suspected = [event for event in calm.events("node.suspect", since=began) if event["node"] not in found.killed]
-    found.suspected = Counter(event["node"] for event in suspected)
-    found.kinds = Counter(event["kind"] for event in calm.events(since=began))
+    found.suspected = dict(Counter(event["node"] for event in suspected))
+    found.kinds = dict(Counter(event["kind"] for event in calm.events(since=began)))
     return found
 
 
