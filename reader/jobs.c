@@ -52,6 +52,11 @@ static const struct flag flags[] = {
 #else
 #define IS_EXPEDITED(job) 0
 #endif
+#ifdef JOB_EXCLUSIVE_NODE
+#define IS_EXCLUSIVE(job) ((job)->exclusive == JOB_EXCLUSIVE_NODE)
+#else
+#define IS_EXCLUSIVE(job) ((job)->shared == JOB_SHARED_NONE)
+#endif
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(22, 11, 0)
 #define SIZES_OF(job) ((job)->job_size_str)
 #else
@@ -109,7 +114,7 @@ extern const char *slurm_job_state_reason_string(uint32_t reason)
 	FIELD(tasks, put_number32, job->num_tasks)                 \
 	FIELD(required, put_text, job->req_nodes)                  \
 	FIELD(features, put_text, job->features)                   \
-	FIELD(exclusive, put_number, job->shared == JOB_SHARED_NONE)
+	FIELD(exclusive, put_number, IS_EXCLUSIVE(job))
 
 #define AS_NAME(name, put, value) "," #name
 #define PUT(name, put, value)	  put(to, value);

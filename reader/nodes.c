@@ -88,13 +88,14 @@ static void put_node_state(struct records *to, uint32_t state)
 		  sizeof(flags) / sizeof(*flags));
 }
 
-// Who set the reason. Most have the same user: one look is enough for them.
+// Who set the reason; of one from slurm.conf nobody. Most have the same user:
+// one look is enough for them.
 static void put_user(struct records *to, const node_info_t *node)
 {
 	static uint32_t known;
 	static char *name;
 
-	if (!node->reason || !*node->reason) {
+	if (!node->reason || !*node->reason || !node->reason_time) {
 		put_text(to, NULL);
 		return;
 	}

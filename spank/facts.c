@@ -50,6 +50,8 @@ void facts_publish(spank_t spank, const struct wire_answer *answer)
 			_add_python(spank, value);
 			continue;
 		}
+		if (!variables[fact])
+			continue;
 		rc = spank_setenv(spank, variables[fact], value, 1);
 		if (rc != ESPANK_SUCCESS)
 			slurm_error("steward: cannot set %s: %s",

@@ -196,6 +196,15 @@ static void _say(const char *before, const char *what)
 			   step.job);
 }
 
+/* Processes that an earlier run or attempt left on this node. */
+static char left_behind[WIRE_LINE_MAX];
+
+static void _say_left(void)
+{
+	_say("left running here by an earlier attempt: ",
+	     left_behind[0] ? left_behind : NULL);
+}
+
 static const char no_coordinator[] =
 	"--elastic: this node's agent told of no coordinator in time: the run "
 	"stays at its size";
@@ -204,6 +213,7 @@ static const char no_coordinator[] =
 static bool _tell(spank_t spank, const struct config *config)
 {
 	struct wire_answer answer;
+	const char *left;
 	bool is_noted = notice_opted(config, &step, &answer);
 
 	say_mode(&step.mode);
@@ -211,9 +221,13 @@ static bool _tell(spank_t spank, const struct config *config)
 		slurm_info("steward: no agent at %s takes note of job %" PRIu32,
 			   config->socket, step.job);
 	facts_publish(spank, &answer);
+	left = wire_fact(&answer, WIRE_LEFT_BEHIND);
+	(void) !snprintf(left_behind, sizeof(left_behind), "%s",
+			 left ? left : "");
 	if (step.kind == WIRE_KIND_BATCH) {
 		_say("resumed, ", wire_fact(&answer, WIRE_RESUMED));
 		_say("", wire_fact(&answer, WIRE_WARNING));
+		_say_left();
 		if (step.elastic && !wire_fact(&answer, WIRE_ELASTIC_ADDRESS))
 			_say("", no_coordinator);
 	}
@@ -263,6 +277,12 @@ void node_task_start(spank_t spank, const struct config *config)
 {
 	static struct elastic_spec spec;
 
+	int task;
+
+	if (step.kind == WIRE_KIND_STEP && step.attempt > 1 &&
+	    step.mode.kind != RESUME_OFF &&
+	    spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS && !task)
+		_say_left();
 	if (!script || step.kind != WIRE_KIND_BATCH)
 		return;
 	if (!has_mode) {

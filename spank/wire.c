@@ -41,6 +41,7 @@ static const char *const facts[WIRE_FACTS] = {
 	[WIRE_ELASTIC_TOKEN] = "elastic_token",
 	[WIRE_RESUMED] = "resumed",
 	[WIRE_WARNING] = "warning",
+	[WIRE_LEFT_BEHIND] = "left_behind",
 	[WIRE_PYTHON] = "python",
 };
 

@@ -54,6 +54,7 @@ enum wire_fact {
 	WIRE_ELASTIC_TOKEN,
 	WIRE_RESUMED,
 	WIRE_WARNING,
+	WIRE_LEFT_BEHIND,
 	WIRE_PYTHON,
 	WIRE_FACTS, /* how many there are */
 };

@@ -91,6 +91,8 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 		*va_arg(args, uint32_t *) = fake.step;
 	else if (item == S_JOB_UID)
 		*va_arg(args, uid_t *) = fake.uid;
+	else if (item == S_TASK_ID)
+		*va_arg(args, int *) = (int) fake.task;
 	else if (item == S_TASK_GLOBAL_ID)
 		*va_arg(args, uint32_t *) = fake.task;
 	else if (item == S_TASK_EXIT_STATUS)

@@ -193,6 +193,26 @@ class Environment(ShimTest):
         assert [line for line in output.splitlines() if line.startswith("stepd ")] == ["stepd STEWARD_AUTO_RESUME=1"]
 
 
+class LeftBehind(ShimTest):
+    """Processes of an earlier attempt that still run on the node."""
+
+    LINE = "steward: left running here by an earlier attempt: 12 redis-server"
+
+    def output(self, *argv: str, facts: str = " left_behind=12%20redis-server", **env: str) -> str:
+        agent = self.agent("stop")
+        agent.facts = facts
+        return self.run_slurm("slurmstepd", *argv, FAKE_JOB_MODE="1", **env)[1]
+
+    def test_they_are_named_where_the_next_run_or_attempt_begins(self) -> None:
+        for argv, env in (("batch", {"FAKE_RESTARTS": "1"}), ("3", {"FAKE_ATTEMPT": "2"})):
+            with self.subTest(argv):
+                self.socket = str(self.folder / argv)
+                assert self.LINE in self.output(argv, "0", **env)
+
+    def test_no_line_without_any_and_in_a_first_attempt(self) -> None:
+        assert self.LINE not in self.output("3", "0", FAKE_ATTEMPT="2", facts="")
+
+
 class SiteDefault(ShimTest):
     """Batch jobs without the option, where the site has a list."""
 

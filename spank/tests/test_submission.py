@@ -242,7 +242,7 @@ class Library(unittest.TestCase):
         symbols = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.splitlines()
         names = {line.split()[0] for line in symbols}
         variables = {"plugin_name", "plugin_type", "plugin_version", "spank_plugin_version"}
-        calls = {"init", "init_post_opt", "local_user_init", "task_init", "task_exit"}
+        calls = {"init", "init_post_opt", "local_user_init", "task_init", "task_exit", "exit"}
         assert names == variables | {f"slurm_spank_{call}" for call in calls}
 
 

@@ -74,7 +74,7 @@ def _roots() -> list[Path]:
 def _of(root: Path, nodes: int, jobs: int) -> Iterator[Row]:
     names = f"x[00001-{nodes:05d}]"
     more = f"NodeName={names} NodeAddr=127.0.0.1 Port=9 CPUs=4 RealMemory=500 Gres=gpu:8 Feature=a,b State=DOWN\n"
-    more += f"PartitionName=big Nodes={names} State=UP\nMaxJobCount={jobs + 1000}\n"
+    more += f"PartitionName=big Nodes={names} State=UP\nMaxJobCount={jobs + 1000}\nMaxNodeCount={nodes + 100}\n"
     with cluster.running(root=root, extra=more) as made, _commands_of(root), ExitStack() as stack:
         _submit(made, jobs)
         library = stack.enter_context(closing(library_of(made)))
@@ -112,7 +112,7 @@ def _figures(made: cluster.Cluster, port: CommandLineSlurm) -> dict[str, float]:
         return port.nodes(), port.jobs()
 
     first = _once(everything)
-    every = sorted(port.jobs())
+    every = sorted(id for id, job in port.jobs().items() if job.is_pending)
     few = [NodeName(f"x{number:05d}") for number in range(1, 5)]
 
     def changed(number: int) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from steward.model.accounting import Capabilities
+from steward.model.accounting import Association, Capabilities, Qos
 from steward.model.action import (
     Action,
     DropQos,
@@ -19,6 +19,7 @@ from steward.model.action import (
 from steward.model.ids import NodeName
 from steward.model.job import JobState
 from steward.model.node import NodeBase
+from steward.model.partition import Partition, PartitionState
 from steward.model.quota import ComputeQuota, Share
 from steward.model.reservation import Reservation
 from tests.builders.picture import Picture
@@ -95,3 +96,20 @@ def borrowed_and_wanted_back(can: Capabilities) -> Picture:
     picture = runs(runs(a_site(can), 1, "a", 4), 2, "a", 2, "b", "n2", started=1000.0)
     picture = settled(runs(picture, 3, "a", 2, "b", "n2", started=2000.0))
     return waits(picture, 4, "b", 2)
+
+
+def limited(picture: Picture, tres: str = "gres/gpu", *, whose: str = "QOS") -> Picture:
+    """The site has a limit of its own: in the QOS of the partition, or on all accounts together."""
+    accounting = picture.seen.accounting
+    assert accounting is not None
+    if whose == "QOS":
+        qos = {**accounting.qos, "site": Qos(name="site", limits={tres: 1})}
+        return with_partition(picture, "site").see(accounting=replace(accounting, qos=qos))
+    every = (*accounting.associations, Association(account="root", limits={tres: 1}))
+    return picture.see(accounting=replace(accounting, associations=every))
+
+
+def with_partition(picture: Picture, own_qos: str = "") -> Picture:
+    """Slurm has told of the partition, and of its own QOS."""
+    main = Partition(name="main", state=PartitionState.UP, own_qos=own_qos)
+    return picture.see(partitions={**picture.seen.partitions, main.name: main})

@@ -1,5 +1,6 @@
 """What every SlurmPort promises about looks at just some nodes and jobs, on the fake and on real Slurm."""
 
+import shutil
 import time
 from contextlib import closing
 from pathlib import Path
@@ -134,7 +135,8 @@ def test_changes_of_partitions_are_seen_through_the_library_alone(
     clusters: Clusters, slurm_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = clusters.of(slurm_root)
-    monkeypatch.setenv("PATH", f"{tmp_path}/none")
+    (tmp_path / "chroot").symlink_to(shutil.which("chroot") or "chroot")
+    monkeypatch.setenv("PATH", str(tmp_path))  # no command of Slurm
     with closing(library_of(cluster)) as library:
         port = CommandLineSlurm(conf=cluster.env["SLURM_CONF"], library=library)
         try:

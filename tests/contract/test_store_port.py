@@ -302,3 +302,17 @@ def test_events_of_one_kind_are_bounded_however_young_they_are(tmp_path: Path, m
     store.commit(Memory(), (), ())
     told = [event.text for _, event in store.events()]
     assert told == ["the only one", *(str(number) for number in range(490, 500))]
+
+
+def test_lines_of_the_ledger_are_bounded_however_young_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user can have a short job that opted in every second."""
+    monkeypatch.setattr(rows, "MOST_ROWS", 10)
+    clock = [1000.0]
+    store = SqlStore(open_engine(sqlite_url(tmp_path / "steward.db")), now=lambda: clock[0])
+    runs = {JobId(job): (run_of(job, ended=60.0 + job, ending=Ending.OVER),) for job in range(1, 50)}
+    store.commit(Memory(ledger=runs), (), ())
+    clock[0] += 3600.0
+    store.commit(Memory(), (), ())
+    assert len(store.ledger(LedgerQuery(limit=100))) == 10

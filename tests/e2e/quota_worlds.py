@@ -468,7 +468,7 @@ class World:
         for part in asked.parts:
             mine = {kind: n * part.nodes for kind, n in self.lane.has().items()} if part.exclusive else part.amounts()
             if part.exclusive:
-                mine["mem"] = part.each.get("mem", 0)
+                mine["mem"] = self.lane.cpus * _DEFAULT_MB * part.nodes
             for kind, amount in mine.items():
                 found[kind] = found.get(kind, 0) + amount
         return found

@@ -59,7 +59,7 @@ def test_what_quotas_promise_holds_in_random_worlds(site: QuotaStory) -> None:
             done.append(world)
             print(told([world]), flush=True)
 
-    lanes = [threading.Thread(target=play, args=(at,)) for at in range(len(LANES))]
+    lanes = [threading.Thread(target=play, args=(at,), daemon=True) for at in range(len(LANES))]
     for each in lanes:
         each.start()
     for each in lanes:

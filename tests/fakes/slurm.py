@@ -17,7 +17,7 @@ from steward.model.mark import Mark
 from steward.model.node import Node, NodeBase
 from steward.model.partition import Partition, PartitionState
 from steward.model.reservation import Reservation
-from steward.ports import Permanent, Retryable
+from steward.ports import Permanent, Retryable, Stale
 from tests.fakes.slurm_cluster import HOLDS, FakeCluster
 
 
@@ -97,7 +97,11 @@ class FakeSlurm(FakeCluster):
         self._change(job, requeue=True)
 
     def comment(self, job: JobId, text: str) -> None:
-        self._change(job, admin_comment=rules.new_comment(rules.found(self.jobs(), job), text))
+        found = rules.found(self.jobs(), job)
+        whole = rules.new_comment(found, text)
+        if found.is_over:
+            raise Stale("it has ended, and there is no accounting")
+        self._change(job, admin_comment=whole)
 
     def extend(self, job: JobId, limit_s: float) -> None:
         found = rules.found(self.jobs(), job)

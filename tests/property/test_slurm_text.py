@@ -123,8 +123,8 @@ def as_text(job: dict[str, Any]) -> tuple[str, str]:
         job["preempt_time"] or "N/A",
         "UNLIMITED" if limit is None else f"{limit // 1440}-{limit // 60 % 24:02}:{limit % 60:02}:00",
         job["priority"], job["nice"], job["tres_req_str"],
-        job["required_nodes"], {None: "OK", "none": "NO", "user": "USER"}[job["shared"]], job["tasks"],
-        job["tasks_per_node"],
+        job["required_nodes"], job["tasks"], job["tasks_per_node"],
+        {None: "OK", "none": "NO", "user": "USER"}[job["shared"]],
     ]  # fmt: skip
     free = [
         job["partition"], job["state_reason"], job["account"] or "(null)", job["qos"] or "(null)", "(null)",

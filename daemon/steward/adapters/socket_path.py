@@ -6,7 +6,8 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import Iterator
+from asyncio.trsock import TransportSocket
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,6 +43,18 @@ def served_first(path: Path) -> Iterator[Path]:
     except BaseException:
         hidden.unlink(missing_ok=True)
         raise
+
+
+AT_ONCE = 32
+"""So many connections are taken before the loop's other work has its turn: given as `backlog`, for asyncio takes as
+many as wait, which may be thousands of one user's. `lengthen` then has more of them wait."""
+
+
+def lengthen(sockets: Iterable[socket.socket | TransportSocket], queue: int) -> None:
+    """Have so many connections wait at each listening socket; asyncio has set that to what it takes at once."""
+    for each in sockets:
+        with socket.socket(fileno=os.dup(each.fileno())) as same:
+            same.listen(queue)
 
 
 _PEER = struct.Struct("3i")

@@ -70,6 +70,9 @@ log = logging.getLogger(__name__)
 MAX_FOLDERS = 512
 """The most folders of one user."""
 _FOLDER_S = 0.1
+_LEFT_S = 1.0
+LeftBehind = Callable[[JobId, int, int], tuple[str, ...]]
+"""What an earlier run or attempt of a job (its user, the present run's restart count) left running on this node."""
 _NODES_ROOM = 250
 """Characters for a list of nodes: the whole answer is one line."""
 
@@ -84,10 +87,11 @@ class Briefing:
         threads: Threads,
         *,
         warning: Callable[[], str] = lambda: "",
+        left_behind: LeftBehind = lambda job, uid, restart: (),
         folder_s: float = _FOLDER_S,
     ) -> None:
         """`warning`: one sentence of the head for every such job, or none."""
-        self._warning = warning
+        self._warning, self._left_behind = warning, left_behind
         self._folders = folders
         self._past = past
         self._threads = threads
@@ -95,15 +99,29 @@ class Briefing:
 
     async def words(self, line: OptedLine) -> Mapping[str, str]:
         """Names as in the shim's protocol, the most important first; what is not known is not there."""
-        files, facts = await asyncio.gather(self._files(line), self._facts(line))
+        files, facts, left = await asyncio.gather(self._files(line), self._facts(line), self._left(line))
         told = {"resume_count": str(line.restart)}
         if facts is not None and facts.uid == line.uid:
             told = _past_words(facts)
-        told |= {"warning": self._warning(), "python": str(_ON_PATH)}
+        told |= {"left_behind": left, "warning": self._warning(), "python": str(_ON_PATH)}
         return {name: value for name, value in (files | told).items() if value}
 
     async def _facts(self, line: OptedLine) -> ResumeFacts | None:
         return await self._past.of(line.job) if line.has_past else None
+
+    async def _left(self, line: OptedLine) -> str:
+        """The processes of an earlier run or attempt that still run here."""
+        if not line.has_past:
+            return ""
+        look = partial(self._left_behind, line.job, line.uid, line.restart)
+        try:
+            found = await self._threads.call(look, name="left behind", timeout_s=_LEFT_S)
+        except (PortError, OSError) as error:
+            log.warning("not known what is left job=%d why=%r", line.job, str(error))
+            return ""
+        if found:
+            log.warning("left behind job=%d processes=%r", line.job, _list(found))
+        return _list(found).replace(",", ", ")
 
     async def _files(self, line: OptedLine) -> dict[str, str]:
         try:

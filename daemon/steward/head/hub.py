@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Generic, Protocol, TypeVar
 
+from steward.adapters.socket_path import AT_ONCE, lengthen
 from steward.adapters.wire.elastic_messages import resize_frame, submit_frame
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.handshake import SHORT_HELLO, WAIT_S, HandshakeGate, Hello, Terms, accept_agent
@@ -107,7 +108,8 @@ class Hub:
     async def start(self, host: str, port: int) -> int:
         """Listen; the port (the system's choice for 0). Raises OSError when that cannot be."""
         self._loop = asyncio.get_running_loop()
-        self._server = await self._loop.create_server(lambda: Link(self._greet), host, port, backlog=_BACKLOG)
+        self._server = await self._loop.create_server(lambda: Link(self._greet), host, port, backlog=AT_ONCE)
+        lengthen(self._server.sockets, _BACKLOG)
         self._turning = self._loop.create_task(self._watch.run())
         self._since = self._clock.now()
         return int(self._server.sockets[0].getsockname()[1])

@@ -25,7 +25,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from steward import __version__
 from steward.adapters.settings_file import load
 from steward.adapters.settings_path import settings_path
-from steward.adapters.socket_path import owner_of
+from steward.adapters.socket_path import AT_ONCE, lengthen, owner_of
 from steward.head.choose import start_logging
 from steward.head.slim import Slim
 from steward.head.wiring import Head, wire
@@ -40,6 +40,7 @@ _CYCLE_ENDS_S = 15.0
 _HTTP_ENDS_S = 1
 _IDLE_S = 10.0
 """uvicorn ends a connection 5 s after an answer by itself, but waits for ever for a first request."""
+_BACKLOG = 1024
 MAX_CONNECTIONS = 256
 SHARE = 64
 """The most HTTP connections of one peer: a peer that holds all of its own keeps nobody else out."""
@@ -92,6 +93,10 @@ class _Http(uvicorn.Server):
         super().__init__(config)
         self._idle, self._idle_s, self._look_at = IdleConnections(), idle_s, 0.0
         self._slim = Slim()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        lengthen(sockets or (), _BACKLOG)
 
     async def on_tick(self, counter: int) -> bool:
         now = time.monotonic()
@@ -186,6 +191,7 @@ def http_server(app: Starlette, api: ApiSettings, *, idle_s: float = _IDLE_S) ->
         lifespan="off",
         http=SharedHttp,
         limit_concurrency=MAX_CONNECTIONS,
+        backlog=AT_ONCE,
         timeout_graceful_shutdown=_HTTP_ENDS_S,
         ssl_certfile=api.tls_certificate,
         ssl_keyfile=api.tls_key,

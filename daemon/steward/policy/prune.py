@@ -1,6 +1,8 @@
 """Keep the memory bounded: what nobody will ask about any more is forgotten."""
 
 import re
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import TypeVar
@@ -17,6 +19,9 @@ CASES_KEPT = 1000
 DAY_S = 86400.0
 WEEK_S = 7 * 86400.0
 WISHES_KEPT = 20_000
+JOBS_KEPT = 20_000
+"""Of more remembered jobs those that Slurm has forgotten go, of who has the most first: one user's short jobs must not
+make every turn longer."""
 TOKENS_KEPT_S = 8 * 3600.0
 """A client token is valid for 8 hours."""
 
@@ -33,14 +38,15 @@ Deed = TypeVar("Deed", Remedy, Mishap)
 
 def prune(draft: Draft) -> None:
     """Closed cases after 7 days or beyond 1000, finished operations after 7 days, client tokens after 8 hours, ended
-    jobs, incidents, wishes and notes (but what stands) after a day; what a job got once is known as long as it is
-    there."""
+    jobs (or beyond 20,000), incidents, wishes and notes (but what stands) after a day; what a job got once is known as
+    long as it is there."""
     _prune_cases(draft)
     now = draft.now
     operations, jobs, incidents = draft.operations.items(), draft.jobs.items(), draft.incidents.items()
     draft.operations.drop([k for k, op in operations if op.finished is not None and now >= op.finished + WEEK_S])
     draft.client_tokens.drop([k for k, t in draft.client_tokens.items() if now >= t.at + TOKENS_KEPT_S])
     draft.jobs.drop([id for id, mem in jobs if mem.ended is not None and now >= mem.ended + DAY_S])
+    _prune_crowd(draft)
     draft.incidents.drop([k for k, i in incidents if i.over is not None and now >= i.over + DAY_S])
     draft.bystanders.drop([id for id, one in draft.bystanders.items() if _is_past(id, one, draft)])
     _prune_asks(draft)
@@ -53,6 +59,21 @@ def prune(draft: Draft) -> None:
     _keep_newest(draft.noted, now, lambda note: False)
     draft.nodes.prune(now - DAY_S, draft.seen.nodes, draft.ground)
     _prune_history(now - max(WEEK_S, draft.want.repair.node_repairs_window_s), draft)
+
+
+def _prune_crowd(draft: Draft) -> None:
+    """Each user keeps as many of his ended jobs as all have room for, the newest."""
+    many = len(draft.jobs) - JOBS_KEPT
+    if many <= 0:
+        return
+    of_user: defaultdict[int, list[tuple[float, JobId]]] = defaultdict(list)
+    for id, mem in draft.jobs.items():
+        if mem.ended is not None and id not in draft.seen.jobs:
+            of_user[mem.uid].append((mem.ended, id))
+    room = max(0, sum(map(len, of_user.values())) - many)
+    share = bisect_right(range(room + 1), room, key=lambda each: sum(min(len(its), each) for its in of_user.values()))
+    for its in of_user.values():
+        draft.jobs.drop([id for _, id in sorted(its, reverse=True)[max(0, share - 1) :]])
 
 
 def _is_past(id: JobId, one: Bystander, draft: Draft) -> bool:

@@ -118,7 +118,7 @@ def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
         return "The job has not run yet: whether it asks to be resumed (--auto-resume=1) is looked at when it starts."
     if why := draft.seen.unread.get(id):
         return f"Whether the job asked to be resumed (--auto-resume=1) is not known: no agent reported it, and {why}."
-    if job is not None and job.is_over and (job.ended or 0.0) < draft.seen.agents_since:
+    if job is not None and job.ended is not None and job.ended < draft.seen.agents_since:
         return _ENDED_UNSEEN
     seen = "The job did not ask" if job is not None and job.is_active else "Nothing shows that it asked"
     untouched = f"{seen} to be resumed (--auto-resume=1), so no fault brings it back."

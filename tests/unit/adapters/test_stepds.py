@@ -227,3 +227,25 @@ def test_what_belongs_to_a_living_slurmstepd_another_step_job_or_user_stays(node
     node.start(stepd())
     assert node.stepds.set_aside(JOB, 0, os.getuid(), time.monotonic() + FACT_S) == ()
     assert all(path.exists() for path in left)
+
+
+# What an earlier run or attempt left running.
+
+
+def test_a_process_that_left_the_tree_of_a_step_that_is_over_is_named(node: Node) -> None:
+    batch = node.start(stepd(step="batch"), f"sleep 60 & {WAITS}")
+    of_run = {"SLURM_JOB_ID": str(JOB), "SLURM_RESTART_COUNT": "1"}
+    of_step = node.start("left", program="left", SLURM_STEP_ID="0", **of_run)
+    of_old_run = node.start("older", program="older", SLURM_JOB_ID=str(JOB))
+    node.start("daemon", program="daemon", **of_run)  # the script's own
+    node.start("other", program="other", SLURM_JOB_ID=str(JOB + 1), SLURM_STEP_ID="0")
+    until("the script has a task", lambda: children(batch.pid))
+    left = node.stepds.left_behind(JOB, os.getuid(), 1)
+    assert sorted(left) == sorted([f"{of_step.pid} left", f"{of_old_run.pid} older"])
+    assert node.stepds.left_behind(JOB, os.getuid() + 1, 1) == ()
+
+
+def test_a_process_of_a_step_that_runs_is_not_left_behind(node: Node) -> None:
+    node.start(stepd(step="0"))
+    node.start("daemon", program="daemon", SLURM_JOB_ID=str(JOB), SLURM_STEP_ID="0")
+    assert node.stepds.left_behind(JOB, os.getuid(), 0) == ()

@@ -54,11 +54,18 @@ def line(restart: int = 0, attempt: int = 1) -> OptedLine:
     return OptedLine(job=JobId(7), uid=os.geteuid(), mode=mode, restart=restart, attempt=attempt)
 
 
-def words(head: Head, folder: Path, opted: OptedLine, *, warning: str = "") -> Mapping[str, str]:
+def words(
+    head: Head, folder: Path, opted: OptedLine, *, warning: str = "", left: tuple[str, ...] = ()
+) -> Mapping[str, str]:
     async def story() -> Mapping[str, str]:
         head.past = Past(head)
         return await Briefing(
-            JobFolders(folder), head.past, Threads(1), warning=lambda: warning, folder_s=FACT_S
+            JobFolders(folder),
+            head.past,
+            Threads(1),
+            warning=lambda: warning,
+            left_behind=lambda job, uid, restart: left,
+            folder_s=FACT_S,
         ).words(opted)
 
     told = dict(asyncio.run(story()))
@@ -93,6 +100,14 @@ def test_a_resumed_run_is_told_of_its_past(tmp_path: Path, opted: OptedLine) -> 
         "culprits": "n3",
         "excluded_nodes": "n3,n4",
     }
+
+
+@pytest.mark.parametrize(("opted", "is_told"), [(line(), False), (line(restart=1), True), (line(attempt=2), True)])
+def test_what_an_earlier_attempt_left_running_is_told_before_the_next_one_begins(
+    tmp_path: Path, opted: OptedLine, is_told: bool
+) -> None:
+    told = words(Head(), tmp_path, opted, left=("12 redis-server", "13 python3"))
+    assert told.get("left_behind") == ("12 redis-server, 13 python3" if is_told else None)
 
 
 def test_a_head_that_must_look_first_where_the_job_runs_is_waited_for(tmp_path: Path) -> None:

@@ -57,6 +57,15 @@ def test_a_run_that_quotas_took_back_costs_no_resume_and_none_is_said() -> None:
     assert job_comment((LOST, AGAIN), 0).startswith("steward: put back (n3 xid79 ")
 
 
+def test_a_stop_that_was_decided_after_the_end_is_said_once_in_the_accounting() -> None:
+    over = a_cluster().job().opted_in().then(100).change_job(state=JobState.FAILED, ended=T0 + 95, exit_status=256)
+    told = list[str]()
+    for _ in range(50):
+        told += [comment.text for comment in comments(over)]
+        over = over.then(10.0)
+    assert told == ["steward: stopped, no hardware fault found on its nodes; treated as the job's own failure"]
+
+
 def test_a_stop_is_said_with_its_reason() -> None:
     stop = replace(AGAIN, decision=Decision.STOP, why=Why(rule="x", text="no checkpoint progress"))
     assert job_comment((stop,), 0) == "steward: stopped, no checkpoint progress"

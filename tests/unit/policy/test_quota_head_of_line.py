@@ -14,7 +14,7 @@ from steward.policy.quota.decide import Ruling
 from steward.policy.quota.turn import take_turn
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, MARKS, WEAK
-from tests.builders.quota_site import a_site, done, own, runs, settled, waits
+from tests.builders.quota_site import a_site, done, limited, own, runs, settled, waits, with_partition
 from tests.builders.want import but
 
 CANS = pytest.mark.parametrize("can", [LISTS, MARKS, WEAK], ids=["lists", "marks", "weak"])
@@ -62,7 +62,8 @@ def test_a_team_whose_jobs_start_in_order_waits_for_the_first() -> None:
 
 
 def test_a_job_that_another_limit_holds_up_does_not_hold_up_its_team() -> None:
-    site = waits(waits(busy(WEAK), 31, "robots", 4, reason="QOSGrpGRES"), 32, "robots", 1, reason="Resources")
+    site = limited(waits(busy(WEAK), 31, "robots", 4, reason="QOSGrpGRES"))
+    site = waits(site, 32, "robots", 1, reason="Resources")
     assert rulings(site)[32].may_run
     assert len(told_to_go(site)) == 1
 
@@ -72,11 +73,21 @@ def test_what_a_hopeless_borrower_cannot_use_is_lent_to_others(reason: str) -> N
     """Two GPUs are free on each of two machines, and the others there are owned."""
     site = a_site(WEAK, own("a", 4), own("b", 2), own("c", 2))
     site = settled(runs(runs(site, 1, "a", 2, on="n1"), 2, "a", 2, on="n2"))
-    site = waits(waits(site, 3, "b", 4, reason=reason), 4, "c", 2, reason="QOSGrpGRES")
+    site = waits(waits(limited(site), 3, "b", 4, reason=reason), 4, "c", 2, reason="QOSGrpGRES")
     site = waits(site, 5, "c", 2, reason="QOSGrpGRES")
     found = rulings(site)
     assert (found[3].may_run, found[3].hopeless) == (False, True)
     assert (found[4].may_run, found[5].may_run) == (True, True)
+
+
+@CANS
+@pytest.mark.parametrize("reason", ["Resources", "QOSGrpGRES"])
+def test_an_owner_gets_a_node_though_a_limit_that_has_room_is_its_reason(can: Capabilities, reason: str) -> None:
+    """Four GPUs are free in all; the borrowed one on the second machine keeps it from having four on one."""
+    site = with_partition(a_site(can, own("a", 2), own("b", 6)))
+    site = runs(runs(site, 1, "a", 2), 2, "a", 1, "b", started=1000.0)
+    site = settled(runs(site, 3, "a", 1, "b", "n2", started=900.0))
+    assert told_to_go(waits(site, 9, "b", 4, reason=reason)) == [3]
 
 
 SHAPES: dict[str, dict[str, Any]] = {

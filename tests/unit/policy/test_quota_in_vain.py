@@ -14,7 +14,17 @@ from steward.model.quota import Wrote
 from steward.workflows.set_back import earlier
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, MARKS, WEAK
-from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, runs, settled, waits
+from tests.builders.quota_site import (
+    a_site,
+    borrowed_and_wanted_back,
+    done,
+    limited,
+    own,
+    runs,
+    settled,
+    waits,
+    with_partition,
+)
 from tests.unit.policy.test_quota_give_way import all_lent, gone_in
 
 
@@ -121,7 +131,14 @@ def test_nobody_gives_way_where_our_limits_have_room_and_one_of_the_sites_has_no
     can: Capabilities, reason: str
 ) -> None:
     """A partition's QOS, or what the site allows this user or an account below: what he would get would stay idle."""
-    assert gone_in(wanted_back(can, reason), 70) == set()
+    tres = next(name for word, name in LIMITS.items() if reason.endswith(word))
+    assert gone_in(limited(wanted_back(can, reason), tres, whose=reason.partition("Grp")[0]), 70) == set()
+
+
+@pytest.mark.parametrize("reason", GRP)
+def test_a_limits_reason_holds_up_nobody_where_there_is_no_limit_but_ours_with_room(reason: str) -> None:
+    """Slurm 22.05 says so of jobs with --gpus or --gpus-per-task for which it finds no node."""
+    assert gone_in(with_partition(wanted_back(WEAK, reason)), 2) == {2, 3}
 
 
 @pytest.mark.parametrize("can", [WEAK, LISTS], ids=["weak", "lists"])

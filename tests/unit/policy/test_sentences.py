@@ -803,6 +803,11 @@ def siblings_wait() -> Picture:
 
 KEPT: list[Row] = [
     ("2 sound nodes of its run are kept for it, ", lambda: keep.full().lost("n2"), lambda: keep.full()),
+    (
+        "(it lost n2): n[1,3], and n2 once it is repaired",
+        lambda: keep.full().lost("n2"),
+        lambda: keep.rival(with_an_idle_one(keep.full()), node_count=1).repair(mode=RepairMode.ASK).lost("n2"),
+    ),
     ("n[1-3]: kept for it since ", lambda: the_job_waits(), lambda: in_queue()),
     ("n[1-3]: kept for it until ", lambda: freed(), lambda: the_job_waits()),
     ("the job still waits for its replacement", lambda: the_job_waits().after(600.0), lambda: freed()),
@@ -858,6 +863,10 @@ KEPT: list[Row] = [
         lambda: in_queue(),
     ),
 ]
+
+
+def with_an_idle_one(picture: Picture) -> Picture:
+    return fits.with_another_idle_node(picture)
 
 
 def keep_on(**job: Any) -> Picture:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from steward.adapters.files import write_whole
-from steward.adapters.socket_path import make_free, peer_of, served_first
+from steward.adapters.socket_path import AT_ONCE, make_free, peer_of, served_first
 from steward.adapters.wire.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
 from steward.model.resume_mode import SiteDefault
 from steward.ports import Permanent
@@ -40,7 +40,6 @@ class Allowance:
 log = logging.getLogger(__name__)
 
 _BACKLOG = 512
-_AT_ONCE = 32
 _REST_S = 1.0
 """After an error of the machine's (no descriptor is free)."""
 REQUEST_TIMEOUT_S = 1.0
@@ -183,7 +182,7 @@ def roots(path: Path) -> Path:
 
 
 class _Entrance:
-    """Listens at `path`, and takes `_AT_ONCE` connections before the loop's other work has its turn. Raises Permanent
+    """Listens at `path`, and takes `AT_ONCE` connections before the loop's other work has its turn. Raises Permanent
     when the socket cannot be made."""
 
     def __init__(self, path: Path, mode: int, admit: Callable[[socket.socket], None]) -> None:
@@ -199,7 +198,7 @@ class _Entrance:
         self._loop.add_reader(self._sock, self._accept)
 
     def _accept(self) -> None:
-        for _ in range(_AT_ONCE):
+        for _ in range(AT_ONCE):
             try:
                 peer, _ = self._sock.accept()
             except (BlockingIOError, ConnectionAbortedError):

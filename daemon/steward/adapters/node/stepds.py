@@ -12,13 +12,14 @@ import re
 import signal
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from steward.adapters import proc
 from steward.adapters.proc import Process, Seen
 from steward.model.ids import JobId
+from steward.model.text import printable
 
 _CACHED = Path("/run/slurm/conf/slurm.conf")
 """The configuration that a configless slurmd got from slurmctld."""
@@ -53,6 +54,9 @@ def _folder(key: str, default: str, slurm_conf: str, node: str) -> str:
 _PROC = Path("/proc")
 _TITLE = re.compile(rb"slurmstepd: \[([1-9][0-9]{0,9})\.([^\]\0]{1,32})\]\s*\Z")
 _TICKS = os.sysconf("SC_CLK_TCK")
+_OF_RUN = (b"SLURM_JOB_ID", b"SLURM_STEP_ID", b"SLURM_RESTART_COUNT", b"SLURMD_NODENAME")
+_MOST_DEEP = 1000
+"""Processes one below the other; a look at many of them is not of one moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +133,25 @@ class Stepds:
             path.rename(f"{path}.left.{time.time_ns()}")
         return tuple(left)
 
+    def left_behind(self, job: JobId, uid: int, restart: int) -> tuple[str, ...]:
+        """Return the user's processes here that an earlier run or attempt of the job left running, as `PID NAME`: no
+        slurmstepd has them below it, and their step, or run, is over. A process group of its own gets one out of
+        Slurm's sight where it makes no cgroups."""
+        everyone = [seen for seen in proc.every() if not seen.dead]
+        parents = {seen.process.pid: seen.parent for seen in everyone}
+        stepds = {stepd.process.pid: stepd.step for stepd in self._of(job, everyone)}
+        mine = (pid for pid in parents if proc.real_uid(pid) == uid and not _has_above(pid, stepds.keys(), parents))
+        left = (pid for pid in mine if self._is_left(pid, job, restart, frozenset(stepds.values())))
+        return tuple(f"{pid} {printable(_read(pid, 'comm').decode('utf-8', 'replace').strip(), 16)}" for pid in left)
+
+    def _is_left(self, pid: int, job: JobId, restart: int, steps: frozenset[str]) -> bool:
+        words = dict(word.partition(b"=")[::2] for word in _read(pid, "environ").split(b"\0"))
+        told = {name: words.get(name, b"").decode("ascii", "replace") for name in _OF_RUN}
+        if told[b"SLURM_JOB_ID"] != str(job) or (self._node and told[b"SLURMD_NODENAME"] != self._node):
+            return False
+        of_run, step = told[b"SLURM_RESTART_COUNT"] or "0", told[b"SLURM_STEP_ID"] or "batch"
+        return of_run != str(restart) or step not in steps
+
     def _is_his(self, path: Path, uid: int) -> bool:
         try:
             return path.lstat().st_uid in (uid, self._owner)
@@ -178,6 +201,17 @@ class Stepds:
         """Whether a task is left that is no slurmstepd's child: it became an orphan, and Slurm tracks it otherwise."""
         alive = (seen.process.pid for seen in everyone if not seen.dead)
         return any(_belongs(pid, job) and not self._is_stepd(pid) for pid in alive)
+
+
+def _has_above(pid: int, wanted: Collection[int], parents: Mapping[int, int]) -> bool:
+    """Return whether the process is one of these, or below one."""
+    for _ in range(_MOST_DEEP):
+        if pid in wanted:
+            return True
+        if pid not in parents:
+            return False
+        pid = parents[pid]
+    return True
 
 
 def _belongs(pid: int, job: JobId) -> bool:

@@ -58,7 +58,7 @@ from steward.model.mark import Mark
 from steward.model.node import Node
 from steward.model.partition import Partition, PartitionState
 from steward.model.reservation import Reservation
-from steward.ports import Permanent, Retryable, Stale, Unsent
+from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 
 _COMMENT_S = 2.0
 """A comment that takes longer is written another time: slurmctld may hold it for 5 s."""
@@ -175,7 +175,18 @@ class CommandLineSlurm:
     def comment(self, job: JobId, text: str) -> None:
         told = self.job(job)
         whole = rules.new_comment(told, text)
+        if told.is_over:
+            self._comment_record(told, whole)
+            return
         self._commands.write("update", f"jobid={rules.spelled(told)}", f"admincomment={whole}", timeout_s=_COMMENT_S)
+
+    def _comment_record(self, job: Job, text: str) -> None:
+        """slurmctld changes nothing of a job that has ended; its record in the accounting is that of its last run."""
+        words = ("modify", "job", "where", f"jobid={job.id}", "set", f"admincomment={text}")
+        try:
+            self._commands.run("sacctmgr", "--immediate", *words, timeout_s=_COMMENT_S)
+        except PortError as error:
+            raise Stale(f"job {job.id} has ended, and has no record in an accounting: {error}") from error
 
     def partitions(self) -> Mapping[str, Partition]:
         return {name: each for name, each in self._all_partitions().items() if not name.startswith(DEEP_PREFIX)}

@@ -211,12 +211,12 @@ class JobReader:
         return text_jobs.short(self._commands.look(*argv, env=_IN_SECONDS))
 
     def _texts(self, *which: str) -> dict[JobId, str]:
-        form = Format()
+        form = Format(exclusive=self._commands.version().exclusive[0])
         answer = self._commands.look(*_SQUEUE, *which, env={**_IN_SECONDS, "SQUEUE_FORMAT2": str(form)})
         return {text_jobs.id_of(record): record for record in form.cut(answer)}
 
     def _jobs(self, texts: Mapping[JobId, str], short: Short) -> _Look:
-        look = _Look()
+        look, word = _Look(), self._commands.version().exclusive[1]
         for id, text in texts.items():
             if id not in short.times:
                 continue
@@ -225,7 +225,7 @@ class JobReader:
                 look.found[id] = known
                 continue
             try:
-                look.found[id] = self._keep(id, key, _with_what_is_known(text_jobs.job(*key), known))
+                look.found[id] = self._keep(id, key, _with_what_is_known(text_jobs.job(*key, word), known))
             except Merged:
                 look.merged.add(id)
             except Odd:

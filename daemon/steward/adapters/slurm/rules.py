@@ -91,14 +91,12 @@ def may_nudge(job: Job, *, release: bool) -> None:
 
 
 def new_comment(job: Job, text: str) -> str:
-    """The job's whole admin comment with `text` as our part. Raises Retryable while it cleans up, Stale when it has
-    ended, Permanent for a text that is not ours or not one short line."""
+    """The job's whole admin comment with `text` as our part. Raises Retryable while it cleans up, Permanent for a text
+    that is not ours or not one short line."""
     if not text.startswith(comment.PREFIX) or text != printable(text, comment.LONGEST) or comment.BETWEEN in text:
         raise Permanent(f"not a comment of ours: {show(text)}")
     if job.is_completing:
         raise Retryable(f"job {job.id} still cleans up")
-    if job.is_over:
-        raise Stale(f"job {job.id} has ended: Slurm changes nothing of it any more")
     return comment.with_ours(job.admin_comment, text)
 
 

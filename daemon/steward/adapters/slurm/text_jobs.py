@@ -31,8 +31,8 @@ from steward.ports import Retryable
 _PLAIN = (
     "jobid", "jobarrayid", "arrayjobid", "arraytaskid", "state", "userid", "nodelist", "batchhost", "batchflag",
     "restartcnt", "requeue", "exit_code", "hetjobid", "numnodes", "maxnodes", "submittime", "eligibletime", "starttime",
-    "endtime", "preempttime", "timelimit", "prioritylong", "nice", "tres-alloc", "reqnodes", "oversubscribe",
-    "numtasks", "ntpernode",
+    "endtime", "preempttime", "timelimit", "prioritylong", "nice", "tres-alloc", "reqnodes", "numtasks",
+    "ntpernode", "exclusive",
 )  # fmt: skip
 _FREE = (
     "partition", "reason", "account", "qos", "reservation", "allocnodes", "name", "comment", "admin_comment", "feature",
@@ -72,9 +72,12 @@ class Format:
     """The long format, as text for SQUEUE_FORMAT2. `word` is what no user knows."""
 
     word: str = field(default_factory=lambda: "".join(secrets.choice("ghijkmnpqrstuvwxyz") for _ in range(24)))
+    exclusive: str = "oversubscribe"
+    """The field that tells whether a job shares its nodes."""
 
     def __str__(self) -> str:
-        return ",".join([*(f"{name}:|" for name in _PLAIN), *(f"{name}:{self.word}" for name in _FREE)])
+        plain = (*_PLAIN[:-1], self.exclusive)
+        return ",".join([*(f"{name}:|" for name in plain), *(f"{name}:{self.word}" for name in _FREE)])
 
     def cut(self, answer: str) -> list[str]:
         """Cut an answer into one text a record, to be compared from look to look. Raises Odd for an incomplete
@@ -130,8 +133,9 @@ def _rejoined(answer: str) -> Iterator[str]:
     yield line
 
 
-def job(record: str, excluded: str, times: int) -> Job:
-    """`times`: how often the short list has its id. Of a state and its flag the text tells one only. Raises Odd."""
+def job(record: str, excluded: str, times: int, exclusive: str = "NO") -> Job:
+    """`times`: how often the short list has its id. `exclusive`: the word for a job that shares its nodes with no other
+    one. Of a state and its flag the text tells one only. Raises Odd."""
     head, *texts = record.split("\0")
     plain = head.split("|")
     if len(plain) != len(_PLAIN) + 1 or len(texts) + 1 != len(_FREE):
@@ -145,6 +149,7 @@ def job(record: str, excluded: str, times: int) -> Job:
     return replace(
         job,
         is_total=total,
+        exclusive=of["exclusive"] == exclusive,
         most_nodes=records.most_nodes(_number(of["maxnodes"]), job.node_count, is_total=total),
         features=intern(_text(told["feature"])),
         name=told["name"],
@@ -192,7 +197,6 @@ def _plain_job(of: Mapping[str, str], times: int) -> Job:
         requested=tres,
         allocated=tres if records.has_nodes(state, on) else "",
         required=_nodes(of["reqnodes"]),
-        exclusive=of["oversubscribe"] == "NO",
         waiting_tasks=waiting,
         most_tasks=records.tasks_at_once(of["jobarrayid"].rstrip("]")),
     )

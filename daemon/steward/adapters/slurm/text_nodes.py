@@ -23,7 +23,7 @@ _LINE = re.compile(
     r"(?:NextState=\S+ )?(?:Partitions=(\S+) +)?BootTime=(None|Unknown|\d+) SlurmdStartTime=(None|Unknown|\d+) "
     r"(?:[A-Z][A-Za-z]+=[^\s=]* )*?CfgTRES=\S* AllocTRES=\S*"
     r"(?: (?!Reason=|Comment=|Extra=|Instance)[A-Z][A-Za-z]+=[^\s=]*)* *"
-    r"(?:Reason=(.*) \[([^@\[\]]+)@(\d+)\])?(?: (?:Comment|Extra|InstanceId|InstanceType)=.*)?",
+    r"(?:Reason=(.*?)(?: \[([^@\[\]]+)@(Unknown|None|\d+)\])?)?(?: (?:Comment|Extra|InstanceId|InstanceType)=.*)?",
     re.DOTALL,
 )
 _BEGIN = re.compile(r"^NodeName=(\S+) (?:Arch|CoresPerSocket)=", re.MULTILINE)
@@ -67,7 +67,7 @@ def node(key: str) -> Node:
     name, cpus, features, active, gres, address, host, port, memory, state, *rest = key.split("\0")
     partitions, booted, started, reason, user, at, usual_port = rest
     base, flags = _state(state)
-    told = Reason(text=reason, user=user, at=float(at or 0)) if reason else None
+    told = Reason(text=reason, user=user, at=_time(at) or 0.0) if reason else None
     return Node(
         name=NodeName(name),
         base=base,

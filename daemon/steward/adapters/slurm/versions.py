@@ -5,6 +5,8 @@ Differences, each seen on real 22.05.8, 24.11.5 and 26.05.5 (recordings in tests
 - Text. squeue's long format (`-O`) has the excluded nodes from 23.02 or later on, not in 22.05; the exit code is a wait
   status in 22.05, `code:signal` later. A state is one word in all of them: from 23.02 on JSON tells more.
 - Node lists. Before 23.11 nothing may follow a bracket but a comma (`Invalid node name specified`).
+- Exclusive. `OverSubscribe` of squeue is `NO` for an exclusive job up to 25.11, and for every job that did not ask for
+  the contrary from 26.05 on, where `Exclusive` tells it.
 - Job state. squeue prints one word, and a flag hides the base: a job that cleans up reads `COMPLETING` whatever it
   will be. The base is then UNKNOWN until that is over. steward-slurm tells both.
 - No controller. 24.11 and 26.05 print an empty queue with status 0.
@@ -21,6 +23,7 @@ from steward.ports import Permanent
 
 _VERSION = re.compile(r"\b(\d{2})\.(\d{2})(?:\.(\d+))?")
 OLDEST = (22, 5)
+_EXCLUSIVE = (26, 5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,11 @@ class Version:
 
     text: str
     release: tuple[int, int]
+
+    @property
+    def exclusive(self) -> tuple[str, str]:
+        """The field of squeue that tells whether a job shares its nodes, and its word where it does not."""
+        return ("exclusive", "NODE") if self.release >= _EXCLUSIVE else ("oversubscribe", "NO")
 
 
 def parse(text: str) -> Version:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, insert, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, or_, select, true
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from steward.adapters.store import rows, sections
@@ -209,10 +209,15 @@ def _goes_on(since: float) -> ColumnElement[bool]:
 
 
 def prune(connection: Connection, *, before: float) -> None:
-    """Lines that ended before that, and those as old whose end nobody saw; a bounded number."""
+    """Lines that ended before that, and those as old whose end nobody saw; of too many the oldest that ended; a bounded
+    number."""
     old = or_(table.c.ended < before, table.c.ended.is_(None))
     query = select(table.c.key).where(table.c.begun < before, old).order_by(table.c.begun).limit(_PRUNE_ROWS)
     keys = list(connection.execute(query).scalars())
+    many = (connection.execute(select(func.count()).select_from(table)).scalar() or 0) - rows.MOST_ROWS
+    if many > len(keys):
+        ended = select(table.c.key).where(table.c.ended.is_not(None)).order_by(table.c.begun)
+        keys += connection.execute(ended.limit(min(many, _PRUNE_ROWS))).scalars()
     for start in range(0, len(keys), _KEYS_AT_ONCE):
         connection.execute(delete(table).where(table.c.key.in_(keys[start : start + _KEYS_AT_ONCE])))
 

@@ -1,8 +1,9 @@
 """The admin comment of a job that opted in, or that quotas hold up: what people read with sacct or squeue, in 200
 characters.
 
-Written only while the job waits or runs: Slurm changes nothing of a job that has ended. So the comment about a stop is
-written before the shim that waits is told to go on.
+Written while the job waits or runs: of a job that has ended only its record in the accounting can be changed, where
+there is one. So the comment about a stop is written before the shim that waits is told to go on; one that was decided
+after the end is written into that record.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from steward.model.comment import BETWEEN, LONGEST, PREFIX, ours
 from steward.model.ids import Key
 from steward.model.job import Job
 from steward.model.ledger import Ending, Run
-from steward.model.resume import Decision
+from steward.model.resume import Decision, JobMemory
 from steward.model.text import printable
 from steward.model.why import Why
 from steward.policy.draft import Draft
@@ -44,7 +45,7 @@ def comment_jobs(draft: Draft) -> None:
         if runs[-1].decision is None and draft.now < (settled := runs[-1].started + BEGUN_S):
             draft.wake(settled)
             continue
-        if job is None or mem is None or not _can_be_told(job):
+        if job is None or mem is None or not (_can_be_told(job) or _was_stopped_late(job, mem)):
             continue
         if come_back > MANY and mem.pending_from is not None and draft.now < mem.pending_from + LATER_S:
             draft.wake(mem.pending_from + LATER_S)
@@ -61,7 +62,8 @@ def _tell(job: Job, text: str, draft: Draft) -> None:
     if text and text != ours(job.admin_comment):
         key = Key(f"comment:{job.id}:{crc32(text.encode()):08x}")
         why = Why(rule="job.comment", text="what was done for the job has changed")
-        draft.wish(CommentJob(key=key, why=why, job=job.id, text=text), AGAIN_S if key in draft.seen.failures else None)
+        every = AGAIN_S if key in draft.seen.failures and not job.is_over else None
+        draft.wish(CommentJob(key=key, why=why, job=job.id, text=text), every)
 
 
 def _quota_part(job: Job) -> str:
@@ -77,6 +79,13 @@ def _can_be_told(job: Job) -> bool:
         and not job.is_completing
         and not (job.array_job_id and job.array_task is None)
     )
+
+
+def _was_stopped_late(job: Job, mem: JobMemory) -> bool:
+    """Whether its last run had ended when it was decided to stop: nobody was asked."""
+    last = mem.last_attempt
+    is_of_run = last is not None and last.restart == mem.restarts and not last.what
+    return job.is_over and mem.ended is not None and is_of_run and last is not None and last.decision is Decision.STOP
 
 
 def job_comment(runs: Sequence[Run], resumes: int, quota: str = "") -> str:

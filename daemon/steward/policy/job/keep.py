@@ -249,7 +249,8 @@ def _keep(job: Job, mem: JobMemory, draft: Draft) -> None:
     text = f"{len(nodes)} sound nodes of its run are kept for it, {rules.keep_s:.0f} s at most"
     why = Why(rule="keep.wait" if waits else "keep.contested", text=text, evidence=(f"it lost {lost}",))
     _reserve(job.id, kept, why, draft)
-    draft.tell("job.keep", f"job {job.id}: {why}: {fold(kept.nodes)}", job=job.id)
+    later = f", and {fold(places.coming)} once it is repaired" if places.coming else ""
+    draft.tell("job.keep", f"job {job.id}: {why}: {fold(nodes)}{later}", job=job.id)
     draft.wake(kept.until)
 
 

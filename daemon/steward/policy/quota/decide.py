@@ -15,10 +15,8 @@ from steward.policy.quota.pick import Room
 from steward.policy.quota.places import Wish
 from steward.policy.quota.requests import Amounts, Unit
 
-_FOR_NODES = frozenset({"Resources", "Priority"})
-"""Slurm's reasons of jobs that wait for nodes."""
 _NOT_YET = frozenset({"", "None"})
-"""Those of jobs that Slurm has not looked at."""
+"""Slurm's reasons of jobs that it has not looked at."""
 
 
 class Standing(Enum):
@@ -201,8 +199,9 @@ class Decider:
         return has_room or self._reclaim(unit, asked, wish)
 
     def _has_place(self, unit: Unit, wish: Wish | None) -> bool:
-        """Nodes are looked at only for one that Slurm says waits for them: what has just come may start at once."""
-        return wish is None or unit.jobs[0].reason not in _FOR_NODES or self._room.places.has(wish)
+        """What has just come may start at once: nodes are looked at when Slurm has looked, whatever its reason, which
+        (22.05) may be a limit that has room."""
+        return wish is None or unit.jobs[0].reason in _NOT_YET or self._room.places.has(wish)
 
     def _may_take(self, unit: Unit) -> bool:
         """Whether it could start on what others leave it."""

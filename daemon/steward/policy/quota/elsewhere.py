@@ -7,7 +7,7 @@ What it says of a job may be a round of its scheduler old: so the job keeps its 
 
 from collections.abc import Iterable, Mapping
 
-from steward.model.accounting import Accounting, Tres
+from steward.model.accounting import Accounting, Association, Tres
 from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.policy.draft import Draft
@@ -28,13 +28,41 @@ def _is_held_up(unit: Unit, draft: Draft, picture: Accounting, used: dict[str, T
         return False
     if job.reason.startswith("QOS"):
         qos = picture.qos.get(job.qos)
-        return qos is not None and not _is_full(job.qos, qos.limits, qos.used, job, draft)
-    has = picture.of_account(unit.team)
-    if has is None:
-        return False
-    if unit.team not in used:
-        used[unit.team] = _used_by(unit.team, draft, picture)
-    return not _is_full(f"account {unit.team}", has.limits, used[unit.team], job, draft)
+        has_room = qos is not None and not _is_full(job.qos, qos.limits, qos.used, job, draft)
+    else:
+        has = picture.of_account(unit.team)
+        if has is None:
+            return False
+        if unit.team not in used:
+            used[unit.team] = _used_by(unit.team, draft, picture)
+        has_room = not _is_full(f"account {unit.team}", has.limits, used[unit.team], job, draft)
+    # 22.05 says so of jobs with --gpus or --gpus-per-task, too, when it finds no node for them.
+    return has_room and _has_others(job, draft, picture)
+
+
+def _has_others(job: Job, draft: Draft, picture: Accounting) -> bool:
+    """Whether something that the job asks for has a limit of the kind of its reason that is not ours."""
+    asks = parse_tres(job.requested)
+    if not job.reason.startswith("QOS"):
+        return any(
+            asks.get(tres) and (has.user or not is_ours(f"account {has.account}/cap:{tres}", draft))
+            for has in above(job, picture)
+            for tres in has.limits
+        )
+    partitions = [draft.seen.partitions.get(name) for name in job.partitions]
+    names = {job.qos, *(each.own_qos for each in partitions if each is not None)} - {""}
+    if None in partitions or not names <= picture.qos.keys():
+        return True  # nobody knows
+    limits = ((name, tres) for name in names for tres in picture.qos[name].limits)
+    return any(asks.get(tres) and not is_ours(f"{name}/cap:{tres}", draft) for name, tres in limits)
+
+
+def above(job: Job, picture: Accounting) -> list[Association]:
+    """The associations whose limits count a job: its user's, which may be one for its partition, and those of its
+    account and the accounts above."""
+    own = picture.limited_user(job.account, job.user_id, job.partition)
+    line = (picture.of_account(name) for name in picture.line_of(job.account))
+    return [each for each in (own, *line) if each is not None]
 
 
 def _is_full(owner: str, limits: Tres, used: Tres, job: Job, draft: Draft) -> bool:

@@ -6,11 +6,11 @@ Only a limit that surely holds the job up counts: what its own team has and keep
 
 from collections.abc import Callable, Iterable, Mapping
 
-from steward.model.accounting import QOS_PREFIX, Accounting, Association, Tres, guaranteed_qos
+from steward.model.accounting import QOS_PREFIX, Accounting, Tres, guaranteed_qos
 from steward.model.ids import JobId
 from steward.model.job import Job
 from steward.policy.draft import Draft
-from steward.policy.quota.elsewhere import is_ours
+from steward.policy.quota.elsewhere import above, is_ours
 from steward.policy.quota.flavors import parse_tres
 from steward.policy.quota.requests import Unit
 
@@ -66,10 +66,10 @@ def _is_beyond_in(
     if _passes(mine, asks, unit, staying, lambda each: each.qos == name):
         return True
     rest = {tres: amount for tres, amount in asks.items() if tres not in qos.limits}
-    for has in _above(job, picture):
+    for has in above(job, picture):
         owner = f"account {has.account}"
         limits = {t: limit for t, limit in has.limits.items() if has.user or not is_ours(f"{owner}/cap:{t}", draft)}
-        if _passes(limits, rest, unit, staying, lambda each, has=has: has in _above(each, picture)):  # type: ignore[misc]
+        if _passes(limits, rest, unit, staying, lambda each, has=has: has in above(each, picture)):  # type: ignore[misc]
             return True
     return False
 
@@ -85,11 +85,3 @@ def _passes(
     kept = (each.jobs for each in staying.get(unit.team, ()) if each.weight >= unit.weight)
     used = [parse_tres(job.allocated or job.requested) for jobs in kept for job in jobs if counts(job)]
     return any(sum(each.get(tres, 0) for each in used) + asks[tres] > limits[tres] for tres in names)
-
-
-def _above(job: Job, picture: Accounting) -> list[Association]:
-    """The associations whose limits count a job: its user's, which may be one for its partition, and those of its
-    account and the accounts above."""
-    own = picture.limited_user(job.account, job.user_id, job.partition)
-    line = (picture.of_account(name) for name in picture.line_of(job.account))
-    return [each for each in (own, *line) if each is not None]
