@@ -41,11 +41,6 @@ class FitAsker:
         env = {"SLURM_CONF": conf} if conf else {}
         self._helper = Helper(lambda: argv or program(), env, patience_s=patience_s, most=_MOST, monotonic=monotonic)
 
-    @property
-    def can_ask(self) -> bool:
-        """Whether there is a program for it."""
-        return bool(self._argv or program())
-
     def ask(self, question: Question) -> Fit:
         """UNKNOWN where there is no program, or no answer of the right form in time. Never raises."""
         at = self._clock()

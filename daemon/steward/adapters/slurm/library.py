@@ -18,7 +18,7 @@ from steward.model.ids import JobId, NodeName
 MOST = 32
 """For more nodes or jobs a whole look is as quick."""
 NOTHING = "-"
-_FEW_S, _ALL_S = 2.0, 5.0
+_FEW_S, _ALL_S = 1.0, 3.0
 _PROGRAM = "steward-slurm"
 _PLACES = (Path(__file__).parents[4] / "reader/build", Path("/usr/lib/steward"))
 _ENV = {"SLURM_BITSTR_LEN": "0"}

@@ -3,7 +3,7 @@
 Differences, each seen on real 22.05.8, 24.11.5 and 26.05.5 (recordings in tests/recordings):
 
 - Text. squeue's long format (`-O`) has the excluded nodes from 23.02 or later on, not in 22.05; the exit code is a wait
-  status in 22.05, `code:signal` later. A state is one word in all of them: from 23.02 on JSON tells more.
+  status in 22.05, `code:signal` later. A state is one word in all of them.
 - Node lists. Before 23.11 nothing may follow a bracket but a comma (`Invalid node name specified`).
 - Exclusive. `OverSubscribe` of squeue is `NO` for an exclusive job up to 25.11, and for every job that did not ask for
   the contrary from 26.05 on, where `Exclusive` tells it.
