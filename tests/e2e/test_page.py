@@ -46,8 +46,8 @@ def test_a_node_dies_under_a_job_and_the_open_page_shows_it(story: Story, browse
     browser.open(f"{url(story)}/node/{victim}")
     browser.wait(f"!!document.querySelector('#on a[href=\"/job/{job}\"]') && !!document.querySelector('.lane .lost')")
     browser.value("document.querySelector('#repairs td a').click()")
-    browser.wait(f"document.querySelector('h1').innerText.includes('of {victim}')")
-    browser.wait("document.getElementById('moments').innerText.includes('returned')")
+    browser.wait(f"document.querySelector('h1')?.innerText.includes('of {victim}')")
+    browser.wait("document.getElementById('moments')?.innerText.includes('returned')")
     browser.open(f"{url(story)}/job/{job}")
     browser.wait(
         f"!!document.querySelector('#decisions a[href=\"/node/{victim}\"]') && !!document.getElementById('runs')"
