@@ -117,7 +117,7 @@ def _figures(made: cluster.Cluster, port: CommandLineSlurm) -> dict[str, float]:
 
     def changed(number: int) -> None:
         made.run("scontrol", "update", f"nodename={few[0]}", f"reason=r{number}", "state=down")
-        made.run("scontrol", "update", f"jobid={every[0]}", f"nice={number}")
+        made.run("scontrol", "update", f"jobid={every[0]}", f"comment=r{number}")
 
     def new(number: int) -> None:
         _submit(made, 100)
