@@ -1,6 +1,6 @@
 """Random worlds of quotas on real Slurm: owners do not wait for what others borrowed, nobody goes for nothing, no team
-passes its limit, and what `explain` says is true. By hand, with `WORLDS=200 SEED=0`: what Slurm 22.05 does with parts of
-heterogeneous jobs and with its reasons is not all settled yet."""
+passes its limit, and what `explain` says is true. By hand, with `WORLDS=200 SEED=0`: what Slurm 22.05 does with parts
+of heterogeneous jobs and with its reasons is not all settled yet."""
 
 import os
 import threading
