@@ -212,17 +212,21 @@ def _holders(short: Mapping[Resource, int], team: str, turn: Turn) -> str:
     """Who uses what is short, those that borrow first."""
     found = []
     for name in short:
-        accounts = [each for each in turn.ledger.accounts.values() if each.use.get(name, 0) and each.team != team]
+        accounts = [
+            each
+            for each in turn.ledger.accounts.values()
+            if each.use.get(name, 0) > (_runs_with(team, name, turn) if each.team == team else 0)
+        ]
         for each in sorted(accounts, key=lambda one: (-one.borrowed(name), -one.use.get(name, 0), one.team))[:_NAMED]:
-            found.append(_holder(each, name, turn))
+            found.append(_holder(each, name, turn, is_own=each.team == team))
     return ", ".join(dict.fromkeys(found))
 
 
-def _holder(each: Account, name: Resource, turn: Turn) -> str:
-    """A team that gives way already counts with what it keeps."""
+def _holder(each: Account, name: Resource, turn: Turn, *, is_own: bool) -> str:
+    """A team that gives way already counts with what it keeps; of the job's own team, only what is promised."""
     has = min(_runs_with(each.team, name, turn), each.use[name])
     beyond = max(0, has - each.owned.nominal.get(name, 0))
-    words = [f"has {told({name: has})}{f' ({beyond} borrowed)' if beyond else ''}"] if has else []
+    words = [f"has {told({name: has})}{f' ({beyond} borrowed)' if beyond else ''}"] if has and not is_own else []
     if promised := each.use[name] - has:
         words.append(f"waits for nodes for {told({name: promised})}")
     return f"{each.team} {' and '.join(words)}"
