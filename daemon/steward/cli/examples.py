@@ -77,6 +77,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def add_examples(command: click.Command, path: str) -> None:
     """Append the examples of a command, and of the commands below it, to their help."""
     if path in EXAMPLES:
-        command.epilog = "\n".join(("\b", "Examples:", *(f"  {line}" for line in EXAMPLES[path])))
+        examples = "\n".join(("\b", "Examples:", *(f"  {line}" for line in EXAMPLES[path])))
+        others = (command.epilog or "").removesuffix(examples).rstrip()
+        command.epilog = "\n\n".join(filter(None, (others, examples)))
     for name, inner in command.commands.items() if isinstance(command, click.Group) else ():
         add_examples(inner, f"{path} {name}")

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from steward.cli import main
+from tests.fakes.reader_lines import scontrol_line
 
-RECORDED = Path(__file__).parents[2] / "recordings" / "22.05.8" / "nodes.stdout"
 CONFIG = """BOOT_TIME               = 2026-11-01T10:00:00
 ClusterName             = hpc
 AccountingStorageType   = accounting_storage/slurmdbd
@@ -21,6 +21,7 @@ SCONTROL = """#!/bin/sh
 case "$*" in
     *--version*) echo 'slurm 22.05.8' ;;
     *config*) cat {folder}/config ;;
+    *node*) echo '{node}' ;;
     *partitions*) echo 'PartitionName=all AllowAccounts=ALL AllowQos=ALL Nodes=n[1-3] State=UP' ;;
     *assoc_mgr*) printf 'Current Association Manager state\\nQOS Records\\n' ;;
 esac
@@ -34,8 +35,8 @@ echo "$*" >> {folder}/told
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cluster that enforces everything and has no team."""
     (tmp_path / "config").write_text(CONFIG.format(enforce="associations,limits,qos"))
-    for name, text in (("scontrol", SCONTROL), ("sacctmgr", SACCTMGR), ("sinfo", f"#!/bin/sh\ncat {RECORDED}\n")):
-        (tmp_path / name).write_text(text.replace("{folder}", str(tmp_path)))
+    for name, text in (("scontrol", SCONTROL), ("sacctmgr", SACCTMGR)):
+        (tmp_path / name).write_text(text.replace("{folder}", str(tmp_path)).replace("{node}", scontrol_line()))
         (tmp_path / name).chmod(0o755)
     (tmp_path / "slurm.conf").touch()
     (tmp_path / "steward.toml").write_text(f'[cluster]\nname = "hpc"\nslurm_conf = "{tmp_path}/slurm.conf"\n')
