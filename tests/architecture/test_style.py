@@ -1,9 +1,11 @@
-"""Rules of the style guide that a machine can see and no linter has: short functions, telling names. Long files are
-warned of by `make lint`."""
+"""Rules of the style guide that a machine can see and no linter has: short functions, telling names, one meaning for
+a class name. Long files are warned of by `make lint`."""
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+
+from tools.house import twice
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(file for top in ("daemon", "tools", "tests", "examples") for file in (ROOT / top).rglob("*.py"))
@@ -33,3 +35,7 @@ def test_functions_are_short() -> None:
 
 def test_modules_have_telling_names() -> None:
     assert [name(file) for file in FILES if file.stem in VAGUE] == []
+
+
+def test_a_public_class_has_a_name_of_its_own() -> None:
+    assert twice() == {}

@@ -27,7 +27,7 @@ from steward.model.job import Job, JobState
 from steward.model.memory import Memory
 from steward.model.node import NodeBase, Reason
 from steward.model.reservation import Reservation, keep_name
-from steward.model.resume import Attempt, Decision, JobMemory, Kept
+from steward.model.resume import Attempt, Decision, JobMemory, KeptNodes
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.plan import Plans
@@ -246,7 +246,7 @@ def kept(site: Picture) -> Picture:
     memories, reservations = {}, {}
     for id, mem in site.memory.jobs.items():
         nodes = frozenset(mem.nodes - mem.attempts[-1].culprits)
-        memories[id] = replace(mem, kept=Kept(restart=0, nodes=nodes, since=T0 - 59, until=T0 + 900))
+        memories[id] = replace(mem, kept=KeptNodes(restart=0, nodes=nodes, since=T0 - 59, until=T0 + 900))
         name = keep_name(id)
         reservations[name] = Reservation(name=name, nodes=nodes, starts=T0 - 59, ends=T0 + 300)
     return replace(site, memory=replace(site.memory, jobs=memories)).see(reservations=reservations)

@@ -17,7 +17,7 @@ from typing import Any
 
 from steward.model.ids import JobId
 from steward.model.quota import Strategy
-from steward.policy.quota.decide import Standing
+from steward.policy.quota.decide import UnitStanding
 from steward.policy.quota.requests import Unit
 from tests.builders.quota import Site, a_unit, gpu_site
 
@@ -114,7 +114,7 @@ class Day:
             self._evict(each.unit.id, now)
         for ruling in found.rulings.values():
             if ruling.may_run:
-                end = "g" if ruling.standing is Standing.OWN else "b"
+                end = "g" if ruling.standing is UnitStanding.OWN else "b"
                 self._start(ruling.unit.id, end, now + (TICK_S if ruling.unit.id in made_room else 0.0))
         self.busy_s += TICK_S * sum(self.tasks[id].gpus for id in self.running)
 

@@ -8,14 +8,19 @@ from steward.model.job_report import Lean, LogSign, TaskExit
 from steward.model.resume_mode import ResumeMode
 from steward.model.resume_policy import ResumePolicy
 from steward.policy.job.evidence import Evidence
-from steward.policy.job.failure import Failure, Kind
+from steward.policy.job.failure import Failure, FailureSource
 from steward.policy.job.options import options
 
 
 def a_failure(mode: str = "1", rules: ResumePolicy | None = None, **fields: Any) -> Failure:
     """A batch script of an hour's age that ended with exit code 1 on good nodes."""
     chosen = options(ResumeMode.parse(mode), rules or ResumePolicy())
-    default: dict[str, Any] = {"kind": Kind.BATCH, "state": JobState.RUNNING, "status": 1 << 8, "age_s": 3600.0}
+    default: dict[str, Any] = {
+        "kind": FailureSource.BATCH,
+        "state": JobState.RUNNING,
+        "status": 1 << 8,
+        "age_s": 3600.0,
+    }
     return Failure(**{**default, "options": chosen, **fields})
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.node.nvml import gpu_of
-from steward.checks.check import Check, Facts, Past, Verdict
+from steward.checks.check import Check, Facts, Judgement, Past
 from steward.checks.limits import Limits
 from steward.model.ids import NodeName
 from steward.model.probe import Process, Raw
@@ -24,7 +24,7 @@ def with_fault(raw: Raw, index: int = 1, **fields: Any) -> Raw:
     return replace(raw, gpus=tuple(replace(gpu, **fields) if gpu.index == index else gpu for gpu in gpus))
 
 
-def seen(check: Check, *raws: Raw, past: Past | None = None, **limit: float) -> Verdict:
+def seen(check: Check, *raws: Raw, past: Past | None = None, **limit: float) -> Judgement:
     """The check's word; `limit` has the site's thresholds, `__` for the dots of their names."""
     facts = Facts(node=NodeName("n1"), limits=Limits(said={key.replace("__", "."): n for key, n in limit.items()}))
     given = past or Past(now=1000.0)

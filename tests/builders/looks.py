@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 
-from steward.checks.check import NO_NOTES, Check, Facts, Notes, Past, Reading, Verdict
+from steward.checks.check import NO_NOTES, Check, Facts, Judgement, Notes, Past, Reading
 from steward.checks.known import limits_of
 from steward.model.ids import NodeName
 from steward.model.probe import Raw
@@ -18,7 +18,7 @@ class Looks:
         self.readings: tuple[Reading, ...] = ()
         self.notes: Notes = NO_NOTES
 
-    def at(self, now: float, raw: Raw) -> Verdict:
+    def at(self, now: float, raw: Raw) -> Judgement:
         """The verdict of a look at `now` that brought `raw`."""
         if self.check.readings is not None:
             kept = [one for one in self.readings if one.at >= now - self.check.keep_s]
@@ -28,7 +28,7 @@ class Looks:
             self.notes = self.check.note((raw,), self.facts, past)
         return self.check.verdict((raw,), self.facts, dataclasses.replace(past, notes=self.notes))
 
-    def over(self, start: float, step_s: float, *raws: Raw) -> Verdict:
+    def over(self, start: float, step_s: float, *raws: Raw) -> Judgement:
         """The last verdict of several looks, the first at `start`."""
         for number, raw in enumerate(raws):
             verdict = self.at(start + number * step_s, raw)

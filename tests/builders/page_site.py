@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from steward.model.case import Case, Step, Trigger
-from steward.model.elastic import Cause, ElasticRun, Phase, SizeChange
+from steward.model.elastic import Cause, ElasticRun, RunPhase, SizeChange
 from steward.model.events import Event, Level
 from steward.model.health import Advice, Finding, Outcome, Severity
 from steward.model.ids import CaseId, JobId, NodeName
@@ -146,7 +146,7 @@ def _elastic() -> ElasticRun:
         uid=_USER,
         spec="4,8,16",
         base=4,
-        phase=Phase.RUNNING,
+        phase=RunPhase.RUNNING,
         members=names("n5", "n6", "n7", "n8"),
         events=(SizeChange(at=T0 - 3000, done=T0 - 2990, **grown),),  # type: ignore[arg-type]
         changes=1,

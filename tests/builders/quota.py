@@ -14,7 +14,7 @@ from steward.model.node import NodeBase
 from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, Share, Strategy, resource
 from steward.policy.quota.decide import Decider, Rules
 from steward.policy.quota.fill_in import owned
-from steward.policy.quota.ledger import Account, Ledger
+from steward.policy.quota.ledger import Ledger, TeamAccount
 from steward.policy.quota.pick import Room
 from steward.policy.quota.requests import Unit
 from tests.builders.picture import T0, Picture, a_cluster
@@ -65,7 +65,7 @@ class Site:
 
     def ledger(self, running: Iterable[Unit]) -> Ledger:
         accounts = {
-            team: Account(team=team, owned=owned(quota, TYPES, count_filled=self.count_filled), weight=quota.weight)
+            team: TeamAccount(team=team, owned=owned(quota, TYPES, count_filled=self.count_filled), weight=quota.weight)
             for team, quota in self.quotas.items()
         }
         decides = [resource(G6.name, GPU), resource(P5.name, GPU), resource(C5.name, CPU)]

@@ -16,7 +16,7 @@ from steward.adapters.wire.messages import report_of
 from steward.agent.catalogue import SiteChecks
 from steward.agent.senses import Senses
 from steward.agent.track import CheckMemory, Track
-from steward.checks.check import Check, Facts, Past, Verdict, failed, passed
+from steward.checks.check import Check, Facts, Judgement, Past, failed, passed
 from steward.checks.limits import Limits
 from steward.checks.samples import SampleRule
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
@@ -30,7 +30,7 @@ FACTS = Facts(node=NodeName("n1"), limits=Limits())
 def a_check(check_id: str = "disk", **more: Any) -> Check:
     """Judges the number that the probe brings: from 1 on it is bad; "crash" crashes."""
 
-    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         skew = raws[0].skew_s
         if skew is not None and skew < 0:
             raise ZeroDivisionError("a bug")

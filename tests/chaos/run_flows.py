@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from steward.model.desired import ElasticPolicy
-from steward.model.elastic import ElasticRun, Phase
+from steward.model.elastic import ElasticRun, RunPhase
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from tests.builders.want import a_want
@@ -61,7 +61,7 @@ def _run(bench: Bench) -> ElasticRun | None:
     return bench.memory.elastic.get(BASE)
 
 
-def _is_at(*phases: Phase) -> Reached:
+def _is_at(*phases: RunPhase) -> Reached:
     def reached(bench: Bench) -> bool:
         run = _run(bench)
         return run is not None and run.phase in phases
@@ -74,7 +74,7 @@ def _has(size: int) -> Reached:
 
     def reached(bench: Bench) -> bool:
         run = _run(bench)
-        return run is not None and len(run.members) == size and run.phase in (Phase.BACKOFF, Phase.RUNNING)
+        return run is not None and len(run.members) == size and run.phase in (RunPhase.BACKOFF, RunPhase.RUNNING)
 
     return reached
 
@@ -140,9 +140,9 @@ RUNS = (
         _submit,
         {
             "replicas asked for": _asked,
-            "settles": _is_at(Phase.SETTLING),
-            "saves": _is_at(Phase.DRAINING),
-            "forms again": _is_at(Phase.REFORMING),
+            "settles": _is_at(RunPhase.SETTLING),
+            "saves": _is_at(RunPhase.DRAINING),
+            "forms again": _is_at(RunPhase.REFORMING),
             "grown": _has(4),
         },
         4,
@@ -155,7 +155,11 @@ RUNS = (
         "elastic run gives a node back",
         _grown,
         _preempt,
-        {"Slurm preempts": lambda bench: True, "saves": _is_at(Phase.DRAINING, Phase.REFORMING), "smaller": _has(3)},
+        {
+            "Slurm preempts": lambda bench: True,
+            "saves": _is_at(RunPhase.DRAINING, RunPhase.REFORMING),
+            "smaller": _has(3),
+        },
         4,
         3,
         other={("saves", JUMP): (4, -3, 3), ("smaller", JUMP): (4, 3, 4)},

@@ -9,7 +9,7 @@ import pytest
 from steward.adapters.node.jobs_here import JobsHere
 from steward.adapters.node.probe import LocalProbes
 from steward.checks import memory, services
-from steward.checks.check import Check, Facts, Past, Verdict
+from steward.checks.check import Check, Facts, Judgement, Past
 from steward.checks.limits import Limits
 from steward.model.health import Outcome
 from steward.model.ids import JobId, NodeName
@@ -29,7 +29,7 @@ def cluster() -> Iterator[Cluster]:
         yield one
 
 
-def verdict(check: Check, cluster: Cluster, node: NodeName = NODE) -> Verdict:
+def verdict(check: Check, cluster: Cluster, node: NodeName = NODE) -> Judgement:
     facts = Facts(node=node, limits=Limits(), slurm_conf=cluster.env["SLURM_CONF"])
     probes = LocalProbes(skew_s=lambda: None)
     return check.verdict(tuple(probes.look(probe) for probe in check.probes(facts)), facts, Past())

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters import proc
-from steward.adapters.proc import Process
+from steward.adapters.proc import ProcessKey
 from steward.adapters.providers.local import FAULTS, MACHINES, LocalProvider
 from steward.adapters.providers.local_machine import (
     REFUSE_LAUNCH,
@@ -63,7 +63,7 @@ def boot_id(bed_dir: Path) -> str:
     return (bed_dir / "nodes" / "n1" / "boot_id").read_text()
 
 
-def orphan(bed_dir: Path) -> Process:
+def orphan(bed_dir: Path) -> ProcessKey:
     """The process that detached itself from slurmd."""
     path = bed_dir / "orphan-n1"
     wait_until("slurmd has left an orphan", lambda: path.exists() and path.read_text().strip(), 30)
@@ -261,7 +261,7 @@ def test_without_its_directory_nothing_can_be_known(tmp_path: Path) -> None:
 def test_a_pid_that_was_given_to_another_process_is_not_ours() -> None:
     me = proc.look(os.getpid())
     assert me is not None
-    before = Process(pid=os.getpid(), started=me.process.started - 1)
+    before = ProcessKey(pid=os.getpid(), started=me.process.started - 1)
     assert proc.is_alive(me.process)
     assert not proc.is_alive(before)
     assert not proc.send(before, signal.SIGCONT)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.slurm import record_form
-from steward.adapters.slurm.record_form import GRES, JOB, NODE, PARTITION, Form
+from steward.adapters.slurm.record_form import GRES, JOB, NODE, PARTITION, RecordForm
 from tests.contract.conftest import Clusters
 
 READER = Path(__file__).parents[2] / "reader"
-ASKED: tuple[tuple[str, str, Form], ...] = (
+ASKED: tuple[tuple[str, str, RecordForm], ...] = (
     ("nodes -", "nodes", NODE), ("node n1 n9 n3", "node", NODE), ("node", "node", NODE), ("gres", "gres", GRES),
     ("jobs -", "jobs", JOB), ("job {job} 99999", "job", JOB), ("parts {job}", "parts", JOB), ("on n1 n2", "on", JOB),
     ("partitions", "partitions", PARTITION), ("nodes 7.7", "nodes", NODE), ("jobs 4000000000", "jobs", JOB),

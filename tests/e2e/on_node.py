@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from steward.adapters.proc import Process
+from steward.adapters.proc import ProcessKey
 from steward.adapters.process import run
 from steward.adapters.providers.local import LocalProvider
 from steward.model.ids import NodeName
@@ -32,7 +32,7 @@ def on_node(bed: Bed, node: str, *argv: str, env: Mapping[str, str] | None = Non
     return run(["docker", "exec", *variables, str(container.id), *argv], timeout_s=_TIMEOUT_S).text
 
 
-def agent_of(bed: Bed, node: str) -> Process:
+def agent_of(bed: Bed, node: str) -> ProcessKey:
     """Its process, where all nodes are this machine."""
     machine = LocalProvider(bed.spec.dir).machine(NodeName(node))
     agent = None if machine is None else machine.program("agent")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from steward.testbed import beds
-from steward.testbed.bed import Bed, BedError, Power
+from steward.testbed.bed import Bed, BedError, MachinePower
 from steward.testbed.beds import reset
 from steward.testbed.faults import FaultKind, fault
 from steward.testbed.wait import node_states, wait_until
@@ -17,7 +17,7 @@ def fresh(plain_bed: Bed) -> Bed:
     return plain_bed
 
 
-def power(bed: Bed, node: str) -> Power:
+def power(bed: Bed, node: str) -> MachinePower:
     return next(status.power for status in bed.status().nodes if status.name == node)
 
 
@@ -57,16 +57,16 @@ def test_an_ordinary_users_job_runs_as_that_user(fresh: Bed) -> None:
 def test_a_killed_node_takes_its_job_processes_with_it_and_can_be_started_again(fresh: Bed) -> None:
     path = ticks(fresh, "n2")
     fresh.inject(fault(FaultKind.KILL_NODE, "n2"))
-    assert power(fresh, "n2") is Power.OFF
+    assert power(fresh, "n2") is MachinePower.OFF
     assert not grows(path)
     fresh.inject(fault(FaultKind.START_NODE, "n2"))
-    assert power(fresh, "n2") is Power.ON
+    assert power(fresh, "n2") is MachinePower.ON
 
 
 def test_a_frozen_node_stands_still_and_goes_on_when_thawed(fresh: Bed) -> None:
     path = ticks(fresh, "n2")
     fresh.inject(fault(FaultKind.FREEZE_NODE, "n2"))
-    assert power(fresh, "n2") is Power.FROZEN
+    assert power(fresh, "n2") is MachinePower.FROZEN
     assert not grows(path)
     fresh.inject(fault(FaultKind.THAW_NODE, "n2"))
     wait_until("it goes on", lambda: grows(path), 20.0)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from steward.adapters import proc
-from steward.adapters.proc import Process
+from steward.adapters.proc import ProcessKey
 from steward.adapters.process import run
 from steward.testbed.faults import FaultKind
 from tests.e2e.findings import telling
@@ -47,7 +47,7 @@ def askers(story: Story) -> list[int]:
     return [seen.process.pid for agent in agents for seen in proc.descendants(agent) if name_of(seen.process) == "stat"]
 
 
-def name_of(process: Process) -> str:
+def name_of(process: ProcessKey) -> str:
     try:
         return Path(f"/proc/{process.pid}/comm").read_text().strip()
     except OSError:  # it has ended

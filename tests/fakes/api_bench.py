@@ -23,9 +23,9 @@ from steward.model.plan import Plan
 from steward.policy.plan import plan
 from steward.ports import PortError
 from steward.workflows.commands import Commands
-from steward.workflows.doctor import Line, ok
+from steward.workflows.doctor import DoctorLine, ok
 from steward.workflows.notify import NotifyDesk
-from steward.workflows.snapshot import Phases, Snapshot, Standstill
+from steward.workflows.snapshot import HeadStandstill, Phases, Snapshot
 from tests.builders.api_cluster import ApiPicture, an_api_cluster
 from tests.builders.picture import Picture, a_cluster, n
 from tests.fakes.aws_bench import AwsBench
@@ -43,10 +43,10 @@ class ApiBench:
     munged: FakeMunged = field(default_factory=FakeMunged)
     metrics: Metrics = field(default_factory=Metrics)
     clock: FakeClock = field(default_factory=FakeClock)
-    lines: list[Line] = field(default_factory=lambda: [ok("munge", "well")])
+    lines: list[DoctorLine] = field(default_factory=lambda: [ok("munge", "well")])
     want: Desired = field(default_factory=lambda: replace(a_cluster().want, capacity=an_api_cluster().want.capacity))
     latest: Snapshot | None = None
-    standstill: Standstill | None = None
+    standstill: HeadStandstill | None = None
     notify: NotifyDesk | None = None
     jobs_now: Mapping[JobId, Job] | PortError = field(default_factory=dict)
     """What Slurm says of jobs since the last cycle; or why it says nothing."""

@@ -17,9 +17,9 @@ from botocore.exceptions import ClientError
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from steward.api.admission import Limits, Rate, Replays
+from steward.api.admission import CallerLimits, Rate, Replays
 from steward.api.auth import Gatekeeper
-from steward.api.identify import Door, Sigv4
+from steward.api.identify import Authenticator, Sigv4
 from steward.api.json11.errors import not_found
 from steward.api.json11.route import Audit, Json11
 from steward.api.json11.service import Service, load
@@ -69,8 +69,8 @@ class AwsBench:
         signatures = Sigv4(key_of=self.keys.get, region=REGION, skew_s=300, now=self.clock.now)
         return Json11(
             service=SERVICE,
-            door=Door(gatekeeper, signatures),
-            limits=Limits(reads=self.reads, writes=self.writes, now=self.clock.now),
+            door=Authenticator(gatekeeper, signatures),
+            limits=CallerLimits(reads=self.reads, writes=self.writes, now=self.clock.now),
             replays=Replays(skew_s=300, now=self.clock.now, first_use=self.store.first_use),
             audit=Audit(tell=self.events.append, now=self.clock.now),
             handlers=self.handlers,

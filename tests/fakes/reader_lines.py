@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from steward.adapters.slurm.record_form import JOB, NODE, Form
+from steward.adapters.slurm.record_form import JOB, NODE, RecordForm
 
 _NODE = {
     "name": "n1", "state": "IDLE", "partitions": "main", "features": "a,b", "active_features": "a,b",
@@ -23,7 +23,7 @@ def escaped(text: str) -> str:
     return _PLAIN.sub(lambda found: f"\\{ord(found[0]):02x}", plain)
 
 
-def _line(form: Form, known: Mapping[str, str], changed: Mapping[str, object]) -> str:
+def _line(form: RecordForm, known: Mapping[str, str], changed: Mapping[str, object]) -> str:
     of = {**known, **{name: str(value) for name, value in changed.items()}}
     assert of.keys() <= form.fields.keys()
     return "\t".join(escaped(of.get(name, "")) for name in form.fields)
@@ -37,7 +37,7 @@ def job_line(**changed: object) -> str:
     return _line(JOB, _JOB, changed)
 
 
-def answer(kind: str, form: Form, *lines: str, stamp: str = "-") -> str:
+def answer(kind: str, form: RecordForm, *lines: str, stamp: str = "-") -> str:
     body = "".join(f"{line}\n" for line in lines)
     return f"{kind} {stamp} {len(lines)} {len(body)} {form.names.decode()}\n{body}"
 

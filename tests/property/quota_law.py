@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.quota import PreemptTeamTasks, Reclaimed, Resource, Strategy
-from steward.policy.quota.decide import Decider, Standing
+from steward.policy.quota.decide import Decider, UnitStanding
 from steward.policy.quota.ledger import Ledger
 from steward.policy.quota.requests import Unit
 from tests.builders.quota import POOL, Site, a_unit, gpu_site
@@ -50,9 +50,9 @@ class QuotaWorld:
         self.now += 1.0
         return found
 
-    def _start(self, unit: Unit, standing: Standing) -> None:
+    def _start(self, unit: Unit, standing: UnitStanding) -> None:
         del self.waiting[unit.id]
-        end = "g" if standing is Standing.OWN else "b"
+        end = "g" if standing is UnitStanding.OWN else "b"
         job = replace(unit.jobs[0], state=JobState.RUNNING, qos=f"stw-{unit.team}-{end}")
         self.running[unit.id] = replace(unit, jobs=(job,), since=self.now)
 

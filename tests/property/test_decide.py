@@ -11,7 +11,7 @@ from steward.model.job_report import Lean, LogSign
 from steward.model.resume import Decision
 from steward.policy.job.decide import decide, has_cause
 from steward.policy.job.evidence import Evidence
-from steward.policy.job.failure import Failure, Kind
+from steward.policy.job.failure import Failure, FailureSource
 from steward.policy.job.options import Options
 from tests.builders.failures import an_exit
 
@@ -37,7 +37,7 @@ signs = st.builds(
 )
 failures = st.builds(
     Failure,
-    kind=st.sampled_from(Kind),
+    kind=st.sampled_from(FailureSource),
     options=chosen,
     state=st.sampled_from(JobState),
     reason=st.sampled_from(("", "None", "NodeDown", "TimeLimit", *sorted(SLURMS_HOLDS))),
@@ -117,7 +117,7 @@ def test_the_order_in_which_things_are_told_does_not_matter(failure: Failure) ->
 def test_only_a_failed_step_is_retried_in_place_and_only_a_batch_job_requeued(failure: Failure) -> None:
     ruling = decide(failure)
     if ruling.decision is Decision.RETRY:
-        assert failure.kind is Kind.STEP
+        assert failure.kind is FailureSource.STEP
         assert failure.may_retry
     if ruling.decision in (Decision.REQUEUE, Decision.WAIT):
         assert failure.is_batch

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from steward.model.action import ResizeRun
-from steward.model.elastic import ElasticRun, ElasticSpec, Phase
+from steward.model.elastic import ElasticRun, ElasticSpec, RunPhase
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.policy.elastic.rules import rules_of
@@ -77,7 +77,7 @@ def test_every_order_is_sound_and_the_end_is_the_best_that_there_is(
     for _ in range(250):
         world.step()
     assert world.size == parsed.fitting(world.nodes)
-    assert world.run.phase in (Phase.RUNNING, Phase.BACKOFF)
+    assert world.run.phase in (RunPhase.RUNNING, RunPhase.BACKOFF)
     assert [order.generation for order in world.ordered] == sorted({order.generation for order in world.ordered})
 
 
@@ -133,16 +133,16 @@ def test_capacity_that_comes_and_goes_is_worth_more_than_none(every: int) -> Non
 def test_each_phase_but_the_last_ends_by_a_fact_and_knows_its_deadline() -> None:
     rules = rules_of("5", 2, QUICK)
     assert rules is not None
-    for phase in Phase:
-        assert bool(TABLE.facts_of(phase)) is (phase is not Phase.ENDED)
+    for phase in RunPhase:
+        assert bool(TABLE.facts_of(phase)) is (phase is not RunPhase.ENDED)
         run = ElasticRun(id=JobId(1), uid=0, spec="5", base=2, phase=phase, entered=100.0)
-        timed = phase not in (Phase.WAITING, Phase.RUNNING, Phase.ENDED)
+        timed = phase not in (RunPhase.WAITING, RunPhase.RUNNING, RunPhase.ENDED)
         assert (deadline(run, rules) is not None) is timed
 
 
-@pytest.mark.parametrize("phase", [phase for phase in Phase if phase not in (Phase.ENDED, Phase.WAITING)])
-def test_a_loss_a_requeue_and_the_end_are_seen_in_every_phase(phase: Phase) -> None:
+@pytest.mark.parametrize("phase", [phase for phase in RunPhase if phase not in (RunPhase.ENDED, RunPhase.WAITING)])
+def test_a_loss_a_requeue_and_the_end_are_seen_in_every_phase(phase: RunPhase) -> None:
     found: dict[Any, Any] = {fact: to for (at, fact), to in TABLE.rows.items() if at is phase}
-    assert found[RunFact.OVER] is Phase.ENDED
-    assert found[RunFact.QUEUED] is Phase.WAITING
-    assert phase is Phase.FAULTED or found[RunFact.LOST] is Phase.FAULTED
+    assert found[RunFact.OVER] is RunPhase.ENDED
+    assert found[RunFact.QUEUED] is RunPhase.WAITING
+    assert phase is RunPhase.FAULTED or found[RunFact.LOST] is RunPhase.FAULTED

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steward.checks import CHECKS
-from steward.checks.check import Check, Facts, Past, Reading, Verdict
+from steward.checks.check import Check, Facts, Judgement, Past, Reading
 from steward.checks.known import limits_of
 from steward.model.ids import NodeName
 from steward.model.probe import (
@@ -128,7 +128,7 @@ def files(probe: Probe) -> st.SearchStrategy[dict[str, str | None]]:
             return st.just({})
 
 
-def judged(check: Check, seen: list[tuple[Raw, ...]], *, was_bad: bool) -> Verdict:
+def judged(check: Check, seen: list[tuple[Raw, ...]], *, was_bad: bool) -> Judgement:
     """The verdict on the last of the looks, with what the check keeps of those before it."""
     past = Past(now=NOW, was_bad=was_bad)
     for number, each in enumerate(seen):
@@ -147,5 +147,5 @@ def test_every_judge_comes_to_a_verdict(check: Check, data: st.DataObject) -> No
     one_look = st.tuples(*(raws(probe) for probe in check.probes(FACTS)))
     seen = data.draw(st.lists(one_look, min_size=1, max_size=3))
     verdict = judged(check, seen, was_bad=data.draw(st.booleans()))
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, Judgement)
     assert len(verdict.text) < 100_000

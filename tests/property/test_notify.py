@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from steward.model.events import Event, Level
 from steward.model.notify import ChannelKind, ChannelRule, Message
 from steward.ports import Retryable
-from steward.workflows.notify import Channel, ChannelWorker
+from steward.workflows.notify import ChannelWorker, NotifyChannel
 from tests.builders.notify import an_event
 from tests.fakes.clock import FakeClock
 from tests.fakes.head_ports import FakeStore
@@ -61,7 +61,7 @@ def test_tries_are_bounded_nothing_comes_twice_and_no_error_is_lost(
     receiver, failed = Receiver(clock), list[Event]()
 
     def started() -> ChannelWorker:
-        channel = Channel(kind=ChannelKind.WEBHOOK, rule=RULE, messenger=receiver)
+        channel = NotifyChannel(kind=ChannelKind.WEBHOOK, rule=RULE, messenger=receiver)
         return ChannelWorker(channel, store, clock, failed.append, lambda node: "")
 
     worker = started()

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steward.model.quota import Reclaimed, Strategy
-from steward.policy.quota.decide import Standing
+from steward.policy.quota.decide import UnitStanding
 from tests.builders.quota import POOL, Site, a_quota, a_unit, gpu_site
 from tests.property.quota_law import QuotaWorld, a_story_of_the_livelock
 
@@ -124,4 +124,4 @@ def test_who_takes_back_takes_the_newest_of_whom_borrowed_most() -> None:
     running[0] = a_unit(1, "a", 1, running=True, since=99.0)
     found = site.decide([*running, a_unit(20, "b", 0, running=True)], [a_unit(30, "c", 1)])
     assert [(each.unit.id, each.cause) for each in found.yielding] == [(16, Reclaimed.RECLAIM)]
-    assert found.rulings[found.yielding[0].to.id].standing is Standing.OWN
+    assert found.rulings[found.yielding[0].to.id].standing is UnitStanding.OWN

@@ -18,7 +18,7 @@ _MAX_OUTPUT = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class NotifyCommand:
     argv: tuple[str, ...] = field(repr=False)
     cluster: str
     timeout_s: float = 10.0

@@ -14,7 +14,7 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class ProcessKey:
     """`started` is its start in clock ticks since the machine's boot: together with the pid it names one process."""
 
     pid: int
@@ -26,7 +26,7 @@ class Seen:
     """One look at a process. A zombie is `dead`: it runs nothing any more and only waits to be collected. `ticks`: what
     it has had of the processor, in clock ticks."""
 
-    process: Process
+    process: ProcessKey
     parent: int
     state: str
     ticks: int = 0
@@ -49,7 +49,7 @@ def look(pid: int) -> Seen | None:
     # The command is in parentheses and may hold anything, a `)` too; what follows the last one is plain.
     fields = stat.rpartition(")")[2].split()
     return Seen(
-        process=Process(pid=pid, started=int(fields[19])),
+        process=ProcessKey(pid=pid, started=int(fields[19])),
         parent=int(fields[1]),
         state=fields[0],
         ticks=int(fields[11]) + int(fields[12]),
@@ -65,7 +65,7 @@ def real_uid(pid: int) -> int:
     return int(found[1]) if found else -1
 
 
-def is_alive(process: Process) -> bool:
+def is_alive(process: ProcessKey) -> bool:
     """Whether this very process still runs (stopped counts as running, a zombie does not)."""
     seen = look(process.pid)
     return seen is not None and seen.process == process and not seen.dead
@@ -78,7 +78,7 @@ def every() -> Iterator[Seen]:
             yield seen
 
 
-def descendants(root: Process) -> list[Seen]:
+def descendants(root: ProcessKey) -> list[Seen]:
     """Live processes below `root`, nearest first; `root` itself is not among them."""
     children: dict[int, list[Seen]] = {}
     for seen in every():
@@ -98,7 +98,7 @@ def adopt_orphans() -> None:
         raise OSError(ctypes.get_errno(), "this kernel cannot make a subreaper")
 
 
-def end_all_below(root: Process) -> None:
+def end_all_below(root: ProcessKey) -> None:
     """Kill every descendant; one that is born meanwhile too."""
     for _ in range(100):
         below = descendants(root)
@@ -108,7 +108,7 @@ def end_all_below(root: Process) -> None:
             return
 
 
-def send(process: Process, number: signal.Signals) -> bool:
+def send(process: ProcessKey, number: signal.Signals) -> bool:
     """Signal this very process; False when it is gone. Holds a pidfd, so the pid cannot change hands in between."""
     try:
         descriptor = os.pidfd_open(process.pid)

@@ -44,7 +44,7 @@ class ElasticLine:
         self._place, self._heard, self._threads = place, heard, threads
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._process: proc.Process | None = None
+        self._process: proc.ProcessKey | None = None
 
     @property
     def is_open(self) -> bool:

@@ -13,7 +13,7 @@ from steward.adapters.node.kmsg import Batch, KernelLine, KernelLog, open_log
 from steward.adapters.node.mender import same_gpu
 from steward.adapters.wire.messages import finding_of, finding_record
 from steward.agent.tasks import Debounced
-from steward.checks.check import Verdict
+from steward.checks.check import Judgement
 from steward.checks.kernel_events import KernelEvent, related, remember
 from steward.checks.kernel_log import FAMILY, judge, with_limits
 from steward.checks.limits import Limits
@@ -213,7 +213,7 @@ def _kept_record(event: KernelEvent) -> dict[str, Any]:
 
 def _kept_of(record: Any) -> KernelEvent:
     finding = finding_of(record["finding"])
-    verdict = Verdict(
+    verdict = Judgement(
         outcome=finding.outcome,
         severity=finding.severity,
         advice=finding.advice,

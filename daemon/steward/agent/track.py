@@ -15,7 +15,7 @@ from typing import Any
 from steward.adapters.files import read_json, write_json
 from steward.adapters.node.probe import KEEP_S
 from steward.adapters.offload import Threads
-from steward.checks.check import NO_NOTES, Check, Facts, Notes, Past, Reading, Verdict, unknown
+from steward.checks.check import NO_NOTES, Check, Facts, Judgement, Notes, Past, Reading, unknown
 from steward.checks.samples import CheckStanding, SampleRule, after_look
 from steward.model.health import Finding, Incarnation, Outcome
 from steward.model.probe import Raw
@@ -188,7 +188,7 @@ class Track:
             return max(self._fresh_from, loop_now())
         return self.due if self.standing.is_unsure else None
 
-    def _settle(self, verdict: Verdict, began: float) -> None:
+    def _settle(self, verdict: Judgement, began: float) -> None:
         before, now = self.standing, loop_now()
         if verdict.is_bad and began < self._confirms_from - _EARLY_S:
             before = _without_last_bad(before)
@@ -198,7 +198,7 @@ class Track:
         self._looked = began
         self.due = now if began < self._wanted else self._next(verdict, now)
 
-    def _next(self, verdict: Verdict, now: float) -> float:
+    def _next(self, verdict: Judgement, now: float) -> float:
         """Return when to look next: at the same times for checks of one interval, which differ from node to node."""
         # at the same time equal probes are shared
         if self.standing.is_unsure:
@@ -207,7 +207,7 @@ class Track:
         left = every_s - (now + self._phase * every_s) % every_s
         return now + (left if left >= every_s / 2 else left + every_s)
 
-    async def _verdict(self, began: float) -> Verdict | None:
+    async def _verdict(self, began: float) -> Judgement | None:
         """Look and return the verdict; None if the look saw nothing new."""
         try:
             raws = await self._thread.call(self._look, name=self.check.id, timeout_s=self.check.timeout_s)

@@ -154,16 +154,16 @@ class _Bucket:
     at: float
 
 
-def call_limits(api: ApiSettings, now: Callable[[], float]) -> "Limits":
+def call_limits(api: ApiSettings, now: Callable[[], float]) -> "CallerLimits":
     """How often one caller may call, as the site has set it."""
-    return Limits(
+    return CallerLimits(
         reads=Rate(per_s=api.reads_per_s, burst=api.read_burst_count),
         writes=Rate(per_s=api.writes_per_s, burst=api.write_burst_count),
         now=now,
     )
 
 
-class Limits:
+class CallerLimits:
     """Safe to use from several threads. The callers least lately heard of are forgotten beyond a few thousand."""
 
     def __init__(self, *, reads: Rate, writes: Rate, now: Callable[[], float]) -> None:

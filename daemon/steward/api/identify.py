@@ -149,7 +149,7 @@ def _bad(message: str) -> ApiError:
     return ApiError(Code.SIGNATURE, message)
 
 
-class Door:
+class Authenticator:
     """Reads need proof here too. Safe to use from several threads; may block for munged's answer."""
 
     def __init__(self, gatekeeper: auth.Gatekeeper, signatures: Sigv4) -> None:

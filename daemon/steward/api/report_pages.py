@@ -20,7 +20,7 @@ from steward.model.ledger import Run, Sums
 from steward.model.text import printable
 from steward.ports import LedgerQuery, StorePort
 from steward.views.report import (
-    Incident,
+    JobIncident,
     JobLedger,
     Window,
     by_month,
@@ -206,7 +206,7 @@ def _job_view(one: JobLedger, *, whole: bool) -> Json:
     return found
 
 
-def _incident_view(one: Incident) -> Json:
+def _incident_view(one: JobIncident) -> Json:
     run = one.run
     return {
         "restart": run.restart,

@@ -50,7 +50,7 @@ from steward.model.ids import NodeName
 from steward.model.order import Refusal
 from steward.model.text import printable
 from steward.ports import PortError
-from steward.workflows.commands import ArmCheck, Command, Pause, ResetBreakers, ResumeActions
+from steward.workflows.commands import ArmCheck, Command, PauseOrder, ResetBreakers, ResumeActions
 
 _MAX_EVENTS = 5000
 _MAX_WAIT_S = 30.0
@@ -121,7 +121,7 @@ class Pages:
         return found
 
     async def pause(self, request: Request) -> Response:
-        return await self._order(request, lambda who, said: Pause(who=who, why=said.get("why", "")))
+        return await self._order(request, lambda who, said: PauseOrder(who=who, why=said.get("why", "")))
 
     async def approve(self, request: Request) -> Response:
         return await self._order(request, approve)

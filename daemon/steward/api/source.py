@@ -14,9 +14,9 @@ from steward.model.observed import AgentDetail, Freshness
 from steward.ports import Clock, PortError, Retryable, StorePort
 from steward.workflows.commands import Commands
 from steward.workflows.cycle import Planner
-from steward.workflows.doctor import Line
+from steward.workflows.doctor import DoctorLine
 from steward.workflows.notify import NotifyDesk
-from steward.workflows.snapshot import Snapshot, Standstill
+from steward.workflows.snapshot import HeadStandstill, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +45,14 @@ class Source:
     started: float
     clock: Clock
     latest: Callable[[], Snapshot | None]
-    standstill: Callable[[], Standstill | None]
+    standstill: Callable[[], HeadStandstill | None]
     details: Callable[[], Mapping[NodeName, AgentDetail]]
     want: Desired
     plan: Planner
     store: StorePort
     commands: Commands
     metrics: Metrics
-    doctor: Callable[[], list[Line]]
+    doctor: Callable[[], list[DoctorLine]]
     notify: NotifyDesk | None = None
     read_job: Callable[[JobId], Mapping[JobId, Job]] = lambda id: {}
     """The job as Slurm shows it now; empty where it does not know it. Raises PortError where it does not answer."""

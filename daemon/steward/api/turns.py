@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from steward.workflows.doctor import Line
+from steward.workflows.doctor import DoctorLine
 from steward.workflows.snapshot import Snapshot
 
 
@@ -64,13 +64,13 @@ _FRESH_S = 5.0
 class Examination:
     """One at a time, in a thread; those who ask meanwhile or within `fresh_s` seconds after it get the same lines."""
 
-    def __init__(self, examine: Callable[[], Sequence[Line]], *, fresh_s: float = _FRESH_S) -> None:
+    def __init__(self, examine: Callable[[], Sequence[DoctorLine]], *, fresh_s: float = _FRESH_S) -> None:
         self._examine, self._fresh_s = examine, fresh_s
         self._turn = asyncio.Lock()
-        self._lines: Sequence[Line] = ()
+        self._lines: Sequence[DoctorLine] = ()
         self._fresh_until = 0.0
 
-    async def lines(self) -> Sequence[Line]:
+    async def lines(self) -> Sequence[DoctorLine]:
         loop = asyncio.get_running_loop()
         async with self._turn:
             if loop.time() >= self._fresh_until:

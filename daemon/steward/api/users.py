@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from steward.api.admission import Limits, OwnHosts, path_of
+from steward.api.admission import CallerLimits, OwnHosts, path_of
 from steward.api.auth import Gatekeeper, Unproved
 from steward.api.explain_pages import explained_job, explained_page, job_now, unknown_job
 from steward.api.json11.errors import ApiError
@@ -33,7 +33,9 @@ _NOT_HERE = "on login hosts only `explain JOB`, `jobs` and `report` work: run th
 class UserPages:
     """`hides_jobs`: whether users may not see each other's jobs. `limits`: of one user."""
 
-    def __init__(self, source: Source, gatekeeper: Gatekeeper, hides_jobs: Callable[[], bool], limits: Limits) -> None:
+    def __init__(
+        self, source: Source, gatekeeper: Gatekeeper, hides_jobs: Callable[[], bool], limits: CallerLimits
+    ) -> None:
         self.source, self._gatekeeper, self._hides_jobs, self._limits = source, gatekeeper, hides_jobs, limits
 
     def jobs(self, request: Request) -> Response:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from steward.checks import known_set
-from steward.checks.check import Check, Facts, Judge, Notes, Past, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Judgement, Notes, Past, failed, passed, skipped, unknown
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
@@ -160,8 +160,8 @@ MAX_NEW_PAGES = Threshold(
 )
 
 
-def _of_cards(judge: Callable[[tuple[Card, ...], Facts, Past], Verdict], is_told: Callable[[Card], bool]) -> Judge:
-    def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _of_cards(judge: Callable[[tuple[Card, ...], Facts, Past], Judgement], is_told: Callable[[Card], bool]) -> Judge:
+    def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         if not gpus(raws[0]):
             return skipped("no AMD GPU on this node")
         found = tuple(card for card in cards(raws[0]) if is_told(card))
@@ -170,7 +170,7 @@ def _of_cards(judge: Callable[[tuple[Card, ...], Facts, Past], Verdict], is_told
     return told
 
 
-def _ecc(found: tuple[Card, ...], facts: Facts, past: Past) -> Verdict:
+def _ecc(found: tuple[Card, ...], facts: Facts, past: Past) -> Judgement:
     if not any(card.uncorrectable for card in found):
         return unknown(f"no error count of {found[0].name} can be read")
     errors = {card.name: sum(n for block, n in card.uncorrectable.items() if block != _LINKS) for card in found}
@@ -181,7 +181,7 @@ def _ecc(found: tuple[Card, ...], facts: Facts, past: Past) -> Verdict:
     return passed(f"{len(found)} GPUs, {sum(errors.values())} uncorrectable errors")
 
 
-def _xgmi(found: tuple[Card, ...], facts: Facts, past: Past) -> Verdict:
+def _xgmi(found: tuple[Card, ...], facts: Facts, past: Past) -> Judgement:
     bad = [card.name for card in found if card.uncorrectable.get(_LINKS)]
     if bad:
         text = ", ".join(bad[:_SHOWN])
@@ -195,7 +195,7 @@ def note_pages(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
     return {**{card.name: (float(sum(card.pages.values())),) for card in cards(raws[0])}, **past.notes}
 
 
-def _badpages(found: tuple[Card, ...], facts: Facts, past: Past) -> Verdict:
+def _badpages(found: tuple[Card, ...], facts: Facts, past: Past) -> Judgement:
     waiting = [card.name for card in found if card.pages["P"] or card.pages["F"]]
     if waiting:
         text = f"bad pages that are still in use, until the next boot: {', '.join(waiting[:_SHOWN])}"
@@ -208,7 +208,7 @@ def _badpages(found: tuple[Card, ...], facts: Facts, past: Past) -> Verdict:
     return passed(f"{sum(card.pages['R'] for card in found)} pages out of use, none new")
 
 
-def _temperature(found: tuple[Card, ...], facts: Facts, past: Past) -> Verdict:
+def _temperature(found: tuple[Card, ...], facts: Facts, past: Past) -> Judgement:
     hot = {card.name: card.hot for card in found if card.hot}
     if hot:
         text = "; ".join(f"{name}: {', '.join(sensors)}" for name, sensors in list(hot.items())[:_SHOWN])

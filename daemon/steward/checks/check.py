@@ -30,7 +30,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Judgement:
     """The judgement of one look. `text` may hold untrusted text; `scope` and `hardware` mean the same as in Finding."""
 
     outcome: Outcome
@@ -113,7 +113,7 @@ class Past:
         return list(self.readings[max(first - 1, 0) :])
 
 
-Judge = Callable[[tuple[Raw, ...], Facts, Past], Verdict]
+Judge = Callable[[tuple[Raw, ...], Facts, Past], Judgement]
 """(the result of each probe, facts, the earlier looks) -> verdict."""
 
 
@@ -156,7 +156,7 @@ class Check:
     def thresholds(self) -> tuple[Threshold, ...]:
         return tuple(one for one in self.settings if isinstance(one, Threshold))
 
-    def verdict(self, raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    def verdict(self, raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         """Return the judge's verdict, or UNKNOWN if a probe failed."""
         error = next((raw.error for raw in raws if raw.error), "")
         return unknown(error) if error else self.judge(raws, facts, past)
@@ -167,22 +167,26 @@ def always(*probes: Probe) -> Callable[[Facts], tuple[Probe, ...]]:
     return lambda facts: probes
 
 
-def passed(text: str) -> Verdict:
-    return Verdict(outcome=Outcome.PASSED, text=text)
+def passed(text: str) -> Judgement:
+    return Judgement(outcome=Outcome.PASSED, text=text)
 
 
-def unknown(text: str) -> Verdict:
+def unknown(text: str) -> Judgement:
     """Return the verdict of a look that failed or shows nothing: never a reason to act."""
-    return Verdict(outcome=Outcome.UNKNOWN, text=text)
+    return Judgement(outcome=Outcome.UNKNOWN, text=text)
 
 
-def skipped(text: str) -> Verdict:
+def skipped(text: str) -> Judgement:
     """Return the verdict of a check that does not apply to this node; `text` says why."""
-    return Verdict(outcome=Outcome.SKIPPED, text=text)
+    return Judgement(outcome=Outcome.SKIPPED, text=text)
 
 
-def failed(text: str, severity: Severity, advice: Advice, *, scope: Scope = Scope.NODE, hardware: str = "") -> Verdict:
-    return Verdict(outcome=Outcome.FAILED, severity=severity, advice=advice, text=text, scope=scope, hardware=hardware)
+def failed(
+    text: str, severity: Severity, advice: Advice, *, scope: Scope = Scope.NODE, hardware: str = ""
+) -> Judgement:
+    return Judgement(
+        outcome=Outcome.FAILED, severity=severity, advice=advice, text=text, scope=scope, hardware=hardware
+    )
 
 
 # Events that weigh more when they repeat.

@@ -1,6 +1,6 @@
 """The node's clock: against the head's, and held by a time daemon."""
 
-from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped, unknown
 from steward.checks.limits import Threshold
 from steward.checks.processes import PROCESSES_S
 from steward.model.health import Advice, Severity
@@ -11,7 +11,7 @@ MAX_SKEW_S = Threshold(
 )
 
 
-def _judge_clock(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_clock(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     skew = raws[0].skew_s
     if skew is None:
         return skipped("no head to compare with")
@@ -37,7 +37,7 @@ _DAEMONS = frozenset({"chronyd", "ntpd", "ntpd-rs", "openntpd", "systemd-timesyn
 """As the kernel names processes: 15 characters."""
 
 
-def _judge_sync(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_sync(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge whether the kernel calls the clock synchronised, on a node that runs a time daemon."""
     clock, listed = raws
     running = sorted(_DAEMONS & {process.name for process in listed.processes})

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from pathlib import PurePosixPath
 
-from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped, unknown
 from steward.checks.slurm_node import EVERY_S, is_pretended, no_answer, number, show_node
 from steward.model.health import Advice, Severity
 from steward.model.probe import Probe, Raw, ReadFiles, ReadTree
@@ -35,7 +35,7 @@ def _topology_probes(facts: Facts) -> tuple[Probe, ...]:
     return ReadFiles(paths=(ONLINE, _PRESENT, *conf)), show_node(facts)
 
 
-def _judge_topology(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_topology(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge whether the machine has at least the CPUs online that Slurm was told of."""
     # Slurm's CPUs are cores where the site schedules cores, and threads where it schedules threads: neither can exceed
     # what is online. Fewer than online are the site's choice.
@@ -69,7 +69,7 @@ _CURRENT = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 _SLOW = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"})
 
 
-def _judge_clocksource(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_clocksource(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge whether the kernel counts time with a slow clock source."""
     # With a slow one, every call for the time of day costs a hundred times as much.
     current = printable((raws[0].files.get(_CURRENT) or "").strip(), 32)
@@ -99,7 +99,7 @@ _ADAPTS = frozenset({"intel_pstate", "amd-pstate", "amd-pstate-epp"})
 """Drivers whose `powersave` governor goes to full speed under load; with other drivers it stays at the lowest."""
 
 
-def _judge_governor(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_governor(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     files = {PurePosixPath(path): printable((text or "").strip(), 32) for path, text in raws[0].files.items()}
     governors = Counter(word for path, word in files.items() if path.name == "scaling_governor" and word)
     if not governors:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, failed, passed, skipped, unknown
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, RunProgram
 
@@ -42,7 +42,7 @@ def probes(facts: Facts) -> tuple[RunProgram, ...]:
     )
 
 
-def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     (raw,) = raws
     said = raw.output.strip()
     if raw.returncode is None:
@@ -59,7 +59,7 @@ def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     return _told(overall, list(_incidents(body, ())))
 
 
-def _told(overall: str, incidents: list[tuple[str, str, str, str]]) -> Verdict:
+def _told(overall: str, incidents: list[tuple[str, str, str, str]]) -> Judgement:
     """Return the verdict on DCGM's answer; the worst incident decides."""
     if overall == "Healthy" and not incidents:
         return passed("DCGM sees nothing wrong")

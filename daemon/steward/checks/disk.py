@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 
-from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped
+from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped
 from steward.checks.limits import Names, Threshold
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import Disk, DiskUsage, Probe, Raw, ReadFiles, ReadTree, RunOnEach
@@ -38,7 +38,7 @@ def _disk_probes(facts: Facts) -> tuple[DiskUsage, ...]:
     return (DiskUsage(paths=tuple(dict.fromkeys((*facts.names(PATHS), *facts.names(USERS))))),)
 
 
-def _judge_disk(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_disk(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge space and inodes: bad from `full_percent` on, and then until less than `clear_percent` is in use."""
     (raw,) = raws
     if not raw.disks:
@@ -64,7 +64,7 @@ def users_can_fill(disks: Mapping[str, Disk], users: Collection[str]) -> frozens
     return frozenset(path for path, disk in disks.items() if disk.device in devices or disk.total in sizes)
 
 
-def report_only_if_users_filled_it(verdict: Verdict, users: Collection[str]) -> Verdict:
+def report_only_if_users_filled_it(verdict: Judgement, users: Collection[str]) -> Judgement:
     """Return the verdict of a site's program, lowered to a report if its text says that one of `users` is full."""
     # Otherwise any user could get a node drained and replaced.
     if verdict.outcome is not Outcome.FAILED or not _SAYS_FULL.search(verdict.text):
@@ -97,7 +97,7 @@ _LOST = re.compile(r"\(F\)|\[U*_[U_]*\]")
 _REBUILDS = re.compile(r"\b(?:recovery|reshape)\s*=\s*[0-9.]+%")
 
 
-def _judge_raid(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_raid(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge the software RAID arrays: an array that lost a disk and is not rebuilding is bad."""
     arrays = {found["name"]: found["rest"] for found in _ARRAY.finditer(raws[0].files.get(_STATUS) or "")}
     if not arrays:
@@ -136,7 +136,7 @@ def _nvme_probes(facts: Facts) -> tuple[Probe, ...]:
     return ReadTree(patterns=("/sys/class/nvme/nvme*/state",)), smart
 
 
-def _judge_nvme(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_nvme(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     states = {PurePosixPath(path).parent.name: (text or "").strip() for path, text in raws[0].files.items()}
     warnings = {PurePosixPath(path).name: _warning(text or "") for path, text in raws[1].files.items()}
     if not states and not warnings:
@@ -190,7 +190,7 @@ def _smart_probes(facts: Facts) -> tuple[RunOnEach, ...]:
     return (RunOnEach(patterns=("/dev/sd[a-z]", "/dev/sd[a-z][a-z]"), argv=argv, max_paths=64),)
 
 
-def _judge_smart(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_smart(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     health = {PurePosixPath(path).name: _passes(text or "") for path, text in raws[0].files.items()}
     told = {name: passes for name, passes in health.items() if passes is not None}
     if not told:

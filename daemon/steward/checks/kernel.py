@@ -2,7 +2,7 @@
 
 import re
 
-from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped, unknown
 from steward.checks.cpu import ONLINE, count_cpus
 from steward.checks.limits import Names, Threshold
 from steward.model.health import Advice, Severity
@@ -25,7 +25,7 @@ PERCENT = Threshold(
 )
 
 
-def _judge_pids(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_pids(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge how many process numbers are in use; a job can use them up, so this is only reported."""
     files = raws[0].files
     tasks = _TASKS.match(files.get(_LOAD) or "")
@@ -58,7 +58,7 @@ FILES_PERCENT = Threshold(
 )
 
 
-def _judge_files(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_files(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge how many file handles are in use; a job can use them up, so this is only reported."""
     found = _NUMBERS.match(raws[0].files.get(_HANDLES) or "")
     if found is None or int(found[3]) == 0:
@@ -91,7 +91,7 @@ PER_CPU = Threshold(
 )
 
 
-def _judge_load(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_load(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge the load of the last 15 minutes; jobs make load, so this is only reported."""
     found, cpus = _AVERAGES.match(raws[0].files.get(_LOAD) or ""), count_cpus(raws[0].files.get(ONLINE) or "")
     if found is None or not cpus:
@@ -121,7 +121,7 @@ MODULES_REQUIRED = Names(
 )
 
 
-def _judge_modules(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_modules(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     wanted = [name.replace("-", "_") for name in facts.names(MODULES_REQUIRED)]
     if not wanted:
         return skipped('no module is required (set `required` in [checks."os.modules"])')
@@ -154,7 +154,7 @@ _AT = re.compile(r"^USEC=([0-9]{1,19})$", re.MULTILINE)
 _SHOWN = 5
 
 
-def _judge_reboot(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_reboot(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     files = raws[0].files
     scheduled = files.get(_SCHEDULED)
     if scheduled is not None:

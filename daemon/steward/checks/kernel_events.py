@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from steward.checks.check import GAP_S, Repeat, Verdict, failed, passed
+from steward.checks.check import GAP_S, Judgement, Repeat, failed, passed
 from steward.checks.kernel_log import Sign
 from steward.checks.xid import LINK_LOST
 from steward.model.health import Finding, Severity
@@ -31,7 +31,7 @@ class KernelEvent:
 
     check: str
     subject: str
-    verdict: Verdict
+    verdict: Judgement
     at: float
     times: tuple[float, ...] = ()
 
@@ -72,14 +72,14 @@ def _counted(times: tuple[float, ...], sign: Sign, at: float) -> tuple[float, ..
     return tuple(time for time in more if at - time <= repeat.within_s)[-repeat.times :]
 
 
-def _repeated(verdict: Verdict, repeat: Repeat | None, times: tuple[float, ...]) -> Verdict:
+def _repeated(verdict: Judgement, repeat: Repeat | None, times: tuple[float, ...]) -> Judgement:
     if repeat is None or len(times) < repeat.times:
         return verdict
     text = f"{len(times)} times in {repeat.within_s:g} s: {verdict.text}"
     return failed(text, repeat.severity, repeat.advice, scope=verdict.scope, hardware=verdict.hardware)
 
 
-def _is_told(old: KernelEvent, verdict: Verdict, at: float) -> bool:
+def _is_told(old: KernelEvent, verdict: Judgement, at: float) -> bool:
     """Return whether to report the line: it is worse than the known event, or comes a while later."""
     quiet_s = GAP_S if verdict.is_bad else QUIET_S
     return (
@@ -87,7 +87,7 @@ def _is_told(old: KernelEvent, verdict: Verdict, at: float) -> bool:
     )
 
 
-def _rank(verdict: Verdict) -> tuple[int, bool]:
+def _rank(verdict: Judgement) -> tuple[int, bool]:
     return verdict.severity.rank, verdict.is_bad
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from steward.checks.check import Facts, Judge, Notes, Past, Verdict, failed, passed, skipped
+from steward.checks.check import Facts, Judge, Judgement, Notes, Past, failed, passed, skipped
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw
@@ -20,7 +20,7 @@ def remember(there: Iterable[str], past: Past) -> Notes:
 
 def judge_set(
     there: Iterable[str], past: Past, *, expected: int, what: str, severity: Severity, advice: Advice
-) -> Verdict:
+) -> Judgement:
     """Judge the set: bad if a noted device is missing, or if fewer than `expected` (0: any number) are there."""
     found = set(there)
     gone = sorted(set(past.notes) - found)
@@ -42,7 +42,7 @@ def note_of(devices: Devices) -> Callable[[tuple[Raw, ...], Facts, Past], Notes]
 def judge_of(devices: Devices, expected: Threshold, what: str, severity: Severity, advice: Advice) -> Judge:
     """Return the judge of a check of these devices; `expected` is the setting for their number."""
 
-    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         wanted = int(facts.limit(expected))
         return judge_set(devices(raws[0]), past, expected=wanted, what=what, severity=severity, advice=advice)
 

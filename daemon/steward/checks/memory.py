@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import PurePosixPath
 
-from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped, unknown
 from steward.checks.limits import Threshold
 from steward.checks.slurm_node import EVERY_S, no_answer, number, show_node
 from steward.model.health import Advice, Severity
@@ -28,7 +28,7 @@ def _memory_probes(facts: Facts) -> tuple[Probe, ...]:
     return (ReadFiles(paths=(_MEMINFO,)), show_node(facts))
 
 
-def _judge_memory(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_memory(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     files, shown = raws
     total = _TOTAL.search(files.files.get(_MEMINFO) or "")
     wanted = number(shown, "RealMemory")
@@ -62,7 +62,7 @@ MIN_MB = Threshold(
 )
 
 
-def _judge_free(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_free(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge how much memory is available; a job may use it up, so this is only reported."""
     found = _AVAILABLE.search(raws[0].files.get(_MEMINFO) or "")
     if found is None:
@@ -91,7 +91,7 @@ _BUDDYINFO = "/proc/buddyinfo"
 _ROW = re.compile(r"^Node\s+([0-9]{1,4}), zone\s+Normal((?:\s+[0-9]{1,12}){10,20})\s*$", re.MULTILINE)
 
 
-def _judge_frag(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_frag(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge the largest free blocks; a full page cache looks the same, so this is only reported."""
     text = raws[0].files.get(_BUDDYINFO)
     if text is None:
@@ -135,7 +135,7 @@ def _edac_readings(raws: tuple[Raw, ...]) -> Mapping[str, float]:
     return {f"{path.parent.name}/{path.name}": float(text) for path, text in found if text.isdecimal()}
 
 
-def _judge_edac(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_edac(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge the error counts: any uncorrected error is bad; many corrected ones announce it."""
     now = _edac_readings(raws)
     if not now:
@@ -151,7 +151,7 @@ def _judge_edac(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     return passed(f"{len(now) // 2} memory controllers, {sum(now.values()):.0f} corrected errors since boot")
 
 
-def _bad(counts: Mapping[str, float], what: str, severity: Severity, advice: Advice) -> Verdict:
+def _bad(counts: Mapping[str, float], what: str, severity: Severity, advice: Advice) -> Judgement:
     worst = max(counts, key=lambda name: (counts[name], name))
     told = ", ".join(f"{name.partition('/')[0]} {count:.0f}" for name, count in sorted(counts.items()))
     return failed(f"{what}: {told}", severity, advice, hardware=worst.partition("/")[0])

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, failed, passed, skipped, unknown
 from steward.checks.limits import Names, Threshold
 from steward.model.health import Advice, Scope, Severity
 from steward.model.probe import DiskUsage, Probe, Raw, ReadFiles, TouchMounts
@@ -23,7 +23,7 @@ def _mounts_probes(facts: Facts) -> tuple[Probe, ...]:
     return (DiskUsage(paths=facts.names(WRITABLE)), *table)
 
 
-def _judge_mounts(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_mounts(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     raw, *tables = raws
     writable, present = facts.names(WRITABLE), facts.names(PRESENT)
     if not writable and not present:
@@ -101,7 +101,7 @@ def _shared_readings(raws: tuple[Raw, ...]) -> Mapping[str, float]:
     return {path: float(bool(what)) for path, what in raws[0].mounts.items()}
 
 
-def _judge_shared(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_shared(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     mounts = raws[0].mounts
     if not mounts:
         return skipped("no shared file system on this node")

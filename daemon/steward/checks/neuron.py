@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from steward.checks import known_set
-from steward.checks.check import Check, Facts, Judge, Past, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Judgement, Past, failed, passed, skipped, unknown
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import Raw, ReadTree
@@ -61,8 +61,8 @@ def _counts(raw: Raw, pattern: re.Pattern[str]) -> dict[str, int]:
     return found
 
 
-def _of_counts(pattern: re.Pattern[str], judge: Callable[[dict[str, int], Facts, Past], Verdict]) -> Judge:
-    def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _of_counts(pattern: re.Pattern[str], judge: Callable[[dict[str, int], Facts, Past], Judgement]) -> Judge:
+    def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         if not _devices(raws[0]):
             return skipped(_NONE)
         files = [path for path in raws[0].files if pattern.match(path)]
@@ -74,7 +74,7 @@ def _of_counts(pattern: re.Pattern[str], judge: Callable[[dict[str, int], Facts,
     return told
 
 
-def _ecc(found: dict[str, int], facts: Facts, past: Past) -> Verdict:
+def _ecc(found: dict[str, int], facts: Facts, past: Past) -> Judgement:
     """Judge the ECC counters."""
     # Errors called repairable are repaired by the device at its next reset.
     bad = {name: count for name, count in found.items() if count}
@@ -91,7 +91,7 @@ def readings(raws: tuple[Raw, ...]) -> Mapping[str, float]:
     return {name: float(count) for name, count in _counts(raws[0], _HW_ERROR).items()}
 
 
-def _exec(found: dict[str, int], facts: Facts, past: Past) -> Verdict:
+def _exec(found: dict[str, int], facts: Facts, past: Past) -> Judgement:
     grown = {name: past.growth(name, _HOUR_S) for name in found}
     bad = {name: count for name, count in grown.items() if count > facts.limit(MAX_HW_ERRORS)}
     if bad:

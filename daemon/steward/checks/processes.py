@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped
+from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped
 from steward.checks.cpu import ONLINE, count_cpus
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
@@ -32,7 +32,7 @@ def _dstate_readings(raws: tuple[Raw, ...]) -> Mapping[str, float]:
     return {_key(process): process.ticks + 1.0 for process in _blocked(raws)}
 
 
-def _judge_dstate(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_dstate(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge the processes stuck in state D; only those of the GPU driver prove that the node is broken."""
     if not raws[0].processes:
         return skipped("/proc lists no process here")
@@ -91,7 +91,7 @@ PER_CPU = Threshold(
 )
 
 
-def _judge_zombie(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_zombie(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     listed, files = raws
     if not listed.processes:
         return skipped("/proc lists no process here")
@@ -135,7 +135,7 @@ _STEPD = "slurmstepd"
 _DEPTH = 64
 
 
-def _judge_rogue(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_rogue(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge processes of users who have no job here; only reported, as the site decides who may log in."""
     by_pid = {process.pid: process for process in raws[0].processes}
     if not by_pid:

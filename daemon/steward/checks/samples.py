@@ -5,7 +5,7 @@ A look that failed counts neither way.
 
 from dataclasses import dataclass, replace
 
-from steward.checks.check import Verdict
+from steward.checks.check import Judgement
 from steward.model.health import Finding, Outcome
 
 
@@ -30,7 +30,7 @@ class CheckStanding:
     `is_unsure` means that there were bad looks, but not enough yet: look again soon.
     """
 
-    told: Verdict | None = None
+    told: Judgement | None = None
     since: float = 0.0
     is_bad: bool = False
     is_unsure: bool = False
@@ -43,7 +43,7 @@ class CheckStanding:
         return None if self.told is None else self.told.finding(check, self.since)
 
 
-def after_look(old: CheckStanding, look: Verdict, now: float, rule: SampleRule) -> CheckStanding:
+def after_look(old: CheckStanding, look: Judgement, now: float, rule: SampleRule) -> CheckStanding:
     """Return the standing after one more look."""
     match look.outcome:
         case Outcome.FAILED:
@@ -56,7 +56,7 @@ def after_look(old: CheckStanding, look: Verdict, now: float, rule: SampleRule) 
             return _tell(CheckStanding(told=old.told, since=old.since), look, now)
 
 
-def _after_bad(old: CheckStanding, look: Verdict, now: float, rule: SampleRule) -> CheckStanding:
+def _after_bad(old: CheckStanding, look: Judgement, now: float, rule: SampleRule) -> CheckStanding:
     since = now if old.bad_since is None else old.bad_since
     seen = replace(old, recent=(*old.recent, True)[-rule.last_samples :], bad_since=since, good_since=None)
     enough = sum(seen.recent) >= rule.bad_samples and now - since >= rule.bad_for_s
@@ -67,7 +67,7 @@ def _after_bad(old: CheckStanding, look: Verdict, now: float, rule: SampleRule) 
     return replace(seen, told=doubt, since=since, is_unsure=True)
 
 
-def _after_good(old: CheckStanding, look: Verdict, now: float, rule: SampleRule) -> CheckStanding:
+def _after_good(old: CheckStanding, look: Judgement, now: float, rule: SampleRule) -> CheckStanding:
     recent = (*old.recent, False)[-rule.last_samples :]
     good_since = now if old.good_since is None else old.good_since
     if old.is_bad and now - good_since < rule.clear_after_s:
@@ -77,7 +77,7 @@ def _after_good(old: CheckStanding, look: Verdict, now: float, rule: SampleRule)
     return _tell(seen, look, now)
 
 
-def _tell(old: CheckStanding, look: Verdict, now: float) -> CheckStanding:
+def _tell(old: CheckStanding, look: Judgement, now: float) -> CheckStanding:
     """Return the standing that reports this look; `since` stays while the outcome does."""
     same = old.told is not None and old.told.outcome is look.outcome
     return replace(old, told=look, since=old.since if same else now)

@@ -2,7 +2,7 @@
 
 import re
 
-from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped, unknown
 from steward.checks.limits import Names, Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import AskMunge, Raw, RunProgram
@@ -23,7 +23,7 @@ def _slurmd_probes(facts: Facts) -> tuple[RunProgram, ...]:
     return (RunProgram(argv=("scontrol", "show", "slurmd"), env=given, timeout_s=facts.limit(ANSWERS_S)),)
 
 
-def _judge_slurmd(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_slurmd(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge slurmd's answer: only a refused connection is bad."""
     # slurmd may be late on a busy node. The head's second witness finds a frozen slurmd, not this check.
     (raw,) = raws
@@ -53,7 +53,7 @@ UNIT = "munge.service"
 _SHOWN = 200
 
 
-def _judge_munge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_munge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     (raw,) = raws
     if raw.returncode is None:
         return skipped(raw.output[:_SHOWN] or "no libmunge on this node")
@@ -103,7 +103,7 @@ def _units_probes(facts: Facts) -> tuple[RunProgram, ...]:
     return (RunProgram(argv=argv, timeout_s=8.0, max_bytes=65536, may_be_absent=True),)
 
 
-def _judge_units(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_units(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge the units: `failed` is bad; stopped or disabled is an admin's choice."""
     (raw,) = raws
     if not facts.names(WATCHED):
@@ -151,7 +151,7 @@ def _sensors_probes(facts: Facts) -> tuple[RunProgram, ...]:
     return (RunProgram(argv=argv, timeout_s=60.0, max_bytes=65536, may_be_absent=True),)
 
 
-def _judge_sensors(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_sensors(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge the controller's sensors, from lines of `name | reading | state`."""
     (raw,) = raws
     rows = [[word.strip() for word in line.split("|")] for line in raw.output.splitlines()]

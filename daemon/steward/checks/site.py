@@ -3,7 +3,7 @@
 import re
 import shlex
 
-from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, failed, passed, skipped, unknown
 from steward.checks.disk import USERS, report_only_if_users_filled_it
 from steward.checks.limits import Limits, Setting, TextSetting, Threshold
 from steward.model.health import Advice, Severity
@@ -55,12 +55,12 @@ def settings_of(id: str) -> tuple[Setting, ...]:
     return (every_s(id), params(id))
 
 
-def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge by the last `HEALTH_CHECK_RESULT:` line about this node, or else by a Nagios plugin's exit status."""
     return report_only_if_users_filled_it(_judged(raws, facts), facts.names(USERS))
 
 
-def _judged(raws: tuple[Raw, ...], facts: Facts) -> Verdict:
+def _judged(raws: tuple[Raw, ...], facts: Facts) -> Judgement:
     (raw,) = raws
     results = list(_RESULT.finditer(raw.output))
     if results:
@@ -79,7 +79,7 @@ def _judged(raws: tuple[Raw, ...], facts: Facts) -> Verdict:
             return unknown(f"exit status {code}: {first}")
 
 
-def _told(results: "list[re.Match[str]]", node: str) -> Verdict:
+def _told(results: "list[re.Match[str]]", node: str) -> Judgement:
     """Return the verdict of the last result line about this node."""
     # Results about one host alone are about this node, under whatever name.
     ours = [result for result in results if _short(result["host"]) == _short(node)]
@@ -93,7 +93,7 @@ def _short(host: str) -> str:
     return host.strip().partition(".")[0].lower()
 
 
-def _result(result: "re.Match[str]") -> Verdict:
+def _result(result: "re.Match[str]") -> Judgement:
     why = result["why"].strip()
     match result["word"]:
         case "Passed":
@@ -167,7 +167,7 @@ def nhc_check(limits: Limits) -> Check:
     conf, timeout_s = limits.word(NHC), limits.number(TIMEOUT_S)
     probes = (ReadFiles(paths=(conf,)), _nhc_program(conf, timeout_s))
 
-    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         is_there = raws[0].files.get(conf) is not None
         if not is_there:
             return unknown(f"{conf}: no such file (checks.site.nhc)")
@@ -200,7 +200,7 @@ def _nhc_program(conf: str, timeout_s: float) -> RunProgram:
     )
 
 
-def _nhc_judged(raw: Raw) -> Verdict:
+def _nhc_judged(raw: Raw) -> Judgement:
     """Judge nhc's exit status and output."""
     status = raw.returncode
     found = _FAILED.findall(raw.output)

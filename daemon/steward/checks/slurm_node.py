@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, failed, passed, skipped, unknown
 from steward.checks.disk import used_percent
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
@@ -58,7 +58,7 @@ def _gres_probes(facts: Facts) -> tuple[Probe, ...]:
     return ReadTree(patterns=patterns, max_files=_MOST_FILES), ReadFiles(paths=conf), show_node(facts)
 
 
-def _judge_gres(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_gres(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge whether the drivers list as many GPUs as Slurm gives to jobs."""
     # A GPU that has been dead since boot is in no driver's list, so that the checks of listed GPUs do not miss it.
     files, conf, shown = raws
@@ -78,7 +78,7 @@ def _judge_gres(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
     return failed(text, Severity.DEGRADED, Advice.REBOOT) if there < told else passed(text)
 
 
-def _without_driver(told: int, files: Mapping[str, str | None]) -> Verdict:
+def _without_driver(told: int, files: Mapping[str, str | None]) -> Judgement:
     """Judge by the PCI bus why no driver lists a GPU: the driver is missing, or the GPU is."""
     classes = {
         path.rpartition("/")[0]: (text or "").strip()[:6] for path, text in files.items() if path[-5:] == "class"
@@ -129,7 +129,7 @@ def _spool_probes(facts: Facts) -> tuple[SpoolUsage, ...]:
     return (SpoolUsage(node=facts.node, slurm_conf=facts.slurm_conf),)
 
 
-def _judge_spool(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_spool(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     disks = raws[0].disks
     if not disks:
         return skipped("SlurmdSpoolDir is not there")
@@ -153,7 +153,7 @@ SPOOL = Check(
 """The check of the space in slurmd's spool directory: without space no job starts here."""
 
 
-def _judge_spool_ro(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_spool_ro(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     disks = raws[0].disks
     if not disks:
         return skipped("SlurmdSpoolDir is not there")
@@ -183,7 +183,7 @@ def _shim_probes(facts: Facts) -> tuple[Probe, ...]:
     return (RunProgram(argv=argv, env=_env(facts), timeout_s=8.0, may_be_absent=True),)
 
 
-def _judge_shim(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_shim(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Return the verdict of Slurm's own loader: sbatch loads plugins here as slurmstepd does, from the same files."""
     asked = raws[0]
     if asked.returncode is None:

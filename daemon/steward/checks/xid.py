@@ -5,7 +5,7 @@ Most Xids are a job's own fault and never act. A code that is in no list is repo
 
 from dataclasses import dataclass
 
-from steward.checks.check import Repeat, Verdict, failed, passed
+from steward.checks.check import Judgement, Repeat, failed, passed
 from steward.model.health import Advice, Severity
 
 _FATAL, _DEGRADED, _SUSPECT = Severity.FATAL, Severity.DEGRADED, Severity.SUSPECT
@@ -89,7 +89,7 @@ _AGAIN = {
 }
 
 
-def judge_xid(code: int, line: str) -> Verdict:
+def judge_xid(code: int, line: str) -> Judgement:
     """Judge the Xid `code`."""
     if code in HARDWARE:
         severity, advice, meaning = HARDWARE[code]
@@ -98,7 +98,7 @@ def judge_xid(code: int, line: str) -> Verdict:
     return passed(f"Xid {code} ({told}): {line}")
 
 
-def judge_recovery(action: str, line: str) -> Verdict:
+def judge_recovery(action: str, line: str) -> Judgement:
     """Judge Xid 154; `action` is the new recovery action in the driver's words."""
     if action.lower() not in RECOVERY:
         return passed(f"Xid 154 (recovery action: {action}): {line}")
@@ -132,7 +132,7 @@ class Nvlink5:
         return self.is_fatal and not self.is_software_only and not told_elsewhere
 
 
-def judge_nvlink5(error: Nvlink5, line: str) -> Verdict:
+def judge_nvlink5(error: Nvlink5, line: str) -> Judgement:
     """Judge one of the Xids 144 to 150."""
     what = f"Xid {error.code} (NVLink {error.link}, sub-code {error.sub_code}"
     if error.unit.startswith("NETIR_BER"):
@@ -185,7 +185,7 @@ HEARTBEAT = 19084
 LINK_LOST = 20034
 
 
-def judge_sxid(code: int, is_fatal: bool, line: str) -> Verdict:
+def judge_sxid(code: int, is_fatal: bool, line: str) -> Judgement:
     """Judge the SXid `code`; `is_fatal` is the driver's word in the line."""
     if code == HEARTBEAT:
         return _bad(code, "no heartbeat: every GPU and switch must be reset", line, Severity.FATAL)
@@ -198,5 +198,5 @@ def judge_sxid(code: int, is_fatal: bool, line: str) -> Verdict:
     return passed(f"SXid {code} (reported only): {line}")
 
 
-def _bad(code: int, meaning: str, line: str, severity: Severity) -> Verdict:
+def _bad(code: int, meaning: str, line: str, severity: Severity) -> Judgement:
     return failed(f"SXid {code} ({meaning}): {line}", severity, Advice.REBOOT)

@@ -99,7 +99,7 @@ _TOO_OFTEN = "ThrottlingException"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class ProgressView:
     """One look: rows to show (the first cell names the row), whether it is over, and what went wrong for good."""
 
     rows: Sequence[Sequence[str]]
@@ -107,7 +107,7 @@ class Sight:
     failed: str = ""
 
 
-def follow(look: Callable[[], Sight], columns: Sequence[str], *, every_s: float = 1.0) -> None:
+def follow(look: Callable[[], ProgressView], columns: Sequence[str], *, every_s: float = 1.0) -> None:
     """Until it is over. Raises HeadError when it failed for good; Ctrl-C ends only the looking."""
     out = console()
     live: AbstractContextManager[Live | None] = (
@@ -121,7 +121,7 @@ def follow(look: Callable[[], Sight], columns: Sequence[str], *, every_s: float 
         raise click.exceptions.Exit(130) from None
 
 
-def _follow(look: Callable[[], Sight], columns: Sequence[str], view: Live | None, every_s: float) -> None:
+def _follow(look: Callable[[], ProgressView], columns: Sequence[str], view: Live | None, every_s: float) -> None:
     shown: set[tuple[str, ...]] = set()
     while True:
         sight = _patiently(look)
@@ -134,7 +134,7 @@ def _follow(look: Callable[[], Sight], columns: Sequence[str], view: Live | None
         time.sleep(every_s)
 
 
-def _patiently(look: Callable[[], Sight]) -> Sight | None:
+def _patiently(look: Callable[[], ProgressView]) -> ProgressView | None:
     """A head that restarts goes on where it was: so do we. So do we when others of this user ask too often."""
     try:
         return look()
@@ -147,7 +147,7 @@ def _patiently(look: Callable[[], Sight]) -> Sight | None:
 
 
 def _show(
-    sight: Sight, columns: Sequence[str], view: Live | None, before: set[tuple[str, ...]]
+    sight: ProgressView, columns: Sequence[str], view: Live | None, before: set[tuple[str, ...]]
 ) -> set[tuple[str, ...]]:
     rows = [tuple(row) for row in sight.rows]
     if view is not None:

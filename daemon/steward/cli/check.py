@@ -3,7 +3,7 @@ checks`: every check, how it is set, and what it says now."""
 
 import click
 
-from steward.cli.capacity import Sight, follow
+from steward.cli.capacity import ProgressView, follow
 from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, listed, print_done, table, when
 from steward.client import Client, HeadError, Json
@@ -84,10 +84,10 @@ def _is_of(found: Json, runs: list[str]) -> bool:
 
 
 def _follow(client: Client, runs: list[str], *, as_json: bool) -> None:
-    def look() -> Sight:
+    def look() -> ProgressView:
         mine = [one for one in client.deeps() if _is_of(one, runs)]
         rows = sorted((row for one in mine for row in _rows(one)), key=lambda row: (len(row[0]), row[0]))
-        return Sight(rows=[] if as_json else rows, is_over=all(one["state"] == "done" for one in mine))
+        return ProgressView(rows=[] if as_json else rows, is_over=all(one["state"] == "done" for one in mine))
 
     follow(look, _COLUMNS)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from steward.cli.capacity import Sight, find_cluster, follow, need_cluster, specification
+from steward.cli.capacity import ProgressView, find_cluster, follow, need_cluster, specification
 from steward.cli.context import Context, print_json, with_json
 from steward.cli.group import COLUMNS, NO_WAIT, YES, follow_groups, row
 from steward.cli.show import change_lines, line
@@ -165,9 +165,9 @@ def delete(context: Context, yes: bool, no_wait: bool) -> None:
         line(f"Cluster {name} is gone.")
 
 
-def _ending(found: Json | None) -> Sight:
+def _ending(found: Json | None) -> ProgressView:
     groups = found["InstanceGroups"] if found else []
-    return Sight(rows=[row(group) for group in groups], is_over=found is None)
+    return ProgressView(rows=[row(group) for group in groups], is_over=found is None)
 
 
 def _read(file: Path) -> Json:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 import click
 
-from steward.cli.capacity import Sight, find_cluster, follow, need_cluster, need_group, specification
+from steward.cli.capacity import ProgressView, find_cluster, follow, need_cluster, need_group, specification
 from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, table
 from steward.client import Client, Json
@@ -94,13 +94,13 @@ def follow_groups(client: Client, wanted: Mapping[str, int], gone: Collection[st
     follow(lambda: _look(find_cluster(client), wanted, gone), COLUMNS)
 
 
-def _look(cluster: Json | None, wanted: Mapping[str, int], gone: Collection[str]) -> Sight:
+def _look(cluster: Json | None, wanted: Mapping[str, int], gone: Collection[str]) -> ProgressView:
     if cluster is None:
-        return Sight(rows=(), is_over=True, failed="the cluster is gone")
+        return ProgressView(rows=(), is_over=True, failed="the cluster is gone")
     groups = {one["InstanceGroupName"]: one for one in cluster["InstanceGroups"]}
     rows = [row(one) for name, one in groups.items() if name in wanted or name in gone]
     is_over = all(name in groups and _is_settled(groups[name]) for name in wanted) and not groups.keys() & set(gone)
-    return Sight(rows=rows, is_over=is_over, failed=_failure(cluster, groups, wanted))
+    return ProgressView(rows=rows, is_over=is_over, failed=_failure(cluster, groups, wanted))
 
 
 def _is_settled(group: Json) -> bool:

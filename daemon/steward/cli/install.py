@@ -24,7 +24,18 @@ from steward.model.node_names import fold
 from steward.model.setting_types import expand_nodes
 from steward.model.text import printable, some
 from steward.ports import PortError
-from steward.workflows.far_hosts import ASK, REMOVE, Facts, Odd, Outcome, Role, Tally, chosen, install_script, on_hosts
+from steward.workflows.far_hosts import (
+    ASK,
+    REMOVE,
+    HostFacts,
+    HostOutcome,
+    HostProblem,
+    HostRole,
+    Tally,
+    chosen,
+    install_script,
+    on_hosts,
+)
 
 _ASK_S, _WORK_S, _CONNECT_S = 30.0, 900.0, 60.0
 _NO_QUESTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
@@ -67,8 +78,8 @@ def _reached(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option(
     "--role",
-    type=click.Choice([each.value for each in Role]),
-    default=Role.NODE.value,
+    type=click.Choice([each.value for each in HostRole]),
+    default=HostRole.NODE.value,
     show_default=True,
     help="login: hosts where people submit.",
 )
@@ -82,21 +93,21 @@ def install(
     if not settings.exists():
         raise click.ClickException(f"{settings} is not there: `steward init` writes it")
     files = sorted(path.name for path in folder.iterdir())
-    shell, kind, head = _shell(ssh, sudo=sudo), Role(role), read_settings(None).agent.head
+    shell, kind, head = _shell(ssh, sudo=sudo), HostRole(role), read_settings(None).agent.head
 
     @cache
     def archive(names: tuple[str, ...]) -> bytes:
         return _archive([folder / name for name in names], settings)
 
     def work(host: str) -> str:
-        facts = Facts.of(shell(host, ASK, b"", _ASK_S))
+        facts = HostFacts.of(shell(host, ASK, b"", _ASK_S))
         said = shell(host, install_script(kind, head), archive(chosen(files, facts, kind)), _WORK_S)
-        if kind is Role.NODE and host == hosts[0]:
+        if kind is HostRole.NODE and host == hosts[0]:
             _await_first(context.client(), host, shell)
         return said
 
     _end(_each(hosts, work, "installed", at_once), "installed")
-    if kind is Role.NODE:
+    if kind is HostRole.NODE:
         _await_agents(context.client(), hosts)
 
 
@@ -134,10 +145,10 @@ def _shell(ssh: str, *, sudo: bool) -> Shell:
         try:
             done = run(argv, timeout_s=limit_s, input=given, check=False)
         except PortError as error:
-            raise Odd(str(error)) from error
+            raise HostProblem(str(error)) from error
         if done.returncode:
             said = " ".join((done.error_text or done.text).splitlines()[-3:])
-            raise Odd(printable(said, _LONGEST) or f"ended with {done.returncode} and said nothing")
+            raise HostProblem(printable(said, _LONGEST) or f"ended with {done.returncode} and said nothing")
         return done.text
 
     return there
@@ -163,15 +174,15 @@ def _each(hosts: Sequence[str], work: Callable[[str], str], done: str, at_once: 
     """With a line for each host as it ends."""
     ended = 0
 
-    def one(host: str) -> Outcome:
+    def one(host: str) -> HostOutcome:
         began = time.monotonic()
         try:
             note = printable(work(host).strip(), _LONGEST)
-        except Odd as odd:
-            return Outcome(host=host, odd=str(odd), seconds=time.monotonic() - began)
-        return Outcome(host=host, note=note, seconds=time.monotonic() - began)
+        except HostProblem as odd:
+            return HostOutcome(host=host, odd=str(odd), seconds=time.monotonic() - began)
+        return HostOutcome(host=host, note=note, seconds=time.monotonic() - began)
 
-    def tell(outcome: Outcome) -> None:
+    def tell(outcome: HostOutcome) -> None:
         nonlocal ended
         ended += 1
         good = f"{done}, {outcome.seconds:.0f} s{'; ' if outcome.note else ''}{outcome.note}"
@@ -209,7 +220,9 @@ def _await_first(client: Client, host: str, shell: Shell) -> None:
     with suppress(HeadError):  # told at the end
         if silent_agents(client, [host], _CONNECT_S):
             said = " ".join(shell(host, _LOG, b"", _ASK_S).split())
-            raise Odd(f"installed, but its agent is not connected after {_CONNECT_S:g} s: {printable(said, _LONGEST)}")
+            raise HostProblem(
+                f"installed, but its agent is not connected after {_CONNECT_S:g} s: {printable(said, _LONGEST)}"
+            )
 
 
 def silent_agents(client: Client, hosts: Sequence[str], limit_s: float) -> list[str]:

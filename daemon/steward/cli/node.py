@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import click
 
-from steward.cli.capacity import Sight, all_nodes, find_cluster, follow, named, need_cluster
+from steward.cli.capacity import ProgressView, all_nodes, find_cluster, follow, named, need_cluster
 from steward.cli.context import Context, print_json, with_json
 from steward.cli.group import NO_WAIT, YES
 from steward.cli.show import line, listed, when
@@ -108,10 +108,10 @@ def _ids(chosen: list[Json]) -> Json:
 def _follow(client: Client, cluster: str, accepted: list[Json], is_done: _IsDone) -> None:
     wanted = [one["NodeLogicalId"] for one in accepted]
 
-    def look() -> Sight:
+    def look() -> ProgressView:
         now: Mapping[str, Json] = {one["NodeLogicalId"]: one for one in all_nodes(client, cluster)}
         rows = [_row(now[logical]) for logical in wanted if logical in now]
-        return Sight(rows=rows, is_over=all(is_done(now.get(logical)) for logical in wanted))
+        return ProgressView(rows=rows, is_over=all(is_done(now.get(logical)) for logical in wanted))
 
     follow(look, _COLUMNS)
 

@@ -22,9 +22,9 @@ from steward.model.quota import Strategy
 from steward.model.settings.sections import ClusterSettings
 from steward.model.text import printable
 from steward.ports import PortError
-from steward.workflows.doctor import Health, Line, warn
+from steward.workflows.doctor import DoctorLine, Health, warn
 from steward.workflows.doctor_quota import Site, lines
-from steward.workflows.quota_setup import Setup, Trial, carry_out, needed
+from steward.workflows.quota_setup import QuotaTrial, Setup, carry_out, needed
 
 _TEAMS = click.argument("teams", nargs=-1)
 
@@ -87,7 +87,7 @@ def _teams(context: Context, named: tuple[str, ...]) -> Mapping[str, bool]:
     return {str(each["team"]): each["strategy"] == borrows for each in context.client().quotas()["teams"]}
 
 
-def _trial(site: Site, port: SlurmAccounting, nodes: Collection[Node]) -> list[Line]:
+def _trial(site: Site, port: SlurmAccounting, nodes: Collection[Node]) -> list[DoctorLine]:
     """On the first idle node, one with GPUs if there is any."""
     idle = [node for node in nodes if node.base is NodeBase.IDLE and node.is_schedulable and node.partitions]
     idle.sort(key=lambda node: ("gpu" not in node.gres, node.name))
@@ -95,7 +95,7 @@ def _trial(site: Site, port: SlurmAccounting, nodes: Collection[Node]) -> list[L
         return [warn("trial", "no node is idle: nothing was tried", "again when one is: steward quota doctor --try")]
     cluster, node = _cluster(), idle[0]
     kinds = [kind for kind in site.gpu_types if f"gpu:{kind}:" in node.gres]
-    trial = Trial(
+    trial = QuotaTrial(
         jobs=TrialSlurm(conf=str(cluster.slurm_conf), timeout_s=cluster.command_timeout_s),
         accounts=port,
         node=node.name,

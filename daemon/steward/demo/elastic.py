@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from steward.demo.measure import Happening, ProgressLog, last
-from steward.demo.watch import Screen, Watch
+from steward.demo.watch import DemoWatch, Screen
 from steward.job.elastic_batch import sample_at
 from steward.model.ids import NodeName
 from steward.policy.elastic.picture import Stretch, picture
@@ -128,7 +128,7 @@ def play_elastic(bed: Bed, screen: Screen, script: ElasticScript) -> ElasticResu
     training = ElasticTraining(bed, "elastic", script)
     training.submit(_OPTIONS, sample_s=script.sample_s)
     screen.tell("demo", f"job {training.job}: sbatch --nodes={_BASE} {_OPTIONS} train.sh")
-    watch = Watch(bed, screen, training)
+    watch = DemoWatch(bed, screen, training)
     _grow(watch, training, script, "it grows into the idle nodes")
     _give_way(bed, screen, watch, script, training)
     _grow(watch, training, script, "it grows again")
@@ -150,14 +150,14 @@ def play_elastic(bed: Bed, screen: Screen, script: ElasticScript) -> ElasticResu
     )
 
 
-def _grow(watch: Watch, training: ElasticTraining, script: ElasticScript, sentence: str) -> None:
+def _grow(watch: DemoWatch, training: ElasticTraining, script: ElasticScript, sentence: str) -> None:
     watch.until(sentence, lambda: training.size() == ELASTIC_NODES, script.limit_s)
     start = training.step()
     made = start + script.between
     watch.until("it makes way", lambda: training.step() >= made, script.limit_s, moves=training.step)
 
 
-def _give_way(bed: Bed, screen: Screen, watch: Watch, script: ElasticScript, training: ElasticTraining) -> None:
+def _give_way(bed: Bed, screen: Screen, watch: DemoWatch, script: ElasticScript, training: ElasticTraining) -> None:
     """A job with a higher priority needs one of the nodes; it gets it, and gives it back."""
     argv = ["sbatch", "--parsable", "--job-name=urgent", "--output=/dev/null", "--nodes=1", "--exclusive"]
     argv += ["--nice=-1000", f"--wrap=sleep {script.other_s}"]
@@ -169,7 +169,7 @@ def _give_way(bed: Bed, screen: Screen, watch: Watch, script: ElasticScript, tra
     watch.until("the urgent job is through", lambda: _state(bed, job) in ("COMPLETED", ""), script.limit_s)
 
 
-def _lose_a_node(bed: Bed, screen: Screen, watch: Watch, script: ElasticScript, training: ElasticTraining) -> None:
+def _lose_a_node(bed: Bed, screen: Screen, watch: DemoWatch, script: ElasticScript, training: ElasticTraining) -> None:
     own = bed.run(["squeue", "--noheader", f"--jobs={training.job}", "--format=%N"]).text.strip()
     base = bed.run(["scontrol", "show", "hostnames", own]).text.split()
     run = next(one for one in ask_head(bed, "/v1/elastic") if one["run"] == training.job)

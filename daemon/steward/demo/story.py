@@ -17,7 +17,7 @@ from steward.demo.measure import (
     last,
     recovery,
 )
-from steward.demo.watch import Screen, Watch
+from steward.demo.watch import DemoWatch, Screen
 from steward.model.ids import JobId, NodeName
 from steward.testbed.bed import Bed, BedError
 from steward.testbed.faults import FaultKind, fault
@@ -132,7 +132,7 @@ def play(bed: Bed, screen: Screen, script: Script) -> Result:
     training = Training(bed, "digits", steps=script.steps, step_s=script.step_s)
     training.submit("--auto-resume=1", f"--nodes={RANKS + 1}", "--no-kill")
     screen.tell("demo", f"job {training.job}: sbatch --auto-resume=1 --nodes={RANKS + 1} --no-kill train.sbatch")
-    watch = Watch(bed, screen, training)
+    watch = DemoWatch(bed, screen, training)
     faults = tuple(_one_fault(bed, screen, script, training, watch, story) for story in FaultStory)
     end = watch.until("the training is through", training.end, script.limit_s + script.steps * script.step_s)
     watch.look()
@@ -149,7 +149,7 @@ def play(bed: Bed, screen: Screen, script: Script) -> Result:
 
 
 def _one_fault(
-    bed: Bed, screen: Screen, script: Script, training: Training, watch: Watch, story: FaultStory
+    bed: Bed, screen: Screen, script: Script, training: Training, watch: DemoWatch, story: FaultStory
 ) -> Figures:
     """Make it, see the training go on and the node come back."""
     _run_on(watch, training, script)
@@ -170,12 +170,12 @@ def make(bed: Bed, screen: Screen, story: FaultStory, training: Training) -> Mad
     return made
 
 
-def _run_on(watch: Watch, training: Training, script: Script) -> None:
+def _run_on(watch: DemoWatch, training: Training, script: Script) -> None:
     """Let the training make some way, so that there is something to lose."""
     start = training.step()
     watch.until("the training makes way", lambda: training.step() >= start + script.between, script.limit_s)
 
 
-def _returned(watch: Watch, made: Made) -> CaseTimes | None:
+def _returned(watch: DemoWatch, made: Made) -> CaseTimes | None:
     case = watch.case_of(made)
     return case if case.returned is not None else None

@@ -99,7 +99,7 @@ class Watched(Protocol):
         """The timeline's sentence for a line of the training's log; empty for plain steps."""
 
 
-class Watch:
+class DemoWatch:
     """One demo's eyes. Faults are the demo's own news; the rest is read."""
 
     def __init__(self, bed: Bed, screen: Screen, training: Watched) -> None:

@@ -19,21 +19,21 @@ _TWICE, _TWICE_S = 5, 60.0
 _MAX_REFUSED = 1000
 
 
-class Refused(Exception):
+class ArrivalRefused(Exception):
     """This connection may not speak as that node."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PeerAddress:
     """The other end of a connection: an IP address (empty: gone already), and whether it is on this host."""
 
     address: str
     is_here: bool
 
 
-def place_of(writer: asyncio.StreamWriter) -> Place:
+def place_of(writer: asyncio.StreamWriter) -> PeerAddress:
     peer, own = (_address(writer, name) for name in ("peername", "sockname"))
-    return Place(peer, peer in ("127.0.0.1", "::1", own) and bool(peer))
+    return PeerAddress(peer, peer in ("127.0.0.1", "::1", own) and bool(peer))
 
 
 def _address(writer: asyncio.StreamWriter, name: str) -> str:
@@ -46,7 +46,7 @@ class Claim:
     """An agent that speaks as a node, and where it comes from. `before` is where the node spoke from last."""
 
     hello: Hello
-    place: Place
+    place: PeerAddress
     origin: Origin
     before: Origin | None = None
 
@@ -56,21 +56,21 @@ class Claim:
         return self.origin is Origin.OWN and self.before in (Origin.STRANGE, Origin.ANOTHERS)
 
 
-class Admission:
+class AgentAdmission:
     """In the loop's thread, but for the `Origins`. A node's name stays with who has it and is heard in time, against
     everybody but its own agent that began anew, a machine that the provider says followed, and one that is at home
     where the other is not."""
 
     def __init__(self, origins: Origins, rule: AddressRule, tell: Callable[[Event], None]) -> None:
         self._origins, self._rule, self._tell = origins, rule, tell
-        self._places: dict[NodeName, Place] = {}
+        self._places: dict[NodeName, PeerAddress] = {}
         self._looking: set[asyncio.Future[None]] = set()
         self._refused: OrderedDict[tuple[NodeName, InstanceId, str], float] = OrderedDict()
         """When each was told last: who is refused comes again every few seconds."""
         self._again: dict[NodeName, deque[float]] = {}
         """When the node's agent last connected though it was heard in time."""
 
-    async def prepare(self, hello: Hello, place: Place) -> None:
+    async def prepare(self, hello: Hello, place: PeerAddress) -> None:
         """Find out where the node is. One that speaks from where it is known to be does not wait for a name server:
         where else it is at home is found out beside that."""
         if self._rule is AddressRule.OFF:
@@ -83,11 +83,11 @@ class Admission:
         looking.add_done_callback(self._looking.discard)
         await looking
 
-    def may_be(self, node: NodeName, place: Place) -> bool:
+    def may_be(self, node: NodeName, place: PeerAddress) -> bool:
         """Whether nothing speaks against an agent at that place being the node's."""
         return self._origin(node, place) is not Origin.ANOTHERS
 
-    def judge(self, hello: Hello, place: Place, alive: AgentView | None, now: float) -> Claim:
+    def judge(self, hello: Hello, place: PeerAddress, alive: AgentView | None, now: float) -> Claim:
         """`alive`: who has the name and is heard in time. Raises Refused, which is told."""
         last = self._places.get(hello.node)
         origin, before = self._origin(hello.node, place), self._origin(hello.node, last) if last else None
@@ -95,7 +95,7 @@ class Admission:
         if why := self._why_refused(claim, alive):
             if self._is_news(claim):
                 self._tell(_refusal(claim, why, now))
-            raise Refused(f"{hello.node}: {why}")
+            raise ArrivalRefused(f"{hello.node}: {why}")
         return claim
 
     def admitted(self, claim: Claim, other: AgentView | None, now: float) -> None:
@@ -121,7 +121,7 @@ class Admission:
         places = list(self._places.items())
         return frozenset(node for node, place in places if self._origin(node, place) is origin)
 
-    def _origin(self, node: NodeName, place: Place) -> Origin:
+    def _origin(self, node: NodeName, place: PeerAddress) -> Origin:
         if self._rule is AddressRule.OFF:
             return Origin.UNKNOWN
         return self._origins.of(node, place.address, here=place.is_here)
@@ -184,7 +184,7 @@ def _twice(claim: Claim, now: float) -> Event:
     return _warning("agent.twice", node, text, now)
 
 
-def _move(claim: Claim, before: Place, now: float) -> Event:
+def _move(claim: Claim, before: PeerAddress, now: float) -> Event:
     text = (
         f"{claim.hello.node} connects from {claim.place.address}, before from {before.address}; neither Slurm nor the "
         "provider knows that address: see head.agent_addresses"

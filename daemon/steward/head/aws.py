@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from steward.api.admission import Replays, call_limits
 from steward.api.auth import Gatekeeper
-from steward.api.identify import Door, KeyOf, Sigv4
+from steward.api.identify import Authenticator, KeyOf, Sigv4
 from steward.api.json11.route import Audit, Json11
 from steward.api.json11.service import load
 from steward.api.operations.sight import Handler
@@ -32,7 +32,7 @@ def endpoint(
     signatures = Sigv4(key_of=key_of, region=api.region, skew_s=api.clock_skew_s, now=clock.now)
     return Json11(
         service=service,
-        door=Door(gatekeeper, signatures),
+        door=Authenticator(gatekeeper, signatures),
         limits=call_limits(api, clock.now),
         replays=Replays(skew_s=api.clock_skew_s, now=clock.now, first_use=first_use),
         audit=Audit(tell=tell, now=clock.now),

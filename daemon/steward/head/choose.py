@@ -11,8 +11,8 @@ from types import MappingProxyType
 from pydantic import SecretStr
 
 from steward.adapters.keys_file import KeysFile
-from steward.adapters.notify import Command as CommandMessenger
 from steward.adapters.notify import Mail, Smtp
+from steward.adapters.notify import NotifyCommand as CommandMessenger
 from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.power import PowerProvider
@@ -36,7 +36,7 @@ from steward.model.settings.providers import DockerProviderSettings as DockerSet
 from steward.model.settings.providers import StaticProviderSettings as StaticSettings
 from steward.ports import MessengerPort, Notifier, Permanent, ProviderPort, SlurmPort
 from steward.views.notify import problem_of
-from steward.workflows.notify import Channel
+from steward.workflows.notify import NotifyChannel
 
 # The providers of all groups as one.
 
@@ -212,10 +212,10 @@ def store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
     return SqlStore(open_engine(sqlite_url(file)), keep_ledger_s=keep_ledger_s, mender=mender)
 
 
-def channels(settings: Settings) -> tuple[Channel, ...]:
+def channels(settings: Settings) -> tuple[NotifyChannel, ...]:
     """Who is told of events. Raises Permanent for one that cannot be used."""
     return tuple(
-        Channel(kind=one.kind, rule=one.rule(), messenger=_messenger(one, settings.cluster.name))
+        NotifyChannel(kind=one.kind, rule=one.rule(), messenger=_messenger(one, settings.cluster.name))
         for one in settings.notify
     )
 

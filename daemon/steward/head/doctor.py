@@ -21,7 +21,7 @@ from steward.policy.leaks import CURE, leaks
 from steward.policy.traits import is_away_on_purpose
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
 from steward.workflows.doctor import (
-    Line,
+    DoctorLine,
     bad,
     judge_addresses,
     judge_agents,
@@ -34,7 +34,7 @@ from steward.workflows.doctor import (
     ok,
     warn,
 )
-from steward.workflows.snapshot import Snapshot, Standstill
+from steward.workflows.snapshot import HeadStandstill, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Doctor:
     store: StorePort
     provider: ProviderPort | None
     latest: Callable[[], Snapshot | None]
-    standstill: Callable[[], Standstill | None]
+    standstill: Callable[[], HeadStandstill | None]
     views: Callable[[], Mapping[NodeName, AgentView]]
     details: Callable[[], Mapping[NodeName, AgentDetail]]
     nodes_at: Callable[[Origin], frozenset[NodeName]]
@@ -72,9 +72,9 @@ class Doctor:
     rules: RepairPolicy
     want: Desired
 
-    def examine(self) -> list[Line]:
+    def examine(self) -> list[DoctorLine]:
         """Examine everything: a line or more for each topic."""
-        looks: tuple[tuple[str, str, Callable[[], list[Line]]], ...] = (
+        looks: tuple[tuple[str, str, Callable[[], list[DoctorLine]]], ...] = (
             ("slurm", "check cluster.slurm_conf and that slurmctld runs", self._slurm),
             ("picture", "see the head's log", self._picture),
             ("settings", "the file must be readable for SlurmUser", self._settings),
@@ -88,7 +88,7 @@ class Doctor:
         )
         return [line for topic, remedy, look in looks for line in _safely(topic, remedy, look)]
 
-    def _slurm(self) -> list[Line]:
+    def _slurm(self) -> list[DoctorLine]:
         said = self.slurm.describe()
         if self.reader_problem():
             return [
@@ -96,7 +96,7 @@ class Doctor:
             ]
         return [ok("slurm", said)]
 
-    def _picture(self) -> list[Line]:
+    def _picture(self) -> list[DoctorLine]:
         latest = self.latest()
         if (standstill := self.standstill()) is not None:
             return [
@@ -124,12 +124,12 @@ class Doctor:
             lines.append(bad("gres", said, CURE))
         return lines
 
-    def _settings(self) -> list[Line]:
+    def _settings(self) -> list[DoctorLine]:
         if why := settings_problem(self.file):
             return [bad("settings", f"{self.file}: {why}", "no daemon starts with it: give it to root, 0644 or 0640")]
         return [ok("settings", f"{self.file} is changed by root alone")]
 
-    def _mode(self) -> list[Line]:
+    def _mode(self) -> list[DoctorLine]:
         if self.rules.ask:
             return [ok("mode", "broken nodes are drained; each repair waits for `steward approve`")]
         if self.rules.act:
@@ -137,23 +137,23 @@ class Doctor:
         remedy = 'set repair.mode = "ask" or "act" when the reports look right (`steward events` says what it would do)'
         return [warn("mode", f"{REPORT_ONLY.split(':')[0]}, which is how an install begins", remedy)]
 
-    def _munge(self) -> list[Line]:
+    def _munge(self) -> list[DoctorLine]:
         uid, payload = self.munge.decode(self.munge.encode(b"steward doctor"))
         if payload != b"steward doctor":
             return [bad("munge", "a credential came back with other contents", "restart munged")]
         return [ok("munge", f"credentials can be made and read, as uid {uid}")]
 
-    def _store(self) -> list[Line]:
+    def _store(self) -> list[DoctorLine]:
         self.store.add_events([Event(at=self.clock.now(), kind="head.examined", text="steward doctor was asked")])
         return [ok("store", "can be written")]
 
-    def _provider(self) -> list[Line]:
+    def _provider(self) -> list[DoctorLine]:
         if self.provider is None:
             return [warn("provider", "no group of nodes is configured: nothing is repaired", "add a [[groups]] table")]
         found = self.provider.instances()
         return [ok("provider", f"{self.provider.describe()}; {len(found)} instances")]
 
-    def _agents(self) -> list[Line]:
+    def _agents(self) -> list[DoctorLine]:
         latest = self.latest()
         nodes = latest.seen.nodes if latest else {}
         is_new = self._is_new()
@@ -164,7 +164,7 @@ class Doctor:
         found = judge_agents(expected | heard, self.views(), self.details(), self.version, is_new=is_new)
         return [*found, *judge_addresses(self.nodes_at(Origin.STRANGE), self.nodes_at(Origin.UNKNOWN))]
 
-    def _slurm_conf(self) -> list[Line]:
+    def _slurm_conf(self) -> list[DoctorLine]:
         config = self.config.config()
         shim = judge_loaded(self.views()) or judge_shim(*self.config.plugstack(config), is_new=self._is_new())
         return [*shim, *judge_slurm(config)]
@@ -174,8 +174,8 @@ class Doctor:
         latest = self.latest()
         return latest is not None and not self.views() and not latest.memory.agents
 
-    def _capacity(self) -> list[Line]:
-        lines: list[Line] = []
+    def _capacity(self) -> list[DoctorLine]:
+        lines: list[DoctorLine] = []
         if file := self.capacity.include:
             lines += judge_include(file.line, file.is_included(), file.why_not_writable())
         if self.capacity.lent:
@@ -192,7 +192,7 @@ def with_machine(draft: Draft) -> frozenset[NodeName]:
     return frozenset(nodes.keys() - away - unused)
 
 
-def _safely(topic: str, remedy: str, look: Callable[[], list[Line]]) -> list[Line]:
+def _safely(topic: str, remedy: str, look: Callable[[], list[DoctorLine]]) -> list[DoctorLine]:
     try:
         return look()
     except Exception as error:

@@ -47,7 +47,7 @@ _PATIENCE_S = 1.5
 _AGAIN_S = 0.02
 
 
-class Asker(Protocol):
+class AgentConnection(Protocol):
     """A connection of a node's agent."""
 
     @property
@@ -68,12 +68,12 @@ class Questions:
         patience_s: float = _PATIENCE_S,
     ) -> None:
         self._facts, self._nodes_of, self._ring, self._patience_s = facts, nodes_of, ring, patience_s
-        self._waiting: defaultdict[JobId, dict[Asker, float]] = defaultdict(dict)
+        self._waiting: defaultdict[JobId, dict[AgentConnection, float]] = defaultdict(dict)
         self._count: Counter[NodeName] = Counter()
         self._all = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    def ask(self, link: Asker, job: JobId) -> None:
+    def ask(self, link: AgentConnection, job: JobId) -> None:
         """Answered at once where the node has the job; with nothing where too many questions wait."""
         if link.node in self._nodes_of(job):
             link.send(facts_frame(job, self._facts(job)))
@@ -84,12 +84,12 @@ class Questions:
         else:
             self._wait(link, job)
 
-    def drop(self, link: Asker) -> None:
+    def drop(self, link: AgentConnection) -> None:
         """The connection ended."""
         for job in [job for job, links in self._waiting.items() if link in links]:
             self._done(link, job)
 
-    def _wait(self, link: Asker, job: JobId) -> None:
+    def _wait(self, link: AgentConnection, job: JobId) -> None:
         loop = asyncio.get_running_loop()
         self._waiting[job][link] = loop.time() + self._patience_s
         self._count[link.node] += 1
@@ -110,7 +110,7 @@ class Questions:
                     link.send(facts_frame(job, self._facts(job) if link.node in nodes else None))
         self._timer = loop.call_later(_AGAIN_S, self._look) if self._waiting else None
 
-    def _done(self, link: Asker, job: JobId) -> None:
+    def _done(self, link: AgentConnection, job: JobId) -> None:
         del self._waiting[job][link]
         if not self._waiting[job]:
             del self._waiting[job]

@@ -15,7 +15,7 @@ from steward.adapters.wire.job_messages import BundlePiece, facts_frame, stacks_
 from steward.adapters.wire.messages import answer_frame, check_now_frame, let_go_frame
 from steward.adapters.wire.order_messages import LogChunk, LookOrder, look_frame, mend_frame, set_up_frames
 from steward.adapters.wire.seal import Sealer
-from steward.head.arrival import Admission, Place, Refused, place_of
+from steward.head.arrival import AgentAdmission, ArrivalRefused, PeerAddress, place_of
 from steward.head.hearing import Hearing, Keep, Questions
 from steward.head.link import Link
 from steward.head.origin import Origin, Origins
@@ -80,7 +80,7 @@ class Hub:
         self._facts, self._nodes_of = facts, nodes_of
         self._heartbeat_s, self._nodes, self._defaults, self._warning = heartbeat_s, 0, defaults, warning
         self._roster = Roster()
-        self._admission = Admission(origins or Origins(), addresses, tell)
+        self._admission = AgentAdmission(origins or Origins(), addresses, tell)
         self._asks: Asks[Link] = Asks()
         self._opted = Opted()
         keep = Keep(log=keep_log, bundle=keep_bundle)
@@ -265,14 +265,14 @@ class Hub:
             )
             self._admit(link, hello, terms, place)
             link.adopt(self, seals)
-        except (PortError, Refused, Superseded) as error:
+        except (PortError, ArrivalRefused, Superseded) as error:
             peer = writer.get_extra_info("peername")
             log.warning("a connection from %s was refused: %s", place.address, error, extra={"peer": peer})
             link.close(str(error))
         finally:
             self._greeting.leave(link)
 
-    def _misread(self, node: NodeName, place: Place) -> None:
+    def _misread(self, node: NodeName, place: PeerAddress) -> None:
         """An agent proved itself and said a hello that cannot be read: it is alive, and comes again every few
         seconds."""
         if _NODE.match(node) and self._admission.may_be(node, place):
@@ -290,7 +290,7 @@ class Hub:
             warning=self._warning,
         )
 
-    def _admit(self, link: Link, hello: Hello, terms: Terms, place: Place) -> None:
+    def _admit(self, link: Link, hello: Hello, terms: Terms, place: PeerAddress) -> None:
         if not _NODE.match(hello.node):
             raise Malformed(f"{hello.node[:64]!r} is not a node's name")
         now, before = self._clock.now(), self._links.get(hello.node)

@@ -23,7 +23,7 @@ _MISSING = "[a part of this %s did not reach the head]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class PieceLimits:
     """`most` files a group, `groups` groups (None: any number), `size` characters a file."""
 
     kind: str
@@ -42,7 +42,7 @@ class PieceFiles:
     has made sure that names are fit for files.
     """
 
-    def __init__(self, folder: Path, rules: Rules, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, folder: Path, rules: PieceLimits, *, now: Callable[[], float] = time.time) -> None:
         self._folder, self._rules, self._now = folder, rules, now
         self._waiting: queue.Queue[tuple[str, str, int, str]] = queue.Queue(_WAITING)
         self._writer: threading.Thread | None = None
@@ -124,7 +124,7 @@ class Bundles(PieceFiles):
     they show what users' programs do."""
 
     def __init__(self, folder: Path, *, keep_days: float, now: Callable[[], float] = time.time) -> None:
-        rules = Rules(
+        rules = PieceLimits(
             kind="bundle",
             suffix=".txt",
             size=MAX_BUNDLE,
@@ -142,7 +142,7 @@ class SetupLogs(PieceFiles):
     """The logs of nodes' setups: `<folder>/<node>/<token>.log`."""
 
     def __init__(self, folder: Path, *, keep_days: float, now: Callable[[], float] = time.time) -> None:
-        rules = Rules(kind="log", suffix=".log", size=MAX_LOG, most=_LOGS_OF_A_NODE, keep_days=keep_days)
+        rules = PieceLimits(kind="log", suffix=".log", size=MAX_LOG, most=_LOGS_OF_A_NODE, keep_days=keep_days)
         super().__init__(folder, rules, now=now)
 
     def take(self, node: NodeName, chunk: LogChunk) -> None:

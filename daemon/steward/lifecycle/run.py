@@ -12,7 +12,7 @@ from typing import Any
 from steward.adapters.fetch.folder import FetchBudget, digest, inside
 from steward.adapters.files import read_json
 from steward.adapters.node.setup_dir import SetupDir, SetupJob, load_job
-from steward.adapters.proc import Process, adopt_orphans, end_all_below, look
+from steward.adapters.proc import ProcessKey, adopt_orphans, end_all_below, look
 from steward.adapters.process import Failed, run_to_file
 from steward.lifecycle.output import SetupOutput
 from steward.lifecycle.source import fetch
@@ -227,7 +227,7 @@ class LifecycleScript:
 _FIRST_BYTES = 4096
 
 
-def _me() -> Process:
+def _me() -> ProcessKey:
     seen = look(os.getpid())
     assert seen is not None
     return seen.process

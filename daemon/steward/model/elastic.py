@@ -123,7 +123,7 @@ class ElasticWord:
     at: Annotated[float, Given()] = 0.0
 
 
-class Phase(Enum):
+class RunPhase(Enum):
     """The phase of a run; `policy/elastic/table.py` has the transitions."""
 
     WAITING = "waiting"
@@ -199,7 +199,7 @@ class ElasticRun:
     restart: int = 0
     account: str = ""
     partition: str = ""
-    phase: Phase = Phase.WAITING
+    phase: RunPhase = RunPhase.WAITING
     entered: float = 0.0
     why: str = ""
     generation: int = 0
@@ -235,7 +235,7 @@ class ElasticRun:
     @property
     def is_open(self) -> bool:
         """Return whether the run has not ended."""
-        return self.phase is not Phase.ENDED
+        return self.phase is not RunPhase.ENDED
 
     @property
     def is_patient(self) -> bool:
@@ -245,4 +245,4 @@ class ElasticRun:
     @property
     def is_changing(self) -> bool:
         """Return whether a change of size is under way."""
-        return self.phase in (Phase.DRAINING, Phase.REFORMING)
+        return self.phase in (RunPhase.DRAINING, RunPhase.REFORMING)

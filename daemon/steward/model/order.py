@@ -225,7 +225,7 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class OrderAnswer:
     """The answer to the caller of an order, beyond success."""
 
     cluster_id: str = ""
@@ -249,4 +249,4 @@ class Carried:
 
     memory: Memory
     events: tuple[Event, ...] = ()
-    answer: Answer = field(default_factory=Answer)
+    answer: OrderAnswer = field(default_factory=OrderAnswer)

@@ -12,7 +12,7 @@ from steward.model.why import Why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class KeptNodes:
     """The sound nodes of a job's lost run, kept free for its next one. Times are Unix seconds.
 
     `restart` is the lost run's. Nodes that were `freed` are not kept again for the same restart.
@@ -247,7 +247,7 @@ class JobMemory:
     """Its lack of progress; None while it makes progress."""
     suspension: Suspension | None = None
     """The suspensions of its current run; None: it was never suspended."""
-    kept: Kept | None = None
+    kept: KeptNodes | None = None
     """The nodes that are, or in this resume were, kept for it."""
     raised: Raised | None = None
     """Set while the job is ahead of others in the queue."""

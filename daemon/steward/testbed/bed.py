@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from steward.adapters.process import Completed
 from steward.model.ids import NodeName
-from steward.testbed.faults import Fault
+from steward.testbed.faults import InjectedFault
 
 Say = Callable[[str], None]
 """Takes one line of progress."""
@@ -27,7 +27,7 @@ class Backend(Enum):
     DOCKER = "docker"
 
 
-class Power(Enum):
+class MachinePower(Enum):
     """The state of a node's machine. MISSING: the node has no machine now."""
 
     ON = "on"
@@ -102,7 +102,7 @@ class NodeStatus:
     """`slurm` is Slurm's own word for the state; empty when Slurm does not answer."""
 
     name: NodeName
-    power: Power
+    power: MachinePower
     instance: str
     slurm: str
 
@@ -121,7 +121,11 @@ class BedStatus:
 
     @property
     def healthy(self) -> bool:
-        return all(self.services.values()) and all(node.power is Power.ON for node in self.nodes) and not self.faults
+        return (
+            all(self.services.values())
+            and all(node.power is MachinePower.ON for node in self.nodes)
+            and not self.faults
+        )
 
 
 class Bed(Protocol):
@@ -152,7 +156,7 @@ class Bed(Protocol):
         Raises Failed (of adapters.process) as `process.run` does.
         """
 
-    def inject(self, fault: Fault) -> None:
+    def inject(self, fault: InjectedFault) -> None:
         """Make the fault happen; returns when it has. Undoing one that is not in force is success."""
 
     def restore(self) -> None:

@@ -31,8 +31,8 @@ from steward.testbed.docker_engine import (
     slurm_of,
 )
 from steward.testbed.docker_faults import DockerFaults, faults_in_force, is_active, machines, names_of, power
-from steward.testbed.docker_files import ENGINE_SOCKET, HTTP_PORT, MOUNT, Plan, write_files
-from steward.testbed.faults import Fault, FaultKind, undoing
+from steward.testbed.docker_files import ENGINE_SOCKET, HTTP_PORT, MOUNT, FilesPlan, write_files
+from steward.testbed.faults import FaultKind, InjectedFault, undoing
 from steward.testbed.layout import DockerLayout
 from steward.testbed.wait import NotInTime, await_ready, call_silent_nodes, node_states, wait_until
 
@@ -123,7 +123,7 @@ class DockerBed:
             raise Failed(done.line(), done)
         return done
 
-    def inject(self, fault: Fault) -> None:
+    def inject(self, fault: InjectedFault) -> None:
         try:
             DockerFaults(self._layout, self._plan).inject(fault)
         except PortError as error:
@@ -137,7 +137,7 @@ class DockerBed:
         return self._layout.logs()
 
     @property
-    def _plan(self) -> Plan:
+    def _plan(self) -> FilesPlan:
         return load_plan(self._layout)
 
     @property
@@ -151,17 +151,17 @@ class DockerBed:
             return "is UP" in self.run(["scontrol", "ping"], check=False).text
 
         wait_until("slurmctld answers", answers, _ANSWER_S)
-        self.inject(Fault(kind=FaultKind.RESTART_SLURMCTLD))
+        self.inject(InjectedFault(kind=FaultKind.RESTART_SLURMCTLD))
         wait_until("slurmctld answers again", answers, _ANSWER_S)
 
-    def _launch_nodes(self, plan: Plan) -> None:
+    def _launch_nodes(self, plan: FilesPlan) -> None:
         provider = DockerProvider(provider_settings(plan))
         slots = [Slot(node=node, group="main") for node in plan.spec.node_names]
         slots += [Slot(node=node, group="spare") for node in plan.spec.spare_names]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(lambda slot: provider.launch(slot, f"bed-{slot.node}"), slots))
 
-    def _nodes(self, plan: Plan) -> tuple[NodeStatus, ...]:
+    def _nodes(self, plan: FilesPlan) -> tuple[NodeStatus, ...]:
         try:
             states = node_states(self)
         except Failed:
@@ -173,7 +173,7 @@ class DockerBed:
             for name in self._names
         )
 
-    def _services(self, plan: Plan) -> Mapping[str, bool]:
+    def _services(self, plan: FilesPlan) -> Mapping[str, bool]:
         wanted: Iterable[str] = ["munge", "mariadb", "slurmdbd", "slurmctld"]
         wanted = [*wanted, "stewardd"] if plan.spec.steward else wanted
         with engine() as client:
@@ -210,14 +210,14 @@ exec docker exec -i $tty -w "$where" {head} {name} "$@"
 """
 
 
-def prepare(client: docker.DockerClient, layout: DockerLayout, spec: BedSpec, say: Say) -> Plan:
+def prepare(client: docker.DockerClient, layout: DockerLayout, spec: BedSpec, say: Say) -> FilesPlan:
     """Image, network, directory and every file. Raises BedError."""
     if layout.root.exists() and any(layout.root.iterdir()):
         raise BedError(f"{layout.root} is not empty; bring its bed down first, or choose another --dir")
     must_have_room(client, 1 + len(spec.machine_names))
     # By id: a build for another bed moves the tag, and a bed's machines stay all alike.
     image = str(client.images.get(image_for(spec.slurm or DEFAULT_SLURM, say)).id)
-    plan = Plan(
+    plan = FilesPlan(
         spec=spec,
         cluster=layout.cluster,
         image=image,
@@ -239,7 +239,7 @@ def prepare(client: docker.DockerClient, layout: DockerLayout, spec: BedSpec, sa
     return plan
 
 
-def start_head(client: docker.DockerClient, layout: DockerLayout, plan: Plan) -> None:
+def start_head(client: docker.DockerClient, layout: DockerLayout, plan: FilesPlan) -> None:
     """The controller's machine; it may speak to the engine, because there Steward makes the nodes."""
     socket = engine_url().removeprefix("unix://")
     machine = ContainerSpec(
@@ -256,7 +256,7 @@ def start_head(client: docker.DockerClient, layout: DockerLayout, plan: Plan) ->
     create(client, machine).start()
 
 
-def provider_settings(plan: Plan) -> DockerSettings:
+def provider_settings(plan: FilesPlan) -> DockerSettings:
     """The provider that stewardd has, as seen from here."""
     return DockerSettings(
         image=plan.image,
@@ -269,7 +269,7 @@ def provider_settings(plan: Plan) -> DockerSettings:
     )
 
 
-def load_plan(layout: DockerLayout) -> Plan:
+def load_plan(layout: DockerLayout) -> FilesPlan:
     """The plan of a bed that was brought up here. Raises BedError when there is none."""
     try:
         entry: dict[str, Any] = json.loads(layout.manifest.read_text())
@@ -277,10 +277,10 @@ def load_plan(layout: DockerLayout) -> Plan:
         remedy = f"`steward testbed up --backend docker --dir {layout.root}` makes one"
         raise BedError(f"no bed in {layout.root}; {remedy}") from None
     subnet, mounts = IPv4Network(entry["subnet"]), tuple(entry["mounts"])
-    return Plan(**{**entry, "spec": spec_of(entry["spec"]), "subnet": subnet, "mounts": mounts})
+    return FilesPlan(**{**entry, "spec": spec_of(entry["spec"]), "subnet": subnet, "mounts": mounts})
 
 
-def save_plan(layout: DockerLayout, plan: Plan) -> None:
+def save_plan(layout: DockerLayout, plan: FilesPlan) -> None:
     """For `load_plan`."""
     layout.manifest.write_text(json.dumps(asdict(plan), indent=1, default=plain))
 

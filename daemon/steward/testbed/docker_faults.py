@@ -11,10 +11,10 @@ from docker.models.networks import Network
 from steward.adapters.providers.docker import BED, NODE
 from steward.model.ids import NodeName
 from steward.testbed.accounting import SLURMDBD
-from steward.testbed.bed import BedError, Power
+from steward.testbed.bed import BedError, MachinePower
 from steward.testbed.docker_engine import containers, engine
-from steward.testbed.docker_files import Plan
-from steward.testbed.faults import Fault, FaultKind
+from steward.testbed.docker_files import FilesPlan
+from steward.testbed.faults import FaultKind, InjectedFault
 from steward.testbed.file_faults import (
     file_faults,
     file_faults_in_force,
@@ -28,7 +28,7 @@ AGENT = "steward-agent"
 HEAD = "stewardd"
 SLURMCTLD = "slurmctld"
 SLURMD = "slurmd"
-_POWER = {"running": Power.ON, "paused": Power.FROZEN}
+_POWER = {"running": MachinePower.ON, "paused": MachinePower.FROZEN}
 
 
 def machines(cluster: str) -> dict[NodeName, Container]:
@@ -38,22 +38,22 @@ def machines(cluster: str) -> dict[NodeName, Container]:
     return {NodeName(each.labels[NODE]): each for each in found if NODE in each.labels}
 
 
-def names_of(plan: Plan) -> tuple[NodeName, ...]:
+def names_of(plan: FilesPlan) -> tuple[NodeName, ...]:
     """Every node of the bed; where groups come through the API, those that have a machine now."""
     if not plan.spec.groups:
         return plan.spec.machine_names
     return tuple(sorted(machines(plan.cluster)))
 
 
-def power(container: Container | None) -> Power:
+def power(container: Container | None) -> MachinePower:
     """The state of the node's machine; a node without a container has none."""
-    return Power.MISSING if container is None else _POWER.get(container.status, Power.OFF)
+    return MachinePower.MISSING if container is None else _POWER.get(container.status, MachinePower.OFF)
 
 
-def faults_in_force(layout: DockerLayout, plan: Plan) -> Iterator[Fault]:
+def faults_in_force(layout: DockerLayout, plan: FilesPlan) -> Iterator[InjectedFault]:
     for node, container in machines(plan.cluster).items():
         for kind in _of_node(layout, plan, node, container):
-            yield Fault(kind=kind, node=node)
+            yield InjectedFault(kind=kind, node=node)
     yield from _of_head(layout, plan)
     yield from file_faults_in_force(layout)
 
@@ -76,34 +76,34 @@ def is_on_network(container: Container) -> bool:
     return bool(container.attrs["NetworkSettings"]["Networks"])
 
 
-def _of_node(layout: DockerLayout, plan: Plan, node: NodeName, container: Container) -> Iterator[FaultKind]:
+def _of_node(layout: DockerLayout, plan: FilesPlan, node: NodeName, container: Container) -> Iterator[FaultKind]:
     state = power(container)
     if not is_on_network(container):
         yield FaultKind.CUT_NODE
-    if state is Power.OFF:
+    if state is MachinePower.OFF:
         yield FaultKind.KILL_NODE
-    if state is Power.FROZEN:
+    if state is MachinePower.FROZEN:
         yield FaultKind.FREEZE_NODE
-    if state is Power.ON and plan.spec.steward and is_dead(container, AGENT):
+    if state is MachinePower.ON and plan.spec.steward and is_dead(container, AGENT):
         yield FaultKind.KILL_AGENT
     yield from file_faults_of_node_in_force(layout, node)
     if layout.slow_link(node).exists():
         yield FaultKind.SLOW_LINK
 
 
-def _of_head(layout: DockerLayout, plan: Plan) -> Iterator[Fault]:
+def _of_head(layout: DockerLayout, plan: FilesPlan) -> Iterator[InjectedFault]:
     with engine() as client:
         head = client.containers.get(layout.head)
         if is_dead(head, SLURMCTLD):
-            yield Fault(kind=FaultKind.KILL_SLURMCTLD)
+            yield InjectedFault(kind=FaultKind.KILL_SLURMCTLD)
         if plan.spec.accounting and is_dead(head, SLURMDBD):
-            yield Fault(kind=FaultKind.KILL_SLURMDBD)
+            yield InjectedFault(kind=FaultKind.KILL_SLURMDBD)
         if not plan.spec.steward:
             return
         if is_dead(head, HEAD):
-            yield Fault(kind=FaultKind.KILL_HEAD)
+            yield InjectedFault(kind=FaultKind.KILL_HEAD)
         elif _is_stopped(head, HEAD):
-            yield Fault(kind=FaultKind.STOP_HEAD)
+            yield InjectedFault(kind=FaultKind.STOP_HEAD)
 
 
 def _is_stopped(container: Container, unit: str) -> bool:
@@ -125,7 +125,7 @@ _MEND = f"! tc qdisc show dev {_DEVICE} | grep -Eq 'netem|tbf' || tc qdisc del d
 class DockerFaults:
     """Makes faults; `faults_in_force` tells which there are."""
 
-    def __init__(self, layout: DockerLayout, plan: Plan) -> None:
+    def __init__(self, layout: DockerLayout, plan: FilesPlan) -> None:
         self._layout = layout
         self._plan = plan
         self._on_node: dict[FaultKind, Callable[[NodeName, str], None]] = {
@@ -157,7 +157,7 @@ class DockerFaults:
             **file_faults(layout),
         }
 
-    def inject(self, fault: Fault) -> None:
+    def inject(self, fault: InjectedFault) -> None:
         if fault.node is None:
             self._on_bed[fault.kind](fault.text)
             return

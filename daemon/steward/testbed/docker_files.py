@@ -33,7 +33,7 @@ _CGROUP1 = Path("/run/cgroup1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class FilesPlan:
     """The values that the files are made from.
 
     `cgroup1`: the host has its controllers in cgroup v1. `mounts`: what every container gets, SOURCE:TARGET.
@@ -70,7 +70,7 @@ class Plan:
         return (f"BED_ROLE={role}", *(f"{name}={int(value)}" for name, value in flags.items()))
 
 
-def write_files(plan: Plan, root: Path) -> None:
+def write_files(plan: FilesPlan, root: Path) -> None:
     """Write below `root`, which the containers mount; the last file tells them that all others are there."""
     etc = root / "etc"
     for name in ("etc", "log", "shared", "faults", "wrappers", "nodes"):
@@ -96,14 +96,14 @@ def write_files(plan: Plan, root: Path) -> None:
     (etc / READY).touch()
 
 
-def _write_gpus(plan: Plan, root: Path) -> None:
+def _write_gpus(plan: FilesPlan, root: Path) -> None:
     """The pretended GPUs, and what the agents' unit is told of them."""
     fake_gpus.lay_out(root / fake_gpus.FOLDER, plan.spec.gpus)
     told = fake_gpus.environment(MOUNT / fake_gpus.FOLDER, "/etc/steward/own", "/etc/steward/instance-id")
     (root / "etc" / "agent.env").write_text("".join(f"{name}={value}\n" for name, value in told.items()))
 
 
-def _slurm_conf(plan: Plan) -> str:
+def _slurm_conf(plan: FilesPlan) -> str:
     if plan.spec.groups:
         return "\n".join([*_controller(plan), *for_groups(f"{MOUNT}/{_WRITTEN}/{PARTITIONS}"), ""])
     spares = ",".join(plan.spec.spare_names)
@@ -118,7 +118,7 @@ def _slurm_conf(plan: Plan) -> str:
     return "\n".join([*lines, ""])
 
 
-def _controller(plan: Plan) -> list[str]:
+def _controller(plan: FilesPlan) -> list[str]:
     return [
         *_CONTROLLER,
         f"SlurmctldHost=head({plan.hosts['head']})",
@@ -128,7 +128,7 @@ def _controller(plan: Plan) -> list[str]:
     ]
 
 
-def _accounting(plan: Plan) -> Iterable[str]:
+def _accounting(plan: FilesPlan) -> Iterable[str]:
     if not plan.accounting:
         return ["AccountingStorageTRES=gres/gpu", "JobAcctGatherType=jobacct_gather/none"]
     gather = "JobAcctGatherType=jobacct_gather/linux"
@@ -138,17 +138,17 @@ def _accounting(plan: Plan) -> Iterable[str]:
     return [*accounting.slurm_conf(plan.spec, version, host="head"), gather]
 
 
-def _node(plan: Plan, name: str, address: str) -> str:
+def _node(plan: FilesPlan, name: str, address: str) -> str:
     return f"NodeName={name} NodeAddr={address} {_has(plan, name)} State=UNKNOWN"
 
 
-def _has(plan: Plan, name: str = "") -> str:
+def _has(plan: FilesPlan, name: str = "") -> str:
     """The node's hardware, for slurm.conf and for a node that registers by itself."""
     # A node that is to bind tasks to cores must have those that are there.
     return hardware(plan.spec, name, cpus=(os.cpu_count() or CPUS) if plan.spec.contain else CPUS)
 
 
-def _cgroup_conf(plan: Plan) -> str:
+def _cgroup_conf(plan: FilesPlan) -> str:
     if not plan.spec.contain:
         return slurm_versions.cgroup_conf(slurm_versions.parse(f"slurm {plan.slurm}"))
     # Under v2 slurmd would ask systemd for a scope of its own over D-Bus; its unit's delegated cgroup is enough.
@@ -156,7 +156,7 @@ def _cgroup_conf(plan: Plan) -> str:
     return "\n".join([*where, "ConstrainCores=yes", "ConstrainRAMSpace=yes", ""])
 
 
-def _steward_toml(plan: Plan) -> str:
+def _steward_toml(plan: FilesPlan) -> str:
     tables: dict[str, Mapping[str, object]] = {
         "cluster": {"name": plan.cluster},
         "head": {
@@ -196,7 +196,7 @@ def _steward_toml(plan: Plan) -> str:
     return render(merge(tables, plan.spec.settings), groups(plan.spec, "docker"))
 
 
-def plan_from_environment(environ: Mapping[str, str]) -> Plan:
+def plan_from_environment(environ: Mapping[str, str]) -> FilesPlan:
     """The plan of a bed brought up by hand. Raises KeyError or ValueError for a missing or wrong word."""
     spec = BedSpec(
         dir=MOUNT,
@@ -205,7 +205,7 @@ def plan_from_environment(environ: Mapping[str, str]) -> Plan:
         steward=environ["BED_STEWARD"] == "1",
         contain=environ["BED_CONTAIN"] == "1",
     )
-    return Plan(
+    return FilesPlan(
         spec=spec,
         cluster=environ["BED_NAME"],
         image=environ["BED_IMAGE"],

@@ -65,7 +65,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class InjectedFault:
     """One fault, ready to be injected; made by `fault()`."""
 
     kind: FaultKind
@@ -153,12 +153,12 @@ SHAPES: dict[FaultKind, Shape] = {
 }
 
 
-def undoing(found: Iterable[Fault]) -> list[Fault]:
+def undoing(found: Iterable[InjectedFault]) -> list[InjectedFault]:
     """What undoes those that can be undone."""
-    return [Fault(kind=undo, node=each.node) for each in found if (undo := SHAPES[each.kind].undo) is not None]
+    return [InjectedFault(kind=undo, node=each.node) for each in found if (undo := SHAPES[each.kind].undo) is not None]
 
 
-def fault(kind: FaultKind, node: str = "", text: str = "") -> Fault:
+def fault(kind: FaultKind, node: str = "", text: str = "") -> InjectedFault:
     """A fault with what it needs. Raises ValueError with what to write instead."""
     shape = SHAPES[kind]
     if shape.node and not node:
@@ -170,4 +170,4 @@ def fault(kind: FaultKind, node: str = "", text: str = "") -> Fault:
         raise ValueError(f"{kind.value} needs a text, for example: inject {kind.value} {example}")
     if shape.text is Text.NONE and text:
         raise ValueError(f"{kind.value} takes no text, but {text!r} was given")
-    return Fault(kind=kind, node=NodeName(node) if node else None, text=text)
+    return InjectedFault(kind=kind, node=NodeName(node) if node else None, text=text)

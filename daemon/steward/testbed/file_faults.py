@@ -7,7 +7,7 @@ from pathlib import Path
 from steward.model.ids import NodeName
 from steward.testbed import fake_gpus
 from steward.testbed.bed import BedError
-from steward.testbed.faults import Fault, FaultKind
+from steward.testbed.faults import FaultKind, InjectedFault
 from steward.testbed.layout import BedPaths
 
 CHECK = "bed-fault"
@@ -45,14 +45,14 @@ def file_faults_of_node_in_force(layout: BedPaths, node: NodeName) -> Iterator[F
         yield FaultKind.GPU_FAULT
 
 
-def file_faults_in_force(layout: BedPaths) -> Iterator[Fault]:
+def file_faults_in_force(layout: BedPaths) -> Iterator[InjectedFault]:
     """Those that were made to happen and are not undone."""
     if (broken := how_broken(layout.wrappers)) is not None:
-        yield Fault(kind=broken)
+        yield InjectedFault(kind=broken)
     if layout.refuse_launch.exists():
-        yield Fault(kind=FaultKind.REFUSE_LAUNCH)
+        yield InjectedFault(kind=FaultKind.REFUSE_LAUNCH)
     if layout.limit_launch.exists():
-        yield Fault(kind=FaultKind.LIMIT_LAUNCH, text=layout.limit_launch.read_text())
+        yield InjectedFault(kind=FaultKind.LIMIT_LAUNCH, text=layout.limit_launch.read_text())
 
 
 def _allow_launch(layout: BedPaths) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from steward.adapters import proc
-from steward.adapters.proc import Process
+from steward.adapters.proc import ProcessKey
 from steward.adapters.process import Completed, Failed, run
 from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.local_machine import Machine
@@ -19,8 +19,8 @@ from steward.model.instance import Slot
 from steward.ports import PortError, ProviderPort, Retryable
 from steward.testbed import accounting, local_setup
 from steward.testbed.accounting import SLURMDBD
-from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Power, Say
-from steward.testbed.faults import Fault, FaultKind, undoing
+from steward.testbed.bed import BedError, BedSpec, BedStatus, MachinePower, NodeStatus, Say
+from steward.testbed.faults import FaultKind, InjectedFault, undoing
 from steward.testbed.file_faults import file_faults_in_force, file_faults_of_node_in_force
 from steward.testbed.layout import Layout
 from steward.testbed.local_controller import Controller, services_of
@@ -93,7 +93,7 @@ class LocalBed:
     def run(self, argv: Sequence[str], *, timeout_s: float = 30.0, check: bool = True, user: str = "") -> Completed:
         return run(as_user(user, argv), timeout_s=timeout_s, env=self.env, cwd=self.shared, check=check)
 
-    def inject(self, fault: Fault) -> None:
+    def inject(self, fault: InjectedFault) -> None:
         known = names_of(self._manifest, self._provider)
         if fault.node is not None and fault.node not in known:
             raise BedError(f"{fault.kind.value}: no node {fault.node} in this bed; it has {', '.join(known)}")
@@ -115,7 +115,7 @@ class LocalBed:
             raise BedError(f"no bed in {self._layout.root}; `steward testbed up --dir {self._layout.root}` makes one")
         return local_setup.load(self._layout)
 
-    def _in_force(self) -> list[Fault]:
+    def _in_force(self) -> list[InjectedFault]:
         return list(faults_in_force(self._layout, self._manifest, self._controller, self._provider))
 
     def _start(self, manifest: Manifest, say: Say) -> None:
@@ -166,14 +166,14 @@ def as_user(user: str, argv: Sequence[str]) -> list[str]:
     return ["setpriv", *who, "env", f"USER={user}", "HOME=/", *argv]
 
 
-def power(provider: LocalProvider, node: NodeName) -> Power:
+def power(provider: LocalProvider, node: NodeName) -> MachinePower:
     """The state of the node's machine."""
     machine = provider.machine(node)
     if machine is None:
-        return Power.MISSING
+        return MachinePower.MISSING
     if not machine.is_on:
-        return Power.OFF
-    return Power.FROZEN if _is_stopped(machine) else Power.ON
+        return MachinePower.OFF
+    return MachinePower.FROZEN if _is_stopped(machine) else MachinePower.ON
 
 
 def names_of(manifest: Manifest, provider: LocalProvider) -> tuple[NodeName, ...]:
@@ -185,27 +185,27 @@ def names_of(manifest: Manifest, provider: LocalProvider) -> tuple[NodeName, ...
 
 def faults_in_force(
     layout: Layout, manifest: Manifest, controller: Controller, provider: LocalProvider
-) -> Iterator[Fault]:
+) -> Iterator[InjectedFault]:
     for node in names_of(manifest, provider):
         for kind in _of_node(layout, manifest, provider, node):
-            yield Fault(kind=kind, node=node)
+            yield InjectedFault(kind=kind, node=node)
     if manifest.spec.steward and controller.running("stewardd") is None:
-        yield Fault(kind=FaultKind.KILL_HEAD)
+        yield InjectedFault(kind=FaultKind.KILL_HEAD)
     if controller.running("slurmctld") is None:
-        yield Fault(kind=FaultKind.KILL_SLURMCTLD)
+        yield InjectedFault(kind=FaultKind.KILL_SLURMCTLD)
     if manifest.spec.accounting and controller.running(SLURMDBD) is None:
-        yield Fault(kind=FaultKind.KILL_SLURMDBD)
+        yield InjectedFault(kind=FaultKind.KILL_SLURMDBD)
     if controller.is_stopped("stewardd"):
-        yield Fault(kind=FaultKind.STOP_HEAD)
+        yield InjectedFault(kind=FaultKind.STOP_HEAD)
     yield from file_faults_in_force(layout)
 
 
 def _of_node(layout: Layout, manifest: Manifest, provider: LocalProvider, node: NodeName) -> Iterator[FaultKind]:
     state = power(provider, node)
     machine = provider.machine(node)
-    if state is Power.OFF:
+    if state is MachinePower.OFF:
         yield FaultKind.KILL_NODE
-    if state is Power.FROZEN:
+    if state is MachinePower.FROZEN:
         yield FaultKind.FREEZE_NODE
     if manifest.spec.steward and machine is not None and machine.is_on and machine.program("agent") is None:
         yield FaultKind.KILL_AGENT
@@ -254,11 +254,11 @@ def end(root: Path) -> None:
         time.sleep(0.01)
 
 
-def _tree(daemon: Process) -> list[Process]:
+def _tree(daemon: ProcessKey) -> list[ProcessKey]:
     return [daemon, *(seen.process for seen in proc.descendants(daemon))]
 
 
-def _daemons(root: Path) -> Iterator[Process]:
+def _daemons(root: Path) -> Iterator[ProcessKey]:
     for seen in proc.every():
         if not seen.dead and _program(seen.process.pid).startswith(_DAEMONS) and _uses(seen.process.pid, root):
             yield seen.process

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from steward.adapters import proc
-from steward.adapters.proc import Process
+from steward.adapters.proc import ProcessKey
 from steward.adapters.providers import local_machine
 from steward.adapters.providers.local_machine import Machine, Program, own_environment
 from steward.testbed import accounting
@@ -80,7 +80,7 @@ class Controller:
         for name, where in services.items():
             self._await(name, f"listens on {where[0]}:{where[1]}", partial(_accepts, where))
 
-    def running(self, name: str) -> Process | None:
+    def running(self, name: str) -> ProcessKey | None:
         machine = self._machine(name)
         return None if machine is None else machine.program(name)
 

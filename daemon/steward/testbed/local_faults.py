@@ -12,7 +12,7 @@ from steward.adapters.providers.local_machine import Machine
 from steward.model.ids import NodeName
 from steward.testbed.accounting import SLURMDBD
 from steward.testbed.bed import BedError
-from steward.testbed.faults import Fault, FaultKind
+from steward.testbed.faults import FaultKind, InjectedFault
 from steward.testbed.file_faults import file_faults, file_faults_of_nodes
 from steward.testbed.layout import Layout
 from steward.testbed.local_controller import Controller
@@ -58,7 +58,7 @@ class LocalFaults:
             **file_faults(layout),
         }
 
-    def inject(self, fault: Fault) -> None:
+    def inject(self, fault: InjectedFault) -> None:
         if fault.node is None:
             self._on_bed[fault.kind](fault.text)
         else:

@@ -30,7 +30,7 @@ from steward.policy.node.budget import must_wait
 from steward.policy.node.correlate import AGENTS
 from steward.policy.node.gone import open_silence
 from steward.policy.node.orphan import is_orphan, way_out
-from steward.policy.node.reasons import Row, slurms_own
+from steward.policy.node.reasons import ReasonRow, slurms_own
 from steward.policy.node.slurm_faults import acting_row, done_about, is_hands_off, reason_fault
 from steward.policy.node.suspicion import SCOUTED, fault_of, why_withheld
 from steward.policy.node.verdict import command, standing
@@ -181,7 +181,7 @@ def _drained_by_us(node: Node, case: Case | None, draft: Draft) -> list[str]:
     return [f"{drained} It returns to service after a successful repair." if is_coming else drained]
 
 
-def _done_about(row: Row, node: Node, case: Case | None, draft: Draft) -> str:
+def _done_about(row: ReasonRow, node: Node, case: Case | None, draft: Draft) -> str:
     """Empty where what is said of its repair, or of why there is none, tells it."""
     if case is not None:
         return row.response.value if case.is_of_reason and not case.waits_for_person else ""

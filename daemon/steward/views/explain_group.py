@@ -2,7 +2,7 @@
 about a job that is part of one."""
 
 from steward.model.desired import Desired, ElasticPolicy
-from steward.model.elastic import ElasticRun, Phase
+from steward.model.elastic import ElasticRun, RunPhase
 from steward.model.group import Group, RolloutState
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
@@ -225,11 +225,11 @@ def run_lines(run: ElasticRun, site: ElasticPolicy, now: float) -> list[str]:
 def _has(run: ElasticRun) -> str:
     """Its number of nodes: those that train, and not those that are still to begin."""
     match run.phase:
-        case Phase.WAITING:
+        case RunPhase.WAITING:
             return f"forms with the {run.base} nodes of its base"
-        case Phase.REFORMING:
+        case RunPhase.REFORMING:
             return f"forms with {len(run.members)} nodes"
-        case Phase.DRAINING if run.to:
+        case RunPhase.DRAINING if run.to:
             return f"has {len(run.members)} nodes and goes to {len(run.to)}"
         case _:
             return f"has {len(run.members)} nodes"
@@ -238,12 +238,12 @@ def _has(run: ElasticRun) -> str:
 def _waits_for(run: ElasticRun, site: ElasticPolicy, now: float) -> str:
     if run.alone:
         return f"The run stays at its size: it has no coordinator ({run.alone})."
-    if run.phase is Phase.WAITING:
+    if run.phase is RunPhase.WAITING:
         return (
             "The run waits for its first step with all nodes of its base. It stays at their number where its processes "
             "are not started by torchrun --rdzv-backend=steward or python -m steward.job.launch."
         )
-    if run.is_changing or run.phase is Phase.FAULTED:
+    if run.is_changing or run.phase is RunPhase.FAULTED:
         return f"The run is changing its size ({run.phase.value} since {ago(run.entered, now)}): {run.why}."
     if not site.enabled or run.paused:
         return f"The run does not grow: {'a person paused it' if run.paused else 'the site does not let runs grow'}."

@@ -7,9 +7,9 @@ from steward.model.job import Job
 from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource, machine_type_of
 from steward.model.text import ago, printable, until
 from steward.policy.draft import Draft
-from steward.policy.quota.decide import Ruling, Standing, Yielding
+from steward.policy.quota.decide import UnitRuling, UnitStanding, Yielding
 from steward.policy.quota.flavors import parse_tres
-from steward.policy.quota.ledger import Account
+from steward.policy.quota.ledger import TeamAccount
 from steward.policy.quota.others import limited_above
 from steward.policy.quota.requests import Unit, class_of, holds_nodes
 from steward.policy.quota.turn import Turn, in_force, take_turn
@@ -117,17 +117,17 @@ def _waiting(job: Job, turn: Turn, draft: Draft) -> list[str]:
         why = f"{job.reason or 'no reason'}{when}"
         return [f"Quota of team {team}: the job is not ready to run ({why})."]
     match ruling.standing:
-        case Standing.NEVER:
+        case UnitStanding.NEVER:
             return [_never(ruling.unit, turn)]
-        case Standing.BACKS_OFF:
+        case UnitStanding.BACKS_OFF:
             when = f" {until(ruling.until, draft.now)}" if ruling.until is not None else " later"
             return [
                 f"Quota of team {team}: the job gave way before, and may borrow again{when}; the team's own quota is "
                 "used up."
             ]
-        case Standing.BEHIND:
+        case UnitStanding.BEHIND:
             return [f"Quota of team {team}: its jobs start in order (quota.strict), and an earlier one waits."]
-        case Standing.WAITS:
+        case UnitStanding.WAITS:
             return [_waits(ruling, turn), *_shares(ruling, turn)]
         case _:
             return [_admitted(job, ruling, turn, draft)]
@@ -153,7 +153,7 @@ def _never(unit: Unit, turn: Turn) -> str:
     )
 
 
-def _waits(ruling: Ruling, turn: Turn) -> str:
+def _waits(ruling: UnitRuling, turn: Turn) -> str:
     unit, short = ruling.unit, ruling.short
     if ruling.hopeless:
         return f"Quota of team {unit.team}: the job may borrow, but {_NO_NODES}."
@@ -222,7 +222,7 @@ def _holders(short: Mapping[Resource, int], team: str, turn: Turn) -> str:
     return ", ".join(dict.fromkeys(found))
 
 
-def _holder(each: Account, name: Resource, turn: Turn, *, is_own: bool) -> str:
+def _holder(each: TeamAccount, name: Resource, turn: Turn, *, is_own: bool) -> str:
     """A team that gives way already counts with what it keeps; of the job's own team, only what is promised."""
     has = min(_runs_with(each.team, name, turn), each.use[name])
     beyond = max(0, has - each.owned.nominal.get(name, 0))
@@ -232,7 +232,7 @@ def _holder(each: Account, name: Resource, turn: Turn, *, is_own: bool) -> str:
     return f"{each.team} {' and '.join(words)}"
 
 
-def _shares(ruling: Ruling, turn: Turn) -> list[str]:
+def _shares(ruling: UnitRuling, turn: Turn) -> list[str]:
     """The lines on whose turn it is among those that borrow."""
     share, _ = turn.ledger.rank(ruling.unit.team)
     if not share:
@@ -247,9 +247,9 @@ def share_word(share: float | None) -> str:
     return "last" if share is None or share == float("inf") else f"{share:.4f}".rstrip("0").rstrip(".") or "0"
 
 
-def _admitted(job: Job, ruling: Ruling, turn: Turn, draft: Draft) -> str:
+def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
     unit = ruling.unit
-    borrows = ruling.standing is Standing.BORROWED
+    borrows = ruling.standing is UnitStanding.BORROWED
     team = f"Quota of team {unit.team}: the job may run with what others lend"
     how = team if borrows else f"The quota of team {unit.team} covers the job"
     if ruling.hopeless and job.reason in ("Resources", "Priority"):

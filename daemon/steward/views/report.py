@@ -111,7 +111,7 @@ def _bounds(run: Run, end: float) -> list[tuple[Phase, float | None]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Incident:
+class JobIncident:
     """An event that hit a job: Unix seconds, None where nobody saw it (`unknown` names those). `first_step` and
     `running` are of the run after it."""
 
@@ -146,7 +146,7 @@ class JobLedger:
     job: JobId
     runs: tuple[Run, ...]
     segments: tuple[Segment, ...]
-    incidents: tuple[Incident, ...]
+    incidents: tuple[JobIncident, ...]
 
     @property
     def last(self) -> Run:
@@ -246,9 +246,9 @@ def _job(runs: list[Run], cases: Mapping[CaseId, Case], window: Window, now: flo
     )
 
 
-def _incident(run: Run, follower: Run | None, cases: Mapping[CaseId, Case]) -> Incident:
+def _incident(run: Run, follower: Run | None, cases: Mapping[CaseId, Case]) -> JobIncident:
     mine = [cases[id] for id in run.cases if id in cases]
-    return Incident(
+    return JobIncident(
         run=run,
         running=follower.started if follower else None,
         first_step=follower.first_step if follower else None,

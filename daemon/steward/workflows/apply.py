@@ -21,7 +21,7 @@ from steward.model.port_error import ERROR, NOT_TRIED, REFUSED, RETRY, STALE, re
 from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 from steward.workflows.effects import Batch, Breaks, Door, Lane, Ports, row_of, take_effect
 from steward.workflows.journal import Journal, kind_of, touched_by
-from steward.workflows.pool import Pool, Workers
+from steward.workflows.pool import WorkerPool, Workers
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ class Applier:
         command took, seconds."""
         self._ports, self._journal = ports, journal
         self._changed, self._listing, self._ring = changed, listing, ring
-        self._pools = {lane: workers or Pool(size, lane.value) for lane, size in _AT_ONCE.items()}
+        self._pools = {lane: workers or WorkerPool(size, lane.value) for lane, size in _AT_ONCE.items()}
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._under_way: set[Key] = set()

@@ -12,7 +12,7 @@ from steward.model.accounting import QOS_PREFIX
 from steward.model.ask import Ask, OptedIn
 from steward.model.case import Case
 from steward.model.deep import DeepRun, slurm_name
-from steward.model.elastic import ElasticRun, Phase
+from steward.model.elastic import ElasticRun, RunPhase
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.memory import Memory
@@ -26,7 +26,7 @@ from steward.policy.node.forgotten import marked_since, shows_again
 
 _RESTING = (SlotStep.SERVING, SlotStep.WAITING)
 """Slots of which nothing is expected."""
-_RESTING_RUN = (Phase.RUNNING, Phase.BACKOFF, Phase.WAITING, Phase.ENDED)
+_RESTING_RUN = (RunPhase.RUNNING, RunPhase.BACKOFF, RunPhase.WAITING, RunPhase.ENDED)
 """Phases of elastic runs in which nothing is in flight."""
 _WAITS_LONG_S = 60.0
 """A job that has waited so long since it was last hurried on waits for others: the sweep tells when it runs."""

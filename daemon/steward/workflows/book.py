@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from steward.model.observed import ReadTimes
 from steward.ports import Clock
-from steward.workflows.pool import Look, Workers
+from steward.workflows.pool import BackgroundRead, Workers
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -75,8 +75,10 @@ class Book(Generic[K, V]):
         self._costs: deque[float] = deque(maxlen=_COSTS_KEPT)
         self._news = False
         self.page: Page[K, V] = Page()
-        self.sweep: Look[None] = Look(f"Slurm's {name}", self._sweep, pool, clock, self._swept)
-        self.narrow: Look[None] = Look(f"some of Slurm's {name}", self._look, pool, clock, lambda: came(False))
+        self.sweep: BackgroundRead[None] = BackgroundRead(f"Slurm's {name}", self._sweep, pool, clock, self._swept)
+        self.narrow: BackgroundRead[None] = BackgroundRead(
+            f"some of Slurm's {name}", self._look, pool, clock, lambda: came(False)
+        )
 
     @property
     def cost_s(self) -> float:
@@ -139,7 +141,7 @@ class Errand(Generic[K, V]):
             self._book.look(self._book.page.stale(self._wanted.records, self._clock.now()))
         return None
 
-    def _awaited(self) -> Look[None] | None:
+    def _awaited(self) -> BackgroundRead[None] | None:
         """The read that is still to be done; None when all is there."""
         page, now = self._book.page, self._clock.now()
         if self._wanted.swept is not None and not page.is_swept(self._wanted.swept, now):

@@ -10,7 +10,7 @@ from steward.model.desired import Desired
 from steward.model.events import Event, Level
 from steward.model.memory import Memory
 from steward.model.observed import Observed
-from steward.model.order import Answer, Order, Refusal
+from steward.model.order import Order, OrderAnswer, Refusal
 from steward.policy.controls import arm_check, pause, reset_breakers, resume_actions
 from steward.policy.orders import carry_out
 from steward.ports import Permanent, Retryable
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
+class PauseOrder:
     """Act on nothing until told otherwise."""
 
     who: str
@@ -50,14 +50,14 @@ class ArmCheck:
     armed: bool
 
 
-Command = Pause | ResumeActions | ResetBreakers | ArmCheck | Order
+Command = PauseOrder | ResumeActions | ResetBreakers | ArmCheck | Order
 
 
 @dataclass(slots=True)
 class _Given:
     command: Command
     done: threading.Event = field(default_factory=threading.Event)
-    answer: Answer = field(default_factory=Answer)
+    answer: OrderAnswer = field(default_factory=OrderAnswer)
     refusal: Refusal | Permanent | None = None
 
 
@@ -69,7 +69,7 @@ class Commands:
         self._waiting: queue.SimpleQueue[_Given] = queue.SimpleQueue()
         self._taken: list[_Given] = []
 
-    def give(self, command: Command, timeout_s: float = 20.0) -> Answer:
+    def give(self, command: Command, timeout_s: float = 20.0) -> OrderAnswer:
         """Return when it is in the store. Raises Refusal when it cannot be carried out (nothing was changed), Permanent
         when we failed at it (likewise), and Retryable when that takes longer; it may still come to be."""
         given = _Given(command)
@@ -108,27 +108,27 @@ class Commands:
 
 def _carry_out(
     command: Command, memory: Memory, seen: Observed, want: Desired
-) -> tuple[Memory, tuple[Event, ...], Answer]:
+) -> tuple[Memory, tuple[Event, ...], OrderAnswer]:
     now = seen.at
     match command:
-        case Pause():
+        case PauseOrder():
             text = f"{command.who} paused all actions: {command.why or 'no reason given'}"
             event = Event(at=now, kind="head.paused", level=Level.WARNING, text=text)
-            return pause(memory), (event,), Answer()
+            return pause(memory), (event,), OrderAnswer()
         case ResumeActions():
             reset = ", ".join(sorted(memory.breakers)) or "none was tripped"
             text = f"{command.who} resumed actions; breakers reset: {reset}"
             event = Event(at=now, kind="head.resumed", text=text)
-            return resume_actions(memory, now), (event,), Answer()
+            return resume_actions(memory, now), (event,), OrderAnswer()
         case ResetBreakers():
             text = f"{command.who} reset breakers: {command.scope or ', '.join(sorted(memory.breakers))}"
             event = Event(at=now, kind="breaker.reset", text=text)
-            return reset_breakers(memory, command.scope, now), (event,), Answer()
+            return reset_breakers(memory, command.scope, now), (event,), OrderAnswer()
         case ArmCheck():
             memory = arm_check(memory, command.check, command.who, armed=command.armed)
             word = "armed" if command.armed else "disarmed: it only reports"
             event = Event(at=now, kind="check.armed", text=f"check {command.check} was {word}, by {command.who}")
-            return memory, (event,), Answer()
+            return memory, (event,), OrderAnswer()
         case _:
             carried = carry_out(command, memory, seen, want)
             return carried.memory, carried.events, carried.answer

@@ -30,7 +30,7 @@ from steward.workflows.journal import Journal
 from steward.workflows.observe import Observer
 from steward.workflows.pool import Bell
 from steward.workflows.set_back import SetBacks, earlier, last_stamp
-from steward.workflows.snapshot import Phases, Snapshot, Standstill
+from steward.workflows.snapshot import HeadStandstill, Phases, Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class Cycle:
         self._memory: Memory | None = None
         self._acted = 0.0
         self._set_backs = SetBacks(parts.clock.now())
-        self._failing = Standstill(
+        self._failing = HeadStandstill(
             since=parts.clock.now(), why="the head has not finished its first look at the cluster"
         )
         self._decides, self._is_told = False, False
@@ -148,13 +148,13 @@ class Cycle:
         self._parts.journal.flush()
         return wait_s
 
-    def standstill(self) -> Standstill | None:
+    def standstill(self) -> HeadStandstill | None:
         """Return since when and why nothing is decided, from any thread; None while the head decides."""
         began, now = self._turn_began, self._parts.clock.now()
         if not self._decides:
             return self._failing
         if began is not None and now - began > _LONG_TURN_S:
-            return Standstill(since=began, why="the turn that began then has not ended")
+            return HeadStandstill(since=began, why="the turn that began then has not ended")
         return None
 
     def _guarded_turn(self, rung: float | None) -> float:
@@ -181,7 +181,7 @@ class Cycle:
         """A turn failed. Where that lasts a person is told, by the store if it can be written."""
         now, why = self._parts.clock.now(), printable(why, _LONGEST_WHY)
         since = now if self._decides else min(self._failing.since, now)
-        self._failing, self._decides = Standstill(since=since, why=why), False
+        self._failing, self._decides = HeadStandstill(since=since, why=why), False
         if not self._is_told and now - since >= _TELL_S:
             event = Event(at=now, kind="head.standstill", text=self._failing.text(now), level=Level.ERROR)
             self._is_told = self._parts.journal.tell(event)

@@ -27,7 +27,7 @@ class Health(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class DoctorLine:
     """One thing that was looked at. `remedy` is empty where nothing need be done."""
 
     topic: str
@@ -36,19 +36,19 @@ class Line:
     remedy: str = ""
 
 
-def ok(topic: str, text: str) -> Line:
-    return Line(topic=topic, health=Health.OK, text=text)
+def ok(topic: str, text: str) -> DoctorLine:
+    return DoctorLine(topic=topic, health=Health.OK, text=text)
 
 
-def warn(topic: str, text: str, remedy: str) -> Line:
-    return Line(topic=topic, health=Health.WARN, text=text, remedy=remedy)
+def warn(topic: str, text: str, remedy: str) -> DoctorLine:
+    return DoctorLine(topic=topic, health=Health.WARN, text=text, remedy=remedy)
 
 
-def bad(topic: str, text: str, remedy: str) -> Line:
-    return Line(topic=topic, health=Health.BAD, text=text, remedy=remedy)
+def bad(topic: str, text: str, remedy: str) -> DoctorLine:
+    return DoctorLine(topic=topic, health=Health.BAD, text=text, remedy=remedy)
 
 
-def judge_include(line: str, included: bool, why_not_writable: str) -> list[Line]:
+def judge_include(line: str, included: bool, why_not_writable: str) -> list[DoctorLine]:
     """`line` is what slurm.conf must say; `why_not_writable` is empty where the file can be replaced."""
     if why_not_writable:
         return [bad(_PLACES, f"our file of partitions: {why_not_writable}", "or change capacity.slurm_include")]
@@ -63,7 +63,7 @@ def judge_include(line: str, included: bool, why_not_writable: str) -> list[Line
     return [ok(_PLACES, f"slurm.conf has the line `{line}`, and the file can be replaced")]
 
 
-def judge_lent(lent: Collection[str], known: Collection[str]) -> list[Line]:
+def judge_lent(lent: Collection[str], known: Collection[str]) -> list[DoctorLine]:
     """The partitions of capacity.owned_partitions, and all that Slurm knows."""
     if missing := sorted(set(lent) - set(known)):
         remedy = "make it in slurm.conf or take it out of capacity.owned_partitions"
@@ -71,7 +71,7 @@ def judge_lent(lent: Collection[str], known: Collection[str]) -> list[Line]:
     return [ok(_PLACES, f"lent to Steward: {', '.join(sorted(lent))}")] if lent else []
 
 
-def judge_dynamic(config: Mapping[str, str]) -> list[Line]:
+def judge_dynamic(config: Mapping[str, str]) -> list[DoctorLine]:
     """For groups whose nodes register by themselves. `config` as `scontrol show config` prints it."""
     topic = "dynamic nodes"
     if config.get("MaxNodeCount", "") in ("", "0"):
@@ -84,13 +84,13 @@ def judge_dynamic(config: Mapping[str, str]) -> list[Line]:
     return [ok(topic, f"MaxNodeCount={config['MaxNodeCount']}")]
 
 
-def judge_slurm(config: Mapping[str, str]) -> list[Line]:
+def judge_slurm(config: Mapping[str, str]) -> list[DoctorLine]:
     """`config` as `scontrol show config` prints it, values without their comments."""
     judges = (_return_to_service, _slurmd_timeout, _min_job_age, _requeue, _requeue_exit, _batch_requeue, _prolog)
     return [judge(config) for judge in judges]
 
 
-def _return_to_service(config: Mapping[str, str]) -> Line:
+def _return_to_service(config: Mapping[str, str]) -> DoctorLine:
     value = config.get("ReturnToService", "")
     if value == "2":
         return ok(_CONF, "ReturnToService=2: a new instance registers by itself")
@@ -101,7 +101,7 @@ def _return_to_service(config: Mapping[str, str]) -> Line:
     )
 
 
-def _slurmd_timeout(config: Mapping[str, str]) -> Line:
+def _slurmd_timeout(config: Mapping[str, str]) -> DoctorLine:
     seconds = _seconds(config.get("SlurmdTimeout", ""))
     if seconds == 0 or (seconds or 0) >= 60:
         return ok(_CONF, f"SlurmdTimeout={seconds} s: Steward finds a dead node before Slurm does")
@@ -112,7 +112,7 @@ def _slurmd_timeout(config: Mapping[str, str]) -> Line:
     )
 
 
-def _min_job_age(config: Mapping[str, str]) -> Line:
+def _min_job_age(config: Mapping[str, str]) -> DoctorLine:
     seconds = _seconds(config.get("MinJobAge", ""))
     if seconds == 0 or (seconds or 0) >= _MIN_JOB_AGE_S:
         return ok(_CONF, f"MinJobAge={seconds} s: ended jobs can still be looked at and requeued")
@@ -123,13 +123,13 @@ def _min_job_age(config: Mapping[str, str]) -> Line:
     )
 
 
-def _requeue(config: Mapping[str, str]) -> Line:
+def _requeue(config: Mapping[str, str]) -> DoctorLine:
     if config.get("JobRequeue", "1") == "1":
         return ok(_CONF, "JobRequeue=1: jobs may be requeued")
     return ok(_CONF, "JobRequeue=0: Steward switches requeue on for jobs with --auto-resume and without --no-requeue")
 
 
-def _requeue_exit(config: Mapping[str, str]) -> Line:
+def _requeue_exit(config: Mapping[str, str]) -> DoctorLine:
     given = [f"{key}={config[key]}" for key in ("RequeueExit", "RequeueExitHold") if _is_set(config.get(key, ""))]
     if not given:
         return ok(_CONF, "RequeueExit is not set: only Steward requeues by exit status")
@@ -140,7 +140,7 @@ def _requeue_exit(config: Mapping[str, str]) -> Line:
     )
 
 
-def _batch_requeue(config: Mapping[str, str]) -> Line:
+def _batch_requeue(config: Mapping[str, str]) -> DoctorLine:
     value = config.get("MaxBatchRequeue", "")
     if not value.isdigit() or int(value) >= 5:
         return ok(_CONF, f"MaxBatchRequeue={value or 'Slurm default'}: a job is not held after few requeues")
@@ -151,7 +151,7 @@ def _batch_requeue(config: Mapping[str, str]) -> Line:
     )
 
 
-def _prolog(config: Mapping[str, str]) -> Line:
+def _prolog(config: Mapping[str, str]) -> DoctorLine:
     flags = config.get("PrologFlags", "")
     if "NoHold" in flags or not _is_set(flags):
         return ok(_CONF, f"PrologFlags={flags or '(null)'}")
@@ -168,7 +168,7 @@ def _seconds(value: str) -> int | None:
     return int(first) if first.isdigit() else None
 
 
-def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[Line]:
+def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[DoctorLine]:
     """Judge the controller's file, as long as no node has told more. `text`: plugstack.conf, None where it cannot be
     read; `is_new`: the install has not come to the plugin yet."""
     remedy = f"add `optional steward.so socket=/run/steward/agent.sock` to {path}, on every node"
@@ -201,7 +201,7 @@ def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[Li
     ]
 
 
-def judge_loaded(views: Mapping[NodeName, AgentView]) -> list[Line]:
+def judge_loaded(views: Mapping[NodeName, AgentView]) -> list[DoctorLine]:
     """Judge by what Slurm loads on the nodes, as their agents saw it; empty where none has said so yet."""
     told = {name: f.text for name, view in views.items() for f in view.findings if f.check == SHIM and f.is_bad}
     if told:
@@ -220,7 +220,7 @@ def judge_agents(
     version: str,
     *,
     is_new: bool,
-) -> list[Line]:
+) -> list[DoctorLine]:
     """`nodes`: those of Slurm; `version`: the head's; `is_new`: no agent has ever come, as right after an install."""
     connected = {name for name, view in views.items() if view.connected}
     missing = sorted(set(nodes) - connected)
@@ -235,7 +235,7 @@ def judge_agents(
     ]
 
 
-def judge_addresses(moved: Collection[NodeName], unknown: Collection[NodeName]) -> list[Line]:
+def judge_addresses(moved: Collection[NodeName], unknown: Collection[NodeName]) -> list[DoctorLine]:
     """`moved`: nodes whose agents speak from an address that neither Slurm nor the provider knows for them; `unknown`:
     those of which no address is known."""
     if not moved and unknown:
@@ -248,7 +248,7 @@ def judge_addresses(moved: Collection[NodeName], unknown: Collection[NodeName]) 
     return [warn("addresses", text, remedy)]
 
 
-def _missing(missing: list[NodeName], nodes: int, *, has_met: bool) -> Line:
+def _missing(missing: list[NodeName], nodes: int, *, has_met: bool) -> DoctorLine:
     if not missing:
         return ok("agents", f"all {nodes} agents are connected")
     remedy = "start steward-agent there; `systemctl status steward-agent` on the node says what is wrong"
@@ -259,7 +259,7 @@ def _missing(missing: list[NodeName], nodes: int, *, has_met: bool) -> Line:
     return bad("agents", text, remedy) if len(missing) == nodes else warn("agents", text, remedy)
 
 
-def _strangers(strangers: list[NodeName]) -> Line:
+def _strangers(strangers: list[NodeName]) -> DoctorLine:
     return warn(
         "agents",
         f"agents of nodes that Slurm does not know: {_names(strangers)}",
@@ -267,13 +267,13 @@ def _strangers(strangers: list[NodeName]) -> Line:
     )
 
 
-def _versions(others: list[NodeName], version: str) -> Line:
+def _versions(others: list[NodeName], version: str) -> DoctorLine:
     if not others:
         return ok("versions", f"head and agents are {version}")
     return warn("versions", f"the head is {version}, other agents: {_names(others)}", "install the same release there")
 
 
-def _clocks(skewed: list[NodeName]) -> Line:
+def _clocks(skewed: list[NodeName]) -> DoctorLine:
     if not skewed:
         return ok("clocks", f"all agents' clocks are within {_SKEW_S:g} s of the head's")
     return warn("clocks", f"clocks off by more than {_SKEW_S:g} s: {_names(skewed)}", "run an NTP client there")

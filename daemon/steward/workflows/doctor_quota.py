@@ -12,7 +12,7 @@ from operator import attrgetter
 from steward.model.accounting import QOS_MARK, Accounting, borrowed_qos, guaranteed_qos
 from steward.model.partition import Admission, Partition
 from steward.policy.quota.limits import remedy_for, users_apart
-from steward.workflows.doctor import Health, Line, bad, ok, warn
+from steward.workflows.doctor import DoctorLine, Health, bad, ok, warn
 
 _TOPIC = "quota"
 _MARKS, _LISTS = (23, 2), (25, 11)
@@ -45,12 +45,12 @@ class Site:
         return any("gpu" in each for each in self.gres)
 
 
-def lines(site: Site) -> list[Line]:
+def lines(site: Site) -> list[DoctorLine]:
     """Everything that was looked at. Without accounting there is nothing more to look at."""
     first = [_storage(site)]
     if first[0].health is Health.BAD:
         return first
-    judges: tuple[Callable[[Site], Line], ...] = (
+    judges: tuple[Callable[[Site], DoctorLine], ...] = (
         _reachable, _enforce, _tracked, _priority, _preempt, _marks, _lists, _requeue, _types, _order_of_victims,
     )  # fmt: skip
     found = [*first, *(judge(site) for judge in judges)]
@@ -61,7 +61,7 @@ def lines(site: Site) -> list[Line]:
     return found
 
 
-def _without_quota(site: Site) -> Line:
+def _without_quota(site: Site) -> DoctorLine:
     """Accounts of no team, and whether they are held to what no team owns."""
     picture = site.picture
     above = {name for team in site.teams for name in picture.line_of(team)} | {"root"}
@@ -75,7 +75,7 @@ def _without_quota(site: Site) -> Line:
     return warn(_TOPIC, text, "steward.toml: [quota] limit_others = true; or give them a quota")
 
 
-def missing(site: Site) -> list[Line]:
+def missing(site: Site) -> list[DoctorLine]:
     """The lines on what keeps quotas from working; empty where nothing does."""
     return [line for line in lines(site) if line.health is Health.BAD]
 
@@ -100,28 +100,28 @@ def conf_lines(site: Site) -> list[str]:
     return [text for line, text in wanted if line.health is not Health.OK]
 
 
-def _storage(site: Site) -> Line:
+def _storage(site: Site) -> DoctorLine:
     value = site.config.get("AccountingStorageType", "")
     if value == "accounting_storage/slurmdbd":
         return ok(_TOPIC, _STORAGE)
     return bad(_TOPIC, f"AccountingStorageType={value or '?'}: no accounts, no limits", f"set up slurmdbd; {_STORAGE}")
 
 
-def _reachable(site: Site) -> Line:
+def _reachable(site: Site) -> DoctorLine:
     if site.picture.reachable and not site.picture.trouble:
         return ok(_TOPIC, "slurmdbd answers")
     text = site.picture.trouble or "slurmdbd does not answer: limits stay as they are, and none can be changed"
     return bad(_TOPIC, text, "systemctl status slurmdbd, on the machine that AccountingStorageHost names")
 
 
-def _enforce(site: Site) -> Line:
+def _enforce(site: Site) -> DoctorLine:
     if site.picture.enforces_limits:
         return ok(_TOPIC, f"AccountingStorageEnforce={','.join(sorted(site.picture.enforce))}")
     said = ",".join(sorted(site.picture.enforce)) or "none"
     return bad(_TOPIC, f"AccountingStorageEnforce={said}: Slurm holds nobody to a quota", f"slurm.conf: {_ENFORCE}")
 
 
-def _tracked(site: Site) -> Line:
+def _tracked(site: Site) -> DoctorLine:
     wanted = {"gres/gpu", *(f"gres/gpu:{kind}" for kind in site.gpu_types)} if site.has_gpus else set()
     lacking = sorted(wanted - site.picture.tracked)
     if not lacking:
@@ -132,7 +132,7 @@ def _tracked(site: Site) -> Line:
     )
 
 
-def _priority(site: Site) -> Line:
+def _priority(site: Site) -> DoctorLine:
     weight = site.config.get("PriorityWeightQOS", "0")
     if site.config.get("PriorityType", "") == "priority/multifactor" and weight.isdigit() and int(weight) > 0:
         return ok(_TOPIC, f"PriorityWeightQOS={weight}: who owns comes before who borrows")
@@ -140,7 +140,7 @@ def _priority(site: Site) -> Line:
     return warn(_TOPIC, "the priority of a QOS does not count: who borrows may start before who owns", remedy)
 
 
-def _preempt(site: Site) -> Line:
+def _preempt(site: Site) -> DoctorLine:
     can = site.picture.can
     if can.version < _MARKS:
         text = (
@@ -154,7 +154,7 @@ def _preempt(site: Site) -> Line:
     return warn(_TOPIC, "Slurm does not preempt by QOS: only Steward takes back what was lent", remedy)
 
 
-def _marks(site: Site) -> Line:
+def _marks(site: Site) -> DoctorLine:
     can = site.picture.can
     if can.version < _MARKS:
         return ok(_TOPIC, "no marks in this Slurm: nothing in its queue is preempted behind Steward's back")
@@ -171,7 +171,7 @@ def _marks(site: Site) -> Line:
     return ok(_TOPIC, f"min_exempt_priority={can.exempt_priority}, above all priorities that Slurm reckons")
 
 
-def _lists(site: Site) -> Line:
+def _lists(site: Site) -> DoctorLine:
     if not site.picture.can.qos_lists:
         return ok(_TOPIC, "one QOS a job: Steward moves waiting jobs between the two of their team")
     found = re.search(r"bf_max_job_test=([0-9]+)", site.config.get("SchedulerParameters", ""))
@@ -181,7 +181,7 @@ def _lists(site: Site) -> Line:
     return warn(_TOPIC, text, f"slurm.conf: SchedulerParameters=...,bf_max_job_test={_BACKFILL}")
 
 
-def _requeue(site: Site) -> Line:
+def _requeue(site: Site) -> DoctorLine:
     if site.config.get("JobRequeue", "1") == "1":
         return ok(_TOPIC, "JobRequeue=1: a job that gives way waits and runs again")
     return warn(
@@ -189,7 +189,7 @@ def _requeue(site: Site) -> Line:
     )
 
 
-def _types(site: Site) -> Line:
+def _types(site: Site) -> DoctorLine:
     """A limit looks at what was requested: `--gres=gpu:4` passes a limit of gres/gpu:l4 alone."""
     kinds = site.gpu_types
     if len(kinds) < 2:
@@ -200,7 +200,7 @@ def _types(site: Site) -> Line:
     )
 
 
-def _order_of_victims(site: Site) -> Line:
+def _order_of_victims(site: Site) -> DoctorLine:
     if site.picture.can.version < _MARKS:
         return ok(_TOPIC, "who borrowed most gives way first; of a team's jobs the lowest class, then the newest")
     if "youngest_first" in site.config.get("PreemptParameters", "") + site.config.get("SchedulerParameters", ""):
@@ -210,8 +210,8 @@ def _order_of_victims(site: Site) -> Line:
     return ok(_TOPIC, f"{text} (PreemptParameters=youngest_first: the newest of all teams' jobs)")
 
 
-def _team(site: Site, team: str) -> list[Line]:
-    topic, picture, found = f"team {team}", site.picture, list[Line]()
+def _team(site: Site, team: str) -> list[DoctorLine]:
+    topic, picture, found = f"team {team}", site.picture, list[DoctorLine]()
     if picture.of_account(team) is None:
         return [warn(topic, f"Slurm has no account {team}: its quota waits", "steward quota setup --apply")]
     names = (guaranteed_qos(team), borrowed_qos(team))
@@ -231,7 +231,7 @@ def _team(site: Site, team: str) -> list[Line]:
     return found or [ok(topic, "account, QOS and users are as they should be")]
 
 
-def _way_around(picture: Accounting, team: str) -> Iterator[Line]:
+def _way_around(picture: Accounting, team: str) -> Iterator[DoctorLine]:
     """QOS of the site's own, in which a user may submit as well: only the ceiling of the account holds there."""
     has, mine = picture.of_account(team), {guaranteed_qos(team), borrowed_qos(team)}
     if has is not None and mine & has.qos and (others := sorted(has.qos - mine)):
@@ -243,7 +243,7 @@ def _way_around(picture: Accounting, team: str) -> Iterator[Line]:
         yield warn(f"team {team}", text, f"sacctmgr modify account where name={team} set qos-={names}")
 
 
-def _doors(site: Site, team: str) -> Iterator[Line]:
+def _doors(site: Site, team: str) -> Iterator[DoctorLine]:
     """Partitions that refuse the team's jobs for their QOS or account. Those that take other accounts only are not
     meant for the team, where another one is."""
     topic, closed = f"team {team}", list[Partition]()

@@ -17,14 +17,14 @@ _SHIM = "steward-shim-"
 _LONGEST = 300
 
 
-class Role(Enum):
+class HostRole(Enum):
     """The role of a host: jobs run on a node, people submit on a login host."""
 
     NODE = "node"
     LOGIN = "login"
 
 
-_PACKAGES = {Role.NODE: ("steward-common", "steward-agent"), Role.LOGIN: ("steward-common", "steward-client")}
+_PACKAGES = {HostRole.NODE: ("steward-common", "steward-agent"), HostRole.LOGIN: ("steward-common", "steward-client")}
 
 ASK = """id -u
 if command -v apt-get >/dev/null; then echo deb; elif command -v rpm >/dev/null; then echo rpm; else echo none; fi
@@ -80,12 +80,12 @@ fi
 """Takes every package of Steward off a host, with settings and state."""
 
 
-class Odd(Exception):
+class HostProblem(Exception):
     """A host is not as it has to be; one line that says what and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class HostFacts:
     """`kind`: "deb", "rpm" or "none"; `slurm`: "22.05", empty where there is none."""
 
     uid: int
@@ -93,23 +93,25 @@ class Facts:
     slurm: str
 
     @staticmethod
-    def of(said: str) -> "Facts":
+    def of(said: str) -> "HostFacts":
         """From what `ASK` prints. Raises Odd for anything else: a login script that talks, no shell."""
         lines = said.split("\n")
         if len(lines) < 3 or not lines[0].isdigit() or lines[1] not in ("deb", "rpm", "none"):
-            raise Odd(f"a command over ssh prints something other than its own output: {printable(said, _LONGEST)!r}")
+            raise HostProblem(
+                f"a command over ssh prints something other than its own output: {printable(said, _LONGEST)!r}"
+            )
         release = _RELEASE.search(lines[2])
-        return Facts(uid=int(lines[0]), kind=lines[1], slurm=release[1] if release else "")
+        return HostFacts(uid=int(lines[0]), kind=lines[1], slurm=release[1] if release else "")
 
 
-def chosen(files: Iterable[str], facts: Facts, role: Role) -> tuple[str, ...]:
+def chosen(files: Iterable[str], facts: HostFacts, role: HostRole) -> tuple[str, ...]:
     """Names of the packages, among those that are in a folder, which a host gets. Raises Odd."""
     if facts.uid != 0:
-        raise Odd("not root there: log in as root (--ssh 'ssh -l root') or use --sudo")
+        raise HostProblem("not root there: log in as root (--ssh 'ssh -l root') or use --sudo")
     if facts.kind == "none":
-        raise Odd("neither apt-get nor rpm is there")
+        raise HostProblem("neither apt-get nor rpm is there")
     if not facts.slurm:
-        raise Odd("no Slurm is there: neither sbatch nor slurmd is found")
+        raise HostProblem("no Slurm is there: neither sbatch nor slurmd is found")
     pattern = _DEB if facts.kind == "deb" else _RPM
     found: dict[str, list[str]] = {}
     for file in sorted(files):
@@ -118,29 +120,29 @@ def chosen(files: Iterable[str], facts: Facts, role: Role) -> tuple[str, ...]:
     return tuple(_one(name, found, facts) for name in (*_PACKAGES[role], f"{_SHIM}{facts.slurm}"))
 
 
-def _one(name: str, found: dict[str, list[str]], facts: Facts) -> str:
+def _one(name: str, found: dict[str, list[str]], facts: HostFacts) -> str:
     files = found.get(name, [])
     if len(files) > 1:
-        raise Odd(f"the folder has {len(files)} files of {name}: leave only the one to install")
+        raise HostProblem(f"the folder has {len(files)} files of {name}: leave only the one to install")
     if files:
         return files[0]
     if name.startswith(_SHIM):
         there = ", ".join(sorted(each.removeprefix(_SHIM) for each in found if each.startswith(_SHIM))) or "none"
         remedy = "build it where that Slurm's headers are: make packages ARGS=--shim-only"
-        raise Odd(f"Slurm {facts.slurm} is there, the folder has a shim for {there}: {remedy}")
-    raise Odd(f"the folder has no {name} as {facts.kind}: make packages makes it")
+        raise HostProblem(f"Slurm {facts.slurm} is there, the folder has a shim for {there}: {remedy}")
+    raise HostProblem(f"the folder has no {name} as {facts.kind}: make packages makes it")
 
 
-def install_script(role: Role, head: str) -> str:
+def install_script(role: HostRole, head: str) -> str:
     """Return the script that installs; it reads a tar archive: the packages, the settings, and an empty file `is-deb`
     where they are deb files. `head`: where agents find it (HOST:PORT)."""
     host, port = split_host_port(head)
     reach = _REACH.format(host=shlex.quote(host), port=port)
-    return _INSTALL + (reach + _AGENT if role is Role.NODE else "")
+    return _INSTALL + (reach + _AGENT if role is HostRole.NODE else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class HostOutcome:
     """`odd` is empty where it went well; `note` is what the host said then."""
 
     host: str
@@ -153,21 +155,21 @@ class Outcome:
 class Tally:
     """The outcome on each host, in the order in which they ended."""
 
-    ended: list[Outcome] = field(default_factory=list)
+    ended: list[HostOutcome] = field(default_factory=list)
     untouched: tuple[str, ...] = ()
 
     @property
-    def odd(self) -> list[Outcome]:
+    def odd(self) -> list[HostOutcome]:
         return [each for each in self.ended if each.odd]
 
 
 def on_hosts(
-    hosts: Sequence[str], work: Callable[[str], Outcome], told: Callable[[Outcome], None], *, at_once: int
+    hosts: Sequence[str], work: Callable[[str], HostOutcome], told: Callable[[HostOutcome], None], *, at_once: int
 ) -> Tally:
     """The first host alone, then so many at once. After an odd one nothing more is begun; what runs is waited for."""
     tally, left = Tally(), list(hosts)
     with ThreadPoolExecutor(at_once) as pool:
-        running: set[Future[Outcome]] = set()
+        running: set[Future[HostOutcome]] = set()
         while running or (left and not tally.odd):
             most = at_once if tally.ended else 1
             while left and not tally.odd and len(running) < most:

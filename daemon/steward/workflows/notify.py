@@ -27,7 +27,7 @@ _FAR = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Channel:
+class NotifyChannel:
     """Who is told what, and how."""
 
     kind: ChannelKind
@@ -42,7 +42,7 @@ class ChannelWorker:
     """
 
     def __init__(
-        self, channel: Channel, store: StorePort, clock: Clock, tell: Callable[[Event], None], group_of: GroupOf
+        self, channel: NotifyChannel, store: StorePort, clock: Clock, tell: Callable[[Event], None], group_of: GroupOf
     ) -> None:
         self.channel = channel
         self._store, self._clock, self._tell, self._group_of = store, clock, tell, group_of
@@ -161,7 +161,7 @@ class NotifyDesk:
     def __init__(
         self,
         *,
-        channels: Sequence[Channel],
+        channels: Sequence[NotifyChannel],
         store: StorePort,
         clock: Clock,
         tell: Callable[[Event], None],

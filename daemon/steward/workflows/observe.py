@@ -23,7 +23,7 @@ from steward.ports import AgentPort, Clock, ProviderPort, SlurmPort
 from steward.workflows.attention import Known, attention, has_marked, is_reserving, jobs_by_node, partitions_matter
 from steward.workflows.confirm import Confirmed
 from steward.workflows.fits import Answers
-from steward.workflows.pool import Bell, Look, NewsLook, Pool, Seen, Workers
+from steward.workflows.pool import BackgroundRead, Bell, NewsLook, ReadResult, WorkerPool, Workers
 from steward.workflows.records import Patience, Records
 from steward.workflows.set_back import SetBacks
 from steward.workflows.submitted import Submissions, Submitted
@@ -51,8 +51,10 @@ class Observer:
         """`workers` carry out the reads; threads of our own when none are given."""
         self._agents, self._clock, self._bell = agents, clock, bell
         self._patience = patience or Patience()
-        pool = workers or Pool(_THREADS, "look")
-        self._requeues = Look("JobRequeue", submissions.requeues, pool, clock, lambda: None) if submissions else None
+        pool = workers or WorkerPool(_THREADS, "look")
+        self._requeues = (
+            BackgroundRead("JobRequeue", submissions.requeues, pool, clock, lambda: None) if submissions else None
+        )
         self._submitted = Submitted(submissions, workers=pool, clock=clock, ring=bell.ring) if submissions else None
         read = accounting.picture if accounting else None
         self._accounts = Accounts(read, workers=pool, clock=clock, ring=bell.ring) if read else None
@@ -268,7 +270,7 @@ class Observer:
         since = max(self._clock.now() - 3 * self._patience.provider, self._listing_needed)
         return Freshness.FRESH if self._instances.fresh(since) else Freshness.OLD
 
-    def _listed(self, seen: Seen[Mapping[InstanceId, Instance]]) -> tuple[Mapping[InstanceId, Instance], bool]:
+    def _listed(self, seen: ReadResult[Mapping[InstanceId, Instance]]) -> tuple[Mapping[InstanceId, Instance], bool]:
         """That a list is new enough is news, too."""
         look = self._instances
         return seen.value, look is not None and look.fresh(self._listing_needed) is not None
@@ -286,8 +288,10 @@ class GresLook:
 
     def __init__(self, read: Callable[[], Mapping[NodeName, str]], *, workers: Workers, clock: Clock) -> None:
         self._clock = clock
-        self._look: Look[Mapping[NodeName, str]] = Look("the GRES in use", read, workers, clock, lambda: None)
-        self._seen: Seen[Mapping[NodeName, str]] | None = None
+        self._look: BackgroundRead[Mapping[NodeName, str]] = BackgroundRead(
+            "the GRES in use", read, workers, clock, lambda: None
+        )
+        self._seen: ReadResult[Mapping[NodeName, str]] | None = None
         self.used: Mapping[NodeName, str] = MappingProxyType({})
         self.at = 0.0
 
@@ -324,7 +328,7 @@ class Accounts:
             return Accounting(trouble=self._look.failed) if self._look.failed else None
         return self._with_trouble(last.value)
 
-    def _news(self, seen: Seen[Accounting]) -> Accounting:
+    def _news(self, seen: ReadResult[Accounting]) -> Accounting:
         return self._with_trouble(replace(seen.value, at=0.0))
 
     def _with_trouble(self, found: Accounting) -> Accounting:

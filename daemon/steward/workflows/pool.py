@@ -25,7 +25,7 @@ class Workers(Protocol):
     def submit(self, call: Callable[[], None]) -> None: ...
 
 
-class Pool:
+class WorkerPool:
     """Runs calls in the order given, `size` at a time. A call that raises is logged; it cannot end its thread. Threads
     end with the pool, once nobody has it any more and what was given to it is done."""
 
@@ -54,14 +54,14 @@ def _end(calls: _Calls, threads: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen(Generic[T]):
+class ReadResult(Generic[T]):
     """The result of a read, and when the read began (Unix s)."""
 
     value: T
     began: float
 
 
-class Look(Generic[T]):
+class BackgroundRead(Generic[T]):
     """`start` begins a read unless one is under way; `last` is the newest that succeeded."""
 
     def __init__(self, name: str, read: Callable[[], T], pool: Workers, clock: Clock, done: Callable[[], None]) -> None:
@@ -70,7 +70,7 @@ class Look(Generic[T]):
         self._lock = threading.Lock()
         self._running: float | None = None
         self._ended: float | None = None
-        self.last: Seen[T] | None = None
+        self.last: ReadResult[T] | None = None
         self.failed: str = ""
         """Why the newest read failed; empty when it did not."""
 
@@ -92,7 +92,7 @@ class Look(Generic[T]):
             ended = self._ended
         return ended is not None and since <= ended <= self._clock.now()
 
-    def fresh(self, since: float) -> Seen[T] | None:
+    def fresh(self, since: float) -> ReadResult[T] | None:
         """The last good answer, if its read began at or after `since` and no later one failed.
 
         One that seems to come from the future is from before the clock was set back: nobody knows how old it is.
@@ -110,10 +110,10 @@ class Look(Generic[T]):
         except Exception as error:
             self._end(self.last, began, str(error) or type(error).__name__)
         else:
-            self._end(Seen(value=value, began=began), began, "")
+            self._end(ReadResult(value=value, began=began), began, "")
         self._done()
 
-    def _end(self, last: Seen[T] | None, began: float, failed: str) -> None:
+    def _end(self, last: ReadResult[T] | None, began: float, failed: str) -> None:
         """All at once: who sees what a read brought back does not see that it is under way any more."""
         if failed and failed != self.failed:
             log.warning("cannot read %s: %s", self._name, failed)
@@ -121,7 +121,7 @@ class Look(Generic[T]):
             self.last, self.failed, self._running, self._ended = last, failed, None, began
 
 
-class NewsLook(Look[T]):
+class NewsLook(BackgroundRead[T]):
     """A look that rings for news alone: a bell on every read would never let the cycle rest."""
 
     def __init__(
@@ -131,7 +131,7 @@ class NewsLook(Look[T]):
         pool: Workers,
         clock: Clock,
         ring: Callable[[], None],
-        news: Callable[[Seen[T]], object] = lambda seen: seen.value,
+        news: Callable[[ReadResult[T]], object] = lambda seen: seen.value,
     ) -> None:
         """`news` is the part of what was read that is compared."""
         super().__init__(name, read, pool, clock, self._came)

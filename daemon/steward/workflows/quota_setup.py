@@ -15,7 +15,7 @@ from steward.model.action import Caps, DropQos, SetQos, SetTeam
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.why import Why
 from steward.ports import Permanent, PortError
-from steward.workflows.doctor import Line, bad, ok, warn
+from steward.workflows.doctor import DoctorLine, bad, ok, warn
 from steward.workflows.doctor_quota import Site, conf_lines, missing
 
 _WHY = Why(rule="quota.setup", text="an admin runs `steward quota setup --apply`")
@@ -98,7 +98,7 @@ _POLL_S = 0.5
 
 
 @dataclass(slots=True, kw_only=True)
-class Trial:
+class QuotaTrial:
     """`wait_s` is how long Slurm may take to start or to preempt a job (a scheduler's round or two)."""
 
     jobs: TrialPort
@@ -112,9 +112,9 @@ class Trial:
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
-    def run(self) -> list[Line]:
+    def run(self) -> list[DoctorLine]:
         """Never raises for what Slurm refuses: that is a line, too. Whatever ends it, nothing of it stays."""
-        found: list[Line] = []
+        found: list[DoctorLine] = []
         try:
             self.clean()
             self._set_up()
@@ -146,7 +146,7 @@ class Trial:
         if TEAM in known.accounts:
             self.accounts.remove_account(TEAM)
 
-    def _end(self) -> Iterator[Line]:
+    def _end(self) -> Iterator[DoctorLine]:
         try:
             self.clean()
         except PortError as error:
@@ -172,7 +172,7 @@ class Trial:
         )
         self.accounts.set_qos(action)
 
-    def _limits(self) -> Iterator[Line]:
+    def _limits(self) -> Iterator[DoctorLine]:
         """A limit of 0 holds a job up, and one that is raised lets it start."""
         id = self._submit(B)
         if self._runs_or_is_held(id):
@@ -189,7 +189,7 @@ class Trial:
         self.jobs.end_all(TEAM)
         self._qos(B, (("cpu", None),))
 
-    def _types(self) -> Iterator[Line]:
+    def _types(self) -> Iterator[DoctorLine]:
         """A limit counts what was asked for: a GPU without a type passes the limit of a type."""
         if not self.kind:
             return
@@ -203,7 +203,7 @@ class Trial:
         self.jobs.end_all(TEAM)
         self._qos(B, ((f"gres/gpu:{self.kind}", None),))
 
-    def _reclaim(self) -> Iterator[Line]:
+    def _reclaim(self) -> Iterator[DoctorLine]:
         """An owner's job takes the node of a borrowed one, which waits again."""
         if not self.preempts:
             text = "Slurm does not preempt by QOS here: Steward itself takes back what was lent (not tried)"
@@ -224,7 +224,7 @@ class Trial:
             yield warn(_TOPIC, text, "slurm.conf: PreemptMode=REQUEUE and JobRequeue=1")
         yield ok(_TOPIC, f"an owner's job had the node of a borrowed one after {took:.1f} s")
 
-    def _started(self, id: JobId, when: str) -> Line:
+    def _started(self, id: JobId, when: str) -> DoctorLine:
         began = self.now()
         if self._runs(id):
             return ok(_TOPIC, f"a job of one node ran on {self.node} {self.now() - began:.1f} s {when}")

@@ -24,7 +24,7 @@ SHIM_HOLD_S = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class GuessedGroup:
     """Nodes of one kind."""
 
     name: str
@@ -38,14 +38,16 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class SettingsDraft:
     """The file, and a line for people about each guess."""
 
     text: str
     guesses: tuple[str, ...]
 
 
-def draft(site: SlurmSite, *, conf: str, provider: str = "", act: bool = False, login_hosts: bool = False) -> Draft:
+def draft(
+    site: SlurmSite, *, conf: str, provider: str = "", act: bool = False, login_hosts: bool = False
+) -> SettingsDraft:
     """`provider`: "static", "power" or "none"; empty: what fits. `act`: repair from the start instead of reporting.
     `login_hosts`: users may ask from there."""
     groups = groups_of(site)
@@ -62,10 +64,12 @@ def draft(site: SlurmSite, *, conf: str, provider: str = "", act: bool = False, 
         _STATIC if chosen == "static" else "",
         _THRESHOLDS,
     ]
-    return Draft(text="\n".join(filter(None, parts)), guesses=_guesses(site, groups, chosen, given=bool(provider)))
+    return SettingsDraft(
+        text="\n".join(filter(None, parts)), guesses=_guesses(site, groups, chosen, given=bool(provider))
+    )
 
 
-def groups_of(site: SlurmSite) -> tuple[Group, ...]:
+def groups_of(site: SlurmSite) -> tuple[GuessedGroup, ...]:
     """Nodes that bear the same GPUs are a group, named after their partition where it has just these nodes."""
     kinds: dict[tuple[str, int], list[NodeName]] = {}
     for name, node in site.nodes.items():
@@ -75,7 +79,7 @@ def groups_of(site: SlurmSite) -> tuple[Group, ...]:
     for (gpu, gpus), names in sorted(kinds.items(), key=lambda each: (-each[0][1], each[0][0])):
         group = _free(_name_for(frozenset(names), gpu, gpus, site.partitions), taken)
         taken.add(group)
-        groups.append(Group(name=group, nodes=tuple(names), gpu=gpu, gpus=gpus))
+        groups.append(GuessedGroup(name=group, nodes=tuple(names), gpu=gpu, gpus=gpus))
     return tuple(groups)
 
 
@@ -121,14 +125,14 @@ def _mode(act: bool) -> str:
     )
 
 
-def _gpus(groups: Sequence[Group]) -> str:
+def _gpus(groups: Sequence[GuessedGroup]) -> str:
     counts = sorted({group.gpus for group in groups})
     if counts == [0] or not counts:
         return ""
     return "# GPUs: each node must have as many as Slurm's Gres says (check slurm.gres).\n"
 
 
-def _groups(groups: Sequence[Group], provider: str) -> str:
+def _groups(groups: Sequence[GuessedGroup], provider: str) -> str:
     if provider == "none":
         return "# No [[groups]]: no node is repaired, all are watched. Their jobs are resumed.\n"
     head = f"# {_PROVIDER_WHY[provider]}\n"
@@ -140,7 +144,7 @@ def _groups(groups: Sequence[Group], provider: str) -> str:
     return head + "\n".join(tables)
 
 
-def _guesses(site: SlurmSite, groups: Sequence[Group], provider: str, *, given: bool) -> tuple[str, ...]:
+def _guesses(site: SlurmSite, groups: Sequence[GuessedGroup], provider: str, *, given: bool) -> tuple[str, ...]:
     return (
         f"cluster {site.cluster}, SlurmUser {site.slurm_user}: from Slurm",
         f"agent.head = {site.controller}:6861: SlurmctldHost; nodes must be able to resolve and reach it",
@@ -162,7 +166,7 @@ def _why_provider(site: SlurmSite, provider: str, given: bool) -> str:
     return "Slurm does not power nodes up and down itself" if site.nodes else "Slurm has no nodes"
 
 
-def _gpu_guess(groups: Sequence[Group]) -> Iterable[str]:
+def _gpu_guess(groups: Sequence[GuessedGroup]) -> Iterable[str]:
     counts = sorted({group.gpus for group in groups})
     if counts not in ([], [0]):
         yield f"GPUs: {' or '.join(map(str, counts))} a node, from Gres; the check slurm.gres compares"

@@ -23,7 +23,7 @@ class Phases:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standstill:
+class HeadStandstill:
     """Nothing is decided `since` then (Unix s): every turn fails, or one does not end."""
 
     since: float

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.notify import Command, Mail
+from steward.adapters.notify import Mail, NotifyCommand
 from steward.adapters.webhook import Webhook
 from steward.ports import Permanent, PortError, Retryable
 from tests.builders.notify import a_message, an_event
@@ -67,7 +67,7 @@ def webhook(url: str, template: str = "json", timeout_s: float = FACT_S) -> Webh
     return Webhook(url=url, cluster="big", template=template, secret=SECRET, timeout_s=timeout_s)
 
 
-def refusal(messenger: Webhook | Mail | Command) -> PortError:
+def refusal(messenger: Webhook | Mail | NotifyCommand) -> PortError:
     with pytest.raises(PortError) as caught:
         messenger.send(a_message())
     assert SECRET not in f"{caught.value!r} {messenger!r}"
@@ -145,16 +145,16 @@ def test_a_program_that_fails_or_hangs_is_told_without_what_it_printed(tmp_path:
     timeout_s = 0.5 if "sleep" in text else FACT_S
     mail = Mail(sendmail=path, to=("a@example.org",), sender="s", cluster="", timeout_s=timeout_s)
     assert why in str(refusal(mail))
-    command = Command(argv=(str(path), f"--token={SECRET}"), cluster="", timeout_s=timeout_s)
+    command = NotifyCommand(argv=(str(path), f"--token={SECRET}"), cluster="", timeout_s=timeout_s)
     assert why in str(refusal(command))
 
 
 def test_a_command_reads_the_message_as_json(tmp_path: Path) -> None:
     path = program(tmp_path / "tell", f"import sys; open({str(tmp_path / 'got')!r}, 'w').write(sys.stdin.read())")
-    Command(argv=(str(path),), cluster="big", timeout_s=FACT_S).send(a_message())
+    NotifyCommand(argv=(str(path),), cluster="big", timeout_s=FACT_S).send(a_message())
     told = json.loads((tmp_path / "got").read_text())
     assert (told["node"], told["count"], told["level"]) == ("n2", 2, "error")
 
 
 def test_a_command_that_is_not_there_says_so() -> None:
-    assert "cannot be started" in str(refusal(Command(argv=("/nowhere/tell",), cluster="")))
+    assert "cannot be started" in str(refusal(NotifyCommand(argv=("/nowhere/tell",), cluster="")))

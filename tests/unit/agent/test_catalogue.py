@@ -8,7 +8,7 @@ import pytest
 
 from steward.adapters.node.probe import run_program
 from steward.agent.catalogue import SiteCatalogue
-from steward.checks.check import Check, Facts, Past, Verdict
+from steward.checks.check import Check, Facts, Judgement, Past
 from steward.checks.known import limits_of
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
@@ -32,7 +32,7 @@ class Site:
     def checks(self) -> dict[str, Check]:
         return {check.id: check for check in self.catalogue().checks}
 
-    def look(self, body: str) -> Verdict:
+    def look(self, body: str) -> Judgement:
         self.add("own", body)
         check = self.checks()["site.own"]
         facts = Facts(node=NodeName("n1"), limits=self.limits)

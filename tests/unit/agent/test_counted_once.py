@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from steward.adapters.node.probe import KEEP_S
 from steward.agent.track import Track
-from steward.checks.check import Check, Facts, Notes, Past, Verdict, failed, passed
+from steward.checks.check import Check, Facts, Judgement, Notes, Past, failed, passed
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import Raw
 from tests.builders.senses import Scene, a_check, run
@@ -203,7 +203,7 @@ def test_what_is_seen_twice_is_noted_once_and_soon_looked_at_anew() -> None:
     def note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
         return {"misses": (*past.notes.get("misses", ()), past.now)}
 
-    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         misses = len(past.notes["misses"])
         return failed("hangs", Severity.FATAL, Advice.REBOOT) if misses >= 3 else passed(f"{misses} misses")
 

@@ -10,7 +10,7 @@ import pytest
 
 from steward.adapters.node.stepds import Stepd
 from steward.adapters.offload import Threads
-from steward.adapters.proc import Process
+from steward.adapters.proc import ProcessKey
 from steward.adapters.wire.messages import LetGoOrder
 from steward.agent.job_orders import LostRunCleanup
 from steward.agent.opted import OptedBook
@@ -21,7 +21,7 @@ from tests.fakes.until import FACT_S
 
 J = JobId(7)
 ORDER = LetGoOrder(job=J, restart=0, before=1000.0, why="n1 died [job.let_go]")
-STEPD = Stepd(process=Process(pid=333, started=1), job=J, step="0", began=900.0)
+STEPD = Stepd(process=ProcessKey(pid=333, started=1), job=J, step="0", began=900.0)
 
 
 @dataclass

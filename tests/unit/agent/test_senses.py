@@ -7,7 +7,7 @@ import pytest
 
 from steward.adapters.wire.messages import report_of
 from steward.agent import senses
-from steward.checks.check import Facts, Notes, Past, Verdict, passed
+from steward.checks.check import Facts, Judgement, Notes, Past, passed
 from steward.model.health import Advice, Finding, Outcome, Severity
 from steward.model.probe import Raw
 from tests.builders.senses import Scene, a_check, run
@@ -232,7 +232,7 @@ def test_a_check_is_told_at_its_next_look_what_it_noted_and_after_a_restart_too(
     def note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
         return {"looks": (*past.notes.get("looks", ()), float(len(past.notes)))}
 
-    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    def judge(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         return passed(f"{len(past.notes['looks'])} looks")
 
     async def story(scene: Scene) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from steward.api.page.charts import day_of_node, hourly, job_time, open_counts
-from steward.api.page.look import Asked, Look, Paged
+from steward.api.page.look import Look, Paged, PageRequest
 from steward.api.page.nodes import node, nodes, place
 from steward.api.page.overview import overview
 from steward.api.page.trouble import check, events
@@ -32,8 +32,8 @@ def look() -> Look:
     return a_look(a_busy_site(120))
 
 
-def asked(name: str = "", **query: str) -> Asked:
-    return Asked.of({"name": name}, query)
+def asked(name: str = "", **query: str) -> PageRequest:
+    return PageRequest.of({"name": name}, query)
 
 
 def found(look: Look, **query: str) -> list[str]:

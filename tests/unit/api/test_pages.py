@@ -16,7 +16,7 @@ from steward.model.health import Severity
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.ports import Retryable
-from steward.workflows.snapshot import Standstill
+from steward.workflows.snapshot import HeadStandstill
 from tests.builders.api_cluster import an_api_cluster
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench
@@ -198,7 +198,7 @@ def test_a_head_that_decides_nothing_says_so_on_every_page_that_is_looked_at_fir
     api.show(a_cluster().lost("n3"))
     assert api.client().status()["standstill"] is None
     assert "steward_standstill_seconds 0.0" in requests.get(api.url + "/metrics", timeout=FACT_S).text
-    api.standstill = Standstill(since=api.clock.now() - 40.0, why="database steward.db: database is locked")
+    api.standstill = HeadStandstill(since=api.clock.now() - 40.0, why="database steward.db: database is locked")
     assert api.client().status()["standstill"] == {"since": api.clock.now() - 40.0, "why": api.standstill.why}
     assert "steward_standstill_seconds 40.0" in requests.get(api.url + "/metrics", timeout=FACT_S).text
     page = requests.get(api.url + "/", timeout=FACT_S).text
@@ -207,7 +207,7 @@ def test_a_head_that_decides_nothing_says_so_on_every_page_that_is_looked_at_fir
 
 
 def test_before_the_first_look_a_page_says_why_there_is_none(api: ApiBench) -> None:
-    api.latest, api.standstill = None, Standstill(since=api.clock.now() - 40.0, why="database is locked")
+    api.latest, api.standstill = None, HeadStandstill(since=api.clock.now() - 40.0, why="database is locked")
     with pytest.raises(HeadError, match="nothing is decided for 40 s: database is locked"):
         api.client().status()
 

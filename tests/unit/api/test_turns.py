@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from steward.api.turns import Examination, Turns
-from steward.workflows.doctor import Line, ok
+from steward.workflows.doctor import DoctorLine, ok
 from tests.fakes.api_bench import ApiBench
 from tests.fakes.serving import serving
 from tests.fakes.until import FACT_S, until
@@ -98,7 +98,7 @@ class Looks:
         self.count = self.at_once = 0
         self._lock = threading.Lock()
 
-    def __call__(self) -> list[Line]:
+    def __call__(self) -> list[DoctorLine]:
         self.at_once += not self._lock.acquire(blocking=False)
         self.count += 1
         threading.Event().wait(0.05)

@@ -8,7 +8,7 @@ import requests
 import uvicorn
 
 from steward.adapters.slurm.config import Privacy
-from steward.api.admission import Limits, Rate
+from steward.api.admission import CallerLimits, Rate
 from steward.api.auth import Gatekeeper
 from steward.api.users import UserPages, build_users
 from steward.client import Client, HeadError, NotThere
@@ -64,7 +64,7 @@ def users() -> Iterator[UsersBench]:
     runs = (run, replace(run, job=JobId(8), uid=OTHER))
     bench.store.lines |= {run.key: run for run in runs}
     made = UsersBench(bench)
-    limits = Limits(reads=Rate(per_s=1, burst=BURST), writes=Rate(per_s=1, burst=1), now=FakeClock().now)
+    limits = CallerLimits(reads=Rate(per_s=1, burst=BURST), writes=Rate(per_s=1, burst=1), now=FakeClock().now)
     gatekeeper = Gatekeeper(FakeMunge(bench.munged), frozenset({0, 900}))
     app = build_users(UserPages(bench.source(), gatekeeper, lambda: made.hides, limits), {"localhost"})
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))

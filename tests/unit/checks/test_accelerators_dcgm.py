@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from steward.checks import dcgm
-from steward.checks.check import Verdict
+from steward.checks.check import Judgement
 from steward.model.health import Advice, Outcome, Severity
 from steward.model.probe import Raw
 from tests.builders.looks import Looks
@@ -14,7 +14,7 @@ from tests.builders.looks import Looks
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "checks" / "dcgm"
 
 
-def judged(output: str, returncode: int | None = 0) -> Verdict:
+def judged(output: str, returncode: int | None = 0) -> Judgement:
     return Looks(dcgm.DCGM).at(0, Raw(returncode=returncode, output=output))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from steward.checks import gpu
-from steward.checks.check import Check, Past, Verdict
+from steward.checks.check import Check, Judgement, Past
 from steward.checks.gpu import links, look, memory, upkeep
 from steward.checks.limits import Limits
 from steward.model.health import Advice, Outcome, Severity
@@ -37,7 +37,7 @@ def test_healthy_gpus_of_an_older_kind_fail_no_check(check: Check) -> None:
 
 @pytest.mark.parametrize("check", PLAIN, ids=names(PLAIN))
 def test_a_node_without_gpus_is_skipped(check: Check) -> None:
-    assert seen(check, Raw(gpus=())) == Verdict(outcome=Outcome.SKIPPED, text="no NVIDIA GPU on this node")
+    assert seen(check, Raw(gpus=())) == Judgement(outcome=Outcome.SKIPPED, text="no NVIDIA GPU on this node")
 
 
 @pytest.mark.parametrize("check", PLAIN, ids=names(PLAIN))

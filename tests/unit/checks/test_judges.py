@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from steward.checks import CHECKS, clock, disk, gpu, memory, mounts, services
-from steward.checks.check import Check, Facts, Past, Verdict
+from steward.checks.check import Check, Facts, Judgement, Past
 from steward.checks.known import limits_of
 from steward.checks.limits import Limits
 from steward.model.health import Advice, Outcome, Severity
@@ -20,7 +20,7 @@ def with_limits(**tables: object) -> Facts:
     return replace(FACTS, limits=limits_of(tables))
 
 
-def judged(check: Check, *raws: Raw, facts: Facts = FACTS, was_bad: bool = False) -> Verdict:
+def judged(check: Check, *raws: Raw, facts: Facts = FACTS, was_bad: bool = False) -> Judgement:
     return check.verdict(raws, facts, Past(was_bad=was_bad))
 
 
@@ -180,7 +180,7 @@ def test_memory_asks_slurmctld_rarely_and_never_in_a_check_now() -> None:
 
 def test_a_node_without_gpus_is_skipped_and_says_why() -> None:
     verdict = judged(gpu.look.PRESENT, Raw(gpus=()))
-    assert verdict == Verdict(outcome=Outcome.SKIPPED, text="no NVIDIA GPU on this node")
+    assert verdict == Judgement(outcome=Outcome.SKIPPED, text="no NVIDIA GPU on this node")
 
 
 def test_gpus_that_answer_are_fine() -> None:

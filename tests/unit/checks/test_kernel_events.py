@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.checks.check import Verdict
+from steward.checks.check import Judgement
 from steward.checks.kernel_events import MAX_EVENTS, OLD_S, QUIET_S, KernelEvent, related, remember
 from steward.checks.kernel_log import judge
 from steward.checks.kernel_log.signatures import Sign
@@ -178,7 +178,7 @@ def test_a_flood_of_kinds_keeps_what_matters() -> None:
     assert fatal is not None
     events = remember((), fatal, 0.0)
     for number in range(100):
-        verdict = Verdict(outcome=Outcome.PASSED, text="x")
+        verdict = Judgement(outcome=Outcome.PASSED, text="x")
         events = remember(events, Sign(check=f"kernel_log.c{number}", subject="", verdict=verdict), float(number + 1))
     assert len(events) == MAX_EVENTS
     assert any(event.finding.is_bad for event in events)

@@ -3,7 +3,7 @@
 import pytest
 
 from steward.checks import mounts
-from steward.checks.check import Facts, Past, Verdict
+from steward.checks.check import Facts, Judgement, Past
 from steward.checks.known import limits_of
 from steward.checks.limits import Limits
 from steward.model.health import Advice, Outcome
@@ -14,7 +14,7 @@ TABLE = "/dev/nvme0n1p1 / ext4 rw,relatime 0 0\n/dev/md0 /local\\040scratch xfs 
 ROOT = {"/": Disk(total=10, free=5, inodes=0, inodes_free=0, read_only=False)}
 
 
-def judged(table: str | None, *present: str) -> Verdict:
+def judged(table: str | None, *present: str) -> Judgement:
     limits = limits_of({"mounts.present": present})
     facts = Facts(node=NodeName("n1"), limits=limits)
     assert mounts.MOUNTS.probes(facts) == (DiskUsage(paths=("/",)), ReadFiles(paths=("/proc/mounts",)))

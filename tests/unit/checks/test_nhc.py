@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.checks.check import Facts, Past, Verdict
+from steward.checks.check import Facts, Judgement, Past
 from steward.checks.known import limits_of
 from steward.checks.site import nhc_check
 from steward.model.health import Advice, Outcome, Severity
@@ -16,13 +16,13 @@ NOT_MOUNTED = "ERROR:  nhc-steward:  Health check failed:  check_fs_mount:  /scr
 HUNG = 'ERROR:  nhc-steward:  Health check failed:  Script timed out while executing "check_ps_service slurmd".\n'
 
 
-def judged(returncode: int, output: str, conf: str | None = "* || true\n") -> Verdict:
+def judged(returncode: int, output: str, conf: str | None = "* || true\n") -> Judgement:
     raws = (Raw(files={CONF: conf}), Raw(returncode=returncode, output=output))
     return nhc_check(LIMITS).verdict(raws, FACTS, Past())
 
 
 def test_what_nhc_finds_is_the_findings_text() -> None:
-    expected = Verdict(
+    expected = Judgement(
         outcome=Outcome.FAILED,
         severity=Severity.DEGRADED,
         advice=Advice.NONE,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.node.probe import run_program
-from steward.checks.check import Facts, Past, Verdict
+from steward.checks.check import Facts, Judgement, Past
 from steward.checks.known import limits_of
 from steward.checks.site import nhc_check
 from steward.model.health import Outcome
@@ -38,7 +38,7 @@ class Host:
         (self.root / "settings").mkdir()
         (self.root / "settings/nhc").write_text(text)
 
-    def look(self, conf: str) -> Verdict:
+    def look(self, conf: str) -> Judgement:
         path = self.root / "a site's nhc.conf"
         path.write_text(f"* || export {self.marks}\n{conf}")
         limits = limits_of({"site": {"nhc": str(path), "timeout_s": 60.0}})

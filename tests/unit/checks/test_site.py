@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.checks.check import Facts, Past, Verdict
+from steward.checks.check import Facts, Judgement, Past
 from steward.checks.known import limits_of
 from steward.checks.limits import Limits
 from steward.checks.site import is_name, site_check
@@ -14,7 +14,7 @@ FACTS = Facts(node=NodeName("n1"), limits=Limits())
 CHECK = site_check("/etc/steward/checks.d/scratch", "scratch", Limits())
 
 
-def judged(output: str, returncode: int = 0) -> Verdict:
+def judged(output: str, returncode: int = 0) -> Judgement:
     return CHECK.verdict((Raw(returncode=returncode, output=output),), FACTS, Past())
 
 
@@ -23,7 +23,7 @@ def judged(output: str, returncode: int = 0) -> Verdict:
 )
 def test_a_failed_result_drains_and_names_the_remedy(word: str, advice: Advice) -> None:
     verdict = judged(f"noise\nHEALTH_CHECK_RESULT:n1:Failed:{word}:scratch: it is gone\n")
-    expected = Verdict(outcome=Outcome.FAILED, severity=Severity.DEGRADED, advice=advice, text="scratch: it is gone")
+    expected = Judgement(outcome=Outcome.FAILED, severity=Severity.DEGRADED, advice=advice, text="scratch: it is gone")
     assert verdict == expected
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from steward.checks import ACCELERATORS, CHECKS, gpu, kernel, mounts, services
-from steward.checks.check import Facts, Past, Reading, Verdict
+from steward.checks.check import Facts, Judgement, Past, Reading
 from steward.checks.fabric import FABRIC
 from steward.checks.known import limits_of
 from steward.checks.limits import Limits
@@ -99,7 +99,7 @@ def raws_of(case: str) -> tuple[Raw, ...]:
     return recorded(RECORDINGS / f"{case}.txt")
 
 
-def judged(*cases: str, every_s: float = 60.0, limit: dict[str, float] | None = None) -> Verdict:
+def judged(*cases: str, every_s: float = 60.0, limit: dict[str, float] | None = None) -> Judgement:
     """The verdict on the last case, after looks that brought those before it."""
     check = BY_ID[cases[-1].partition("/")[0]]
     facts = dataclasses.replace(FACTS, limits=Limits(said={**NAMED.said, **(limit or {})}))

@@ -10,7 +10,7 @@ from click.testing import Result
 
 from steward.api.explain_pages import run_report
 from steward.cli.jobs import elastic
-from steward.model.elastic import Activity, Phase
+from steward.model.elastic import Activity, RunPhase
 from steward.model.ids import JobId
 from steward.policy.plan import plan
 from steward.views.explain import explain_job
@@ -40,7 +40,7 @@ def run(api: ApiBench) -> Run:
 def grown() -> ElasticWorld:
     world = ElasticWorld()
     world.go(40)
-    assert world.run.phase is Phase.RUNNING
+    assert world.run.phase is RunPhase.RUNNING
     return world
 
 

@@ -12,7 +12,7 @@ from steward.client import Client
 from steward.model.events import Level
 from steward.model.notify import ChannelKind, ChannelRule, Message
 from steward.ports import PortError, Retryable
-from steward.workflows.notify import Channel, NotifyDesk
+from steward.workflows.notify import NotifyChannel, NotifyDesk
 from tests.builders.cli import steward
 from tests.fakes.api_bench import ApiBench, an_api
 from tests.fakes.clock import FakeClock
@@ -43,7 +43,7 @@ def told() -> Iterator[ApiBench]:
     """A head with a channel that works and one that does not."""
     bench = ApiBench()
     channels = [
-        Channel(
+        NotifyChannel(
             kind=ChannelKind.WEBHOOK,
             rule=ChannelRule(name=name, levels=frozenset({Level.ERROR}), kinds=("node.",)),
             messenger=Answering(error),

@@ -5,16 +5,16 @@ from collections.abc import Callable
 import click
 import pytest
 
-from steward.cli.capacity import Sight, follow
+from steward.cli.capacity import ProgressView, follow
 from steward.client import HeadError, OperationError, Unreachable
 
 COLUMNS = ("GROUP", "CURRENT")
 
 
-def looks(*story: Sight | BaseException) -> Callable[[], Sight]:
+def looks(*story: ProgressView | BaseException) -> Callable[[], ProgressView]:
     told = iter(story)
 
-    def look() -> Sight:
+    def look() -> ProgressView:
         sight = next(told)
         if isinstance(sight, BaseException):
             raise sight
@@ -23,8 +23,8 @@ def looks(*story: Sight | BaseException) -> Callable[[], Sight]:
     return look
 
 
-def at(count: int, *, over: bool = False, failed: str = "") -> Sight:
-    return Sight(rows=[("workers", str(count))], is_over=over, failed=failed)
+def at(count: int, *, over: bool = False, failed: str = "") -> ProgressView:
+    return ProgressView(rows=[("workers", str(count))], is_over=over, failed=failed)
 
 
 def test_each_change_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

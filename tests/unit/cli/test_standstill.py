@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from steward.client import Client, Ears, Unreachable
-from steward.workflows.snapshot import Standstill
+from steward.workflows.snapshot import HeadStandstill
 from tests.builders.cli import steward
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import ApiBench
@@ -28,7 +28,7 @@ WHY = "database is locked"
 @pytest.fixture
 def stands(api: ApiBench) -> ApiBench:
     api.show(a_cluster().job())
-    api.standstill = Standstill(since=api.clock.now() - 40.0, why=WHY)
+    api.standstill = HeadStandstill(since=api.clock.now() - 40.0, why=WHY)
     return api
 
 

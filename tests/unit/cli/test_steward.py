@@ -16,7 +16,7 @@ from steward.model.health import Severity
 from steward.model.ids import JobId, NodeName
 from steward.model.memory import Memory
 from steward.workflows.doctor import bad
-from steward.workflows.snapshot import Standstill
+from steward.workflows.snapshot import HeadStandstill
 from tests.builders.api_cluster import an_api_cluster
 from tests.builders.cli import steward
 from tests.builders.picture import a_cluster, n
@@ -39,7 +39,7 @@ def test_the_status_of_a_new_install_says_that_no_agent_has_come_yet(api: ApiBen
 
 def test_the_status_of_a_head_that_stands_still_says_since_when_and_why(api: ApiBench) -> None:
     api.show(a_cluster())
-    api.standstill = Standstill(since=api.clock.now() - 40.0, why="database is locked")
+    api.standstill = HeadStandstill(since=api.clock.now() - 40.0, why="database is locked")
     (line,) = [line for line in steward(api, "status").output.splitlines() if line.startswith("decides")]
     assert "nothing since " in line
     assert line.endswith(": database is locked")

@@ -9,7 +9,7 @@ from steward.model.job_report import Lean
 from steward.model.resume import Decision
 from steward.model.resume_policy import ResumePolicy
 from steward.policy.job.decide import RULES, Ruling, decide
-from steward.policy.job.failure import Kind, ended_by
+from steward.policy.job.failure import FailureSource, ended_by
 from tests.builders.failures import a_failure, a_sign, against, an_exit
 
 SCANCEL = 15
@@ -53,7 +53,7 @@ def test_codes_of_the_site_and_of_the_job_are_final_as_well() -> None:
     ],
 )
 def test_an_end_that_was_meant_is_never_undone(state: JobState, rule: str) -> None:
-    failure = a_failure("any:3", kind=Kind.ENDED, state=state, evidence=(against(),))
+    failure = a_failure("any:3", kind=FailureSource.ENDED, state=state, evidence=(against(),))
     assert ruled(decide(failure)) == (Decision.STOP, rule)
 
 
@@ -63,19 +63,19 @@ def test_a_task_that_the_memory_cgroup_ended_is_out_of_memory(status: int) -> No
 
 
 def test_a_job_that_asked_for_it_goes_on_after_its_time_limit() -> None:
-    failure = a_failure("1,timeout=1", kind=Kind.ENDED, state=JobState.TIMEOUT, status=SCANCEL)
+    failure = a_failure("1,timeout=1", kind=FailureSource.ENDED, state=JobState.TIMEOUT, status=SCANCEL)
     assert ruled(decide(failure)) == (Decision.REQUEUE, "timeout")
 
 
 def test_a_site_may_let_all_jobs_go_on_after_their_time_limit_and_a_job_may_say_no() -> None:
     rules = ResumePolicy(timeout=True)
-    over: dict[str, Any] = {"kind": Kind.ENDED, "state": JobState.TIMEOUT}
+    over: dict[str, Any] = {"kind": FailureSource.ENDED, "state": JobState.TIMEOUT}
     assert ruled(decide(a_failure("1", rules, **over))) == (Decision.REQUEUE, "timeout")
     assert ruled(decide(a_failure("1,timeout=0", rules, **over))) == (Decision.STOP, "time_limit")
 
 
 def test_a_job_that_slurm_cancelled_to_make_room_comes_back_where_the_site_says_so() -> None:
-    failure = a_failure("1", ResumePolicy(preempted=True), kind=Kind.ENDED, state=JobState.PREEMPTED)
+    failure = a_failure("1", ResumePolicy(preempted=True), kind=FailureSource.ENDED, state=JobState.PREEMPTED)
     assert ruled(decide(failure)) == (Decision.REQUEUE, "preempted")
 
 
@@ -92,13 +92,16 @@ def test_no_line_of_the_log_is_enough_to_resume(lean: Lean) -> None:
     assert ruling.culprits == frozenset()
 
 
-OWN: dict[str, Any] = {"kind": Kind.STEP, "own_wish": True, "may_retry": True}
+OWN: dict[str, Any] = {"kind": FailureSource.STEP, "own_wish": True, "may_retry": True}
 
 
 @pytest.mark.parametrize("status", [9, 15, 137 << 8, 143 << 8])
 def test_a_step_that_was_cancelled_is_not_resumed_without_evidence(status: int) -> None:
     assert ruled(decide(a_failure("any:3", **OWN, status=status))) == (Decision.STOP, "killed")
-    assert decide(a_failure("any:3", kind=Kind.STEP, status=status, evidence=(against(),))).decision is Decision.REQUEUE
+    assert (
+        decide(a_failure("any:3", kind=FailureSource.STEP, status=status, evidence=(against(),))).decision
+        is Decision.REQUEUE
+    )
 
 
 def test_tasks_that_srun_killed_after_another_had_failed_are_no_cancelled_step() -> None:
@@ -106,9 +109,11 @@ def test_tasks_that_srun_killed_after_another_had_failed_are_no_cancelled_step()
     assert ruled(decide(failure)) == (Decision.RETRY, "retry")
 
 
-@pytest.mark.parametrize("kind", [Kind.BATCH, Kind.ENDED])
+@pytest.mark.parametrize("kind", [FailureSource.BATCH, FailureSource.ENDED])
 @pytest.mark.parametrize("code", [137, 143])
-def test_128_and_more_are_codes_that_a_script_chooses_and_a_signal_is_slurms_word(kind: Kind, code: int) -> None:
+def test_128_and_more_are_codes_that_a_script_chooses_and_a_signal_is_slurms_word(
+    kind: FailureSource, code: int
+) -> None:
     assert ruled(decide(a_failure("any:3", kind=kind, status=code << 8))) == (Decision.REQUEUE, "any")
     assert f"exit code {code}" in decide(a_failure("any:3", kind=kind, status=code << 8)).why.evidence
     chosen, signalled = (an_exit(code << 8),), (an_exit(code - 128),)
@@ -119,12 +124,12 @@ def test_128_and_more_are_codes_that_a_script_chooses_and_a_signal_is_slurms_wor
 
 def test_any_is_a_word_about_the_jobs_end_and_of_a_step_that_has_the_option_itself() -> None:
     """A script may handle a step's failure."""
-    asked: dict[str, Any] = {"kind": Kind.STEP, "may_retry": True}
+    asked: dict[str, Any] = {"kind": FailureSource.STEP, "may_retry": True}
     assert ruled(decide(a_failure("any:3", **asked))) == (Decision.STOP, "scripts_own")
     assert not decide(a_failure("any:3", **asked)).final
     assert ruled(decide(a_failure("any:3", **asked, evidence=(against(),)))) == (Decision.RETRY, "retry")
     assert ruled(decide(a_failure("any:3", **OWN))) == (Decision.RETRY, "retry")
-    no_input = a_failure("any:3", kind=Kind.STEP, own_wish=True, input_gone=True)
+    no_input = a_failure("any:3", kind=FailureSource.STEP, own_wish=True, input_gone=True)
     assert ruled(decide(no_input)) == (Decision.STOP, "scripts_own")
     assert "what it read through a pipe is gone: it cannot run again in place" in decide(no_input).why.evidence
 
@@ -183,13 +188,13 @@ def test_two_resumes_in_a_row_without_a_new_checkpoint_are_enough() -> None:
 
 
 def test_a_step_with_all_it_needs_runs_again_where_it_is() -> None:
-    ruling = decide(a_failure(kind=Kind.STEP, may_retry=True, evidence=(against(),)))
+    ruling = decide(a_failure(kind=FailureSource.STEP, may_retry=True, evidence=(against(),)))
     assert ruled(ruling) == (Decision.RETRY, "retry")
     assert ruling.culprits == {"n2"}
 
 
 def test_only_a_batch_job_can_be_requeued() -> None:
-    failure = a_failure(kind=Kind.STEP, is_batch=False, evidence=(against(),))
+    failure = a_failure(kind=FailureSource.STEP, is_batch=False, evidence=(against(),))
     assert ruled(decide(failure)) == (Decision.STOP, "not_batch")
 
 
@@ -200,14 +205,14 @@ def test_a_job_that_cannot_do_without_the_culprit_waits_for_its_replacement() ->
 
 @pytest.mark.parametrize("state", [JobState.NODE_FAIL, JobState.BOOT_FAIL])
 def test_slurms_word_about_a_node_is_evidence(state: JobState) -> None:
-    ruling = decide(a_failure(kind=Kind.ENDED, state=state, status=0))
+    ruling = decide(a_failure(kind=FailureSource.ENDED, state=state, status=0))
     assert ruled(ruling) == (Decision.REQUEUE, "late")
     assert ruling.why.evidence == (f"Slurm: {state.value}",)
 
 
 @pytest.mark.parametrize("status", [6, 9, SCANCEL, 139 << 8 | 11])
 def test_a_script_that_a_signal_ended_is_no_launch_that_failed_though_slurm_22_05_says_so(status: int) -> None:
-    over: dict[str, Any] = {"kind": Kind.ENDED, "state": JobState.FAILED, "reason": "JobLaunchFailure"}
+    over: dict[str, Any] = {"kind": FailureSource.ENDED, "state": JobState.FAILED, "reason": "JobLaunchFailure"}
     assert ruled(decide(a_failure(**over, status=status))) == (Decision.STOP, "no_evidence")
     assert ruled(decide(a_failure(**over, status=status, evidence=(against(),)))) == (Decision.REQUEUE, "late")
     assert ruled(decide(a_failure(**over, status=1))) == (Decision.REQUEUE, "late")
@@ -215,22 +220,24 @@ def test_a_script_that_a_signal_ended_is_no_launch_that_failed_though_slurm_22_0
 
 @pytest.mark.parametrize("reason", ["JobLaunchFailure", "SystemFailure", "NodeDown"])
 def test_a_job_that_slurm_could_not_launch_is_requeued(reason: str) -> None:
-    failure = a_failure(kind=Kind.ENDED, state=JobState.FAILED, reason=reason, status=0)
+    failure = a_failure(kind=FailureSource.ENDED, state=JobState.FAILED, reason=reason, status=0)
     assert ruled(decide(failure)) == (Decision.REQUEUE, "late")
 
 
 def test_a_launch_failure_that_slurm_requeued_itself_counts_as_a_resume() -> None:
-    failure = a_failure(kind=Kind.REQUEUED, state=JobState.PENDING, reason="launch failed requeued held", status=0)
+    failure = a_failure(
+        kind=FailureSource.REQUEUED, state=JobState.PENDING, reason="launch failed requeued held", status=0
+    )
     assert ruled(decide(failure)) == (Decision.REQUEUE, "by_slurm")
 
 
 def test_a_job_without_its_script_is_requeued() -> None:
-    failure = a_failure(kind=Kind.NO_SCRIPT, status=0, evidence=(against("n1", "its script ran there"),))
+    failure = a_failure(kind=FailureSource.NO_SCRIPT, status=0, evidence=(against("n1", "its script ran there"),))
     assert ruled(decide(failure)) == (Decision.REQUEUE, "no_script")
 
 
 def test_a_hang_is_resumed_on_evidence_or_where_none_is_asked_for() -> None:
-    hang: dict[str, Any] = {"kind": Kind.HANG, "status": 0}
+    hang: dict[str, Any] = {"kind": FailureSource.HANG, "status": 0}
     assert ruled(decide(a_failure("1", **hang))) == (Decision.STOP, "no_evidence")
     assert ruled(decide(a_failure("1", evidence=(against(),), **hang))) == (Decision.REQUEUE, "requeue")
     assert ruled(decide(a_failure("any:1", **hang))) == (Decision.REQUEUE, "any")

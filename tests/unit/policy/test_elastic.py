@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from steward.model.action import CancelReplica, RequeueJob, ResizeRun, SubmitReplica
 from steward.model.desired import ElasticPolicy
-from steward.model.elastic import Activity, Cause, Phase
+from steward.model.elastic import Activity, Cause, RunPhase
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.resume import JobMemory
@@ -22,7 +22,7 @@ def grown(**fields: object) -> ElasticWorld:
     world = ElasticWorld(**fields)  # type: ignore[arg-type]
     world.go(40)
     assert world.size == 5
-    assert world.run.phase is Phase.RUNNING
+    assert world.run.phase is RunPhase.RUNNING
     return world
 
 
@@ -92,7 +92,7 @@ def test_a_change_that_an_outage_kept_from_its_coordinator_is_ordered_again_when
         world.step()
     world.picture = world.picture.agent_lost("n1").node("n1", responding=False)
     world.go(10)
-    assert world.run.phase is Phase.FAULTED
+    assert world.run.phase is RunPhase.FAULTED
     world.picture, world.deaf = world.picture.heard("n1").node("n1", responding=True), False
     world.go(15)
     assert world.size == 5
@@ -106,7 +106,7 @@ def test_a_member_whose_slurmd_has_a_full_port_is_not_lost_while_its_agent_is_he
     size, changes = world.size, len(world.run.events)
     world.picture = world.picture.node("n1", responding=False)
     world.go(10)
-    assert world.run.phase is not Phase.FAULTED
+    assert world.run.phase is not RunPhase.FAULTED
     assert (world.size, len(world.run.events)) == (size, changes)
 
 
@@ -115,7 +115,7 @@ def test_a_run_that_only_seemed_to_lose_a_member_goes_on_as_it_was_and_grows_wit
     world.step()
     world.picture = world.picture.agent_lost("n1").node("n1", responding=False)
     world.go(3)
-    assert world.run.phase is Phase.FAULTED
+    assert world.run.phase is RunPhase.FAULTED
     assert not world.ordered
     world.picture = world.picture.heard("n1").node("n1", responding=True)
     world.go(6)
@@ -175,7 +175,7 @@ def test_when_its_base_ends_all_replicas_end() -> None:
     world = grown()
     world.picture = world.picture.change_job(7, state=JobState.CANCELLED, ended=world.now)
     world.go(3)
-    assert world.run.phase is Phase.ENDED
+    assert world.run.phase is RunPhase.ENDED
     assert world.replicas() == []
 
 
@@ -187,7 +187,7 @@ def test_replicas_go_when_their_base_begins_to_end_however_long_its_nodes_clean_
     world.go(2)
     assert sorted(world.cancelled) == left
     world.go(60)
-    assert world.run.phase is Phase.ENDED
+    assert world.run.phase is RunPhase.ENDED
 
 
 def test_replicas_that_wait_go_too_when_their_base_begins_to_end() -> None:
@@ -407,7 +407,7 @@ def test_a_replica_on_a_node_of_its_own_run_is_ended() -> None:
 
 def test_replicas_stay_while_a_run_that_began_anew_has_not_formed() -> None:
     world = grown()
-    run = replace(world.run, phase=Phase.WAITING)
+    run = replace(world.run, phase=RunPhase.WAITING)
     world.picture = replace(world.picture, memory=replace(world.picture.memory, elastic={RUN: run}))
     world.word = replace(world.word, state=Activity.WAITING, members=frozenset())
     world.picture = world.picture.agent("n1", elastic=(world.word,))
@@ -529,7 +529,7 @@ def test_a_run_says_the_nodes_that_train_and_not_those_that_are_still_to_begin()
     assert said["draining"] == "Elastic run 7 has 2 nodes and goes to 5"
     assert said["reforming"] == "Elastic run 7 forms with 5 nodes"
     assert said["running"] == "Elastic run 7 has 5 nodes"
-    assert run_lines(replace(world.run, phase=Phase.WAITING, members=frozenset()), QUICK, world.now)[0].startswith(
+    assert run_lines(replace(world.run, phase=RunPhase.WAITING, members=frozenset()), QUICK, world.now)[0].startswith(
         "Elastic run 7 forms with the 2 nodes of its base (sizes"
     )
 

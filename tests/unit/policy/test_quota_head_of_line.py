@@ -10,7 +10,7 @@ from steward.model.action import RequeueJob, SignalJob
 from steward.model.fit import Fit, FitState, Question
 from steward.model.ids import JobId, NodeName
 from steward.policy.draft import Draft
-from steward.policy.quota.decide import Ruling
+from steward.policy.quota.decide import UnitRuling
 from steward.policy.quota.turn import take_turn
 from tests.builders.picture import Picture
 from tests.builders.quota import LISTS, MARKS, WEAK
@@ -26,7 +26,7 @@ def told_to_go(picture: Picture) -> list[int]:
     return sorted(id for id, memory in picture.memory.quota_jobs.items() if memory.yielding)
 
 
-def rulings(picture: Picture) -> dict[int, Ruling]:
+def rulings(picture: Picture) -> dict[int, UnitRuling]:
     turn = take_turn(Draft(picture.seen, picture.want, picture.memory, picture.now))
     assert turn is not None
     return {int(id): ruling for id, ruling in turn.rulings.items()}

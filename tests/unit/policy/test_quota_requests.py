@@ -9,9 +9,9 @@ import pytest
 from steward.model.action import MoveJob, SetNodeCount
 from steward.model.ids import JobId
 from steward.model.quota import Share, profile_of, resource
-from steward.model.resume import JobMemory, Kept
+from steward.model.resume import JobMemory, KeptNodes
 from steward.policy.draft import Draft
-from steward.policy.quota.decide import Standing
+from steward.policy.quota.decide import UnitStanding
 from steward.policy.quota.flavors import gpus_of, parse_tres
 from steward.policy.quota.requests import sizes
 from steward.policy.quota.turn import Turn, take_turn
@@ -56,7 +56,7 @@ def test_a_request_without_a_type_counts_where_its_partition_has_machines() -> N
 
 def test_a_type_that_no_machine_has_never_fits() -> None:
     picture = waits(a_site(), 1, "a", 4).change_job(1, requested=tres(1, kind="h100"))
-    assert turn_of(picture).rulings[JobId(1)].standing is Standing.NEVER
+    assert turn_of(picture).rulings[JobId(1)].standing is UnitStanding.NEVER
 
 
 def test_accelerators_that_no_quota_names_are_no_way_around_a_teams_own() -> None:
@@ -67,7 +67,7 @@ def test_accelerators_that_no_quota_names_are_no_way_around_a_teams_own() -> Non
     want = replace(picture.want, capacity=but(picture.want.capacity, types=types))
     picture = settled(replace(picture, want=want))
     ruling = turn_of(waits(picture, 1, "a", 2)).rulings[JobId(1)]
-    assert (ruling.standing, ruling.unit.options[0][POOL]) == (Standing.NEVER, 2)
+    assert (ruling.standing, ruling.unit.options[0][POOL]) == (UnitStanding.NEVER, 2)
     assert picture.seen.accounting is not None
     limits = picture.seen.accounting.qos["stw-a-g"].limits
     assert (limits["gres/gpu"], limits["gres/gpu:l4"]) == (0, 0)
@@ -79,7 +79,7 @@ def test_a_job_without_accelerators_may_run_on_nodes_of_no_machine_type() -> Non
     picture = waits(site.see(nodes={**site.seen.nodes, plain.name: plain}), 1, "a", 0, partition="cpu")
     picture = picture.change_job(1, requested=tres(0, 4, 8))
     ruling = turn_of(picture).rulings[JobId(1)]
-    assert (ruling.standing, ruling.amounts) == (Standing.OWN, {})
+    assert (ruling.standing, ruling.amounts) == (UnitStanding.OWN, {})
 
 
 def test_a_job_of_several_partitions_takes_the_machine_type_that_its_team_owns() -> None:
@@ -88,7 +88,7 @@ def test_a_job_of_several_partitions_takes_the_machine_type_that_its_team_owns()
     picture = waits(site.see(nodes={**site.seen.nodes, other.name: other}), 1, "a", 0, partition="cpu,main")
     picture = picture.change_job(1, requested=tres(0, 4, 8))
     ruling = turn_of(picture).rulings[JobId(1)]
-    assert (ruling.standing, set(ruling.amounts)) == (Standing.OWN, {resource(G6.name, k) for k in ("cpu", "mem")})
+    assert (ruling.standing, set(ruling.amounts)) == (UnitStanding.OWN, {resource(G6.name, k) for k in ("cpu", "mem")})
 
 
 def test_of_an_array_as_many_tasks_are_let_in_as_fit() -> None:
@@ -137,7 +137,7 @@ def test_a_job_that_takes_fewer_nodes_is_made_smaller_rather_than_waits() -> Non
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_job_for_which_we_keep_nodes_counts_although_slurm_calls_them_reserved(kept: bool) -> None:
     picture = waits(a_site(), 1, "a", 4, reason="ReqNodeNotAvail").opted_in(1)
-    nodes = Kept(restart=0, nodes=frozenset({n("n1")}), since=picture.now, until=picture.now + 600)
+    nodes = KeptNodes(restart=0, nodes=frozenset({n("n1")}), since=picture.now, until=picture.now + 600)
     memory = JobMemory(id=JobId(1), uid=1000, mode=ON, opted_at=picture.now, kept=nodes if kept else None)
     picture = replace(picture, memory=replace(picture.memory, jobs={JobId(1): memory}))
     assert (JobId(1) in turn_of(picture).rulings) == kept
@@ -151,7 +151,7 @@ def test_a_total_over_several_nodes_is_not_squeezed_onto_fewer(fields: dict[str,
         site = settled(runs(runs(site, 5, "a", 3, on="n1"), 6, "a", 3, on="n2"))
     picture = waits(site, 1, "a", 2 if fields else 8, most_nodes=2, **fields)
     ruling = turn_of(picture).rulings[JobId(1)]
-    assert (ruling.standing, ruling.nodes, ruling.amounts[POOL]) == (Standing.OWN, 0, 2 if fields else 8)
+    assert (ruling.standing, ruling.nodes, ruling.amounts[POOL]) == (UnitStanding.OWN, 0, 2 if fields else 8)
     assert not any(isinstance(each, SetNodeCount) for each in done(picture)[1])
 
 
@@ -187,4 +187,4 @@ def test_mig_slices_count_as_such_also_when_they_are_named_as_nvml_names_them(as
     turn = turn_of(waits(site, 1, "a", 0).change_job(1, requested=asks))
     assert (turn.flavors.capacity[slices], turn.flavors.capacity[POOL]) == (7, 1)
     ruling = turn.rulings[JobId(1)]
-    assert (ruling.standing, ruling.amounts[slices], ruling.amounts.get(POOL, 0)) == (Standing.OWN, 2, 0)
+    assert (ruling.standing, ruling.amounts[slices], ruling.amounts.get(POOL, 0)) == (UnitStanding.OWN, 2, 0)

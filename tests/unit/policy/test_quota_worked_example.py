@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from steward.model.quota import CPU, GPU, MEM, Reclaimed, Resource, Share, resource
-from steward.policy.quota.decide import Standing
+from steward.policy.quota.decide import UnitStanding
 from steward.policy.quota.fill_in import owned
 from steward.policy.quota.requests import Unit
 from tests.builders.quota import C5, G6, P5, POOL, TYPES, Site, a_quota, a_unit, needs
@@ -66,23 +66,23 @@ def test_a_borrow_limit_that_is_rounded_to_nothing_is_warned_of() -> None:
 def test_the_six_steps(count_filled: bool) -> None:
     site = Site(TEAMS, CAPACITY, count_filled=count_filled)
     first = job(1, G, 2, 48, 96)
-    assert site.decide([], [first]).rulings[first.id].standing is Standing.OWN
+    assert site.decide([], [first]).rulings[first.id].standing is UnitStanding.OWN
 
     running = [job(1, G, 2, 48, 96, running=True, qos="stw-onlygputeam-g")]
     second = job(2, G, 1, 12, 48)
     found = site.decide(running, [second])
-    assert found.rulings[second.id].standing is Standing.BORROWED
+    assert found.rulings[second.id].standing is UnitStanding.BORROWED
     running.append(job(2, G, 1, 12, 48, running=True))
     share, _ = site.ledger(running).rank(G)
     assert share == pytest.approx((1 / 6) / 10 if not count_filled else max(1 / 6, 12 / 96) / 10)
 
     third = job(3, G, 1, 12, 48)
     found = site.decide(running, [third])
-    assert (found.rulings[third.id].standing, found.rulings[third.id].short) == (Standing.WAITS, {POOL: 1})
+    assert (found.rulings[third.id].standing, found.rulings[third.id].short) == (UnitStanding.WAITS, {POOL: 1})
 
     fourth = job(4, G2, 2, 24, 96)
     found = site.decide(running, [third, fourth])
-    assert found.rulings[fourth.id].standing is Standing.OWN
+    assert found.rulings[fourth.id].standing is UnitStanding.OWN
     assert found.yielding == []
     running.append(job(4, G2, 2, 24, 96, running=True, qos="stw-onlygputeam2-g"))
 
@@ -93,5 +93,5 @@ def test_the_six_steps(count_filled: bool) -> None:
 
     sixth = job(6, M, 2, 24, 96)
     found = site.decide(running, [third, fifth, sixth])
-    assert found.rulings[sixth.id].standing is Standing.OWN
+    assert found.rulings[sixth.id].standing is UnitStanding.OWN
     assert [(each.unit.id, each.to.id, each.cause) for each in found.yielding] == [(2, 6, Reclaimed.RECLAIM)]

@@ -24,7 +24,7 @@ from steward.model.resume_mode import ResumeMode
 from steward.model.resume_policy import ResumeDefault, ResumePolicy
 from steward.model.setting_types import RepairMode
 from steward.policy.job.decide import decide
-from steward.policy.job.failure import Failure, Kind
+from steward.policy.job.failure import Failure, FailureSource
 from steward.policy.job.keep import GOES_ON_S
 from steward.policy.job.options import resume_facts
 from steward.views.explain import explain_job, job_warning
@@ -176,8 +176,8 @@ RULINGS: list[Row] = [
     ),
     (
         "a step failed without a fault of its nodes: its script decides what follows",
-        lambda: a_failure("any:3", kind=Kind.STEP),
-        lambda: a_failure("any:3", kind=Kind.STEP, **_OWN),
+        lambda: a_failure("any:3", kind=FailureSource.STEP),
+        lambda: a_failure("any:3", kind=FailureSource.STEP, **_OWN),
     ),
     (
         "it was ended by a signal such as scancel sends",
@@ -211,8 +211,8 @@ RULINGS: list[Row] = [
     ),
     (
         "the step runs again inside the allocation",
-        lambda: a_failure(kind=Kind.STEP, evidence=(_NODE,), may_retry=True),
-        lambda: a_failure(kind=Kind.STEP, evidence=(_NODE,)),
+        lambda: a_failure(kind=FailureSource.STEP, evidence=(_NODE,), may_retry=True),
+        lambda: a_failure(kind=FailureSource.STEP, evidence=(_NODE,)),
     ),
     (
         "only a batch job can be requeued",
@@ -231,23 +231,23 @@ RULINGS: list[Row] = [
     ),
     (
         "its batch host died, and Slurm goes on without it",
-        lambda: a_failure(kind=Kind.NO_SCRIPT, evidence=(_NODE,)),
+        lambda: a_failure(kind=FailureSource.NO_SCRIPT, evidence=(_NODE,)),
         lambda: a_failure(evidence=(_NODE,)),
     ),
     (
         "Slurm runs it without its batch host",
-        lambda: a_failure(kind=Kind.NO_SCRIPT, evidence=(_NODE,)),
+        lambda: a_failure(kind=FailureSource.NO_SCRIPT, evidence=(_NODE,)),
         lambda: a_failure(state=JobState.NODE_FAIL),
     ),
     (
         "Slurm requeued it after a node's failure",
-        lambda: a_failure(kind=Kind.REQUEUED, evidence=(_NODE,)),
-        lambda: a_failure(kind=Kind.ENDED, evidence=(_NODE,)),
+        lambda: a_failure(kind=FailureSource.REQUEUED, evidence=(_NODE,)),
+        lambda: a_failure(kind=FailureSource.ENDED, evidence=(_NODE,)),
     ),
     (
         "a node failed, and Slurm ended the job: it starts again",
-        lambda: a_failure(kind=Kind.ENDED, evidence=(_NODE,)),
-        lambda: a_failure(kind=Kind.ENDED, evidence=(_NODE,), gave_way="for job 9"),
+        lambda: a_failure(kind=FailureSource.ENDED, evidence=(_NODE,)),
+        lambda: a_failure(kind=FailureSource.ENDED, evidence=(_NODE,), gave_way="for job 9"),
     ),
     (
         "a node failed; the job starts again elsewhere",
@@ -261,8 +261,8 @@ RULINGS: list[Row] = [
     ),
     (
         "what it read through a pipe is gone: it cannot run again in place",
-        lambda: a_failure(kind=Kind.STEP, evidence=(_NODE,), input_gone=True),
-        lambda: a_failure(kind=Kind.STEP, evidence=(_NODE,), may_retry=True),
+        lambda: a_failure(kind=FailureSource.STEP, evidence=(_NODE,), input_gone=True),
+        lambda: a_failure(kind=FailureSource.STEP, evidence=(_NODE,), may_retry=True),
     ),
     ("ended by signal 15", lambda: a_failure(status=TERM), lambda: a_failure(status=143 << 8)),
     (

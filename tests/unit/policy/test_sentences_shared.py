@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from steward.model.elastic import Cause, Phase
+from steward.model.elastic import Cause, RunPhase
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.partition import Gate
 from steward.model.quota import GPU, Reclaimed, Share, Wrote, resource
 from steward.model.slot import SlotStep
 from steward.policy.draft import Draft
-from steward.policy.quota.decide import Standing
+from steward.policy.quota.decide import UnitStanding
 from steward.policy.quota.turn import Turn, take_turn
 from steward.views.explain import explain_job
 from steward.views.explain_group import run_lines
@@ -34,7 +34,7 @@ def said(picture: Picture, id: int) -> str:
     return "\n".join(explain_job(JobId(id), picture.seen, picture.want, picture.memory, picture.now))
 
 
-def ruled(standing: Standing, **fields: Any) -> str:
+def ruled(standing: UnitStanding, **fields: Any) -> str:
     """Of a job that waits, with another ruling than the turn's own."""
     picture = waits(runs(site(100), 1, "a", 4), 2, "a", 2, reason=fields.pop("reason", "Resources"))
     draft, turn = turn_of(picture)
@@ -201,13 +201,13 @@ QUOTAS: list[Row] = [
     ),
     (
         "Quota of team a: the job gave way before, and may borrow again in 60 s; the team's own quota is used up.",
-        lambda: ruled(Standing.BACKS_OFF, until=T0 + 60),
-        lambda: ruled(Standing.WAITS),
+        lambda: ruled(UnitStanding.BACKS_OFF, until=T0 + 60),
+        lambda: ruled(UnitStanding.WAITS),
     ),
     (
         "its jobs start in order (quota.strict), and an earlier one waits.",
-        lambda: ruled(Standing.BEHIND),
-        lambda: ruled(Standing.WAITS),
+        lambda: ruled(UnitStanding.BEHIND),
+        lambda: ruled(UnitStanding.WAITS),
     ),
     (
         "it asks for a kind of machine or accelerator that the cluster does not have.",
@@ -227,13 +227,13 @@ QUOTAS: list[Row] = [
     ),
     (
         "the job may borrow, but no node that it may use would have room for it, whoever gave way: it waits for nodes.",
-        lambda: ruled(Standing.WAITS, hopeless=True),
-        lambda: ruled(Standing.WAITS),
+        lambda: ruled(UnitStanding.WAITS, hopeless=True),
+        lambda: ruled(UnitStanding.WAITS),
     ),
     (
         "the job waits until other jobs of its team leave room.",
-        lambda: ruled(Standing.WAITS, short={}),
-        lambda: ruled(Standing.WAITS, short={POOL: 1}),
+        lambda: ruled(UnitStanding.WAITS, short={}),
+        lambda: ruled(UnitStanding.WAITS, short={POOL: 1}),
     ),
     (
         "the team has reached its limit (",
@@ -259,7 +259,7 @@ QUOTAS: list[Row] = [
     ),
     (
         "2 GPUs of ml.g6.12xlarge are idle, but only 1 GPU of ml.g6.12xlarge of them are lent: ",
-        lambda: ruled(Standing.WAITS, short={POOL: 1}),
+        lambda: ruled(UnitStanding.WAITS, short={POOL: 1}),
         lambda: not_lent(),
     ),
     (
@@ -289,8 +289,8 @@ QUOTAS: list[Row] = [
     ),
     (
         "it waits for nodes (Slurm: Resources). Other jobs of the team may start before it.",
-        lambda: ruled(Standing.OWN, hopeless=True),
-        lambda: ruled(Standing.OWN, hopeless=False),
+        lambda: ruled(UnitStanding.OWN, hopeless=True),
+        lambda: ruled(UnitStanding.OWN, hopeless=False),
     ),
     (
         "the limit in Slurm is about to be raised (QOSGrpGRES)",
@@ -396,10 +396,14 @@ ELASTIC: list[Row] = [
         lambda: of_replica(),
         lambda: of_replica(7),
     ),
-    ("Elastic run 7 has 5 nodes (sizes: 2, 3, 4, 5); ", lambda: of_run(), lambda: of_run(phase=Phase.ENDED)),
+    ("Elastic run 7 has 5 nodes (sizes: 2, 3, 4, 5); ", lambda: of_run(), lambda: of_run(phase=RunPhase.ENDED)),
     ("changes of size so far.", lambda: of_run(), lambda: in_use()),
-    ("forms with the 2 nodes of its base", lambda: of_run(phase=Phase.WAITING), lambda: of_run(phase=Phase.REFORMING)),
-    ("forms with 5 nodes", lambda: of_run(phase=Phase.REFORMING), lambda: of_run(phase=Phase.WAITING)),
+    (
+        "forms with the 2 nodes of its base",
+        lambda: of_run(phase=RunPhase.WAITING),
+        lambda: of_run(phase=RunPhase.REFORMING),
+    ),
+    ("forms with 5 nodes", lambda: of_run(phase=RunPhase.REFORMING), lambda: of_run(phase=RunPhase.WAITING)),
     (
         "has 5 nodes and goes to 2",
         lambda: draining(2),
@@ -413,7 +417,7 @@ ELASTIC: list[Row] = [
     (
         "The run waits for its first step with all nodes of its base. It stays at their number where its processes are "
         "not started by torchrun --rdzv-backend=steward or python -m steward.job.launch.",
-        lambda: of_run(phase=Phase.WAITING),
+        lambda: of_run(phase=RunPhase.WAITING),
         lambda: of_run(),
     ),
     ("The run is changing its size (draining since ", lambda: draining(2), lambda: of_run()),
@@ -449,7 +453,7 @@ ELASTIC: list[Row] = [
 def draining(count: int) -> str:
     world = a_world()
     to = frozenset(sorted(world.run.members)[:count])
-    run = replace(world.run, phase=Phase.DRAINING, to=to, cause=Cause.RECLAIMED)
+    run = replace(world.run, phase=RunPhase.DRAINING, to=to, cause=Cause.RECLAIMED)
     return "\n".join(run_lines(run, QUICK, world.now))
 
 

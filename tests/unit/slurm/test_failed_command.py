@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.slurm.commands import Commands
+from steward.adapters.slurm.commands import SlurmCommands
 from steward.ports import PortError
 from tests.fakes.until import FACT_S
 
@@ -26,12 +26,12 @@ def nobody_looks_for_garbage() -> Iterator[None]:
     gc.enable()
 
 
-def scontrol(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> Commands:
+def scontrol(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> SlurmCommands:
     script = folder / "scontrol"
     script.write_text(f"#!/bin/sh\n{body}\n")
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-    return Commands(conf="", timeout_s=FACT_S, max_bytes=1 << 20)
+    return SlurmCommands(conf="", timeout_s=FACT_S, max_bytes=1 << 20)
 
 
 def kept_by(call: Callable[[], object]) -> object:

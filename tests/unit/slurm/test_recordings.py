@@ -9,7 +9,7 @@ import pytest
 from steward.adapters.process import Completed, Failed
 from steward.adapters.slurm import record_form, records, versions
 from steward.adapters.slurm.commands import refusal
-from steward.adapters.slurm.record_form import JOB, NODE, Form
+from steward.adapters.slurm.record_form import JOB, NODE, RecordForm
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase
@@ -31,7 +31,7 @@ def recording(request: pytest.FixtureRequest) -> Path:
     return folder
 
 
-def lines(recording: Path, kind: str, form: Form) -> Sequence[str]:
+def lines(recording: Path, kind: str, form: RecordForm) -> Sequence[str]:
     told = record_form.told((recording / f"{kind}.stdout").read_bytes(), kind, form)
     assert told is not None
     return told.lines or ()

@@ -10,16 +10,18 @@ from steward.adapters.settings_file import load as load_settings
 from steward.model.setting_types import ProviderKind
 from steward.testbed.bed import Backend, BedError, BedSpec
 from steward.testbed.docker import load_plan, provider_settings, save_plan
-from steward.testbed.docker_files import Plan, write_files
+from steward.testbed.docker_files import FilesPlan, write_files
 from steward.testbed.layout import DockerLayout
 from tools.packages.contents import packages
 
 
-def plan(root: Path, *, contain: bool = False, steward: bool = True, spares: int = 0, slurm: str = "24.11.5") -> Plan:
+def plan(
+    root: Path, *, contain: bool = False, steward: bool = True, spares: int = 0, slurm: str = "24.11.5"
+) -> FilesPlan:
     spec = BedSpec(
         dir=root, backend=Backend.DOCKER, nodes=2, spares=spares, steward=steward, contain=contain, slurm=slurm[:5]
     )
-    return Plan(
+    return FilesPlan(
         spec=spec,
         cluster="bed-1",
         image="sha256:1",
@@ -32,7 +34,7 @@ def plan(root: Path, *, contain: bool = False, steward: bool = True, spares: int
     )
 
 
-def text(root: Path, made: Plan, name: str) -> str:
+def text(root: Path, made: FilesPlan, name: str) -> str:
     write_files(made, root)
     return (root / "etc" / name).read_text()
 

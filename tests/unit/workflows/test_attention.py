@@ -8,7 +8,7 @@ from steward.model.ask import OptedIn
 from steward.model.case import Step
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
-from steward.model.resume import JobMemory, Kept
+from steward.model.resume import JobMemory, KeptNodes
 from steward.model.resume_mode import ResumeMode
 from steward.model.witness import Witness
 from steward.workflows.attention import Attention, Known, attention, jobs_by_node
@@ -114,7 +114,7 @@ def test_a_job_that_has_waited_for_long_is_left_to_the_sweep() -> None:
 
 def test_nodes_that_are_kept_for_a_job_are_looked_at() -> None:
     now = a_cluster().now
-    kept = Kept(restart=0, nodes=frozenset({NodeName("n5")}), since=now, until=now + 100)
+    kept = KeptNodes(restart=0, nodes=frozenset({NodeName("n5")}), since=now, until=now + 100)
     picture = remembered(a_cluster().job(on=()), kept=kept)
     assert about(picture).open.nodes == names("n5")
     assert not about(remembered(a_cluster().job(on=()), kept=replace(kept, freed=now))).open

@@ -7,7 +7,7 @@ import pytest
 from steward.model.memory import Memory
 from steward.model.order import AddNodes, DeleteCluster, Refusal
 from steward.ports import Permanent
-from steward.workflows.commands import Commands, Pause
+from steward.workflows.commands import Commands, PauseOrder
 from tests.builders.api_cluster import ApiPicture, an_api_cluster
 
 
@@ -34,7 +34,7 @@ def test_a_refused_order_changes_nothing_and_the_next_one_is_carried_out() -> No
     with pytest.raises(Refusal):
         desk.commands.give(DeleteCluster(who="root", cluster="other"))
     assert desk.memory == desk.picture.memory
-    desk.commands.give(Pause(who="root", why=""))
+    desk.commands.give(PauseOrder(who="root", why=""))
     assert desk.memory.paused
 
 

@@ -19,7 +19,7 @@ from steward.model.repair_policy import RepairPolicy
 from steward.model.setting_types import RepairMode
 from steward.ports import Retryable
 from steward.workflows.apply import Applier
-from steward.workflows.commands import Commands, Pause, ResumeActions
+from steward.workflows.commands import Commands, PauseOrder, ResumeActions
 from steward.workflows.cycle import Cycle, Parts, Sweeps, dry_run
 from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
@@ -208,7 +208,7 @@ def test_an_event_from_outside_is_stored_once() -> None:
 
 def test_a_pause_is_in_the_store_before_the_caller_is_told() -> None:
     bench = Bench()
-    caller = threading.Thread(target=lambda: bench.commands.give(Pause(who="anna", why="maintenance")))
+    caller = threading.Thread(target=lambda: bench.commands.give(PauseOrder(who="anna", why="maintenance")))
     caller.start()
     until("the command rang", lambda: bench.bell.is_rung)
     assert caller.is_alive()
@@ -234,7 +234,7 @@ def test_resuming_actions_resets_the_breakers() -> None:
 
 def test_a_caller_is_told_when_the_cycle_is_held_up() -> None:
     with pytest.raises(Retryable, match="held up"):
-        Bench().commands.give(Pause(who="anna", why=""), timeout_s=0.01)
+        Bench().commands.give(PauseOrder(who="anna", why=""), timeout_s=0.01)
 
 
 def test_it_stops_when_told_to_and_feeds_the_watchdog_until_then() -> None:

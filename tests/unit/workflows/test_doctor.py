@@ -9,8 +9,8 @@ from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import NodeName
 from steward.model.observed import AgentDetail
 from steward.workflows.doctor import (
+    DoctorLine,
     Health,
-    Line,
     judge_addresses,
     judge_agents,
     judge_dynamic,
@@ -26,7 +26,7 @@ GOOD = {"ReturnToService": "2", "SlurmdTimeout": "300 sec", "MinJobAge": "300 se
 PLUGSTACK = Path("/etc/slurm/plugstack.conf")
 
 
-def worst(lines: list[Line]) -> list[Line]:
+def worst(lines: list[DoctorLine]) -> list[DoctorLine]:
     return [line for line in lines if line.health is not Health.OK]
 
 
@@ -73,7 +73,7 @@ def test_the_shim_is_looked_for_in_plugstack_conf(text: str | None, health: Heal
     assert (line.health is Health.OK) == (line.remedy == "")
 
 
-def judged(nodes: int = 3, **details: AgentDetail) -> dict[str, Line]:
+def judged(nodes: int = 3, **details: AgentDetail) -> dict[str, DoctorLine]:
     views = {n(f"n{i}"): an_agent(n(f"n{i}")) for i in range(1, 4)}
     known = {n(name): detail for name, detail in details.items()}
     lines = judge_agents(a_cluster(nodes).seen.nodes.keys(), views, known, "1.0", is_new=False)

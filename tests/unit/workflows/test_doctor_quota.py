@@ -7,7 +7,7 @@ import pytest
 from steward.model.accounting import QOS_MARK, Account, Accounting, Association, Capabilities, Qos
 from steward.model.partition import Admission, Partition, PartitionState
 from steward.ports import Permanent
-from steward.workflows.doctor import Health, Line
+from steward.workflows.doctor import DoctorLine, Health
 from steward.workflows.doctor_quota import Site, conf_lines, lines, missing
 from steward.workflows.quota_setup import carry_out, needed
 from tests.fakes.accounting import FakeAccounting
@@ -170,7 +170,7 @@ def test_gpus_of_two_types_can_be_asked_for_without_a_type() -> None:
     assert any("passes the limits of each type" in each for each in said(mixed, Health.WARN))
 
 
-def teams_lines(picture: Accounting) -> list[Line]:
+def teams_lines(picture: Accounting) -> list[DoctorLine]:
     return [line for line in lines(replace(site(), picture=picture)) if line.topic == "team red"]
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steward.workflows.far_hosts import Facts, Odd, Outcome, Role, Tally, chosen, on_hosts
+from steward.workflows.far_hosts import HostFacts, HostOutcome, HostProblem, HostRole, Tally, chosen, on_hosts
 
 DEBS = (
     "steward-agent_0.1.0-1_amd64.deb",
@@ -15,54 +15,58 @@ DEBS = (
     "steward-shim-24.11_0.1.0-1_amd64.deb",
 )
 RPMS = tuple(name.replace("_0.1.0-1_amd64.deb", "-0.1.0-1.x86_64.rpm") for name in DEBS)
-DEBIAN = Facts(uid=0, kind="deb", slurm="22.05")
+DEBIAN = HostFacts(uid=0, kind="deb", slurm="22.05")
 
 
 @pytest.mark.parametrize(
     ("said", "facts"),
     [
         ("0\ndeb\nslurm-wlm 22.05.8\n", DEBIAN),
-        ("0\nrpm\nslurm 24.11.5\n", Facts(uid=0, kind="rpm", slurm="24.11")),
-        ("1000\nnone\nnone\n", Facts(uid=1000, kind="none", slurm="")),
+        ("0\nrpm\nslurm 24.11.5\n", HostFacts(uid=0, kind="rpm", slurm="24.11")),
+        ("1000\nnone\nnone\n", HostFacts(uid=1000, kind="none", slurm="")),
     ],
 )
-def test_three_lines_say_what_a_host_is(said: str, facts: Facts) -> None:
-    assert Facts.of(said) == facts
+def test_three_lines_say_what_a_host_is(said: str, facts: HostFacts) -> None:
+    assert HostFacts.of(said) == facts
 
 
 @given(st.text(max_size=60))
 def test_whatever_else_a_host_prints_is_odd_or_facts(said: str) -> None:
     try:
-        text = Facts.of(said).kind
-    except Odd as odd:
+        text = HostFacts.of(said).kind
+    except HostProblem as odd:
         text = str(odd)
     assert text.isprintable()
 
 
-@pytest.mark.parametrize(("role", "own"), [(Role.NODE, "agent"), (Role.LOGIN, "client")])
+@pytest.mark.parametrize(("role", "own"), [(HostRole.NODE, "agent"), (HostRole.LOGIN, "client")])
 @pytest.mark.parametrize(("kind", "ending"), [("deb", "_0.1.0-1_amd64.deb"), ("rpm", "-0.1.0-1.x86_64.rpm")])
 def test_a_host_gets_what_its_role_needs_and_the_shim_of_its_slurm(
-    role: Role, own: str, kind: str, ending: str
+    role: HostRole, own: str, kind: str, ending: str
 ) -> None:
-    names = chosen((*DEBS, *RPMS, "train.sh"), Facts(uid=0, kind=kind, slurm="24.11"), role)
+    names = chosen((*DEBS, *RPMS, "train.sh"), HostFacts(uid=0, kind=kind, slurm="24.11"), role)
     assert names == tuple(f"steward-{each}{ending}" for each in ("common", own, "shim-24.11"))
 
 
 @pytest.mark.parametrize(
     ("files", "facts", "text"),
     [
-        (DEBS, Facts(uid=1000, kind="deb", slurm="22.05"), "not root"),
-        (DEBS, Facts(uid=0, kind="none", slurm="22.05"), "neither apt-get nor rpm"),
-        (DEBS, Facts(uid=0, kind="deb", slurm=""), "no Slurm"),
-        (DEBS, Facts(uid=0, kind="deb", slurm="26.05"), "Slurm 26.05 is there, the folder has a shim for 22.05, 24.11"),
-        (DEBS, Facts(uid=0, kind="rpm", slurm="22.05"), "no steward-common as rpm"),
+        (DEBS, HostFacts(uid=1000, kind="deb", slurm="22.05"), "not root"),
+        (DEBS, HostFacts(uid=0, kind="none", slurm="22.05"), "neither apt-get nor rpm"),
+        (DEBS, HostFacts(uid=0, kind="deb", slurm=""), "no Slurm"),
+        (
+            DEBS,
+            HostFacts(uid=0, kind="deb", slurm="26.05"),
+            "Slurm 26.05 is there, the folder has a shim for 22.05, 24.11",
+        ),
+        (DEBS, HostFacts(uid=0, kind="rpm", slurm="22.05"), "no steward-common as rpm"),
         ((*DEBS, "steward-agent_0.1.0-2_amd64.deb"), DEBIAN, "2 files of steward-agent"),
         ((), DEBIAN, "no steward-common as deb"),
     ],
 )
-def test_a_host_that_cannot_have_them_is_odd(files: tuple[str, ...], facts: Facts, text: str) -> None:
-    with pytest.raises(Odd, match=text):
-        chosen(files, facts, Role.NODE)
+def test_a_host_that_cannot_have_them_is_odd(files: tuple[str, ...], facts: HostFacts, text: str) -> None:
+    with pytest.raises(HostProblem, match=text):
+        chosen(files, facts, HostRole.NODE)
 
 
 class Fleet:
@@ -72,9 +76,9 @@ class Fleet:
         self.odd = odd
         self.begun: list[str] = []
 
-    def work(self, host: str) -> Outcome:
+    def work(self, host: str) -> HostOutcome:
         self.begun.append(host)
-        return Outcome(host=host, odd="strange" if host in self.odd else "")
+        return HostOutcome(host=host, odd="strange" if host in self.odd else "")
 
 
 def tried(hosts: list[str], fleet: Fleet, at_once: int) -> tuple[Tally, list[str]]:

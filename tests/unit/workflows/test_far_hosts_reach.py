@@ -3,7 +3,7 @@
 import socket
 import subprocess
 
-from steward.workflows.far_hosts import Role, install_script
+from steward.workflows.far_hosts import HostRole, install_script
 
 
 def end_of(script: str) -> str:
@@ -13,7 +13,7 @@ def end_of(script: str) -> str:
 
 
 def run(head: str) -> subprocess.CompletedProcess[str]:
-    argv = ["sh", "-c", end_of(install_script(Role.NODE, head))]
+    argv = ["sh", "-c", end_of(install_script(HostRole.NODE, head))]
     return subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
 
 
@@ -28,4 +28,4 @@ def test_a_closed_port_is_told_with_what_to_open() -> None:
 
 
 def test_a_login_host_needs_no_way_to_that_port() -> None:
-    assert "/dev/tcp" not in install_script(Role.LOGIN, "head1:6861")
+    assert "/dev/tcp" not in install_script(HostRole.LOGIN, "head1:6861")

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from steward.workflows.pool import Look, Pool
+from steward.workflows.pool import BackgroundRead, WorkerPool
 from tests.fakes.clock import FakeClock
 from tests.fakes.until import FACT_S, until
 
@@ -22,7 +22,7 @@ class Slowly:
 def test_a_read_whose_answer_is_there_is_not_under_way_any_more() -> None:
     """A cycle would take it for a late one, and at the next look for new enough."""
     goes, clock = threading.Event(), FakeClock()
-    look = Look("x", lambda: Slowly(goes), Pool(1, "look"), clock, lambda: None)
+    look = BackgroundRead("x", lambda: Slowly(goes), WorkerPool(1, "look"), clock, lambda: None)
     look.start()
     until("the first was read", lambda: look.tried(clock.at))
     clock.at += 1.0

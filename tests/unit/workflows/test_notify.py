@@ -10,7 +10,7 @@ from steward.model.events import Event, Level
 from steward.model.instance import Slot
 from steward.model.notify import ChannelKind, ChannelRule, Message
 from steward.ports import Permanent, PortError, Retryable
-from steward.workflows.notify import Channel, ChannelWorker, NotifyDesk
+from steward.workflows.notify import ChannelWorker, NotifyChannel, NotifyDesk
 from tests.builders.notify import RULE, an_event
 from tests.builders.picture import n
 from tests.fakes.clock import FakeClock
@@ -55,7 +55,7 @@ class Bench:
         self.start()
 
     def start(self) -> None:
-        channel = Channel(kind=ChannelKind.WEBHOOK, rule=self.rule, messenger=self.messenger)
+        channel = NotifyChannel(kind=ChannelKind.WEBHOOK, rule=self.rule, messenger=self.messenger)
         self.worker = ChannelWorker(channel, self.store, self.clock, self.told.append, lambda node: "main")
         self.worker.turn()
 
@@ -185,7 +185,9 @@ def test_a_channel_that_hangs_holds_up_no_other_and_no_stop() -> None:
     let_go, store, good = threading.Event(), FakeStore(), FakeMessenger()
     bad = FakeMessenger(before=lambda: let_go.wait(FACT_S))
     channels = [
-        Channel(kind=ChannelKind.COMMAND, rule=ChannelRule(name=name, levels=frozenset(Level)), messenger=messenger)
+        NotifyChannel(
+            kind=ChannelKind.COMMAND, rule=ChannelRule(name=name, levels=frozenset(Level)), messenger=messenger
+        )
         for name, messenger in (("bad", bad), ("good", good))
     ]
     slots = {n("n2"): Slot(node=n("n2"), group="main")}
@@ -204,7 +206,9 @@ def test_a_channel_that_hangs_holds_up_no_other_and_no_stop() -> None:
 def test_a_test_message_goes_by_each_channel_or_by_one_and_says_what_went_wrong() -> None:
     good, bad = FakeMessenger(), FakeMessenger(error=Permanent("the receiver answered 404"))
     channels = [
-        Channel(kind=ChannelKind.WEBHOOK, rule=ChannelRule(name=name, levels=frozenset(Level)), messenger=messenger)
+        NotifyChannel(
+            kind=ChannelKind.WEBHOOK, rule=ChannelRule(name=name, levels=frozenset(Level)), messenger=messenger
+        )
         for name, messenger in (("good", good), ("bad", bad))
     ]
     desk = NotifyDesk(channels=channels, store=FakeStore(), clock=FakeClock(), tell=lambda event: None, slots={})

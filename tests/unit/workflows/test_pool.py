@@ -5,7 +5,7 @@ import threading
 import weakref
 
 from steward.adapters.offload import Threads
-from steward.workflows.pool import Pool
+from steward.workflows.pool import WorkerPool
 from tests.fakes.until import FACT_S, until
 
 
@@ -17,7 +17,7 @@ class Picture:
 
 
 def test_an_idle_thread_of_a_pool_does_not_keep_what_its_last_call_was_about() -> None:
-    pool, picture = Pool(1, "test"), Picture()
+    pool, picture = WorkerPool(1, "test"), Picture()
     kept = weakref.ref(picture)
     pool.submit(picture.look)
     del picture
@@ -25,7 +25,7 @@ def test_an_idle_thread_of_a_pool_does_not_keep_what_its_last_call_was_about() -
 
 
 def test_the_threads_of_a_pool_that_nobody_has_any_more_end_when_its_calls_are_done() -> None:
-    pool, go_on, done = Pool(3, "passing"), threading.Event(), list[bool]()
+    pool, go_on, done = WorkerPool(3, "passing"), threading.Event(), list[bool]()
     for _ in range(9):
         pool.submit(lambda: done.append(go_on.wait(FACT_S)))
     del pool

@@ -10,8 +10,8 @@ from steward.accounting_port import TrialJob
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.ports import Retryable
-from steward.workflows.doctor import Health, Line
-from steward.workflows.quota_setup import TEAM, Trial
+from steward.workflows.doctor import DoctorLine, Health
+from steward.workflows.quota_setup import TEAM, QuotaTrial
 from tests.fakes.accounting import FakeAccounting
 
 
@@ -78,8 +78,8 @@ class OneNode:
             self.job_table[job.id] = replace(job, state=JobState.RUNNING, reason="")
 
 
-def a_trial(slurm: OneNode, *, preempts: bool = True, kind: str = "") -> Trial:
-    return Trial(
+def a_trial(slurm: OneNode, *, preempts: bool = True, kind: str = "") -> QuotaTrial:
+    return QuotaTrial(
         jobs=slurm,
         accounts=slurm.accounts,
         node=NodeName("n1"),
@@ -91,7 +91,7 @@ def a_trial(slurm: OneNode, *, preempts: bool = True, kind: str = "") -> Trial:
     )
 
 
-def told(lines: list[Line]) -> list[tuple[Health, str]]:
+def told(lines: list[DoctorLine]) -> list[tuple[Health, str]]:
     return [(line.health, line.text) for line in lines]
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.files import make_own, read_json, write_json
-from steward.adapters.proc import Process, is_alive
+from steward.adapters.proc import ProcessKey, is_alive
 from steward.adapters.process import run
 from steward.adapters.wire.codec import text, whole
 from steward.adapters.wire.frames import Malformed
@@ -109,15 +109,15 @@ class SetupDir:
         """Store the report; the caller holds the lock."""
         write_json(self.path / "report.json", setup_frame(report), sync=True)
 
-    def note_script(self, process: Process) -> None:
+    def note_script(self, process: ProcessKey) -> None:
         """Note the leader of the script's process group, for the cleanup after a run that was cut off."""
         write_json(self.path / "script.json", {"pid": process.pid, "started": process.started})
 
-    def script(self) -> Process | None:
+    def script(self) -> ProcessKey | None:
         stored = read_json(self.path / "script.json")
         try:
             found = stored if isinstance(stored, dict) else {}
-            return Process(pid=whole(found, "pid", low=2), started=whole(found, "started"))
+            return ProcessKey(pid=whole(found, "pid", low=2), started=whole(found, "started"))
         except Malformed:
             return None
 

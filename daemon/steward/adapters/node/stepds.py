@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steward.adapters import proc
-from steward.adapters.proc import Process, Seen
+from steward.adapters.proc import ProcessKey, Seen
 from steward.model.ids import JobId
 from steward.model.text import printable
 
@@ -63,7 +63,7 @@ _MOST_DEEP = 1000
 class Stepd:
     """A running slurmstepd. `began` is in Unix seconds of this node's clock; `step` as in its title (`0`, `batch`)."""
 
-    process: Process
+    process: ProcessKey
     job: JobId
     step: str
     began: float

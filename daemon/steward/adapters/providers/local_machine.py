@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steward.adapters import proc
-from steward.adapters.proc import Process
+from steward.adapters.proc import ProcessKey
 from steward.adapters.process import Failed, run
 from steward.model.instance import Slot
 from steward.ports import Retryable
@@ -35,7 +35,7 @@ class Program:
 class Machine:
     """A machine that was switched on, for `cause`. `state` is the file with its running processes."""
 
-    init: Process
+    init: ProcessKey
     state: Path
     cause: str
 
@@ -43,10 +43,10 @@ class Machine:
     def is_on(self) -> bool:
         return proc.is_alive(self.init)
 
-    def program(self, name: str) -> Process | None:
+    def program(self, name: str) -> ProcessKey | None:
         """Return the process of the program of this name; None if it has ended or the machine is off."""
         entry = json.loads(self.state.read_text())["programs"].get(name)
-        process = None if entry is None else Process(pid=entry["pid"], started=entry["started"])
+        process = None if entry is None else ProcessKey(pid=entry["pid"], started=entry["started"])
         return process if process is not None and proc.is_alive(process) else None
 
 
@@ -56,7 +56,7 @@ def find(state: Path) -> Machine | None:
         entry = json.loads(state.read_text())
     except FileNotFoundError:
         return None
-    return Machine(init=Process(**entry["init"]), state=state, cause=entry["cause"])
+    return Machine(init=ProcessKey(**entry["init"]), state=state, cause=entry["cause"])
 
 
 def power_on(
@@ -83,7 +83,7 @@ def power_on(
         raise Retryable(f"{name}: cannot be switched on: {error}") from error
     if "error" in answer:
         raise Retryable(f"{name}: cannot be switched on: {answer['error']}")
-    return Machine(init=Process(**answer), state=state, cause=cause)
+    return Machine(init=ProcessKey(**answer), state=state, cause=cause)
 
 
 def power_off(machine: Machine) -> None:
@@ -105,18 +105,18 @@ def power_off(machine: Machine) -> None:
         time.sleep(0.002)
 
 
-def freeze(machine: Machine) -> list[Process]:
+def freeze(machine: Machine) -> list[ProcessKey]:
     """Stop every process of the machine but its first, also new ones, and return them. Raises Retryable."""
     return _freeze_below(machine.init)
 
 
-def _freeze_below(root: Process) -> list[Process]:
+def _freeze_below(root: ProcessKey) -> list[ProcessKey]:
     """Stop all processes below `root`, also those started meanwhile, and return them.
 
     Waits briefly for a process that does not stop: even a single one may take long on a busy host. Raises Retryable if
     new processes keep appearing.
     """
-    frozen: list[Process] = []
+    frozen: list[ProcessKey] = []
     deadline = time.monotonic() + _FREEZE_S
     looks = 0
     while True:

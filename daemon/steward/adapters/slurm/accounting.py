@@ -50,7 +50,7 @@ from steward.adapters.process import Completed, Failed
 from steward.adapters.slurm import accounting_text as text
 from steward.adapters.slurm import rules, team_rules
 from steward.adapters.slurm.accounting_text import Tables
-from steward.adapters.slurm.commands import MAX_BYTES, Commands, nothing_changed
+from steward.adapters.slurm.commands import MAX_BYTES, SlurmCommands, nothing_changed
 from steward.adapters.slurm.team_rules import ours, plain
 from steward.adapters.slurm.words import settings_in, words_of
 from steward.model.accounting import ACCOUNT_MARK, QOS_MARK, Accounting, Association
@@ -80,7 +80,7 @@ class SlurmAccounting:
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._commands = Commands(conf=conf, timeout_s=timeout_s, max_bytes=MAX_BYTES)
+        self._commands = SlurmCommands(conf=conf, timeout_s=timeout_s, max_bytes=MAX_BYTES)
         self._jobs, self._now, self._sleep = jobs, now, sleep
         self._lock = threading.Lock()
         self._tables: tuple[float, Tables] | None = None

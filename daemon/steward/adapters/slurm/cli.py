@@ -40,14 +40,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from steward.adapters.process import Failed, show
 from steward.adapters.slurm import partitions, records, reservations, rules, text_nodes, words
-from steward.adapters.slurm.commands import MAX_BYTES, Commands
+from steward.adapters.slurm.commands import MAX_BYTES, SlurmCommands
 from steward.adapters.slurm.fits import FitAsker
 from steward.adapters.slurm.include import IncludeFile
 from steward.adapters.slurm.library import Library
 from steward.adapters.slurm.read_jobs import JobReader
 from steward.adapters.slurm.read_nodes import NodeReader
 from steward.adapters.slurm.record_form import Garbled
-from steward.adapters.slurm.versions import Version
+from steward.adapters.slurm.versions import SlurmRelease
 from steward.adapters.slurm.words import node_list, node_lists, partition, reason
 from steward.model.action import NudgeJob
 from steward.model.deep import DEEP_PREFIX
@@ -89,7 +89,7 @@ class CommandLineSlurm:
         self._asker, self._library = asker, library
         self._include = include
         self._timeout_s = timeout_s
-        self._commands = Commands(conf=conf, timeout_s=timeout_s, max_bytes=max_bytes)
+        self._commands = SlurmCommands(conf=conf, timeout_s=timeout_s, max_bytes=max_bytes)
         self._nodes, self._jobs = NodeReader(self._commands, library), JobReader(self._commands, library)
         self._partitions = partitions.Reader()
 
@@ -108,7 +108,7 @@ class CommandLineSlurm:
         """Say why the commands read; empty where steward-slurm does."""
         return self._library.problem() if self._library is not None else "there is no steward-slurm"
 
-    def version(self) -> Version:
+    def version(self) -> SlurmRelease:
         return self._commands.version()
 
     def nodes(self, only: Collection[NodeName] | None = None) -> Mapping[NodeName, Node]:

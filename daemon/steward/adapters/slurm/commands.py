@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from steward.adapters.process import Completed, Failed, run
 from steward.adapters.slurm import versions
-from steward.adapters.slurm.versions import Version
+from steward.adapters.slurm.versions import SlurmRelease
 from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 
 MAX_BYTES = 512 << 20
@@ -19,16 +19,16 @@ _AT_ONCE = 1000
 _NO_NODE = re.compile(r"^Node \S+ not found$\n?", re.MULTILINE)
 
 
-class Commands:
+class SlurmCommands:
     """Safe to call from several threads. Every command may take `timeout_s` seconds and answer with `max_bytes`."""
 
     def __init__(self, *, conf: str, timeout_s: float, max_bytes: int) -> None:
         self._env = {**_QUIET, **({"SLURM_CONF": conf} if conf else {})}
         self._timeout_s, self._max_bytes = timeout_s, max_bytes
-        self._version: Version | None = None
+        self._version: SlurmRelease | None = None
         self._heavy: dict[tuple[str, ...], str] = {}
 
-    def version(self) -> Version:
+    def version(self) -> SlurmRelease:
         version = self._version  # another thread may forget it any time
         if version is None:
             version = self._version = versions.parse(self.run("scontrol", "--version").text)

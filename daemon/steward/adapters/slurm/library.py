@@ -12,7 +12,7 @@ from pathlib import Path
 
 from steward.adapters.slurm import record_form
 from steward.adapters.slurm.helper import Helper
-from steward.adapters.slurm.record_form import GRES, JOB, NODE, PARTITION, Form, Garbled, Told
+from steward.adapters.slurm.record_form import GRES, JOB, NODE, PARTITION, Garbled, RecordForm, Told
 from steward.model.ids import JobId, NodeName
 
 MOST = 32
@@ -87,7 +87,7 @@ class Library:
         for each in (self._few, self._all):
             each.close()
 
-    def _ask(self, helper: Helper, kind: str, form: Form, *words: str) -> Told | None:
+    def _ask(self, helper: Helper, kind: str, form: RecordForm, *words: str) -> Told | None:
         def read(got: bytes) -> Told:
             try:
                 found = record_form.told(got, kind, form)

@@ -22,7 +22,7 @@ Facts, tried on real 22.05.8 and 24.11.5:
 
 from enum import Enum
 
-from steward.adapters.slurm.commands import Commands
+from steward.adapters.slurm.commands import SlurmCommands
 from steward.adapters.slurm.words import node_list
 from steward.model.ids import NodeName
 from steward.model.node import Node
@@ -56,7 +56,7 @@ class PowerSwitch:
     """By `scontrol update`. Raises Retryable, Permanent or Stale as every call of Slurm does."""
 
     def __init__(self, *, conf: str = "", timeout_s: float = 10.0) -> None:
-        self._commands = Commands(conf=conf, timeout_s=timeout_s, max_bytes=_MAX_BYTES)
+        self._commands = SlurmCommands(conf=conf, timeout_s=timeout_s, max_bytes=_MAX_BYTES)
 
     def up(self, node: NodeName) -> None:
         self._state(node, "power_up")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from steward.adapters.process import show
 from steward.adapters.slurm import narrow, records, text_jobs
-from steward.adapters.slurm.commands import Commands
+from steward.adapters.slurm.commands import SlurmCommands
 from steward.adapters.slurm.library import MOST, NOTHING, Library
 from steward.adapters.slurm.record_form import Told
 from steward.adapters.slurm.text_jobs import Format, Merged, Short
@@ -64,7 +64,7 @@ class _Last:
 class JobReader:
     """Safe to call from several threads."""
 
-    def __init__(self, commands: Commands, library: Library | None = None) -> None:
+    def __init__(self, commands: SlurmCommands, library: Library | None = None) -> None:
         self._commands, self._library = commands, library
         self._last: _Last | None = None
         self._short_until = 0.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from steward.adapters.process import show
 from steward.adapters.slurm import narrow, records, text_nodes
-from steward.adapters.slurm.commands import Commands
+from steward.adapters.slurm.commands import SlurmCommands
 from steward.adapters.slurm.library import MOST, NOTHING, Library
 from steward.adapters.slurm.record_form import Garbled, Told
 from steward.adapters.slurm.words import is_node, node_lists
@@ -41,7 +41,7 @@ class _Last:
 class NodeReader:
     """Safe to call from several threads."""
 
-    def __init__(self, commands: Commands, library: Library | None = None) -> None:
+    def __init__(self, commands: SlurmCommands, library: Library | None = None) -> None:
         self._commands, self._library = commands, library
         self._last: _Last | None = None
         self._known: dict[NodeName, tuple[str, Node]] = {}

@@ -26,7 +26,7 @@ class Garbled(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class RecordForm:
     """The fields of one kind of record, in their order: name -> pattern."""
 
     fields: Mapping[str, str]
@@ -45,12 +45,12 @@ class Form:
         return dict(zip(self.fields, found.groups(), strict=True))
 
 
-NODE = Form({
+NODE = RecordForm({
     "name": _TEXT, "state": _STATE, "reason": _TEXT, "reason_user": _TEXT, "reason_at": _MAYBE, "partitions": _TEXT,
     "features": _TEXT, "active_features": _TEXT, "address": _TEXT, "hostname": _TEXT, "port": _MAYBE, "cpus": _MAYBE,
     "memory_mb": _NUMBER, "gres": _TEXT, "boot_time": _MAYBE, "slurmd_started": _MAYBE,
 })  # fmt: skip
-JOB = Form({
+JOB = RecordForm({
     "id": _NUMBER, "name": _TEXT, "state": _STATE, "user_id": _NUMBER, "reason": _TEXT, "described": _TEXT,
     "nodes": _TEXT, "batch_host": _TEXT, "is_batch": _YES, "restarts": _NUMBER, "requeue": _YES,
     "exit_status": _MAYBE, "excluded": _TEXT, "array_job_id": _MAYBE, "array_task": _MAYBE, "array_tasks": _TEXT,
@@ -61,11 +61,11 @@ JOB = Form({
     "allocated": _TEXT, "node_sizes": _TEXT, "tres_per_job": _TEXT, "tres_per_node": _TEXT, "tasks_per_node": _MAYBE,
     "tasks": _MAYBE, "required": _TEXT, "features": _TEXT, "exclusive": _YES,
 })  # fmt: skip
-PARTITION = Form({
+PARTITION = RecordForm({
     "name": _TEXT, "state": _STATE, "nodes": _TEXT, "loaded": _NUMBER, "allow_qos": _TEXT, "deny_qos": _TEXT,
     "allow_accounts": _TEXT, "deny_accounts": _TEXT, "own_qos": _TEXT, "max_minutes": _MAYBE,
 })  # fmt: skip
-GRES = Form({
+GRES = RecordForm({
     "name": _TEXT, "used": _TEXT,
 })  # fmt: skip
 
@@ -86,7 +86,7 @@ def is_whole(got: bytes | bytearray) -> bool:
     return bool(head[3]) or len(got) >= head.end() + int(head[5])
 
 
-def told(got: bytes, kind: str, form: Form) -> Told | None:
+def told(got: bytes, kind: str, form: RecordForm) -> Told | None:
     """Take an answer apart into its lines. None where Slurm did not answer the program (`no ...`). Raises Garbled."""
     if got.startswith(b"no ") and got.endswith(b"\n"):
         return None

@@ -4,7 +4,7 @@ import getpass
 
 from steward.accounting_port import TrialJob
 from steward.adapters.process import Failed
-from steward.adapters.slurm.commands import Commands, nothing_changed
+from steward.adapters.slurm.commands import SlurmCommands, nothing_changed
 from steward.adapters.slurm.team_rules import ours, plain
 from steward.model.ids import JobId, NodeName
 from steward.ports import Retryable
@@ -18,7 +18,7 @@ class TrialSlurm:
     """TrialPort."""
 
     def __init__(self, *, conf: str = "", timeout_s: float = 10.0) -> None:
-        self._commands = Commands(conf=conf, timeout_s=timeout_s, max_bytes=_MAX_BYTES)
+        self._commands = SlurmCommands(conf=conf, timeout_s=timeout_s, max_bytes=_MAX_BYTES)
         self._user = plain(getpass.getuser())
 
     def enter(self, account: str) -> None:

@@ -27,7 +27,7 @@ _EXCLUSIVE = (26, 5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class SlurmRelease:
     """`text` is the full one (`24.11.5`), `release` what decides about behaviour (`(24, 11)`)."""
 
     text: str
@@ -39,12 +39,12 @@ class Version:
         return ("exclusive", "NODE") if self.release >= _EXCLUSIVE else ("oversubscribe", "NO")
 
 
-def parse(text: str) -> Version:
+def parse(text: str) -> SlurmRelease:
     """From what `scontrol --version` prints (`slurm-wlm 24.11.5`). Raises Permanent for anything too old or unknown."""
     match = _VERSION.search(text)
     if match is None:
         raise Permanent(f"`scontrol --version` says {show(text)!r}: no Slurm version in it")
-    found = Version(text=match[0], release=(int(match[1]), int(match[2])))
+    found = SlurmRelease(text=match[0], release=(int(match[1]), int(match[2])))
     if found.release < OLDEST:
         raise Permanent(f"Slurm {found.text} is too old: Steward needs 22.05 or newer")
     return found

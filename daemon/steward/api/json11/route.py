@@ -11,8 +11,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from steward.api.admission import READ_S, Limits, Replays, TooLong, body_of, path_of
-from steward.api.identify import Door, Received
+from steward.api.admission import READ_S, CallerLimits, Replays, TooLong, body_of, path_of
+from steward.api.identify import Authenticator, Received
 from steward.api.json11 import validate
 from steward.api.json11.errors import CONTENT_TYPE, ApiError, Code
 from steward.api.json11.render import render
@@ -64,8 +64,8 @@ class Json11:
         self,
         *,
         service: Service,
-        door: Door,
-        limits: Limits,
+        door: Authenticator,
+        limits: CallerLimits,
         audit: Audit,
         replays: Replays,
         handlers: Mapping[str, Handler],

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from steward.api.operations.batches import AddBatch, Batches, Health
+from steward.api.operations.batches import AddBatch, Batches, HealthFilter
 from steward.api.operations.cluster import Clusters, Software, Tags
 from steward.api.operations.events import Events, Scalings
 from steward.api.operations.nodes import Nodes
@@ -44,7 +44,7 @@ def handlers(source: Source) -> Mapping[str, Handler]:
             "ListClusters": clusters.list_clusters,
             "ListComputeQuotas": quotas.list_quotas,
             "ListTags": tags.list_tags,
-            "StartClusterHealthCheck": Health(source).start,
+            "StartClusterHealthCheck": HealthFilter(source).start,
             "UpdateCluster": clusters.update,
             "UpdateClusterSchedulerConfig": schedulers.update,
             "UpdateClusterSoftware": Software(source).update,

@@ -14,10 +14,10 @@ from steward.model.ids import InstanceId
 from steward.model.order import (
     Added,
     AddNodes,
-    Answer,
     NodeOutcome,
     NodeRefusal,
     NodeWish,
+    OrderAnswer,
     StartHealthCheck,
     TouchNodes,
 )
@@ -134,7 +134,7 @@ class AddBatch:
             wishes=tuple((entry["InstanceGroupName"], entry["IncrementTargetCountBy"]) for entry in wishes),
             token=members.get("ClientToken", ""),
         )
-        answer = carried(self._source, order) if wishes else Answer()
+        answer = carried(self._source, order) if wishes else OrderAnswer()
         return {
             "Successful": [_success(one) for one in answer.added if one.logical],
             "Failed": [*unfit, *(_failure(one) for one in answer.added if not one.logical)],
@@ -174,7 +174,7 @@ def _failure(one: Added) -> Json:
 # StartClusterHealthCheck: a deep check of the nodes that serve.
 
 
-class Health:
+class HealthFilter:
     def __init__(self, source: Source) -> None:
         self._source = source
 

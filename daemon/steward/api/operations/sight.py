@@ -19,7 +19,7 @@ from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance
 from steward.model.memory import Memory
 from steward.model.observed import AgentView, Observed
-from steward.model.order import Answer, Order, Refusal
+from steward.model.order import Order, OrderAnswer, Refusal
 from steward.model.slot import SlotRecord
 from steward.workflows.snapshot import Snapshot
 
@@ -138,7 +138,7 @@ def sight_of(source: Source, name_or_arn: str) -> Sight:
     return sight
 
 
-def carried(source: Source, order: Order) -> Answer:
+def carried(source: Source, order: Order) -> OrderAnswer:
     """Give the order to the cycle and return its answer. Raises ApiError where it is refused, Retryable where no cycle
     has taken it in time."""
     try:

@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from steward.api.page import cases, groups, jobs, nodes, overview, report, trouble
-from steward.api.page.look import Asked, Look, Looks
+from steward.api.page.look import Look, PageLooks, PageRequest
 from steward.api.page.words import FILTERS
 from steward.api.source import Source
 from steward.api.turns import News, Turns
@@ -46,14 +46,14 @@ _PART = "steward-part"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class PageRoute:
     """`title` stands before the name from the path, where there is one. `heavy`: it may take long, so it is made in a
     turn of its own, and not again while somebody looks at it."""
 
     path: str
     template: str
     title: str
-    view: Callable[[Look, Asked], Any]
+    view: Callable[[Look, PageRequest], Any]
     heavy: bool = False
 
     @property
@@ -62,26 +62,26 @@ class Page:
 
 
 PAGES = (
-    Page(path="/", template="overview.html", title="Overview", view=overview.overview),
-    Page(path="/nodes", template="nodes.html", title="Nodes", view=nodes.nodes),
-    Page(path="/node/{name}", template="node.html", title="Node", view=nodes.node),
-    Page(path="/jobs", template="jobs.html", title="Jobs", view=jobs.jobs),
-    Page(path="/job/{name}", template="job.html", title="Job", view=jobs.job),
-    Page(path="/cases", template="cases.html", title="Repairs", view=cases.cases),
-    Page(path="/case/{name}", template="case.html", title="Repair", view=cases.case),
-    Page(path="/incidents", template="incidents.html", title="Incidents", view=trouble.incidents),
-    Page(path="/incident/{name}", template="incident.html", title="Incident", view=trouble.incident),
-    Page(path="/checks", template="checks.html", title="Checks", view=trouble.checks),
-    Page(path="/check/{name}", template="check.html", title="Check", view=trouble.check),
-    Page(path="/groups", template="groups.html", title="Groups", view=groups.groups),
-    Page(path="/group/{name}", template="group.html", title="Group", view=groups.group),
-    Page(path="/quotas", template="quotas.html", title="Quotas", view=groups.quotas),
-    Page(path="/quota/{name}", template="quota.html", title="Quota of", view=groups.quota),
-    Page(path="/elastic", template="runs.html", title="Elastic", view=groups.runs),
-    Page(path="/elastic/{name}", template="run.html", title="Elastic run", view=groups.run),
-    Page(path="/report", template="report.html", title="Report", view=report.report, heavy=True),
-    Page(path="/plan", template="plan.html", title="Plan", view=trouble.plan, heavy=True),
-    Page(path="/events", template="events.html", title="Events", view=trouble.events, heavy=True),
+    PageRoute(path="/", template="overview.html", title="Overview", view=overview.overview),
+    PageRoute(path="/nodes", template="nodes.html", title="Nodes", view=nodes.nodes),
+    PageRoute(path="/node/{name}", template="node.html", title="Node", view=nodes.node),
+    PageRoute(path="/jobs", template="jobs.html", title="Jobs", view=jobs.jobs),
+    PageRoute(path="/job/{name}", template="job.html", title="Job", view=jobs.job),
+    PageRoute(path="/cases", template="cases.html", title="Repairs", view=cases.cases),
+    PageRoute(path="/case/{name}", template="case.html", title="Repair", view=cases.case),
+    PageRoute(path="/incidents", template="incidents.html", title="Incidents", view=trouble.incidents),
+    PageRoute(path="/incident/{name}", template="incident.html", title="Incident", view=trouble.incident),
+    PageRoute(path="/checks", template="checks.html", title="Checks", view=trouble.checks),
+    PageRoute(path="/check/{name}", template="check.html", title="Check", view=trouble.check),
+    PageRoute(path="/groups", template="groups.html", title="Groups", view=groups.groups),
+    PageRoute(path="/group/{name}", template="group.html", title="Group", view=groups.group),
+    PageRoute(path="/quotas", template="quotas.html", title="Quotas", view=groups.quotas),
+    PageRoute(path="/quota/{name}", template="quota.html", title="Quota of", view=groups.quota),
+    PageRoute(path="/elastic", template="runs.html", title="Elastic", view=groups.runs),
+    PageRoute(path="/elastic/{name}", template="run.html", title="Elastic run", view=groups.run),
+    PageRoute(path="/report", template="report.html", title="Report", view=report.report, heavy=True),
+    PageRoute(path="/plan", template="plan.html", title="Plan", view=trouble.plan, heavy=True),
+    PageRoute(path="/events", template="events.html", title="Events", view=trouble.events, heavy=True),
 )
 
 
@@ -104,7 +104,7 @@ def _harmless(value: Any) -> Any:
 class _Pages:
     def __init__(self, source: Source, news: News) -> None:
         self._source, self._news, self._watchers = source, news, 0
-        self._looks = Looks(source)
+        self._looks = PageLooks(source)
 
     @cached_property
     def _templates(self) -> Any:
@@ -124,11 +124,11 @@ class _Pages:
     def _rendered(self, template: str, values: Mapping[str, Any]) -> str:
         return str(self._templates.get_template(template).render(**values))
 
-    def serving(self, page: Page) -> Callable[[Request], Response]:
+    def serving(self, page: PageRoute) -> Callable[[Request], Response]:
         """The page, or only what changes of it."""
 
         def serve(request: Request) -> Response:
-            asked = Asked.of(request.path_params, request.query_params)
+            asked = PageRequest.of(request.path_params, request.query_params)
             main = self._main(page, asked)
             if _PART in request.headers:
                 return HTMLResponse(main, headers=dict(_HEADERS))
@@ -138,7 +138,7 @@ class _Pages:
 
         return serve
 
-    def _main(self, page: Page, asked: Asked) -> str:
+    def _main(self, page: PageRoute, asked: PageRequest) -> str:
         def made(look: Look) -> str:
             return self._rendered(page.template, {"it": page.view(look, asked), "now": look.now, "title": page.title})
 
@@ -146,7 +146,7 @@ class _Pages:
 
     def search(self, request: Request) -> Response:
         """Straight to the node, job or repair of that name, or else to the nodes whose names have it in them."""
-        word, snapshot = Asked.of({}, request.query_params).word("q"), self._source.snapshot()
+        word, snapshot = PageRequest.of({}, request.query_params).word("q"), self._source.snapshot()
         memory = snapshot.memory
         place = f"/nodes?q={quote(word, safe='')}"
         if NodeName(word) in snapshot.seen.nodes:

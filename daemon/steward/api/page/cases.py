@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from starlette.exceptions import HTTPException
 
-from steward.api.page.look import Asked, Look, Paged
+from steward.api.page.look import Look, Paged, PageRequest
 from steward.model.case import Case
 from steward.model.events import Event
 from steward.model.text import printable
@@ -24,7 +24,7 @@ class CaseRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
     cases: Paged[CaseRow]
-    asked: Asked
+    asked: PageRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class OneCase:
     events: tuple[Event, ...]
 
 
-def cases(look: Look, asked: Asked) -> Cases:
+def cases(look: Look, asked: PageRequest) -> Cases:
     """Open ones first, then the newest."""
     state, text = asked.word("state"), asked.word("q").lower()
     found = [
@@ -54,7 +54,7 @@ def row(case: Case, look: Look) -> CaseRow:
     return CaseRow(case=case, next=next_of_case(case, look.draft) if case.is_open else "")
 
 
-def case(look: Look, asked: Asked) -> OneCase:
+def case(look: Look, asked: PageRequest) -> OneCase:
     """Raises HTTPException for one that is not remembered."""
     every = look.snapshot.memory.cases.values()
     found = next((one for one in every if asked.name in (one.id, one.number)), None)

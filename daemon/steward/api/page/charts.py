@@ -23,7 +23,7 @@ _TICK = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class ChartBar:
     """A stretch of time: `x` and `width` of WIDTH."""
 
     x: float
@@ -43,11 +43,11 @@ class SizeBar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class ChartLane:
     """One line of a picture of 24 hours; `text` says the same in words."""
 
     label: str
-    bars: tuple[Bar, ...]
+    bars: tuple[ChartBar, ...]
     text: str
 
 
@@ -75,7 +75,7 @@ class Spark:
 class JobTime:
     """A job's time as stretches of a bar, and in words; without a run both are empty."""
 
-    bars: tuple[Bar, ...] = ()
+    bars: tuple[ChartBar, ...] = ()
     spent: str = ""
 
 
@@ -86,7 +86,7 @@ def job_time(runs: Sequence[Run], ended: float | None, now: float) -> JobTime:
     begin, whole = found[0].begin, max(found[-1].end - found[0].begin, 1e-3)
     spent = Sums.of(found).seconds
     bars = tuple(
-        Bar(
+        ChartBar(
             x=round((one.begin - begin) / whole * WIDTH, 1),
             width=round(max(one.seconds / whole * WIDTH, 1.5), 1),
             css=one.phase.value,
@@ -149,19 +149,21 @@ def out_of_service(case: Case) -> tuple[float, float | None]:
     return begin, case.returned if case.returned is not None else case.closed
 
 
-def day_of_node(cases: Sequence[Case], runs: Sequence[Run], events: Sequence[Event], now: float) -> tuple[Lane, ...]:
+def day_of_node(
+    cases: Sequence[Case], runs: Sequence[Run], events: Sequence[Event], now: float
+) -> tuple[ChartLane, ...]:
     """The node's repairs, the jobs with --auto-resume on it and the events about it, in the last 24 hours."""
     out = [(*out_of_service(case), "lost", f"{case.id}: {case.why.text}") for case in cases]
     jobs = [(run.started, run.ended, "work", f"job {run.job} {run.name}") for run in runs]
     told = [(event.at, event.at, f"tick {event.level.value}", event.text) for event in events]
     return tuple(
-        Lane(label=label, bars=bars, text=f"{label}: {len(bars)} in 24 hours")
+        ChartLane(label=label, bars=bars, text=f"{label}: {len(bars)} in 24 hours")
         for label, spans in (("Out of service", out), ("Jobs", jobs), ("Events", told))
         for bars in [tuple(_day_bar(*span, now) for span in spans if (span[1] or now) > now - DAY_S)]
     )
 
 
-def _day_bar(begin: float, end: float | None, css: str, text: str, now: float) -> Bar:
+def _day_bar(begin: float, end: float | None, css: str, text: str, now: float) -> ChartBar:
     x = max((begin - (now - DAY_S)) / DAY_S * WIDTH, 0.0)
     upto = ((now if end is None else end) - (now - DAY_S)) / DAY_S * WIDTH
-    return Bar(x=round(min(x, WIDTH - _TICK), 1), width=round(max(upto - x, _TICK), 1), css=css, text=text)
+    return ChartBar(x=round(min(x, WIDTH - _TICK), 1), width=round(max(upto - x, _TICK), 1), css=css, text=text)

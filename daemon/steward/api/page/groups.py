@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 
 from steward.api.explain_pages import is_number, runs_view
 from steward.api.page.charts import SizeBar, size_bars
-from steward.api.page.look import Asked, Look, Paged
+from steward.api.page.look import Look, Paged, PageRequest
 from steward.api.page.nodes import Place, place
 from steward.api.quota_pages import quotas_page, team_page
 from steward.api.views import natural, status_view
@@ -54,7 +54,7 @@ class OneRun:
     most: int
 
 
-def groups(look: Look, _asked: Asked) -> Groups:
+def groups(look: Look, _asked: PageRequest) -> Groups:
     """Groups, oldest first, and the gates before partitions."""
     gates = look.snapshot.memory.gates
     return Groups(groups=_groups(look), gates=tuple(gates[name] for name in sorted(gates)))
@@ -64,7 +64,7 @@ def _groups(look: Look) -> tuple[Json, ...]:
     return tuple(status_view(look.source, look.snapshot, look.draft)["groups"])
 
 
-def group(look: Look, asked: Asked) -> OneGroup:
+def group(look: Look, asked: PageRequest) -> OneGroup:
     """Raises HTTPException for a name that is no group."""
     snapshot, memory, name = look.snapshot, look.snapshot.memory, asked.name
     found = next((one for one in _groups(look) if one["name"] == name), None)
@@ -80,22 +80,22 @@ def group(look: Look, asked: Asked) -> OneGroup:
     )
 
 
-def quotas(look: Look, _asked: Asked) -> Json:
+def quotas(look: Look, _asked: PageRequest) -> Json:
     """The page of `GET /v1/quotas`."""
     return quotas_page(look.source, look.snapshot, quota_view(look.draft))
 
 
-def quota(look: Look, asked: Asked) -> Json:
+def quota(look: Look, asked: PageRequest) -> Json:
     """The page of `GET /v1/quotas/TEAM`. Raises HTTPException for a team without a quota."""
     return team_page(look.source, look.snapshot, asked.name)
 
 
-def runs(look: Look, asked: Asked) -> Runs:
+def runs(look: Look, asked: PageRequest) -> Runs:
     """Open ones first, then the newest."""
     return Runs(runs=Paged.of(runs_view(look.snapshot, look.source.want.elastic), asked))
 
 
-def run(look: Look, asked: Asked) -> OneRun:
+def run(look: Look, asked: PageRequest) -> OneRun:
     """Raises HTTPException for what is no elastic run."""
     found = look.snapshot.memory.elastic.get(JobId(int(asked.name))) if is_number(asked.name) else None
     if found is None:

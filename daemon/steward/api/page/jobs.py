@@ -6,7 +6,7 @@ from typing import Any
 
 from steward.api.explain_pages import job_of
 from steward.api.page.charts import JobTime, job_time
-from steward.api.page.look import Asked, Look, Paged
+from steward.api.page.look import Look, Paged, PageRequest
 from steward.api.page.nodes import NodeRow, rows
 from steward.api.report_pages import run_view
 from steward.api.views import in_order, natural, nodes_of, user_name
@@ -43,7 +43,7 @@ class JobRow:
 class Jobs:
     jobs: Paged[JobRow]
     users: tuple[str, ...]
-    asked: Asked
+    asked: PageRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class OneJob:
     events: tuple[Event, ...]
 
 
-def jobs(look: Look, asked: Asked) -> Jobs:
+def jobs(look: Look, asked: PageRequest) -> Jobs:
     """Jobs with --auto-resume: those that go on first, then the newest."""
     memory = look.snapshot.memory
     found = [job for job in in_order(memory) if _is_asked_for(job, look, asked)]
@@ -71,7 +71,7 @@ def jobs(look: Look, asked: Asked) -> Jobs:
     return Jobs(jobs=Paged.of(found, asked, 100).map(lambda job: row(job, look)), users=tuple(users), asked=asked)
 
 
-def _is_asked_for(job: JobMemory, look: Look, asked: Asked) -> bool:
+def _is_asked_for(job: JobMemory, look: Look, asked: PageRequest) -> bool:
     text, user, state = asked.word("q").lower(), asked.word("user"), asked.word("state")
     if user and user_name(job.uid) != user:
         return False
@@ -104,7 +104,7 @@ def row(job: JobMemory, look: Look) -> JobRow:
     )
 
 
-def job(look: Look, asked: Asked) -> OneJob:
+def job(look: Look, asked: PageRequest) -> OneJob:
     """Without what the job printed: only its user and admins may read that. Raises HTTPException for what is no job
     that Slurm or we know."""
     snapshot = look.snapshot

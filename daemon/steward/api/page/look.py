@@ -31,7 +31,7 @@ _MOST_PAGES = 9999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PageRequest:
     """`name` is from the path, `said` are WORDS with their values, each bounded; `page` counts from 1."""
 
     name: str = ""
@@ -39,12 +39,12 @@ class Asked:
     page: int = 1
 
     @staticmethod
-    def of(path: Mapping[str, Any], query: Mapping[str, str]) -> "Asked":
+    def of(path: Mapping[str, Any], query: Mapping[str, str]) -> "PageRequest":
         """Whatever is not known or no number is left out: an old bookmark still shows its page."""
         said = ((word, printable(query.get(word, "").strip(), _LONGEST)) for word in WORDS)
         number = query.get("page", "")
         page = int(number) if number.isascii() and number.isdigit() and len(number) <= len(str(_MOST_PAGES)) else 1
-        return Asked(name=str(path.get("name", "")), said=tuple(one for one in said if one[1]), page=max(page, 1))
+        return PageRequest(name=str(path.get("name", "")), said=tuple(one for one in said if one[1]), page=max(page, 1))
 
     def word(self, name: str) -> str:
         return dict(self.said).get(name, "")
@@ -65,7 +65,7 @@ class Paged(Generic[T]):
     after: str = ""
 
     @staticmethod
-    def of(every: Sequence[T], asked: Asked, most: int = 200) -> "Paged[T]":
+    def of(every: Sequence[T], asked: PageRequest, most: int = 200) -> "Paged[T]":
         page = min(asked.page, max(-(-len(every) // most), 1))
         begin, end = (page - 1) * most, page * most
         return Paged(
@@ -133,7 +133,7 @@ class Look:
         return self.snapshot.seen.jobs.get(id)
 
 
-class Looks:
+class PageLooks:
     """The present look, for all who read. Safe to ask from several threads."""
 
     def __init__(self, source: Source) -> None:

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from steward.api.checks import node_checks_view
 from steward.api.explain_pages import known_node
-from steward.api.page.charts import Lane, day_of_node
-from steward.api.page.look import Asked, Look, Paged
+from steward.api.page.charts import ChartLane, day_of_node
+from steward.api.page.look import Look, Paged, PageRequest
 from steward.api.page.words import SIGNS, URGENCY, css, label
 from steward.api.views import natural, user_name, views_of
 from steward.model.case import Case
@@ -70,11 +70,11 @@ class NodeRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nodes:
+class NodesPage:
     nodes: Paged[NodeRow]
     legend: tuple[Legend, ...]
     places: tuple[str, ...]
-    asked: Asked
+    asked: PageRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class OneNode:
     view: Json | None
     said: NodeVerdict
     place: str
-    lanes: tuple[Lane, ...]
+    lanes: tuple[ChartLane, ...]
     checks: tuple[Json, ...]
     quiet: tuple[Json, ...]
     idle: tuple[Json, ...]
@@ -157,10 +157,10 @@ def _named(name: NodeName, word: Word, node: Node) -> str:
     return Markup(text).format(shown, css(word.value), busy, quote(name, safe=""), sign, shown, said)
 
 
-def nodes(look: Look, asked: Asked) -> Nodes:
+def nodes(look: Look, asked: PageRequest) -> NodesPage:
     """The nodes that are asked for, the most urgent first."""
     found = sorted(_chosen(look, asked), key=lambda name: (_urgency(name, look), natural(name)))
-    return Nodes(
+    return NodesPage(
         nodes=Paged.of(found, asked).map(lambda name: _row(name, look)),
         legend=legend(look),
         places=tuple(look.places),
@@ -172,7 +172,7 @@ def _urgency(name: NodeName, look: Look) -> int:
     return URGENCY[look.verdicts[name].word]
 
 
-def _chosen(look: Look, asked: Asked) -> list[NodeName]:
+def _chosen(look: Look, asked: PageRequest) -> list[NodeName]:
     text, state, check, user = (asked.word(word) for word in ("q", "state", "check", "user"))
     found: Iterable[NodeName] = look.places.get(asked.word("place"), ()) if asked.word("place") else look.verdicts
     if text:
@@ -214,7 +214,7 @@ def rows(names: Iterable[NodeName], look: Look) -> tuple[NodeRow, ...]:
     return tuple(_row(name, look) for name in names)
 
 
-def node(look: Look, asked: Asked) -> OneNode:
+def node(look: Look, asked: PageRequest) -> OneNode:
     """Raises HTTPException for a name that is no node here."""
     source, snapshot, memory = look.source, look.snapshot, look.snapshot.memory
     name = known_node(asked.name, snapshot)

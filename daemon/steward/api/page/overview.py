@@ -8,7 +8,7 @@ from urllib.parse import quote
 from steward.api.page.charts import Spark, hourly, open_counts, out_of_service
 from steward.api.page.jobs import JobRow
 from steward.api.page.jobs import row as job_row
-from steward.api.page.look import Asked, Look
+from steward.api.page.look import Look, PageRequest
 from steward.api.page.nodes import WRONG, Legend, Place, legend, place
 from steward.api.page.words import URGENCY, label
 from steward.api.views import in_order, natural, status_view
@@ -62,7 +62,7 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
+class OverviewPage:
     now: float
     status: Json
     alerts: tuple[Alert, ...]
@@ -75,11 +75,11 @@ class Overview:
     events: tuple[Event, ...]
 
 
-def overview(look: Look, _asked: Asked) -> Overview:
+def overview(look: Look, _asked: PageRequest) -> OverviewPage:
     status, memory = status_view(look.source, look.snapshot, look.draft), look.snapshot.memory
     jobs = [job for job in in_order(memory) if job.ended is None] or in_order(memory)
     attempts = (attempt.at for job in memory.jobs.values() for attempt in job.attempts)
-    return Overview(
+    return OverviewPage(
         now=look.now,
         status=status,
         alerts=tuple(_alerts(status, look.source.stands())),

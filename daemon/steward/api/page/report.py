@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from steward.api.page.look import Asked, Look, Paged
+from steward.api.page.look import Look, Paged, PageRequest
 from steward.api.report_pages import ReportChoice, report_view
 
 Json = dict[str, Any]
@@ -14,10 +14,10 @@ _MONTHS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ReportPage:
     """Sums as in `GET /v1/report`. `months` are those that can be chosen, the newest first."""
 
-    asked: Asked
+    asked: PageRequest
     month: str
     months: tuple[str, ...]
     complete: bool
@@ -28,7 +28,7 @@ class Report:
     repairs_s: float
 
 
-def report(look: Look, asked: Asked) -> Report:
+def report(look: Look, asked: PageRequest) -> ReportPage:
     """Of one month (UTC): the present one, if none is asked for. Raises HTTPException for what is no month."""
     months = _months(look.now)
     month = asked.word("month") or months[0]
@@ -38,7 +38,7 @@ def report(look: Look, asked: Asked) -> Report:
         raise HTTPException(400, str(error)) from error
     found = report_view(look.source.store, choice, look.now)
     tables = (("user", found["by_user"]), ("partition", found["by_partition"]))
-    return Report(
+    return ReportPage(
         asked=asked,
         month=month,
         months=months,

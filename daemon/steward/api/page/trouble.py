@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from steward.api.checks import checks_view
 from steward.api.events import EventChoice, choose_events
 from steward.api.explain_pages import job_number
-from steward.api.page.look import Asked, Look, Paged
+from steward.api.page.look import Look, Paged, PageRequest
 from steward.api.page.nodes import NodeRow, Place, place, rows
 from steward.api.views import breakers_view, natural, plan_view
 from steward.model.events import Event
@@ -38,7 +38,7 @@ class OneIncident:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
     checks: Paged[Json]
-    asked: Asked
+    asked: PageRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +59,11 @@ class OneCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Events:
+class EventsPage:
     """The newest first."""
 
     events: Paged[Event]
-    asked: Asked
+    asked: PageRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class Planned:
     held: str
 
 
-def incidents(look: Look, _asked: Asked) -> Incidents:
+def incidents(look: Look, _asked: PageRequest) -> Incidents:
     every = look.snapshot.memory.incidents.values()
     return Incidents(
         incidents=tuple(sorted(every, key=lambda one: (one.over is not None, -one.since))),
@@ -94,7 +94,7 @@ def incidents(look: Look, _asked: Asked) -> Incidents:
     )
 
 
-def incident(look: Look, asked: Asked) -> OneIncident:
+def incident(look: Look, asked: PageRequest) -> OneIncident:
     """Raises HTTPException for one that is not remembered."""
     found = look.snapshot.memory.incidents.get(asked.name)
     if found is None:
@@ -107,7 +107,7 @@ def incident(look: Look, asked: Asked) -> OneIncident:
     )
 
 
-def checks(look: Look, asked: Asked) -> Checks:
+def checks(look: Look, asked: PageRequest) -> Checks:
     """Those that fail somewhere first."""
     text = asked.word("q").lower()
     every = checks_view(look.source.checks, look.snapshot)
@@ -116,7 +116,7 @@ def checks(look: Look, asked: Asked) -> Checks:
     return Checks(checks=Paged.of(found, asked), asked=asked)
 
 
-def check(look: Look, asked: Asked) -> OneCheck:
+def check(look: Look, asked: PageRequest) -> OneCheck:
     """Raises HTTPException for a check that neither the head nor an agent knows."""
     every = checks_view(look.source.checks, look.snapshot)
     found = next((one for one in every if one["id"] == asked.name), None)
@@ -137,7 +137,7 @@ def check(look: Look, asked: Asked) -> OneCheck:
     )
 
 
-def events(look: Look, asked: Asked) -> Events:
+def events(look: Look, asked: PageRequest) -> EventsPage:
     """The newest that are asked for, of the last `_EVENTS_BACK`. Raises HTTPException, and Retryable where the store
     cannot be read."""
 
@@ -149,10 +149,10 @@ def events(look: Look, asked: Asked) -> Events:
 
     choice = EventChoice.of(dict(asked.said), job_of)
     found = choose_events(look.source.store, 0, _EVENTS_BACK, choice)
-    return Events(events=Paged.of([event for _, event in reversed(found)], asked, 100), asked=asked)
+    return EventsPage(events=Paged.of([event for _, event in reversed(found)], asked, 100), asked=asked)
 
 
-def plan(look: Look, asked: Asked) -> Planned:
+def plan(look: Look, asked: PageRequest) -> Planned:
     """The actions of the plan that would be carried out now."""
     actions = plan_view(look.source, look.snapshot, look.now)["actions"]
     held = "actions are paused" if look.snapshot.memory.paused else ""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from steward.checks import known_set
-from steward.checks.check import Check, Facts, Judge, Notes, Past, Verdict, failed, passed, skipped
+from steward.checks.check import Check, Facts, Judge, Judgement, Notes, Past, failed, passed, skipped
 from steward.checks.fabric.ib import EFA_DRIVER, Device, devices, named, probes, reachable
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
@@ -83,7 +83,7 @@ EFA = Check(
 )
 
 
-def _judge_provider(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_provider(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     found = {device.name for device in devices(raws[0]) if device.driver == EFA_DRIVER}
     if not found:
         return skipped("no EFA device on this node")

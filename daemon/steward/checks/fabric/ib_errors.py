@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from steward.checks.check import Check, Facts, Judge, Past, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Judgement, Past, failed, passed, skipped, unknown
 from steward.checks.fabric.ib import named
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
@@ -90,10 +90,10 @@ def readings_of(names: tuple[str, ...]) -> Callable[[tuple[Raw, ...]], Mapping[s
     return lambda raws: counters(raws[0], names)
 
 
-def judge_counters(names: tuple[str, ...], judge: Callable[[Mapping[str, float], Facts, Past], Verdict]) -> Judge:
+def judge_counters(names: tuple[str, ...], judge: Callable[[Mapping[str, float], Facts, Past], Judgement]) -> Judge:
     """Return a judge that calls `judge` if a port has these counters and they can be read."""
 
-    def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         files = [path for path in raws[0].files if path.rpartition("/")[2] in names]
         if not files:
             return skipped(f"no port counts {', '.join(names)}")
@@ -114,7 +114,7 @@ def counter_check(
     """Return a check that fails if one of the counters of any port grows too fast."""
     names = tuple(growth.counter for growth in growths)
 
-    def judge(found: Mapping[str, float], facts: Facts, past: Past) -> Verdict:
+    def judge(found: Mapping[str, float], facts: Facts, past: Past) -> Judgement:
         bad = [
             f"{reading} +{grown:g} {growth.limit.unit} (limit {facts.limit(growth.limit):g})"
             for growth in growths
@@ -260,7 +260,7 @@ PER_S = Threshold(
 )
 
 
-def _judge_symbol(found: Mapping[str, float], facts: Facts, past: Past) -> Verdict:
+def _judge_symbol(found: Mapping[str, float], facts: Facts, past: Past) -> Judgement:
     steady = [reading for reading in found if _is_steady(reading, facts, past)]
     if steady:
         text = f"outside of the specified error rate for an hour: {named(steady)}"

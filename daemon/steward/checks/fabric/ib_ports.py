@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from steward.checks.check import Check, Facts, Judge, Notes, Past, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Judgement, Notes, Past, failed, passed, skipped, unknown
 from steward.checks.fabric import links
 from steward.checks.fabric.ib import ACTIVE, LINK_UP, Port, named, ports, probes
 from steward.checks.fabric.links import Strikes
@@ -41,10 +41,10 @@ def note_of(is_up: Callable[[Port], bool]) -> Callable[[tuple[Raw, ...], Facts, 
     return note
 
 
-def judge_ports(judge: Callable[[tuple[Port, ...], Facts, Past], Verdict]) -> Judge:
+def judge_ports(judge: Callable[[tuple[Port, ...], Facts, Past], Judgement]) -> Judge:
     """Return a judge that calls `judge` if the node has ports and their states can be read."""
 
-    def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+    def told(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
         found = ports(raws[0])
         if not found:
             return skipped("no InfiniBand, RoCE or EFA port on this node")
@@ -56,7 +56,7 @@ def judge_ports(judge: Callable[[tuple[Port, ...], Facts, Past], Verdict]) -> Ju
     return told
 
 
-def _state(found: tuple[Port, ...], facts: Facts, past: Past) -> Verdict:
+def _state(found: tuple[Port, ...], facts: Facts, past: Past) -> Judgement:
     active = [port for port in found if _is_active(port)]
     lost = [port for port in found if not _is_active(port) and links.down_for(port.name, past) is not None]
     wanted = int(facts.limit(MIN_ACTIVE))
@@ -74,7 +74,7 @@ def _state(found: tuple[Port, ...], facts: Facts, past: Past) -> Verdict:
     return passed(f"{len(active)} ports active" + (f", {never} never were" if never else ""))
 
 
-def _phys(found: tuple[Port, ...], facts: Facts, past: Past) -> Verdict:
+def _phys(found: tuple[Port, ...], facts: Facts, past: Past) -> Judgement:
     lost = [port for port in found if not _is_linked(port) and links.down_for(port.name, past) is not None]
     if not lost:
         return passed(f"{sum(map(_is_linked, found))} links up")
@@ -82,7 +82,7 @@ def _phys(found: tuple[Port, ...], facts: Facts, past: Past) -> Verdict:
     return failed(f"link lost: {text}", Severity.DEGRADED, Advice.REBOOT, hardware=lost[0].name)
 
 
-def _drop(found: tuple[Port, ...], facts: Facts, past: Past) -> Verdict:
+def _drop(found: tuple[Port, ...], facts: Facts, past: Past) -> Judgement:
     since = {port.name: links.down_for(port.name, past) for port in found}
     long = {name: age for name, age in since.items() if age is not None and age >= facts.limit(DROP_S)}
     if not long:
@@ -148,7 +148,7 @@ def _flap_note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
     return {**seen, **_STRIKES.note(fresh, facts, past)}
 
 
-def _judge_flap(found: tuple[Port, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_flap(found: tuple[Port, ...], facts: Facts, past: Past) -> Judgement:
     return _STRIKES.judge(past, Severity.DEGRADED) or passed(f"{len(found)} ports, none bounces")
 
 
@@ -180,7 +180,7 @@ def _rate_note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
     return {**past.notes, **{name: (rate,) for name, rate in best.items()}}
 
 
-def _judge_rate(found: tuple[Port, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_rate(found: tuple[Port, ...], facts: Facts, past: Past) -> Judgement:
     active = [port for port in found if port.state == ACTIVE and port.rate is not None]
     slow = {port.name: text for port in active if (text := _slower(port, facts, past))}
     if slow:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from steward.checks.check import Facts, Notes, Past, Verdict, failed
+from steward.checks.check import Facts, Judgement, Notes, Past, failed
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
 
@@ -70,7 +70,7 @@ class Strikes:
         found = {name + _FALLS: downs[-_MOST:], name + _TRIPS: trips[-_MOST:], name + _LOCKED: locked}
         return {key: times for key, times in found.items() if times}
 
-    def judge(self, past: Past, severity: Severity) -> Verdict | None:
+    def judge(self, past: Past, severity: Severity) -> Judgement | None:
         """Return the verdict on locked and tripped links; None if there is none."""
         locked = sorted(key.removesuffix(_LOCKED) for key in past.notes if key.endswith(_LOCKED))
         if locked:

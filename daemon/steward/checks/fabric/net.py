@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
-from steward.checks.check import Check, Facts, Notes, Past, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Notes, Past, failed, passed, skipped, unknown
 from steward.checks.fabric import links
 from steward.checks.fabric.links import Strikes
 from steward.checks.limits import Names, Threshold
@@ -104,7 +104,7 @@ def _operstate_note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
     return links.follow({one.name: one.is_up for one in interfaces(raws[0], facts) if one.operstate}, past)
 
 
-def _judge_operstate(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_operstate(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     found = interfaces(raws[0], facts)
     if not found:
         return skipped("no physical Ethernet interface on this node")
@@ -169,7 +169,7 @@ def _carrier_note(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Notes:
     return {**kept, **now, **_STRIKES.note(fresh, facts, past)}
 
 
-def _judge_carrier(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_carrier(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     found = interfaces(raws[0], facts)
     if not found:
         return skipped("no physical Ethernet interface on this node")

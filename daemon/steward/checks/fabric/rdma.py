@@ -2,7 +2,7 @@
 
 import re
 
-from steward.checks.check import Check, Facts, Past, Verdict, always, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judgement, Past, always, failed, passed, skipped, unknown
 from steward.checks.fabric.ib import EFA_DRIVER
 from steward.checks.kernel import MODULES, loaded_modules
 from steward.checks.limits import Threshold
@@ -16,7 +16,7 @@ _PORTS = "/sys/class/infiniband/mlx*/ports/*/link_layer"
 _MODULES = ("nvidia_peermem", "nv_peer_mem")
 
 
-def _judge_peermem(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_peermem(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     system, ports = raws
     driver, there = system.files.get(_DRIVER), loaded_modules(system)
     if driver is None or there is None:
@@ -51,7 +51,7 @@ MIN_GIB = Threshold(
 )
 
 
-def _judge_memlock(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_memlock(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     devices, unit = raws
     if not any(f"DRIVER={EFA_DRIVER}\n" in f"{text}\n" for text in devices.files.values()):
         return skipped("no EFA device on this node")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped
+from steward.checks.check import Check, Facts, Judgement, Past, failed, passed, skipped
 from steward.checks.gpu.look import answering, counters, each, each_by, judge_each, nvml_check
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
@@ -19,7 +19,7 @@ _EVERY_S = 60.0
 _LASTS_S = 60.0
 
 
-def _width(gpu: Gpu) -> Verdict | None:
+def _width(gpu: Gpu) -> Judgement | None:
     """Judge the PCIe width, which does not fall while a GPU is idle, as the generation does."""
     if not gpu.pcie_width or not gpu.pcie_width_max:
         return None
@@ -27,7 +27,7 @@ def _width(gpu: Gpu) -> Verdict | None:
     return failed(text, Severity.DEGRADED, Advice.REBOOT) if gpu.pcie_width < gpu.pcie_width_max else passed(text)
 
 
-def _replay(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+def _replay(gpu: Gpu, facts: Facts, past: Past) -> Judgement | None:
     if gpu.pcie_replays is None:
         return None
     grown = past.growth(gpu.uuid, _HOUR_S)
@@ -75,11 +75,11 @@ BOARDS: Mapping[str, int] = {
 _BRIDGED = ("NVL", "PCIe")
 
 
-def judge_down(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def judge_down(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     best = max((sum(gpu.nvlinks) for gpu in answering(raws[0])), default=0)
     told = int(facts.limit(LINKS))
 
-    def of_one(gpu: Gpu) -> Verdict | None:
+    def of_one(gpu: Gpu) -> Judgement | None:
         if not gpu.nvlinks or not (best or told):
             return None  # no NVLink is in use on this node: the check gpu.fabric reports if that is a fault
         active, wanted = sum(gpu.nvlinks), told or max(best, _of_board(gpu))
@@ -95,7 +95,7 @@ def _of_board(gpu: Gpu) -> int:
     return next((links for begin, links in BOARDS.items() if gpu.name.startswith(begin)), 0)
 
 
-def _errors(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+def _errors(gpu: Gpu, facts: Facts, past: Past) -> Judgement | None:
     if gpu.nvlink_errors is None:
         return None
     grown = past.growth(gpu.uuid, _HOUR_S)
@@ -132,7 +132,7 @@ _JOINS_WITHIN_S = 300.0
 _FM_EVERY_S = 60.0
 
 
-def _joined(gpu: Gpu) -> Verdict | None:
+def _joined(gpu: Gpu) -> Judgement | None:
     if gpu.fabric_state is None or gpu.fabric_state == _NOT_ONE:
         return None
     if gpu.fabric_state != _DONE:
@@ -155,7 +155,7 @@ def manager_probes(facts: Facts) -> tuple[Probe, ...]:
     return (ReadTree(patterns=_SWITCHES, max_files=8), FindProcess(prefix=_MANAGER, where=_SWITCHES))
 
 
-def judge_manager(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def judge_manager(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     switches, found = raws
     if not switches.files:
         return skipped("no NVSwitch on this node")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 
-from steward.checks.check import Check, Facts, Judge, Notes, Past, Verdict, failed, passed, skipped, unknown
+from steward.checks.check import Check, Facts, Judge, Judgement, Notes, Past, failed, passed, skipped, unknown
 from steward.checks.limits import Setting, Threshold
 from steward.model.health import Advice, Severity
 from steward.model.probe import Gpu, QueryGpus, Raw
@@ -21,7 +21,7 @@ NOTHING_TOLD = "no GPU or driver here reports it"
 _MARGIN_S = 30.0
 """The time beyond NVML's own for the start of its child process, and for other checks that share the look."""
 _SHOWN = 4
-OfOne = Callable[[Gpu], Verdict | None]
+OfOne = Callable[[Gpu], Judgement | None]
 """A GPU that answers -> its verdict; None if the GPU or driver does not report the value."""
 
 
@@ -30,7 +30,7 @@ def probes(facts: Facts) -> tuple[QueryGpus, ...]:
     return (QueryGpus(timeout_s=facts.limit(ANSWERS_S)),)
 
 
-def judge_each(raw: Raw, of_one: OfOne) -> Verdict:
+def judge_each(raw: Raw, of_one: OfOne) -> Judgement:
     """Return the worst verdict of all GPUs that answer, with all bad GPUs named.
 
     The check `gpu` judges those that do not answer.
@@ -53,12 +53,12 @@ def each(of_one: OfOne) -> Judge:
     return lambda raws, facts, past: judge_each(raws[0], of_one)
 
 
-def each_by(of_one: Callable[[Gpu, Facts, Past], Verdict | None]) -> Judge:
+def each_by(of_one: Callable[[Gpu, Facts, Past], Judgement | None]) -> Judge:
     """Return the judge of a check that also needs the site's limits or earlier looks."""
     return lambda raws, facts, past: judge_each(raws[0], lambda gpu: of_one(gpu, facts, past))
 
 
-def nothing_to_judge(raw: Raw) -> Verdict | None:
+def nothing_to_judge(raw: Raw) -> Judgement | None:
     if raw.hung:
         return unknown(raw.hung)
     return None if raw.gpus else skipped(NO_GPU)
@@ -73,7 +73,7 @@ def counters(raws: tuple[Raw, ...], of_one: Callable[[Gpu], float | None]) -> Ma
     return {gpu.uuid: value for gpu in answering(raws[0]) if (value := of_one(gpu)) is not None}
 
 
-def _listed(bad: Iterable[tuple[Gpu, Verdict]]) -> str:
+def _listed(bad: Iterable[tuple[Gpu, Judgement]]) -> str:
     lines = [f"GPU {gpu.index} {gpu.uuid}: {verdict.text}" for gpu, verdict in bad]
     more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
     return "; ".join([*lines[:_SHOWN], *more])
@@ -125,7 +125,7 @@ EXPECTED = Threshold(
 )
 
 
-def _judge_present(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_present(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     if raws[0].hung:
         return unknown(raws[0].hung)
     gpus = raws[0].gpus or ()
@@ -173,7 +173,7 @@ MISSES = Threshold(
 _HUNG = "hung"
 
 
-def _judge_hang(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_hang(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     if not raws[0].hung:
         return nothing_to_judge(raws[0]) or passed("NVML answers")
     looks = reversed(past.readings)
@@ -209,7 +209,7 @@ ASKS: dict[int, tuple[str, Severity, Advice]] = {
 """The recovery actions of NVML's field 230. Any other action is reported and never acted on."""
 
 
-def _of_one(gpu: Gpu) -> Verdict | None:
+def _of_one(gpu: Gpu) -> Judgement | None:
     action = gpu.recovery_action
     if action is None:
         return None

@@ -1,6 +1,6 @@
 """GPU memory: errors that ECC found, rows remapped, pages retired, and what a job left behind in it."""
 
-from steward.checks.check import Check, Facts, Past, Verdict, failed, passed, skipped
+from steward.checks.check import Check, Facts, Judgement, Past, failed, passed, skipped
 from steward.checks.gpu.look import ANSWERS_S, answering, each, each_by, nothing_to_judge, nvml_check, probes
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
@@ -26,14 +26,14 @@ SRAM_CE = Threshold(
 )
 
 
-def _uncorrected(gpu: Gpu) -> Verdict | None:
+def _uncorrected(gpu: Gpu) -> Judgement | None:
     if gpu.ecc_uncorrected is None:
         return None
     text = f"{gpu.ecc_uncorrected} uncorrectable ECC errors since the driver's start"
     return failed(text, Severity.DEGRADED, Advice.RESET_GPU) if gpu.ecc_uncorrected else passed(text)
 
 
-def _sram(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+def _sram(gpu: Gpu, facts: Facts, past: Past) -> Judgement | None:
     if gpu.sram_uncorrected is None:
         return None
     text = f"{gpu.sram_uncorrected} uncorrectable SRAM errors in its life"
@@ -44,7 +44,7 @@ def _sram(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
     return failed(text, Severity.INFO, Advice.NONE) if gpu.sram_uncorrected else passed(text)
 
 
-def _corrected(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+def _corrected(gpu: Gpu, facts: Facts, past: Past) -> Judgement | None:
     if gpu.ecc_corrected_dram is None and gpu.ecc_corrected_sram is None:
         return None
     dram, sram = gpu.ecc_corrected_dram or 0, gpu.ecc_corrected_sram or 0
@@ -73,7 +73,7 @@ PAGES = Threshold(
 )
 
 
-def _pending(gpu: Gpu) -> Verdict | None:
+def _pending(gpu: Gpu) -> Judgement | None:
     if gpu.remap_pending is None:
         return None
     if gpu.remap_pending:
@@ -81,7 +81,7 @@ def _pending(gpu: Gpu) -> Verdict | None:
     return passed("no row waits for a reset")
 
 
-def _failed(gpu: Gpu) -> Verdict | None:
+def _failed(gpu: Gpu) -> Judgement | None:
     if gpu.remap_failed is None:
         return None
     if gpu.remap_failed:
@@ -89,7 +89,7 @@ def _failed(gpu: Gpu) -> Verdict | None:
     return passed("spare rows are left")
 
 
-def _remapped(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+def _remapped(gpu: Gpu, facts: Facts, past: Past) -> Judgement | None:
     if gpu.remapped_uncorrected is None:
         return None
     text = f"{gpu.remapped_uncorrected} rows remapped for uncorrectable errors"
@@ -99,7 +99,7 @@ def _remapped(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
     return failed(text, Severity.SUSPECT, Advice.NONE) if is_worn else passed(text)
 
 
-def _retired(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+def _retired(gpu: Gpu, facts: Facts, past: Past) -> Judgement | None:
     if gpu.retired_pages is None and gpu.retire_pending is None:
         return None
     text = f"{gpu.retired_pages or 0} retired pages"
@@ -129,7 +129,7 @@ def _leftover_probes(facts: Facts) -> tuple[Probe, ...]:
     return (*probes(facts), ListProcesses())
 
 
-def _judge_leftover(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def _judge_leftover(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge the GPUs of a node without any job for memory and processes left behind."""
     # With a job on the node, one would have to guess whose process it is. A process of root is a service.
     gpus, listed = raws

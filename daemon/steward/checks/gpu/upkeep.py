@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from steward.checks.check import Check, Facts, Judge, Past, Verdict, failed, passed
+from steward.checks.check import Check, Facts, Judge, Judgement, Past, failed, passed
 from steward.checks.gpu.look import answering, counters, each, each_by, judge_each, nvml_check
 from steward.checks.limits import Threshold
 from steward.model.health import Advice, Severity
@@ -33,7 +33,7 @@ _WINDOW_S = 600.0
 _EVERY_S = 60.0
 
 
-def _heat(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+def _heat(gpu: Gpu, facts: Facts, past: Past) -> Judgement | None:
     left = _left(gpu)
     if left is None:
         return None
@@ -51,7 +51,7 @@ def _left(gpu: Gpu) -> int | None:
 
 
 def _judge_reasons(limit: Threshold, what: str) -> Judge:
-    def of_one(gpu: Gpu, facts: Facts, past: Past) -> Verdict | None:
+    def of_one(gpu: Gpu, facts: Facts, past: Past) -> Judgement | None:
         if gpu.clock_reasons is None:
             return None
         slowed, looks = past.share(gpu.uuid, _WINDOW_S)
@@ -94,7 +94,7 @@ BRAKE = nvml_check(
 _UPKEEP_EVERY_S = 600.0
 
 
-def _persistence(gpu: Gpu) -> Verdict | None:
+def _persistence(gpu: Gpu) -> Judgement | None:
     if gpu.persistence is None:
         return None
     if gpu.persistence:
@@ -102,7 +102,7 @@ def _persistence(gpu: Gpu) -> Verdict | None:
     return failed("persistence mode is off", Severity.INFO, Advice.NONE)
 
 
-def _inforom(gpu: Gpu) -> Verdict | None:
+def _inforom(gpu: Gpu) -> Judgement | None:
     if gpu.inforom_error is None:
         return None
     if gpu.inforom_error:
@@ -110,11 +110,11 @@ def _inforom(gpu: Gpu) -> Verdict | None:
     return passed("the InfoROM is valid")
 
 
-def judge_vbios(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Verdict:
+def judge_vbios(raws: tuple[Raw, ...], facts: Facts, past: Past) -> Judgement:
     """Judge the firmware: GPUs of one name must have the same; the most common one is taken as right."""
     seen = Counter((gpu.name, gpu.vbios) for gpu in answering(raws[0]) if gpu.vbios)
 
-    def of_one(gpu: Gpu) -> Verdict | None:
+    def of_one(gpu: Gpu) -> Judgement | None:
         if not gpu.vbios:
             return None
         usual = max((key for key in seen if key[0] == gpu.name), key=lambda key: (seen[key], key[1]))[1]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from steward.checks.check import Repeat, Verdict, failed, passed
+from steward.checks.check import Judgement, Repeat, failed, passed
 from steward.checks.xid import NVLINK_AGAIN, Nvlink5, judge_nvlink5, judge_recovery, judge_sxid, judge_xid, xid_repeat
 from steward.model.health import Advice, Scope, Severity
 
@@ -22,13 +22,13 @@ class Sign:
 
     check: str
     subject: str
-    verdict: Verdict
+    verdict: Judgement
     repeat: Repeat | None = None
     weight: int = 1
     clears: str = ""
 
 
-Read = Callable[["re.Match[str]", str], Verdict]
+Read = Callable[["re.Match[str]", str], Judgement]
 """(match, the line as shown to people) -> verdict."""
 
 
@@ -55,7 +55,7 @@ class Signature:
 def says(severity: Severity, advice: Advice, scope: Scope) -> Read:
     """Return a reader that judges every line the same; INFO is reported and is no failure."""
 
-    def read(match: "re.Match[str]", line: str) -> Verdict:
+    def read(match: "re.Match[str]", line: str) -> Judgement:
         return passed(line) if severity is Severity.INFO else failed(line, severity, advice, scope=scope)
 
     return read
@@ -187,7 +187,7 @@ _AER = Repeat(times=3, within_s=3600.0, severity=_DEGRADED, advice=Advice.REBOOT
 _DIMM = Repeat(times=101, within_s=86400.0, severity=_SUSPECT, advice=Advice.NONE, gap_s=0.0)
 
 
-def _mce(match: "re.Match[str]", line: str) -> Verdict:
+def _mce(match: "re.Match[str]", line: str) -> Judgement:
     """Judge a machine check: without "Exception" in the line, the bank's status says whether it was corrected."""
     status = int(match["status"] or "0", 16)
     if match["exception"] or status & _UNCORRECTED:
@@ -314,7 +314,7 @@ _SIZES = r"total-vm:\d{1,12}kB, anon-rss:\d{1,12}kB, file-rss:\d{1,12}kB, shmem-
 _JOB = re.compile(r"/job_(\d{1,10})(?:/|$)")
 
 
-def _cgroup(match: "re.Match[str]", line: str) -> Verdict:
+def _cgroup(match: "re.Match[str]", line: str) -> Judgement:
     job = _JOB.search(match["cgroup"])
     whose = f"job {job[1]}" if job else f"the group {match['cgroup'][:80]}"
     return passed(f"{whose} ran over its memory limit: {line}")

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from steward.model.elastic import Cause, ElasticRun, Phase, Replica, SizeChange
+from steward.model.elastic import Cause, ElasticRun, Replica, RunPhase, SizeChange
 from steward.model.events import Level
 from steward.model.node_names import fold
 from steward.model.text import span
@@ -12,25 +12,25 @@ from steward.policy.elastic.scene import RunScene
 from steward.policy.elastic.table import RunFact
 
 
-def enter(scene: RunScene, fact: RunFact, to: Phase) -> ElasticRun:
+def enter(scene: RunScene, fact: RunFact, to: RunPhase) -> ElasticRun:
     """Return the run in its next phase."""
     run = counted(scene.run, scene.draft.now)
     scene.run = replace(run, phase=to, entered=scene.draft.now, why=fact.value, consumed=_consumed(scene))
     match to:
-        case Phase.DRAINING:
+        case RunPhase.DRAINING:
             return _drain(scene, fact, was=run.phase)
-        case Phase.REFORMING:
+        case RunPhase.REFORMING:
             return _reform(scene)
-        case Phase.BACKOFF:
+        case RunPhase.BACKOFF:
             return _cool(scene, failed=fact is RunFact.LATE)
-        case Phase.RUNNING:
+        case RunPhase.RUNNING:
             return _run(scene, fact)
-        case Phase.FAULTED:
+        case RunPhase.FAULTED:
             names = ", ".join(sorted(scene.lost or (node for node in scene.run.to if scene.is_lost(node)))[:8])
             _tell("lost", f"lost {names}", scene, Level.WARNING)
-        case Phase.WAITING | Phase.ENDED:
+        case RunPhase.WAITING | RunPhase.ENDED:
             return _stop(scene, fact)
-        case Phase.SETTLING:
+        case RunPhase.SETTLING:
             pass
     return scene.run
 
@@ -41,7 +41,7 @@ def _consumed(scene: RunScene) -> int | None:
     return scene.run.consumed if said is None else said
 
 
-def _drain(scene: RunScene, fact: RunFact, *, was: Phase) -> ElasticRun:
+def _drain(scene: RunScene, fact: RunFact, *, was: RunPhase) -> ElasticRun:
     """Order the next generation: with the ready nodes, without those that leave."""
     run, target = scene.run, scene.best()
     newest = max(run.ordered, run.generation, scene.word.generation if scene.word else 0)
@@ -52,14 +52,14 @@ def _drain(scene: RunScene, fact: RunFact, *, was: Phase) -> ElasticRun:
     _tell("size", why, scene)
     change = SizeChange(at=scene.draft.now, before=before, after=after, cause=cause, why=why, consumed=run.consumed)
     run = replace(run, ordered=newest + 1, to=target, cause=cause, why=why)
-    is_open = was is Phase.DRAINING and run.events and run.events[-1].done is None
+    is_open = was is RunPhase.DRAINING and run.events and run.events[-1].done is None
     return last_change(run, after=after, cause=cause, why=why) if is_open else with_change(run, change)
 
 
-def _cause(scene: RunScene, was: Phase) -> Cause:
-    if was is Phase.FAULTED:
+def _cause(scene: RunScene, was: RunPhase) -> Cause:
+    if was is RunPhase.FAULTED:
         return Cause.FAULT
-    if was is Phase.SETTLING and not scene.members - scene.here and len(scene.best()) > len(scene.members):
+    if was is RunPhase.SETTLING and not scene.members - scene.here and len(scene.best()) > len(scene.members):
         return Cause.GROW
     return leaving_cause(scene)
 

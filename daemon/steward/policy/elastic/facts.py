@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from steward.model.elastic import Activity, Cause, Phase
+from steward.model.elastic import Activity, Cause, RunPhase
 from steward.policy.elastic.scene import RunScene
 from steward.policy.elastic.table import RunFact, deadline
 
@@ -13,7 +13,7 @@ def _over(scene: RunScene) -> bool:
 
 def _lost(scene: RunScene) -> bool:
     """Return whether nodes of the run are lost; in DRAINING only nodes of the next generation count."""
-    if scene.run.phase is Phase.DRAINING:
+    if scene.run.phase is RunPhase.DRAINING:
         return any(scene.is_lost(node) for node in scene.run.to)
     return bool(scene.lost)
 
@@ -22,7 +22,7 @@ def _gives(scene: RunScene) -> bool:
     target = scene.best()
     if not target:
         return False
-    if scene.run.phase is Phase.DRAINING:
+    if scene.run.phase is RunPhase.DRAINING:
         return scene.run.is_patient and scene.is_pressed and bool(scene.members - target)
     return bool(scene.members - target) and (bool(scene.members - scene.here) or len(scene.members) > scene.most)
 
@@ -49,7 +49,7 @@ def _went_on(scene: RunScene) -> bool:
 def _is_not_worth_waiting(scene: RunScene) -> bool:
     """Return whether a growth waits for a save that no rank has begun, while its new nodes are needed or gone."""
     run = scene.run
-    is_growth = run.phase is Phase.DRAINING and run.cause is Cause.GROW
+    is_growth = run.phase is RunPhase.DRAINING and run.cause is Cause.GROW
     return is_growth and not scene.saves and (scene.is_pressed or not scene.best() - scene.members)
 
 
@@ -57,9 +57,9 @@ def _late(scene: RunScene) -> bool:
     until = deadline(scene.run, scene.rules, saves=scene.saves)
     if _is_not_worth_waiting(scene):
         return True
-    if scene.run.phase is Phase.DRAINING and scene.run.cause is Cause.ASKED and scene.is_saving:
+    if scene.run.phase is RunPhase.DRAINING and scene.run.cause is Cause.ASKED and scene.is_saving:
         return False
-    if scene.run.phase is not Phase.FAULTED:
+    if scene.run.phase is not RunPhase.FAULTED:
         return until is not None and scene.draft.now >= until
     target = scene.best()
     if not target:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from steward.model.action import ResizeRun
-from steward.model.elastic import Activity, Cause, ElasticRun, ElasticWord, Phase, replica_of
+from steward.model.elastic import Activity, Cause, ElasticRun, ElasticWord, RunPhase, replica_of
 from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
@@ -18,7 +18,7 @@ from steward.policy.elastic.table import TABLE, RunFact, deadline
 from steward.policy.state_machine import StateMachine
 from steward.policy.traits import Trait
 
-_AT_REST = (Phase.RUNNING, Phase.SETTLING, Phase.BACKOFF)
+_AT_REST = (RunPhase.RUNNING, RunPhase.SETTLING, RunPhase.BACKOFF)
 RETRY_S = 5.0
 RIVAL_S = 2.0
 """The wait after which a job counts as one that did not get idle nodes."""
@@ -67,7 +67,7 @@ def _meet(words: dict[JobId, ElasticWord], draft: Draft) -> None:
             continue
         if known is not None and known.is_open:
             draft.elastic.keep(
-                replace(known, restart=base.restarts, generation=0, ordered=0, phase=Phase.WAITING, alone="")
+                replace(known, restart=base.restarts, generation=0, ordered=0, phase=RunPhase.WAITING, alone="")
             )
             continue
         if known is not None and known.ended is not None and base.started is not None and known.ended > base.started:
@@ -109,7 +109,7 @@ def _follow(
     draft.wake(scene.run.cool_until)
 
 
-def _enter(scene: RunScene, fact: RunFact, phase: Phase) -> RunScene:
+def _enter(scene: RunScene, fact: RunFact, phase: RunPhase) -> RunScene:
     return replace(scene, run=scene.draft.elastic.keep(enter(scene, fact, phase)))
 
 
@@ -141,7 +141,7 @@ def _order(scene: RunScene) -> None:
     run, word, draft = scene.run, scene.word, scene.draft
     if word is not None and scene.is_saving and not scene.saves and run.phase in _AT_REST and not word.leaving:
         _call_off(scene, word)
-    if run.phase is not Phase.DRAINING or word is None or word.generation >= run.ordered or not run.to:
+    if run.phase is not RunPhase.DRAINING or word is None or word.generation >= run.ordered or not run.to:
         return
     grace_s = 0 if run.cause is Cause.FAULT else int(scene.rules.grace_s)
     action = ResizeRun(

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from steward.model.accounting import borrowed_qos
 from steward.model.action import CancelReplica, SubmitReplica
-from steward.model.elastic import ElasticRun, Phase, Replica, replica_of
+from steward.model.elastic import ElasticRun, Replica, RunPhase, replica_of
 from steward.model.events import Level
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
@@ -98,13 +98,13 @@ def end_useless(scene: RunScene) -> None:
 def _useless(one: Replica, job: Job, scene: RunScene) -> str:
     """Return why the replica job is to be ended; empty if it stays."""
     run, draft = scene.run, scene.draft
-    if run.phase in (Phase.WAITING, Phase.ENDED):
+    if run.phase in (RunPhase.WAITING, RunPhase.ENDED):
         return _before_first_round(job, scene)
     if job.is_pending:
         return _unwanted(one, scene)
     if job.nodes & scene.taken_before(one.token):
         return "another part of the run is on its node"
-    if run.phase is Phase.DRAINING or job.nodes & scene.members:
+    if run.phase is RunPhase.DRAINING or job.nodes & scene.members:
         return ""
     if one.ending is not None:
         return "the run goes on without it"
@@ -218,7 +218,12 @@ def _is_waited_for(one: Replica, scene: RunScene) -> bool:
 def may_ask(scene: RunScene) -> bool:
     """Return whether the run may request replicas: it makes steps, and is not paused, changing or backing off."""
     run, draft = scene.run, scene.draft
-    if run.phase not in (Phase.RUNNING, Phase.SETTLING) or run.paused or draft.paused or not draft.want.elastic.enabled:
+    if (
+        run.phase not in (RunPhase.RUNNING, RunPhase.SETTLING)
+        or run.paused
+        or draft.paused
+        or not draft.want.elastic.enabled
+    ):
         return False
     return scene.is_running and run.steerable and draft.now >= run.cool_until and not scene.rivals
 

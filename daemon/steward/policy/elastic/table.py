@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from steward.model.elastic import ElasticRun, Phase
+from steward.model.elastic import ElasticRun, RunPhase
 from steward.policy.elastic.rules import RunRules, patience_s
 from steward.policy.state_machine import Table
 
@@ -25,46 +25,46 @@ class RunFact(Enum):
     COOL = "the back-off is over"
 
 
-_ROWS: dict[tuple[Phase, RunFact], Phase] = {
-    (Phase.WAITING, RunFact.OVER): Phase.ENDED,
-    (Phase.WAITING, RunFact.STEPPED): Phase.RUNNING,
-    (Phase.RUNNING, RunFact.OVER): Phase.ENDED,
-    (Phase.RUNNING, RunFact.QUEUED): Phase.WAITING,
-    (Phase.RUNNING, RunFact.LOST): Phase.FAULTED,
-    (Phase.RUNNING, RunFact.GIVES): Phase.DRAINING,
-    (Phase.RUNNING, RunFact.FORMED): Phase.REFORMING,
-    (Phase.RUNNING, RunFact.READY): Phase.SETTLING,
-    (Phase.SETTLING, RunFact.OVER): Phase.ENDED,
-    (Phase.SETTLING, RunFact.QUEUED): Phase.WAITING,
-    (Phase.SETTLING, RunFact.LOST): Phase.FAULTED,
-    (Phase.SETTLING, RunFact.GIVES): Phase.DRAINING,
-    (Phase.SETTLING, RunFact.FORMED): Phase.REFORMING,
-    (Phase.SETTLING, RunFact.SETTLED): Phase.DRAINING,
-    (Phase.SETTLING, RunFact.ALONE): Phase.RUNNING,
-    (Phase.DRAINING, RunFact.OVER): Phase.ENDED,
-    (Phase.DRAINING, RunFact.QUEUED): Phase.WAITING,
-    (Phase.DRAINING, RunFact.LOST): Phase.FAULTED,
-    (Phase.DRAINING, RunFact.GIVES): Phase.DRAINING,
-    (Phase.DRAINING, RunFact.STEPPED): Phase.BACKOFF,
-    (Phase.DRAINING, RunFact.FORMED): Phase.REFORMING,
-    (Phase.DRAINING, RunFact.LATE): Phase.RUNNING,
-    (Phase.REFORMING, RunFact.OVER): Phase.ENDED,
-    (Phase.REFORMING, RunFact.QUEUED): Phase.WAITING,
-    (Phase.REFORMING, RunFact.LOST): Phase.FAULTED,
-    (Phase.REFORMING, RunFact.GIVES): Phase.DRAINING,
-    (Phase.REFORMING, RunFact.STEPPED): Phase.BACKOFF,
-    (Phase.REFORMING, RunFact.LATE): Phase.BACKOFF,
-    (Phase.FAULTED, RunFact.OVER): Phase.ENDED,
-    (Phase.FAULTED, RunFact.QUEUED): Phase.WAITING,
-    (Phase.FAULTED, RunFact.WENT_ON): Phase.RUNNING,
-    (Phase.FAULTED, RunFact.HEALED): Phase.REFORMING,
-    (Phase.FAULTED, RunFact.LATE): Phase.DRAINING,
-    (Phase.BACKOFF, RunFact.OVER): Phase.ENDED,
-    (Phase.BACKOFF, RunFact.QUEUED): Phase.WAITING,
-    (Phase.BACKOFF, RunFact.LOST): Phase.FAULTED,
-    (Phase.BACKOFF, RunFact.GIVES): Phase.DRAINING,
-    (Phase.BACKOFF, RunFact.FORMED): Phase.REFORMING,
-    (Phase.BACKOFF, RunFact.COOL): Phase.RUNNING,
+_ROWS: dict[tuple[RunPhase, RunFact], RunPhase] = {
+    (RunPhase.WAITING, RunFact.OVER): RunPhase.ENDED,
+    (RunPhase.WAITING, RunFact.STEPPED): RunPhase.RUNNING,
+    (RunPhase.RUNNING, RunFact.OVER): RunPhase.ENDED,
+    (RunPhase.RUNNING, RunFact.QUEUED): RunPhase.WAITING,
+    (RunPhase.RUNNING, RunFact.LOST): RunPhase.FAULTED,
+    (RunPhase.RUNNING, RunFact.GIVES): RunPhase.DRAINING,
+    (RunPhase.RUNNING, RunFact.FORMED): RunPhase.REFORMING,
+    (RunPhase.RUNNING, RunFact.READY): RunPhase.SETTLING,
+    (RunPhase.SETTLING, RunFact.OVER): RunPhase.ENDED,
+    (RunPhase.SETTLING, RunFact.QUEUED): RunPhase.WAITING,
+    (RunPhase.SETTLING, RunFact.LOST): RunPhase.FAULTED,
+    (RunPhase.SETTLING, RunFact.GIVES): RunPhase.DRAINING,
+    (RunPhase.SETTLING, RunFact.FORMED): RunPhase.REFORMING,
+    (RunPhase.SETTLING, RunFact.SETTLED): RunPhase.DRAINING,
+    (RunPhase.SETTLING, RunFact.ALONE): RunPhase.RUNNING,
+    (RunPhase.DRAINING, RunFact.OVER): RunPhase.ENDED,
+    (RunPhase.DRAINING, RunFact.QUEUED): RunPhase.WAITING,
+    (RunPhase.DRAINING, RunFact.LOST): RunPhase.FAULTED,
+    (RunPhase.DRAINING, RunFact.GIVES): RunPhase.DRAINING,
+    (RunPhase.DRAINING, RunFact.STEPPED): RunPhase.BACKOFF,
+    (RunPhase.DRAINING, RunFact.FORMED): RunPhase.REFORMING,
+    (RunPhase.DRAINING, RunFact.LATE): RunPhase.RUNNING,
+    (RunPhase.REFORMING, RunFact.OVER): RunPhase.ENDED,
+    (RunPhase.REFORMING, RunFact.QUEUED): RunPhase.WAITING,
+    (RunPhase.REFORMING, RunFact.LOST): RunPhase.FAULTED,
+    (RunPhase.REFORMING, RunFact.GIVES): RunPhase.DRAINING,
+    (RunPhase.REFORMING, RunFact.STEPPED): RunPhase.BACKOFF,
+    (RunPhase.REFORMING, RunFact.LATE): RunPhase.BACKOFF,
+    (RunPhase.FAULTED, RunFact.OVER): RunPhase.ENDED,
+    (RunPhase.FAULTED, RunFact.QUEUED): RunPhase.WAITING,
+    (RunPhase.FAULTED, RunFact.WENT_ON): RunPhase.RUNNING,
+    (RunPhase.FAULTED, RunFact.HEALED): RunPhase.REFORMING,
+    (RunPhase.FAULTED, RunFact.LATE): RunPhase.DRAINING,
+    (RunPhase.BACKOFF, RunFact.OVER): RunPhase.ENDED,
+    (RunPhase.BACKOFF, RunFact.QUEUED): RunPhase.WAITING,
+    (RunPhase.BACKOFF, RunFact.LOST): RunPhase.FAULTED,
+    (RunPhase.BACKOFF, RunFact.GIVES): RunPhase.DRAINING,
+    (RunPhase.BACKOFF, RunFact.FORMED): RunPhase.REFORMING,
+    (RunPhase.BACKOFF, RunFact.COOL): RunPhase.RUNNING,
 }
 TABLE = Table(_ROWS)
 ANSWER_S = 15.0
@@ -77,17 +77,17 @@ def deadline(run: ElasticRun, rules: RunRules, *, saves: bool = False) -> float 
     `saves`: its ranks have begun to save for a change that waits for them.
     """
     match run.phase:
-        case Phase.WAITING | Phase.RUNNING | Phase.ENDED:
+        case RunPhase.WAITING | RunPhase.RUNNING | RunPhase.ENDED:
             return None
-        case Phase.SETTLING:
+        case RunPhase.SETTLING:
             return run.entered + rules.settle_s
-        case Phase.DRAINING:
+        case RunPhase.DRAINING:
             if not run.is_patient:
                 return run.entered + rules.grace_s + ANSWER_S
             return run.entered + patience_s(run, rules) + ANSWER_S + (rules.form_s if saves else 0.0)
-        case Phase.REFORMING:
+        case RunPhase.REFORMING:
             return run.entered + rules.form_s
-        case Phase.FAULTED:
+        case RunPhase.FAULTED:
             return run.entered + rules.faulty_s
-        case Phase.BACKOFF:
+        case RunPhase.BACKOFF:
             return max(run.cool_until, run.entered)

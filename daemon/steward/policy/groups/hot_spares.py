@@ -16,7 +16,7 @@ from steward.model.resume import JobMemory, Lent
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
-from steward.policy.job.places import Places
+from steward.policy.job.places import JobPlaces
 from steward.policy.node.verdict import Standing, standing, worst
 from steward.policy.traits import is_idle
 
@@ -27,7 +27,7 @@ LENT_FOR_S = 60.0
 """How long nodes are lent to a job, which has started by then; the nodes that it did not take are hot spares again."""
 
 
-def lend(job: Job, places: Places, draft: Draft) -> None:
+def lend(job: Job, places: JobPlaces, draft: Draft) -> None:
     """Release as many hot spares as the job lacks; none if there are not enough."""
     mem = draft.jobs[job.id]
     count = places.wants_hot

@@ -15,7 +15,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.evidence import held_by, may_still_turn_up
-from steward.policy.job.failure import Failure, Kind, asked
+from steward.policy.job.failure import Failure, FailureSource, asked
 from steward.policy.job.launch import unbegun
 from steward.policy.job.reach import nodes_of
 from steward.policy.job.remember import may_ask
@@ -136,7 +136,7 @@ def _carry_out(ask: Ask, job: Job, ruling: Ruling, draft: Draft) -> None:
 
 def _may_resume(failure: Failure) -> bool:
     """Whether it is resumed as soon as its bad nodes are out: until then, nothing can run without them."""
-    return decide(replace(failure, may_retry=failure.kind is Kind.STEP)).decision is not Decision.STOP
+    return decide(replace(failure, may_retry=failure.kind is FailureSource.STEP)).decision is not Decision.STOP
 
 
 def _waits_for_exit(job: Job, bad: frozenset[NodeName], draft: Draft) -> bool:
@@ -194,7 +194,7 @@ def _check_s(failure: Failure, ruling: Ruling, mem: JobMemory, failed_at: float,
     most_s = draft.want.resume.check_budget_s
     ruled = (attempt.at for attempt in mem.attempts if attempt.restart == mem.restarts)
     since = max((at for at in (mem.started, *ruled) if at is not None), default=None)
-    if failure.kind is not Kind.STEP or ruling.decision is not Decision.STOP or since is None:
+    if failure.kind is not FailureSource.STEP or ruling.decision is not Decision.STOP or since is None:
         return most_s
     return min(most_s, max(SHORTEST_CHECK_S, CHECK_SHARE * (failed_at - since)))
 

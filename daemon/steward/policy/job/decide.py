@@ -12,7 +12,7 @@ from steward.model.job import JobState
 from steward.model.job_report import Lean, LogSign
 from steward.model.resume import Decision
 from steward.model.why import Why
-from steward.policy.job.failure import Failure, Kind, ended_by
+from steward.policy.job.failure import Failure, FailureSource, ended_by
 
 MOST_FACTS = 10
 _MOST_SIGNS = 2
@@ -131,14 +131,14 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="resume.scripts_own",
-        when=lambda f: _is_bare(f) and f.kind is Kind.STEP and not (f.own_wish and f.may_retry),
+        when=lambda f: _is_bare(f) and f.kind is FailureSource.STEP and not (f.own_wish and f.may_retry),
         decision=STOP,
         text="a step failed without a fault of its nodes: its script decides what follows",
         open=True,
     ),
     Rule(
         name="resume.killed",
-        when=lambda f: _is_bare(f) and f.kind is not Kind.HANG and f.was_killed,
+        when=lambda f: _is_bare(f) and f.kind is not FailureSource.HANG and f.was_killed,
         decision=STOP,
         text="it was ended by a signal such as scancel sends",
         open=True,
@@ -180,7 +180,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="resume.retry",
-        when=lambda f: f.may_retry and f.kind is Kind.STEP,
+        when=lambda f: f.may_retry and f.kind is FailureSource.STEP,
         decision=RETRY,
         text="the step runs again inside the allocation",
     ),
@@ -218,19 +218,19 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="resume.no_script",
-        when=lambda f: f.kind is Kind.NO_SCRIPT,
+        when=lambda f: f.kind is FailureSource.NO_SCRIPT,
         decision=REQUEUE,
         text="its batch host died, and Slurm goes on without it",
     ),
     Rule(
         name="resume.by_slurm",
-        when=lambda f: f.kind is Kind.REQUEUED and has_cause(f),
+        when=lambda f: f.kind is FailureSource.REQUEUED and has_cause(f),
         decision=REQUEUE,
         text="Slurm requeued it after a node's failure",
     ),
     Rule(
         name="resume.late",
-        when=lambda f: f.kind is Kind.ENDED and has_cause(f),
+        when=lambda f: f.kind is FailureSource.ENDED and has_cause(f),
         decision=REQUEUE,
         text="a node failed, and Slurm ended the job: it starts again",
     ),
@@ -260,7 +260,7 @@ def decide(failure: Failure) -> Ruling:
         decision=rule.decision,
         why=Why(rule=rule.name, text=rule.text, evidence=_facts(failure)),
         culprits=failure.culprits if resumes else frozenset(),
-        final=rule.final or (rule.open and failure.kind is Kind.BATCH),
+        final=rule.final or (rule.open and failure.kind is FailureSource.BATCH),
         open=rule.open or (resumes and (bare or _blames_nobody(failure))),
         unproven=resumes and bare,
         is_counted=resumes and failure.is_counted,
@@ -291,7 +291,7 @@ def _first_signs(f: Failure) -> list[LogSign]:
 
 
 def _by_slurm(f: Failure) -> str:
-    if f.kind is Kind.NO_SCRIPT:
+    if f.kind is FailureSource.NO_SCRIPT:
         return "Slurm runs it without its batch host"
     return f"Slurm: {f.state.value}" + (f" ({f.reason})" if f.reason not in ("", "None") else "")
 
@@ -303,9 +303,9 @@ def _status(f: Failure) -> str:
     if not status:
         return ""
     # Above 128 srun tells of a signal; a script or a task has chosen such a code.
-    told = _how_ended(ended_by(status) if f.kind is Kind.STEP and not exits else status & 0x7F, status)
+    told = _how_ended(ended_by(status) if f.kind is FailureSource.STEP and not exits else status & 0x7F, status)
     own = _how_ended(f.status & 0x7F, f.status)
-    return f"{own}, after a task: {told}" if f.kind is Kind.BATCH and f.status and own != told else told
+    return f"{own}, after a task: {told}" if f.kind is FailureSource.BATCH and f.status and own != told else told
 
 
 def _how_ended(number: int, status: int) -> str:

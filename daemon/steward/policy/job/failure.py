@@ -31,7 +31,7 @@ OUT_OF_MEMORY = 125
 MOST_SIGNALS = 64
 
 
-class Kind(Enum):
+class FailureSource(Enum):
     """How a failure came to be known."""
 
     STEP = "step"
@@ -61,7 +61,7 @@ class Failure:
     `stalls` counts the resumes in a row that brought no newer checkpoint (0 where none is known).
     """
 
-    kind: Kind
+    kind: FailureSource
     options: Options
     state: JobState
     reason: str = ""
@@ -113,7 +113,7 @@ class Failure:
         """Slurm itself names the machines as the cause."""
         if self.reason == LAUNCH_FAILED and self.status not in (0, NO_LAUNCH):
             return False  # it was launched: 22.05 says this of every script that a signal ended
-        return self.state in BY_MACHINE or self.reason in MACHINE_REASONS or self.kind is Kind.NO_SCRIPT
+        return self.state in BY_MACHINE or self.reason in MACHINE_REASONS or self.kind is FailureSource.NO_SCRIPT
 
     @property
     def was_killed(self) -> bool:
@@ -124,7 +124,7 @@ class Failure:
         """
         if self.exits:
             return all(exit.status & 0x7F in KILLS for exit in self.exits)
-        return (ended_by(self.status) if self.kind is Kind.STEP else self.status & 0x7F) in KILLS
+        return (ended_by(self.status) if self.kind is FailureSource.STEP else self.status & 0x7F) in KILLS
 
     @property
     def ran_out_of_memory(self) -> bool:
@@ -150,9 +150,9 @@ def asked(
     ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft, *, known: tuple[Evidence, ...] = ()
 ) -> Failure:
     """The failure that a waiting shim asks about. `known` is evidence as well."""
-    kind = Kind.STEP if ask.kind is AskKind.STEP else Kind.BATCH
+    kind = FailureSource.STEP if ask.kind is AskKind.STEP else FailureSource.BATCH
     exits = _exits(ask, mem, failed_at, draft)
-    if kind is Kind.STEP:
+    if kind is FailureSource.STEP:
         is_flop = ask.attempt > 1 and _is_flop(mem, failed_at, draft)
         reach = of_step(ask, job, mem, failed_at, last_retry(mem) if is_flop else None)
         found = _not_used_up(_against(reach, mem, failed_at, draft), ask, mem, failed_at, draft)
@@ -174,7 +174,7 @@ def asked(
         status=ask.status,
         exits=exits,
         signs=ask.signs,
-        may_retry=kind is Kind.STEP and may_retry(ask, job, mem, bad, failed_at, draft),
+        may_retry=kind is FailureSource.STEP and may_retry(ask, job, mem, bad, failed_at, draft),
         ask=ask,
     )
 
@@ -190,21 +190,21 @@ def _broken_by_slurm(ask: Ask, mem: JobMemory) -> str:
 
 
 def told(
-    kind: Kind, job: Job, mem: JobMemory, failed_at: float, draft: Draft, *, known: tuple[Evidence, ...] = ()
+    kind: FailureSource, job: Job, mem: JobMemory, failed_at: float, draft: Draft, *, known: tuple[Evidence, ...] = ()
 ) -> Failure:
     """The failure that Slurm's picture (or a job that hangs) tells of; nobody waits for an answer. `known` is evidence
     as well."""
-    ended_by_script = kind is Kind.ENDED and job.state is JobState.FAILED and was_asked(mem)
+    ended_by_script = kind is FailureSource.ENDED and job.state is JobState.FAILED and was_asked(mem)
     reach = of_script(job, mem, failed_at, (), draft) if ended_by_script else of_run(job, mem)
     found = (*known, *_against(reach, mem, failed_at, draft))
     if ended_by_script or not _is_flop(mem, failed_at, draft):
         found = _unanswered(found, mem)
-    status = job.exit_status if kind is Kind.ENDED else 0
+    status = job.exit_status if kind is FailureSource.ENDED else 0
     return _failure(kind, job, mem, failed_at, found, draft, status=status)
 
 
 def _failure(
-    kind: Kind,
+    kind: FailureSource,
     job: Job,
     mem: JobMemory,
     failed_at: float,
@@ -217,7 +217,7 @@ def _failure(
     may_retry: bool = False,
     ask: Ask | None = None,
 ) -> Failure:
-    own_wish = ask is not None and ask.own and kind is Kind.STEP
+    own_wish = ask is not None and ask.own and kind is FailureSource.STEP
     mode = ask.mode if ask is not None and own_wish else mem.mode
     chosen, gave_way = options(mode, draft.want.resume), draft.quota_jobs.gave_way(job.id, mem.restarts)
     found = () if gave_way else found
@@ -227,7 +227,7 @@ def _failure(
         kind=kind,
         options=chosen,
         state=job.state,
-        reason=job.reason if kind in (Kind.ENDED, Kind.REQUEUED) else "",
+        reason=job.reason if kind in (FailureSource.ENDED, FailureSource.REQUEUED) else "",
         status=status,
         exits=exits,
         evidence=found,
@@ -291,13 +291,15 @@ def _is_flop(mem: JobMemory, failed_at: float, draft: Draft) -> bool:
     return retried is not None and failed_at <= retried.at + draft.want.resume.retry_proof_s
 
 
-def _is_same_fault(kind: Kind, culprits: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft) -> bool:
+def _is_same_fault(
+    kind: FailureSource, culprits: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft
+) -> bool:
     """Whether a resume was counted for this already: a retry that had no time to prove itself, or one of another step
     that was hit by the same fault. One fault costs one resume."""
     counted = [a for a in mem.attempts if a.restart == mem.restarts and a.counted and a.decision is Decision.RETRY]
     if not counted or failed_at > counted[-1].at + draft.want.resume.retry_proof_s:
         return False
-    return kind is not Kind.STEP or culprits <= counted[-1].culprits
+    return kind is not FailureSource.STEP or culprits <= counted[-1].culprits
 
 
 def was_asked(mem: JobMemory) -> bool:

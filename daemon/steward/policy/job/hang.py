@@ -15,7 +15,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless, went_on
 from steward.policy.job.decide import Ruling, decide
-from steward.policy.job.failure import Kind, last_retry, told
+from steward.policy.job.failure import FailureSource, last_retry, told
 from steward.policy.job.progress import told_of
 from steward.policy.job.rulings import requeue, requeue_by
 
@@ -216,7 +216,7 @@ def _look(
 
 def _settle(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:
     mem = draft.jobs[job.id]
-    ruling = decide(told(Kind.HANG, job, mem, draft.now, draft))
+    ruling = decide(told(FailureSource.HANG, job, mem, draft.now, draft))
     left = _why_left(mem, ruling, hang, draft)
     draft.jobs[job.id] = replace(mem, hang=replace(hang, is_settled=True))
     if left:

@@ -13,7 +13,7 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.node_names import fold
 from steward.model.reservation import keep_name
-from steward.model.resume import Decision, JobMemory, Kept
+from steward.model.resume import Decision, JobMemory, KeptNodes
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.hot_spares import lend
@@ -60,16 +60,16 @@ def _is_done(mem: JobMemory, draft: Draft) -> bool:
     return mem.ended is not None or job is None or (job.is_active and mem.kept is not None and _is_later(job, mem.kept))
 
 
-def _is_retried(mem: JobMemory, kept: Kept) -> bool:
+def _is_retried(mem: JobMemory, kept: KeptNodes) -> bool:
     last = mem.last_attempt
     return last is not None and last.decision is Decision.RETRY and last.at >= kept.since
 
 
-def _is_later(job: Job, kept: Kept) -> bool:
+def _is_later(job: Job, kept: KeptNodes) -> bool:
     return job.restarts > kept.restart
 
 
-def _free_if_over(mem: JobMemory, kept: Kept, draft: Draft) -> None:
+def _free_if_over(mem: JobMemory, kept: KeptNodes, draft: Draft) -> None:
     text = _why_over(mem, kept, draft)
     if not text:
         draft.wake(kept.until)
@@ -82,7 +82,7 @@ def _free_if_over(mem: JobMemory, kept: Kept, draft: Draft) -> None:
     draft.tell("job.keep_released", said, job=mem.id)
 
 
-def _why_over(mem: JobMemory, kept: Kept, draft: Draft) -> str:
+def _why_over(mem: JobMemory, kept: KeptNodes, draft: Draft) -> str:
     """Why the nodes are kept no longer; empty while they are."""
     job = draft.seen.jobs.get(mem.id)
     if job is None or not (job.is_active or job.is_pending or job.is_completing):
@@ -96,7 +96,7 @@ def _why_over(mem: JobMemory, kept: Kept, draft: Draft) -> str:
     return _why_useless(job, mem, kept, draft) or _why_in_the_way(job, kept, draft)
 
 
-def _why_useless(job: Job, mem: JobMemory, kept: Kept, draft: Draft) -> str:
+def _why_useless(job: Job, mem: JobMemory, kept: KeptNodes, draft: Draft) -> str:
     if job.is_held:
         return f"the job is held ({job.reason})"
     if begins_later(job, draft):
@@ -127,12 +127,12 @@ def _may_start(job: Job, draft: Draft) -> bool:
     return draft.now >= safe
 
 
-def _is_gone(id: JobId, kept: Kept, draft: Draft) -> bool:
+def _is_gone(id: JobId, kept: KeptNodes, draft: Draft) -> bool:
     """Somebody deleted the reservation."""
     return draft.seen.reservations_at > kept.since + _SEEN_S and keep_name(id) not in draft.seen.reservations
 
 
-def _why_in_the_way(job: Job, kept: Kept, draft: Draft) -> str:
+def _why_in_the_way(job: Job, kept: KeptNodes, draft: Draft) -> str:
     if draft.now >= kept.until:
         return f"the job waited {kept.until - kept.since:.0f} s for them (resume.keep_s)"
     limit = draft.want.resume.keep_others_s
@@ -243,7 +243,7 @@ def _keep(job: Job, mem: JobMemory, draft: Draft) -> None:
     if not nodes or not (waits or contested) or _is_too_much(job, nodes, draft):
         return
     rules = draft.want.resume
-    kept = Kept(restart=mem.restarts, nodes=nodes | places.coming, since=draft.now, until=draft.now + rules.keep_s)
+    kept = KeptNodes(restart=mem.restarts, nodes=nodes | places.coming, since=draft.now, until=draft.now + rules.keep_s)
     draft.jobs[job.id] = replace(mem, kept=kept)
     lost = fold(places.lost) or "a node"
     text = f"{len(nodes)} sound nodes of its run are kept for it, {rules.keep_s:.0f} s at most"
@@ -254,7 +254,7 @@ def _keep(job: Job, mem: JobMemory, draft: Draft) -> None:
     draft.wake(kept.until)
 
 
-def _reserve(id: JobId, kept: Kept, why: Why, draft: Draft) -> None:
+def _reserve(id: JobId, kept: KeptNodes, why: Why, draft: Draft) -> None:
     key = _keep_key(id, kept.restart)
     seconds = min(LEASE_S, max(60.0, kept.until - draft.now))
     draft.wish(KeepNodes(key=key, why=why, name=keep_name(id), nodes=kept.nodes, seconds=seconds), RENEW_S, first=True)

@@ -13,7 +13,7 @@ from steward.model.resume import Decision, JobMemory
 from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless
 from steward.policy.job.decide import decide
-from steward.policy.job.failure import Kind, told
+from steward.policy.job.failure import FailureSource, told
 from steward.policy.job.launch import broken_end, nodes_that_broke
 from steward.policy.job.leaving import end_of
 from steward.policy.job.remember import is_another
@@ -52,7 +52,7 @@ def _may_be_overturned(job: Job, mem: JobMemory, draft: Draft) -> bool:
 
 def _judge_again(job: Job, mem: JobMemory, draft: Draft) -> None:
     ended = job.ended if job.ended is not None else (end_of(mem).over or draft.now)
-    ruling = decide(told(Kind.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
+    ruling = decide(told(FailureSource.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
     if ruling.decision is Decision.STOP or ruling.unproven:
         return
     draft.jobs[job.id] = replace(mem, ended=None, end_text="")

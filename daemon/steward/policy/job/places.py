@@ -19,7 +19,7 @@ from steward.policy.node.budget import awaits_yes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class JobPlaces:
     """The places that one job may take, all in one partition, in one picture. `own` are the sound nodes of its lost run
     that nobody else runs on, `free` those of them that it could take at once; `others` are idle nodes of others; `hot`
     are idle ones that we keep for resumed jobs."""
@@ -57,7 +57,7 @@ class Places:
         return self.wants_hot <= len(self.hot)
 
 
-def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
+def places_of(job: Job, mem: JobMemory, draft: Draft) -> JobPlaces:
     """Those in the partition in which it can start, or where no more is missing, or where it has most nodes of its
     own: all that it gets are in one. Slurm is asked wherever it can tell: its word counts, not our counting."""
     every = _places_in_each(job, mem, draft)
@@ -71,7 +71,7 @@ def places_of(job: Job, mem: JobMemory, draft: Draft) -> Places:
     return replace(best, fit=fit, hot=frozenset() if fit.starts else _that_help(best, job, mem, draft))
 
 
-def _that_help(places: Places, job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
+def _that_help(places: JobPlaces, job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     """The hot spares with which it would start now. Slurm's test sees the nodes of one reservation: where others are
     kept for the job, those count that are like a node of its lost run."""
     if is_kept(mem, draft):
@@ -90,7 +90,7 @@ def _shape(node: Node) -> tuple[str, int, int, frozenset[str]]:
     return node.gres, node.cpus, node.memory_mb, node.active_features
 
 
-def _places_in_each(job: Job, mem: JobMemory, draft: Draft) -> Sequence[Places]:
+def _places_in_each(job: Job, mem: JobMemory, draft: Draft) -> Sequence[JobPlaces]:
     going = _going(draft)
     blamed = culprits(mem, draft)
     lost = {name for name in mem.nodes if name in going or not _is_sound(name, draft)} | (blamed & mem.nodes)
@@ -99,11 +99,11 @@ def _places_in_each(job: Job, mem: JobMemory, draft: Draft) -> Sequence[Places]:
     coming = frozenset(name for name in lost - reserved if name in draft.seen.nodes and _is_repaired(name, draft))
     never, inside = users_own(job, mem) | blamed | going, own_reservation(job, draft)
 
-    def within(part: str) -> Places:
+    def within(part: str) -> JobPlaces:
         idle = draft.overview.idle_of(part) - never
         fits = idle if inside is None else idle & inside
         here = own & draft.overview.nodes_of(part) if len(job.partitions) > 1 else own
-        return Places(
+        return JobPlaces(
             need=needs(job, mem),
             own=here,
             free=here & fits,
@@ -150,7 +150,7 @@ def _nodes_of(reservation: str, draft: Draft) -> frozenset[NodeName]:
     return known.nodes if known is not None else frozenset()
 
 
-def has_hope(places: Places, draft: Draft) -> bool:
+def has_hope(places: JobPlaces, draft: Draft) -> bool:
     """Whether something is done about a lost node without a person."""
     return any(_is_repaired(name, draft) for name in places.lost)
 

@@ -14,7 +14,7 @@ from steward.policy.draft import Draft
 from steward.policy.job.at_rest import restless, suspended_s
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, fault_of, nodes_of_parts
-from steward.policy.job.failure import BY_MACHINE, Kind, told
+from steward.policy.job.failure import BY_MACHINE, FailureSource, told
 from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
 from steward.policy.job.late import overturn
 from steward.policy.job.launch import broken_end, broken_launch, is_word_awaited
@@ -164,7 +164,7 @@ def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
             requeue(job, prior.why, draft)
         return
     gone = Evidence(node=host, text=f"{host}: its script ran there, and Slurm took it out of the job", at=draft.now)
-    ruling = decide(told(Kind.NO_SCRIPT, job, mem, draft.now, draft, known=(gone,)))
+    ruling = decide(told(FailureSource.NO_SCRIPT, job, mem, draft.now, draft, known=(gone,)))
     if ruling.decision is Decision.STOP:
         keep_ruling(job.id, f"script:{mem.restarts}", ruling, draft)
         text = f"job {job.id} runs without its script since {host} died; {ruling.why.text}: cancel it"
@@ -208,7 +208,7 @@ def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
     """A requeue that Slurm does for a fault counts as a resume; one that a person does costs the job nothing."""
-    failure = told(Kind.REQUEUED, job, mem, draft.now, draft, known=broken_launch(job, mem, draft))
+    failure = told(FailureSource.REQUEUED, job, mem, draft.now, draft, known=broken_launch(job, mem, draft))
     if not has_cause(failure):
         return
     ruling = decide(failure)
@@ -237,7 +237,7 @@ def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
     """Faults are matched with the time at which Slurm ended it; the time to look into it is counted from `over`, when
     that was seen. A run that still cleans up is not requeued: the time for that begins when it is done."""
     ended = job.ended if job.ended is not None else over
-    ruling = decide(told(Kind.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
+    ruling = decide(told(FailureSource.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
     promised = standing_promise(mem, ruling, ended, draft)
     if job.is_completing and (promised is not None or ruling.decision is not Decision.STOP):
         return

@@ -53,7 +53,7 @@ class Author(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ReasonRow:
     """`name` is part of the check's id (`slurm.kill_task_failed`). `shared_from`: so many nodes within minutes are one
     fault of all (a script); None: the usual limit. `checks`: those that look at that very thing; what they find counts
     against the node's return, whatever their mode is."""
@@ -89,8 +89,8 @@ def _row(
     author: Author = Author.CONTROLLER,
     shared_from: int | None = None,
     checks: tuple[str, ...] = (),
-) -> Row:
-    return Row(
+) -> ReasonRow:
+    return ReasonRow(
         number=number,
         name=name,
         pattern=re.compile(pattern + r"\Z"),
@@ -167,7 +167,7 @@ is not here it is somebody else's, and the node is left alone."""
 ACTING = (Response.CHECK, Response.LAUNCH, Response.RESTART_SLURMD, Response.REBOOT, Response.REVIVE, Response.COUNT)
 
 
-def row_of(reason: Reason, slurm_user: str) -> Row | None:
+def row_of(reason: Reason, slurm_user: str) -> ReasonRow | None:
     """The row of a reason that Slurm itself wrote; None for a person's, a tool's and our own."""
     row = row_of_text(reason.text)
     if row is None:
@@ -177,7 +177,7 @@ def row_of(reason: Reason, slurm_user: str) -> Row | None:
 
 
 @lru_cache(maxsize=4096)
-def row_of_text(text: str) -> Row | None:
+def row_of_text(text: str) -> ReasonRow | None:
     """The row of these words, whoever wrote them. Thousands of nodes may say the same."""
     written = first_token(text)
     return next((row for row in ROWS if row.pattern.match(written)), None)
@@ -206,7 +206,7 @@ def _response(case: Case) -> Response | None:
     return row.response if row is not None else None
 
 
-def slurms_own(node: Node, slurm_user: str) -> Row | None:
+def slurms_own(node: Node, slurm_user: str) -> ReasonRow | None:
     """The row of a node that Slurm itself took out of service."""
     if node.reason is None or not (node.is_drain or node.is_down):
         return None

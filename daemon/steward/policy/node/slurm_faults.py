@@ -13,7 +13,7 @@ from steward.model.resume import JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
-from steward.policy.node.reasons import ACTING, LAUNCH_FAILED, Response, Row, slurms_own
+from steward.policy.node.reasons import ACTING, LAUNCH_FAILED, ReasonRow, Response, slurms_own
 from steward.policy.node.verdict import Fault, command, mode_of
 from steward.policy.traits import Trait
 
@@ -43,14 +43,14 @@ def remember_served(draft: Draft) -> None:
         draft.ground.note("served", of)
 
 
-def acting_row(node: Node, draft: Draft) -> Row | None:
+def acting_row(node: Node, draft: Draft) -> ReasonRow | None:
     """The reason for which Slurm itself took the node out, where we may do something about it: without its agent nobody
     can tell whether it is sound, and without a slot nobody can reboot it."""
     row = _row_in_force(node, draft)
     return row if row is not None and _can_act(row.response, node.name, draft) else None
 
 
-def _row_in_force(node: Node, draft: Draft) -> Row | None:
+def _row_in_force(node: Node, draft: Draft) -> ReasonRow | None:
     """Return the row of a reason of Slurm's own that something is done about, now or when its agent is there."""
     row = slurms_own(node, draft.want.slurm_user)
     if row is None or row.response not in ACTING or mode_of(row.check, draft) != "drain":
@@ -136,14 +136,14 @@ def launch_fault(node: Node, draft: Draft) -> Fault | None:
     )
 
 
-def _rung(row: Row, node: Node, draft: Draft) -> Advice:
+def _rung(row: ReasonRow, node: Node, draft: Draft) -> Advice:
     if row.response is not Response.REVIVE:
         return _RUNGS[row.response]
     view = draft.seen.agents.get(node.name)
     return Advice.NONE if view is not None and view.connected else Advice.REPLACE
 
 
-def is_light_response(row: Row) -> bool:
+def is_light_response(row: ReasonRow) -> bool:
     """Return whether its nodes are looked into, and nothing is done to them."""
     return _RUNGS.get(row.response) is Advice.NONE
 
@@ -168,7 +168,7 @@ def bears_reason(case: Case, node: Node, draft: Draft) -> bool:
     return (order is not None and order.text == case.command) or keeps_reason(case, node, draft)
 
 
-def out_by_reason(draft: Draft) -> Iterator[tuple[Node, Row]]:
+def out_by_reason(draft: Draft) -> Iterator[tuple[Node, ReasonRow]]:
     """Nodes that Slurm itself took out of service for something that we act on."""
     for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
         if not is_between(node, draft) and (row := acting_row(node, draft)) is not None:
@@ -188,7 +188,7 @@ def tell_reasons(draft: Draft) -> None:
         draft.tell("node.slurm_reason", said, once=once, level=Level.WARNING, node=node.name)
 
 
-def done_about(row: Row, node: Node, draft: Draft) -> str:
+def done_about(row: ReasonRow, node: Node, draft: Draft) -> str:
     """Return what is done about a reason of Slurm's own, in words."""
     if acting_row(node, draft) is not None:
         return row.response.value

@@ -5,7 +5,6 @@ from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.order import (
     AddNodes,
-    Answer,
     Approve,
     Carried,
     ChangeRun,
@@ -15,6 +14,7 @@ from steward.model.order import (
     CreateCluster,
     DeleteCluster,
     Order,
+    OrderAnswer,
     StartHealthCheck,
     TouchNodes,
     UpdateCluster,
@@ -52,7 +52,7 @@ def carry_out(order: Order, memory: Memory, seen: Observed, want: Desired) -> Ca
             return draft.carried(_answer(order, draft))
 
 
-def _answer(order: ClusterOrder, draft: OrderDraft) -> Answer:
+def _answer(order: ClusterOrder, draft: OrderDraft) -> OrderAnswer:
     match order:
         case CreateCluster():
             return create(order, draft)
@@ -76,7 +76,7 @@ def _answer(order: ClusterOrder, draft: OrderDraft) -> Answer:
             return change_quotas(order, draft)
 
 
-def change_quotas(order: QuotaOrder, draft: OrderDraft) -> Answer:
+def change_quotas(order: QuotaOrder, draft: OrderDraft) -> OrderAnswer:
     """Raises Refusal: nothing has changed."""
     match order:
         case CreateQuota():

@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, replace
 
 from steward.model.group import ClientToken, Cluster, Goal, Group, GroupStatus, Role
-from steward.model.order import Added, AddNodes, Answer
+from steward.model.order import Added, AddNodes, OrderAnswer
 from steward.model.why import Why
 from steward.policy.groups.slot_of import mint, taken_names
 from steward.policy.orders.order_draft import OrderDraft
@@ -17,7 +17,7 @@ TOKEN_KEPT_S = 8 * 3600.0
 NO_SUCH_GROUP, BAD_STATUS = "InstanceGroupNotFound", "InvalidInstanceGroupStatus"
 
 
-def add(order: AddNodes, draft: OrderDraft) -> Answer:
+def add(order: AddNodes, draft: OrderDraft) -> OrderAnswer:
     """Groups that cannot grow now are told in the answer, the others grow. The same call again (by its client token)
     has the same answer and changes nothing."""
     cluster = draft.the(order.cluster)
@@ -28,7 +28,7 @@ def add(order: AddNodes, draft: OrderDraft) -> Answer:
     grown = {name: count for name, count in order.wishes if not _refused(name, count, draft)}
     refused = [failed for name, count in order.wishes if (failed := _refused(name, count, draft))]
     added = _grow(grown, draft) if grown else []
-    answer = Answer(cluster_id=cluster.id, added=(*added, *refused))
+    answer = OrderAnswer(cluster_id=cluster.id, added=(*added, *refused))
     if order.token and added:
         text = json.dumps([asdict(one) for one in answer.added])
         draft.client_tokens[order.token] = ClientToken(digest=_digest(order, cluster), answer=text, at=draft.now)
@@ -40,14 +40,14 @@ def _forget_old_tokens(draft: OrderDraft) -> None:
     tokens.drop([word for word, token in tokens.items() if draft.now >= token.at + TOKEN_KEPT_S])
 
 
-def _answered(order: AddNodes, draft: OrderDraft) -> Answer | None:
+def _answered(order: AddNodes, draft: OrderDraft) -> OrderAnswer | None:
     token = draft.client_tokens.get(order.token)
     cluster = draft.the(order.cluster)
     if token is None:
         return None
     if token.digest != _digest(order, cluster):
         raise invalid(f"ClientToken {order.token} was used for another call within the last 8 hours; take a new one.")
-    return Answer(cluster_id=cluster.id, added=tuple(Added(**one) for one in json.loads(token.answer)))
+    return OrderAnswer(cluster_id=cluster.id, added=tuple(Added(**one) for one in json.loads(token.answer)))
 
 
 def _digest(order: AddNodes, cluster: Cluster) -> str:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from steward.model.arn import quota_arn, scheduler_arn
 from steward.model.events import Level
 from steward.model.group import Cluster, ClusterStatus, Goal, GroupStatus
-from steward.model.order import Answer, ChangeTags, CreateCluster, DeleteCluster, Refusal, RefusalKind
+from steward.model.order import ChangeTags, CreateCluster, DeleteCluster, OrderAnswer, Refusal, RefusalKind
 from steward.policy.orders.groups import new_group
 from steward.policy.orders.order_draft import OrderDraft, new_cluster_id
 from steward.policy.orders.refuse import (
@@ -24,7 +24,7 @@ from steward.policy.orders.refuse import (
 from steward.policy.orders.touch import is_stuck, try_again
 
 
-def create(order: CreateCluster, draft: OrderDraft) -> Answer:
+def create(order: CreateCluster, draft: OrderDraft) -> OrderAnswer:
     """Remember the cluster and its groups; their machines come with the next cycles."""
     _check_new(order, draft)
     groups = [new_group(wish, draft) for wish in order.groups]
@@ -50,7 +50,7 @@ def create(order: CreateCluster, draft: OrderDraft) -> Answer:
     sizes = ", ".join(f"{group.name} {group.goal.target}" for group in groups)
     text = f"{draft.who} created cluster {order.name}: {sizes}"
     draft.tell("cluster.created", text, operation=operation.id if operation else "")
-    return Answer(cluster_id=draft.cluster.id)
+    return OrderAnswer(cluster_id=draft.cluster.id)
 
 
 def _check_new(order: CreateCluster, draft: OrderDraft) -> None:
@@ -67,7 +67,7 @@ def _check_new(order: CreateCluster, draft: OrderDraft) -> None:
     check_tags(order.tags)
 
 
-def delete(order: DeleteCluster, draft: OrderDraft) -> Answer:
+def delete(order: DeleteCluster, draft: OrderDraft) -> OrderAnswer:
     """Allowed in every state; while it is being deleted already, only to try again what failed. Instances end with the
     next cycles."""
     cluster = draft.the(order.cluster)
@@ -79,40 +79,40 @@ def delete(order: DeleteCluster, draft: OrderDraft) -> Answer:
     operation = draft.set_goals({name: Goal(target=0) for name in draft.groups})
     text = f"{draft.who} deleted cluster {cluster.name}: {len(draft.groups)} groups go"
     draft.tell("cluster.deleting", text, level=Level.WARNING, operation=operation.id if operation else "")
-    return Answer(cluster_id=cluster.id)
+    return OrderAnswer(cluster_id=cluster.id)
 
 
-def _again(cluster: Cluster, draft: OrderDraft) -> Answer:
+def _again(cluster: Cluster, draft: OrderDraft) -> OrderAnswer:
     stuck = [draft.slots[node] for node in sorted(draft.slots) if is_stuck(draft.slots[node])]
     if not stuck:
         raise conflict(f"Cluster {cluster.name} is being deleted already.")
     try_again(stuck, draft)
-    return Answer(cluster_id=cluster.id)
+    return OrderAnswer(cluster_id=cluster.id)
 
 
 MOST_TAGS = 50
 RESERVED = "aws:"
 
 
-def change_tags(order: ChangeTags, draft: OrderDraft) -> Answer:
+def change_tags(order: ChangeTags, draft: OrderDraft) -> OrderAnswer:
     """The answer has all tags after the change."""
     quota = next((each for each in draft.quotas.values() if quota_arn(each.id, draft.rules) == order.arn), None)
     if quota is not None:
         tags = _changed(quota.tags, order)
         draft.quotas[quota.id] = replace(quota, tags=tags)
         _tell("quota.tags", f"quota {quota.name}", quota.tags, tags, draft)
-        return Answer(made=quota.id, tags=tags)
+        return OrderAnswer(made=quota.id, tags=tags)
     scheduler = draft.scheduler
     if scheduler is not None and scheduler_arn(scheduler.id, draft.rules) == order.arn:
         tags = _changed(scheduler.tags, order)
         draft.scheduler = replace(scheduler, tags=tags)
         _tell("scheduler.tags", f"scheduler config {scheduler.name}", scheduler.tags, tags, draft)
-        return Answer(made=scheduler.id, tags=tags)
+        return OrderAnswer(made=scheduler.id, tags=tags)
     cluster = draft.the(order.arn)
     tags = _changed(cluster.tags, order)
     draft.cluster = replace(cluster, tags=tags)
     _tell("cluster.tags", f"cluster {cluster.name}", cluster.tags, tags, draft)
-    return Answer(cluster_id=cluster.id, tags=tags)
+    return OrderAnswer(cluster_id=cluster.id, tags=tags)
 
 
 def _changed(has: Mapping[str, str], order: ChangeTags) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from steward.model.desired import Desired
 from steward.model.group import Cluster, Goal, Group, GroupStatus, Operation
 from steward.model.memory import Memory
 from steward.model.observed import Observed
-from steward.model.order import Answer, Carried, Refusal, RefusalKind
+from steward.model.order import Carried, OrderAnswer, Refusal, RefusalKind
 from steward.policy.draft import Draft
 
 _KEPT_OPERATIONS = 500
@@ -84,7 +84,7 @@ class OrderDraft(Draft):
         """The groups that nobody wants deleted, by name."""
         return [self.groups[name] for name in sorted(self.groups) if not is_going(self.groups[name])]
 
-    def carried(self, answer: Answer) -> Carried:
+    def carried(self, answer: OrderAnswer) -> Carried:
         """Return the finished work."""
         plan = self.plan()
         return Carried(memory=plan.memory, events=plan.events, answer=answer)

@@ -9,7 +9,7 @@ from steward.model.deep import DeepCause, DeepKind, DeepRun
 from steward.model.group import Role
 from steward.model.ids import JobId, NodeName
 from steward.model.node_names import fold
-from steward.model.order import Answer, Approve, ChangeRun, CheckDeep, Refusal, RefusalKind, StartHealthCheck
+from steward.model.order import Approve, ChangeRun, CheckDeep, OrderAnswer, Refusal, RefusalKind, StartHealthCheck
 from steward.model.slot import SlotStep
 from steward.policy.elastic.rules import rules_of
 from steward.policy.node.budget import awaits_yes
@@ -17,7 +17,7 @@ from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import conflict, group_of, invalid, not_found
 
 
-def approve(order: Approve, draft: OrderDraft) -> Answer:
+def approve(order: Approve, draft: OrderDraft) -> OrderAnswer:
     """The plan of this very turn begins the repairs, as far as budgets allow. Raises Refusal where one of the words
     names nothing that waits for approval: then none is approved."""
     if not order.words:
@@ -25,7 +25,7 @@ def approve(order: Approve, draft: OrderDraft) -> Answer:
     for case in {case.id: case for case in [_case(word, draft) for word in order.words]}.values():
         draft.cases.keep(replace(case, approved=draft.now, approved_by=draft.who, entered=draft.now))
         draft.tell("case.approved", f"{draft.who} approved the repair of {case.node}", node=case.node, case=case.id)
-    return Answer()
+    return OrderAnswer()
 
 
 def _case(word: str, draft: OrderDraft) -> Case:
@@ -45,7 +45,7 @@ def _waiting(draft: OrderDraft) -> str:
     return f"These wait for approval: {names}." if names else "No repair waits for approval."
 
 
-def change_run(order: ChangeRun, draft: OrderDraft) -> Answer:
+def change_run(order: ChangeRun, draft: OrderDraft) -> OrderAnswer:
     """The change is carried out by the plan of this very turn. Raises Refusal for a run or a size that there is not."""
     run = draft.elastic.get(JobId(order.run))
     if run is None or not run.is_open:
@@ -65,10 +65,10 @@ def change_run(order: ChangeRun, draft: OrderDraft) -> Answer:
         words.append("no growth" if order.paused else "growth again")
     draft.elastic.keep(run)
     draft.tell("elastic.asked", f"{draft.who} asked elastic run {run.id} for {' and '.join(words) or 'nothing'}")
-    return Answer()
+    return OrderAnswer()
 
 
-def check_deep(order: CheckDeep, draft: OrderDraft) -> Answer:
+def check_deep(order: CheckDeep, draft: OrderDraft) -> OrderAnswer:
     """Ask for one deep check. Raises Refusal where a node or a kind is not known, or another request is not over
     yet."""
     nodes = frozenset(NodeName(name) for name in order.nodes)
@@ -77,7 +77,7 @@ def check_deep(order: CheckDeep, draft: OrderDraft) -> Answer:
     if not nodes:
         raise invalid("Name at least one node.")
     run = ask(nodes, kinds_of(order.kinds), draft)
-    return Answer(cluster_id=draft.cluster.id if draft.cluster else "", runs=(run.id,))
+    return OrderAnswer(cluster_id=draft.cluster.id if draft.cluster else "", runs=(run.id,))
 
 
 def kinds_of(words: Collection[str]) -> frozenset[DeepKind]:
@@ -120,7 +120,7 @@ def add(nodes: frozenset[NodeName], kinds: frozenset[DeepKind], draft: OrderDraf
     return run
 
 
-def start_health_check(order: StartHealthCheck, draft: OrderDraft) -> Answer:
+def start_health_check(order: StartHealthCheck, draft: OrderDraft) -> OrderAnswer:
     """Nodes that do not serve are left out. Raises Refusal where a group or an instance is not known, a group takes no
     jobs, no node is left, or an earlier request is not over yet: nothing was begun then."""
     cluster = draft.the(order.cluster)
@@ -136,7 +136,7 @@ def start_health_check(order: StartHealthCheck, draft: OrderDraft) -> Answer:
         raise invalid("None of the instances is in service.")
     together = [frozenset(n for n in wished if wished[n] == kinds) for kinds in sorted(set(wished.values()), key=len)]
     runs = tuple(add(nodes, wished[min(nodes)], draft).id for nodes in together)
-    return Answer(cluster_id=cluster.id, runs=runs)
+    return OrderAnswer(cluster_id=cluster.id, runs=runs)
 
 
 def _nodes(name: str, ids: tuple[str, ...], draft: OrderDraft) -> list[NodeName]:

@@ -10,7 +10,7 @@ from steward.model.accounting import why_no_team
 from steward.model.arn import slurm_cluster_arns
 from steward.model.events import Level
 from steward.model.machine_types import MachineType
-from steward.model.order import Answer
+from steward.model.order import OrderAnswer
 from steward.model.quota import ComputeQuota, QuotaStatus, Share
 from steward.model.quota_order import CreateQuota, DeleteQuota, QuotaWish, SchedulerWish, UpdateQuota
 from steward.model.text import printable
@@ -23,26 +23,26 @@ MOST_QUOTAS = 500
 _RESOURCES, _ABSOLUTE = "ComputeQuotaResources", "AbsoluteBorrowLimits"
 
 
-def create_quota(order: CreateQuota, draft: OrderDraft) -> Answer:
+def create_quota(order: CreateQuota, draft: OrderDraft) -> OrderAnswer:
     """Raises Refusal where the name or the team has one already, or a resource is none that this site can give."""
     check_cluster(order.cluster, draft)
     check_tags(order.tags)
-    return Answer(made=make(order.name, order.wish, draft, tags=order.tags).id)
+    return OrderAnswer(made=make(order.name, order.wish, draft, tags=order.tags).id)
 
 
-def update_quota(order: UpdateQuota, draft: OrderDraft) -> Answer:
+def update_quota(order: UpdateQuota, draft: OrderDraft) -> OrderAnswer:
     """Members that the call does not give stay as they are. The answer has the new version."""
     quota = quota_of(order.id, draft)
     check_version(quota, order.version, f"Quota {quota.name}")
-    return Answer(made=quota.id, version=change(quota, order.wish, draft).version)
+    return OrderAnswer(made=quota.id, version=change(quota, order.wish, draft).version)
 
 
-def delete_quota(order: DeleteQuota, draft: OrderDraft) -> Answer:
+def delete_quota(order: DeleteQuota, draft: OrderDraft) -> OrderAnswer:
     """Delete a quota. Its limits leave Slurm with the next turns; jobs that run go on, and those that wait need no
     quota any more."""
     quota = quota_of(order.id, draft)
     drop(quota, draft)
-    return Answer(made=quota.id)
+    return OrderAnswer(made=quota.id)
 
 
 def make(name: str, wish: QuotaWish, draft: OrderDraft, *, tags: Any = MappingProxyType({})) -> ComputeQuota:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import fields, replace
 
-from steward.model.order import Answer
+from steward.model.order import OrderAnswer
 from steward.model.quota import ComputeQuota, QuotaStatus, SchedulerConfig
 from steward.model.quota_order import ApplyQuotas, QuotaWish, SchedulerWish
 from steward.policy.orders import quota, scheduler
@@ -12,7 +12,7 @@ from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import check_repeated, conflict, invalid
 
 
-def apply_quotas(order: ApplyQuotas, draft: OrderDraft) -> Answer:
+def apply_quotas(order: ApplyQuotas, draft: OrderDraft) -> OrderAnswer:
     """Raises Refusal where one part of it cannot be, or somebody changed a quota since its writer looked."""
     if order.based_on not in ("", fingerprint(draft.quotas, draft.scheduler)):
         raise conflict("Somebody changed the quotas since this was shown: look at the difference again.")
@@ -25,7 +25,7 @@ def apply_quotas(order: ApplyQuotas, draft: OrderDraft) -> Answer:
         quota.drop(present[name], draft)
     for name, wish in wanted.items():
         _quota(name, wish, present.get(name), draft)
-    return Answer()
+    return OrderAnswer()
 
 
 def fingerprint(quotas: Mapping[str, ComputeQuota], present: SchedulerConfig | None) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from steward.model.order import Answer
+from steward.model.order import OrderAnswer
 from steward.model.quota import QuotaStatus, SchedulerConfig
 from steward.model.quota_order import CreateScheduler, DeleteScheduler, SchedulerWish, UpdateScheduler
 from steward.policy.orders.cluster import check_tags
@@ -13,26 +13,26 @@ from steward.policy.orders.quota import check_cluster, check_version, new_id, sa
 from steward.policy.orders.refuse import check_repeated, conflict, limit, not_found
 
 
-def create_scheduler(order: CreateScheduler, draft: OrderDraft) -> Answer:
+def create_scheduler(order: CreateScheduler, draft: OrderDraft) -> OrderAnswer:
     """Raises Refusal where there is one already."""
     check_cluster(order.cluster, draft)
     check_tags(order.tags)
-    return Answer(made=make(order.name, order.wish, draft, tags=order.tags).id)
+    return OrderAnswer(made=make(order.name, order.wish, draft, tags=order.tags).id)
 
 
-def update_scheduler(order: UpdateScheduler, draft: OrderDraft) -> Answer:
+def update_scheduler(order: UpdateScheduler, draft: OrderDraft) -> OrderAnswer:
     """Members that the call does not give stay as they are. The answer has the new version."""
     present = scheduler_of(order.id, draft)
     check_version(present, order.version, f"Scheduler configuration {present.name}")
-    return Answer(made=present.id, version=change(present, order.wish, draft).version)
+    return OrderAnswer(made=present.id, version=change(present, order.wish, draft).version)
 
 
-def delete_scheduler(order: DeleteScheduler, draft: OrderDraft) -> Answer:
+def delete_scheduler(order: DeleteScheduler, draft: OrderDraft) -> OrderAnswer:
     """Then the defaults count. Nothing of it is in Slurm, so it is gone at once."""
     present = scheduler_of(order.id, draft)
     draft.scheduler = None
     draft.tell("quota.scheduler", f"{draft.who} deleted scheduler configuration {present.name}: the defaults apply")
-    return Answer(made=present.id)
+    return OrderAnswer(made=present.id)
 
 
 def make(name: str, wish: SchedulerWish, draft: OrderDraft, *, tags: Any = MappingProxyType({})) -> SchedulerConfig:

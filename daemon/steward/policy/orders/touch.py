@@ -11,7 +11,7 @@ from steward.model.group import Cluster, ClusterStatus, Goal, Role
 from steward.model.health import Advice
 from steward.model.node import Node
 from steward.model.node_names import fold
-from steward.model.order import Answer, NodeOutcome, NodeRefusal, NodeWish, TouchNodes
+from steward.model.order import NodeOutcome, NodeRefusal, NodeWish, OrderAnswer, TouchNodes
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
@@ -34,7 +34,7 @@ _YIELDING = (Step.SUSPECT, Step.HELD)
 """A case in these steps, or that waits for approval, gives way to a person's command; any other repair is under way."""
 
 
-def touch(order: TouchNodes, draft: OrderDraft) -> Answer:
+def touch(order: TouchNodes, draft: OrderDraft) -> OrderAnswer:
     """The answer has a line for each id, duplicates once. Raises Refusal when a deletion accepted none."""
     cluster = draft.the(order.cluster)
     _check(order, cluster, draft)
@@ -49,7 +49,7 @@ def touch(order: TouchNodes, draft: OrderDraft) -> Answer:
     chosen = [accepted[node] for node in sorted(accepted)]
     if chosen:
         _carry_out(order.wish, chosen, draft)
-    return Answer(cluster_id=cluster.id, nodes=tuple(_line(*name, no) for name, no in refused.items()))
+    return OrderAnswer(cluster_id=cluster.id, nodes=tuple(_line(*name, no) for name, no in refused.items()))
 
 
 def _once(ids: Sequence[str]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from steward.model.group import BatchSize, Cluster, ClusterStatus, Goal, Group, GroupStatus, Role, Rollout, RolloutState
-from steward.model.order import Answer, GroupWish, UpdateCluster, UpdateSoftware
+from steward.model.order import GroupWish, OrderAnswer, UpdateCluster, UpdateSoftware
 from steward.policy.groups.serving import current_counts
 from steward.policy.orders.groups import changed_goal, changed_group, new_group, with_extras
 from steward.policy.orders.order_draft import OrderDraft, is_going
@@ -21,7 +21,7 @@ from steward.policy.orders.refuse import (
 )
 
 
-def update(order: UpdateCluster, draft: OrderDraft) -> Answer:
+def update(order: UpdateCluster, draft: OrderDraft) -> OrderAnswer:
     """A name that is new adds a group, a known one changes it. Members that are not given stay."""
     cluster = draft.the(order.cluster)
     check_not_busy(cluster, "UpdateCluster")
@@ -40,7 +40,7 @@ def update(order: UpdateCluster, draft: OrderDraft) -> Answer:
     if operation is not None and not cluster.continuous:
         draft.cluster = replace(draft.cluster, status=ClusterStatus.UPDATING)
     draft.tell("cluster.updated", _text(order, goals, draft), operation=operation.id if operation else "")
-    return Answer(cluster_id=cluster.id)
+    return OrderAnswer(cluster_id=cluster.id)
 
 
 def _wish(wish: GroupWish, draft: OrderDraft, cluster: Cluster) -> Goal:
@@ -114,7 +114,7 @@ def _text(order: UpdateCluster, goals: dict[str, Goal], draft: OrderDraft) -> st
 # UpdateClusterSoftware: the wish for another version; `groups/rollout.py` brings it to the nodes batch by batch.
 
 
-def update_software(order: UpdateSoftware, draft: OrderDraft) -> Answer:
+def update_software(order: UpdateSoftware, draft: OrderDraft) -> OrderAnswer:
     """Without groups: all whose machines can be made anew. Scripts run again also where image and release stay."""
     cluster = draft.the(order.cluster)
     check_not_busy(cluster, "UpdateClusterSoftware")
@@ -128,7 +128,7 @@ def update_software(order: UpdateSoftware, draft: OrderDraft) -> Answer:
         )
     if not cluster.continuous:
         draft.cluster = replace(draft.the(order.cluster), status=ClusterStatus.SYSTEM_UPDATING)
-    return Answer(cluster_id=cluster.id)
+    return OrderAnswer(cluster_id=cluster.id)
 
 
 def _check(order: UpdateSoftware, draft: OrderDraft) -> None:

@@ -11,7 +11,7 @@ from steward.model.comment import ours
 from steward.model.ids import JobId
 from steward.model.quota import QuotaJob, Resource
 from steward.policy.draft import Draft
-from steward.policy.quota.decide import Ruling, Standing
+from steward.policy.quota.decide import UnitRuling, UnitStanding
 from steward.policy.quota.turn import Turn
 from steward.policy.quota.words import told
 
@@ -36,7 +36,7 @@ def quota_words(turn: Turn, draft: Draft) -> dict[JobId, str]:
 
 
 def _words(turn: Turn, draft: Draft) -> Iterator[tuple[JobId, str]]:
-    alike: dict[tuple[str, Standing, int, tuple[Resource, ...]], str] = {}
+    alike: dict[tuple[str, UnitStanding, int, tuple[Resource, ...]], str] = {}
     for number, ruling in turn.rulings.items():
         unit = ruling.unit
         if draft.now >= unit.since + PATIENCE_S:
@@ -54,26 +54,26 @@ def _words(turn: Turn, draft: Draft) -> Iterator[tuple[JobId, str]]:
                 yield unit.id, _gave_way(draft.quota_jobs.get(unit.id)) or _RUNS
 
 
-def _waits(ruling: Ruling, turn: Turn) -> str:
+def _waits(ruling: UnitRuling, turn: Turn) -> str:
     """Without figures that change from turn to turn."""
     unit = ruling.unit
     match ruling.standing:
-        case Standing.NEVER:
+        case UnitStanding.NEVER:
             return f"{_WORD}never fits{_most(ruling, turn)}"
-        case Standing.WAITS if ruling.hopeless:
+        case UnitStanding.WAITS if ruling.hopeless:
             return f"{_WORD}team {unit.team} waits for nodes"
-        case Standing.WAITS:
+        case UnitStanding.WAITS:
             names = ", ".join(sorted(ruling.short))
             return f"{_WORD}team {unit.team} waits for {names}" if names else f"{_WORD}team {unit.team} waits"
-        case Standing.BACKS_OFF:
+        case UnitStanding.BACKS_OFF:
             return f"{_WORD}gave way before, borrows again later"
-        case Standing.BEHIND:
+        case UnitStanding.BEHIND:
             return f"{_WORD}behind an earlier job of team {unit.team}"
         case _:
             return ""
 
 
-def _most(ruling: Ruling, turn: Turn) -> str:
+def _most(ruling: UnitRuling, turn: Turn) -> str:
     unit = ruling.unit
     for amounts in unit.options:
         beyond: Mapping[Resource, int] = turn.ledger.over_limit(unit.team, amounts)

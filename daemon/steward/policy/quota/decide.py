@@ -19,7 +19,7 @@ _NOT_YET = frozenset({"", "None"})
 """Slurm's reasons of jobs that it has not looked at."""
 
 
-class Standing(Enum):
+class UnitStanding(Enum):
     OWN = "own"
     """The quota of the job's team covers it: it runs when nodes are free."""
     BORROWED = "borrowed"
@@ -35,7 +35,7 @@ class Standing(Enum):
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Ruling:
+class UnitRuling:
     """On one waiting unit. Never changed, as a unit.
 
     `amounts` is what one of it uses where it may run, `granted` how many of it may, `borrowed` how many of these with
@@ -43,7 +43,7 @@ class Ruling:
     when it may borrow again."""
 
     unit: Unit
-    standing: Standing
+    standing: UnitStanding
     amounts: Amounts = field(default_factory=dict)
     granted: int = 0
     borrowed: int = 0
@@ -94,7 +94,7 @@ class Decider:
 
     def __init__(self, room: Room, rules: Rules) -> None:
         self._room, self._ledger, self._rules = room, room.ledger, rules
-        self.rulings: dict[JobId, Ruling] = {}
+        self.rulings: dict[JobId, UnitRuling] = {}
         self.yielding: list[Yielding] = []
         self._blocked: set[tuple[str, int]] = set()
         """(team, the part of a request that counts) that did not fit in this pass: there is only less later in it. And
@@ -118,17 +118,17 @@ class Decider:
         rest = [unit for unit in self._owners(queue) if not self._ruled_out(unit)]
         self._borrowers(rest)
         for unit in queue:
-            if self.rulings[unit.id].standing is Standing.WAITS and not unit.replica and self._may_take(unit):
+            if self.rulings[unit.id].standing is UnitStanding.WAITS and not unit.replica and self._may_take(unit):
                 self._push_out(unit)
 
     def _keep(self, unit: Unit) -> None:
         if not unit.options:
-            self._rule(unit, Standing.NEVER)
+            self._rule(unit, UnitStanding.NEVER)
             return
         amounts = unit.options[0]
         is_own = self._ledger.is_entitled(unit.team, amounts)
         self._ledger.take(unit.team, amounts)
-        standing = Standing.OWN if is_own else Standing.BORROWED
+        standing = UnitStanding.OWN if is_own else UnitStanding.BORROWED
         self._rule(unit, standing, amounts=amounts, granted=1, borrowed=int(not is_own))
 
     def _ruled_out(self, unit: Unit) -> bool:
@@ -138,7 +138,7 @@ class Decider:
             self._beyond[key] = [self._ledger.over_limit(unit.team, each) for each in unit.options]
         beyond = self._beyond[key]
         if all(beyond):
-            self._rule(unit, Standing.NEVER, short=beyond[0] if beyond else {})
+            self._rule(unit, UnitStanding.NEVER, short=beyond[0] if beyond else {})
         return all(beyond)
 
     def _owners(self, queue: Sequence[Unit]) -> list[Unit]:
@@ -177,14 +177,14 @@ class Decider:
                 wish = self._wish(unit, asked, size)
                 is_held = not (self._may_take(unit) and self._finds_room(unit, asked, wish))
                 if is_held and unit.team not in self._rules.strict:
-                    self._rule(unit, Standing.OWN, amounts=asked, granted=unit.count, nodes=size, hopeless=True)
+                    self._rule(unit, UnitStanding.OWN, amounts=asked, granted=unit.count, nodes=size, hopeless=True)
                     return True
                 self._take(unit, asked)
                 if wish is not None and not is_held:
                     self._room.places.take(wish)
                 granted += 1
             if granted:
-                self._rule(unit, Standing.OWN, amounts=asked, granted=granted, nodes=size, hopeless=is_held)
+                self._rule(unit, UnitStanding.OWN, amounts=asked, granted=granted, nodes=size, hopeless=is_held)
                 return granted == unit.count
             self._blocked.add(part)
         return False
@@ -244,7 +244,7 @@ class Decider:
             unit = queue.pop()
             if not self._lend(unit) and team in self._rules.strict:
                 for behind in queue:
-                    self._rule(behind, Standing.BEHIND)
+                    self._rule(behind, UnitStanding.BEHIND)
                 continue
             while queue and team not in self._rules.strict and self._waits_too(queue[-1]):
                 queue.pop()
@@ -257,7 +257,7 @@ class Decider:
             return False
         if unit.id in self.rulings or unit.id in self._rules.not_before:
             return False
-        self._rule(unit, Standing.WAITS, short=self._least_short(unit))
+        self._rule(unit, UnitStanding.WAITS, short=self._least_short(unit))
         return True
 
     def _key(self, unit: Unit) -> tuple[tuple[float, float], int, float, int, str]:
@@ -274,7 +274,7 @@ class Decider:
             return before.granted + granted == unit.count
         until = self._rules.not_before.get(unit.id)
         if until is not None:
-            self._rule(unit, Standing.BACKS_OFF, until=until)
+            self._rule(unit, UnitStanding.BACKS_OFF, until=until)
             return False
         hopeless = False
         for amounts in unit.options:
@@ -285,11 +285,11 @@ class Decider:
             if self._is_hopeless(unit, asked, size):
                 hopeless = True
             elif granted := self._grant(unit, asked, unit.count):
-                self._rule(unit, Standing.BORROWED, amounts=asked, granted=granted, borrowed=granted, nodes=size)
+                self._rule(unit, UnitStanding.BORROWED, amounts=asked, granted=granted, borrowed=granted, nodes=size)
                 return granted == unit.count
             else:
                 self._blocked.add(part)
-        self._rule(unit, Standing.WAITS, short=self._least_short(unit), hopeless=hopeless)
+        self._rule(unit, UnitStanding.WAITS, short=self._least_short(unit), hopeless=hopeless)
         return False
 
     def _is_hopeless(self, unit: Unit, asked: Amounts, size: int) -> bool:
@@ -335,8 +335,8 @@ class Decider:
             self._lacking[key] = min(short, key=len, default={})
         return self._lacking[key]
 
-    def _rule(self, unit: Unit, standing: Standing, **found: Any) -> None:
-        self.rulings[unit.id] = Ruling(unit=unit, standing=standing, **found)
+    def _rule(self, unit: Unit, standing: UnitStanding, **found: Any) -> None:
+        self.rulings[unit.id] = UnitRuling(unit=unit, standing=standing, **found)
 
     def _push_out(self, unit: Unit) -> None:
         """Jobs of lower classes, or of teams that borrowed more, where that is wanted."""
@@ -367,14 +367,14 @@ class Decider:
         if not found:
             return False
         self._yield(found, unit, cause, short, ranks, wish)
-        standing = Standing.OWN if self._ledger.is_entitled(unit.team, asked) else Standing.BORROWED
+        standing = UnitStanding.OWN if self._ledger.is_entitled(unit.team, asked) else UnitStanding.BORROWED
         self._ledger.take(unit.team, asked)
         self._rule(
             unit,
             standing,
             amounts=asked,
             granted=1,
-            borrowed=int(standing is Standing.BORROWED),
+            borrowed=int(standing is UnitStanding.BORROWED),
             nodes=unit.sizes[0] if unit.sizes else 0,
         )
         return True

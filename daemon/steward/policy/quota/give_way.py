@@ -16,7 +16,7 @@ from steward.model.port_error import is_refusal
 from steward.model.quota import GPU, Eviction, QuotaJob, Reclaimed, kind_of
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.quota.decide import Standing, Yielding
+from steward.policy.quota.decide import UnitStanding, Yielding
 from steward.policy.quota.requests import holds_nodes
 from steward.policy.quota.turn import Turn, is_refused, requeue_key
 from steward.policy.quota.words import told
@@ -156,7 +156,7 @@ def _is_wanted(id: JobId, eviction: Eviction, turn: Turn, draft: Draft) -> bool:
     known = next((unit for units in turn.running.values() for unit in units if unit.id == id), None)
     team = known.team if known is not None else draft.quota_jobs[id].team  # its quota may be gone by now
     return any(
-        ruling.standing is Standing.OWN
+        ruling.standing is UnitStanding.OWN
         and ruling.may_run
         and ruling.unit.team != team
         and (known is None or (not ruling.hopeless and bool(known.options[0].keys() & ruling.amounts)))

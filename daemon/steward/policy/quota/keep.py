@@ -18,7 +18,7 @@ from steward.policy.job.nudge import credential_safe_at
 from steward.policy.quota import give_way
 from steward.policy.quota.closing import close_ended, ends_key
 from steward.policy.quota.comment import quota_words
-from steward.policy.quota.decide import Ruling, Standing
+from steward.policy.quota.decide import UnitRuling, UnitStanding
 from steward.policy.quota.edits import Edits, edits
 from steward.policy.quota.limits import remedy_for, teams_still_in_b, users_apart, wanted_qos, wanted_teams
 from steward.policy.quota.marks import RETRY_S, SOON_S, TOUCHED_AT_ONCE, keep_marks
@@ -97,7 +97,7 @@ def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> Non
         draft.wake(draft.now + SOON_S)
 
 
-def _place(ruling: Ruling, picture: Accounting, draft: Draft) -> int:
+def _place(ruling: UnitRuling, picture: Accounting, draft: Draft) -> int:
     """A waiting job that may run has the QOS in which it may; how many jobs were touched. One whose user chose another
     QOS than ours is left there."""
     unit, touched = ruling.unit, 0
@@ -135,13 +135,13 @@ def _hurry(job: Job, draft: Draft) -> int:
     return draft.wish(NudgeJob(key=key, why=why, job=job.id, restart=job.restarts, exclude=job.excluded), RETRY_S)
 
 
-def _qos(ruling: Ruling, picture: Accounting) -> tuple[str, ...]:
+def _qos(ruling: UnitRuling, picture: Accounting) -> tuple[str, ...]:
     """Empty: as it is. What is covered goes back to `g`; what borrows keeps `g` first where Slurm takes lists."""
     g, b = guaranteed_qos(ruling.unit.team), borrowed_qos(ruling.unit.team)
     lists = _takes_lists(ruling.unit, picture)
     if ruling.unit.replica:
         return (b,)  # always: what an elastic run has beyond its base is lent to it
-    if ruling.standing is Standing.OWN and not ruling.borrowed:
+    if ruling.standing is UnitStanding.OWN and not ruling.borrowed:
         return () if g in ruling.unit.qos and lists else (g,)
     return (g, b) if lists else (b,)
 
@@ -154,8 +154,8 @@ def _takes_lists(unit: Unit, picture: Accounting) -> bool:
     return picture.can.qos_lists and len(unit.jobs) == 1 and "," not in unit.jobs[0].partition
 
 
-def _move(ruling: Ruling, job: Job, qos: tuple[str, ...]) -> MoveJob:
-    text = "its team's quota covers it" if ruling.standing is Standing.OWN else "it runs with what others lend"
+def _move(ruling: UnitRuling, job: Job, qos: tuple[str, ...]) -> MoveJob:
+    text = "its team's quota covers it" if ruling.standing is UnitStanding.OWN else "it runs with what others lend"
     text = "it adds nodes to an elastic run, with what is lent" if ruling.unit.replica else text
     key = Key(f"quota:move:{job.id}:{job.restarts}:{','.join(qos)}")
     return MoveJob(key=key, why=Why(rule="quota.move", text=text), job=job.id, qos=qos)

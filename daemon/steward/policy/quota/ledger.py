@@ -16,7 +16,7 @@ _WITHOUT_WEIGHT = float("inf")
 
 
 @dataclass(slots=True, kw_only=True)
-class Account:
+class TeamAccount:
     """The account of a team. `use` has all kinds of resources; only those count that `limits` names."""
 
     team: str
@@ -60,7 +60,7 @@ class Ledger:
 
     def __init__(
         self,
-        accounts: Mapping[str, Account],
+        accounts: Mapping[str, TeamAccount],
         capacity: Mapping[Resource, int],
         *,
         decides: Iterable[Resource],

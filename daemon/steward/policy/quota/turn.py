@@ -9,12 +9,12 @@ from steward.model.job import Job
 from steward.model.port_error import was_refused
 from steward.model.quota import CPU, GPU, ComputeQuota, QuotaStatus, Reclaimed, Resource, SchedulerConfig, resource
 from steward.policy.draft import Draft
-from steward.policy.quota.decide import Decider, Rules, Ruling, Yielding
+from steward.policy.quota.decide import Decider, Rules, UnitRuling, Yielding
 from steward.policy.quota.elsewhere import held_up
 from steward.policy.quota.fill_in import owned
 from steward.policy.quota.flavors import Flavors
 from steward.policy.quota.foreseen import foreseen
-from steward.policy.quota.ledger import Account, Ledger
+from steward.policy.quota.ledger import Ledger, TeamAccount
 from steward.policy.quota.pick import Room
 from steward.policy.quota.places import Places
 from steward.policy.quota.present import Held, Present, present
@@ -40,7 +40,7 @@ class Turn:
     held: Mapping[str, Held]
     """The amounts that teams hold in all."""
     going: frozenset[JobId]
-    rulings: Mapping[JobId, Ruling]
+    rulings: Mapping[JobId, UnitRuling]
     yielding: tuple[Yielding, ...]
     homeless: Mapping[Resource, int]
     """The amounts that jobs of no team have."""
@@ -174,7 +174,7 @@ def _ledger(draft: Draft, quotas: Mapping[str, ComputeQuota], flavors: Flavors, 
         (types, rules, *quotas.values()),
         lambda: {team: owned(quota, types, count_filled=rules.count_filled) for team, quota in quotas.items()},
     )
-    accounts = {team: Account(team=team, owned=worth[team], weight=quota.weight) for team, quota in quotas.items()}
+    accounts = {team: TeamAccount(team=team, owned=worth[team], weight=quota.weight) for team, quota in quotas.items()}
     kinds = flavors.named | flavors.present
     decides = [resource(kind, GPU if flavors.has_gpus(kind) else CPU) for kind in sorted(kinds)]
     capacity = {name: amount for name, amount in flavors.capacity.items() if name.rpartition("/")[0] in flavors.present}

@@ -7,7 +7,7 @@ from steward.model.machine_types import BUILT_IN
 from steward.model.node_names import fold
 from steward.model.quota import CPU, GPU, MEM, ComputeQuota, Resource, machine_type_of, resource
 from steward.policy.draft import Draft
-from steward.policy.quota.decide import Standing
+from steward.policy.quota.decide import UnitStanding
 from steward.policy.quota.fill_in import Owned, owned
 from steward.policy.quota.requests import add
 from steward.policy.quota.turn import Turn, take_turn
@@ -84,7 +84,7 @@ def _unowned(resources: tuple[ResourceView, ...], turn: Turn | None) -> Iterator
     """Idle ones that no team may borrow, while jobs wait for such."""
     if turn is None or turn.idle_sharing:
         return
-    waits = (ruling for ruling in turn.rulings.values() if ruling.standing is Standing.WAITS)
+    waits = (ruling for ruling in turn.rulings.values() if ruling.standing is UnitStanding.WAITS)
     wanted = {name for ruling in waits for name in ruling.short}
     for row in resources:
         idle = min(row.free, row.capacity - row.owned - turn.homeless.get(row.resource, 0))
