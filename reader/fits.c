@@ -303,11 +303,10 @@ static struct answer ask(job_desc_msg_t wish, slurm_job_info_t *job,
 		free(found.nodes);
 		found = ask_by_parts(&wish, job, about);
 	}
-	// Through a reservation of ours the test says of some jobs that ask for
-	// switches that they never fit, and Slurm starts them when it is gone
-	// (22.05.8). Without it they may start, or nobody knows.
-	if (found.state == NEVER && about->reservation &&
-	    (wish.req_switch || wish.contiguous)) {
+	// The test says of some jobs that ask for switches that they never fit,
+	// most often through a reservation of ours, and Slurm starts them
+	// (22.05.8). Without the reservation they may start, or it is unknown.
+	if (found.state == NEVER && (wish.req_switch || wish.contiguous)) {
 		struct question less = *about;
 		less.reservation = wish.reservation = NULL;
 		free(found.nodes);
