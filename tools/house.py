@@ -135,10 +135,10 @@ def _not_imperative() -> int:
         "D401",
         "--output-format",
         "concise",
-        PACKAGE,
+        str(PACKAGE),
     ]
-    printed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    return printed.count(" D401 ")
+    printed = subprocess.run(command, capture_output=True, text=True, check=False)
+    return printed.stdout.count(" D401 ")
 
 
 def _lines_in(*folders: str) -> int:
