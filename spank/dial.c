@@ -31,8 +31,7 @@ static int _connect(const char *path, int64_t deadline_ms)
 	int fd;
 
 	while ((fd = socket_enter(path)) < 0 &&
-	       (errno == EAGAIN || errno == EINTR) &&
-	       dial_left_ms(deadline_ms))
+	       (errno == EAGAIN || errno == EINTR) && dial_left_ms(deadline_ms))
 		(void) poll(NULL, 0, 10);
 	return fd;
 }
