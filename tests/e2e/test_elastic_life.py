@@ -123,7 +123,7 @@ def test_a_run_whose_agent_answers_too_late_stays_at_its_size_and_is_told_so(sto
     finally:
         os.kill(agent, signal.SIGCONT)
     story.wait("it is told", lambda: run.told_of("elastic.alone"), 30.0)
-    assert "its script began before its node's agent had answered" in story.explain(str(run.job))
+    assert "its script started before the agent of its node answered" in story.explain(str(run.job))
     run.goes_on()
     assert (run.sizes, run.replicas(LIVE)) == ([2], {})
 
