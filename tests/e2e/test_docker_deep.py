@@ -33,9 +33,9 @@ class Forgetful:
         got[17] ^= 1
         return got
 
-take = memory.take
+allocate = memory.allocate
 if Path("{_MARK}").exists():
-    memory.take = lambda size, budget: [Forgetful(block) for block in take(size, budget)]
+    memory.allocate = lambda size, budget: [Forgetful(block) for block in allocate(size, budget)]
 sys.exit(runner.main(sys.argv[1:], os.environ))
 """
 
