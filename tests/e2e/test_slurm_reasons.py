@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from steward.testbed.bed import Backend
 from tests.e2e.story import Story
 
 REPAIR_S = 120.0
@@ -24,8 +25,10 @@ PASSES = ("reboot requested", "POWER_DOWN_ASAP")
 
 
 def drain(story: Story, node: str, reason: str) -> float:
+    """As SlurmUser: root on the local bed."""
     began = time.time()
-    story.bed.run(["scontrol", "update", f"nodename={node}", "state=drain", f"reason={reason}"])
+    as_slurm = ["runuser", "-u", "slurm", "--"] if story.bed.spec.backend is Backend.DOCKER else []
+    story.bed.run([*as_slurm, "scontrol", "update", f"nodename={node}", "state=drain", f"reason={reason}"])
     return began
 
 
