@@ -102,7 +102,9 @@ def install_database(mariadbd: str, layout: Layout) -> None:
     try:
         run([*database_argv(mariadbd, layout), "--bootstrap"], timeout_s=_INSTALL_S, input=orders)
     except Failed as error:
-        raise BedError(f"the database cannot be made: {error}") from error
+        said = error.completed.error_text.splitlines() if error.completed else []
+        why = next((line for line in reversed(said) if "ERROR" in line), str(error))  # the cause stands at the end
+        raise BedError(f"the database cannot be made: {why}") from error
 
 
 def let_in(bed: Bed, users: Iterable[str]) -> None:
