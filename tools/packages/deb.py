@@ -1,6 +1,8 @@
 """Debian packages by dpkg-deb; no debhelper is needed."""
 
-from collections.abc import Mapping
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tools.packages.contents import Package
@@ -14,9 +16,12 @@ _PHASES = {
 SCRIPTS = ROOT / "tools/packages/scripts"
 
 
-def control(package: Package, *, version: str, architecture: str, installed_kib: int) -> str:
+def control(
+    package: Package, *, version: str, architecture: str, installed_kib: int, libraries: Sequence[str] = ()
+) -> str:
     """The package's control file. Packages of Steward go together: their versions are the same."""
     own = [f"{each} (= {version})" if each.startswith("steward-") else each for each in package.depends]
+    own += libraries
     fields = {
         "Package": package.name,
         "Version": version,
@@ -32,6 +37,19 @@ def control(package: Package, *, version: str, architecture: str, installed_kib:
         "Description": package.summary,
     }
     return "".join(f"{key}: {value}\n" for key, value in fields.items() if value)
+
+
+def library_packages(tree: Path) -> tuple[str, ...]:
+    """Return the Debian package of the Slurm library that `steward-slurm` in the tree is linked with: Slurm's own
+    packages do not bring it. Empty where no package has it, as for a Slurm that a site built by hand."""
+    for program in tree.rglob("steward-slurm"):
+        found = re.search(r"libslurm\.so\S* => (/\S+)", run("ldd", program))
+        owner = subprocess.run(
+            ["dpkg-query", "--search", Path(found[1]).resolve() if found else "-"], capture_output=True, text=True
+        )
+        if not owner.returncode:
+            return (owner.stdout.partition(":")[0],)
+    return ()
 
 
 def maintainer_scripts(package: Package) -> Mapping[str, str]:
@@ -62,7 +80,8 @@ def build(package: Package, tree: Path, out: Path, version: str, *, compressed: 
     size = sum(path.lstat().st_size for path in tree.rglob("*")) // 1024
     debian = tree / "DEBIAN"
     debian.mkdir()
-    text = control(package, version=version, architecture=architecture, installed_kib=size)
+    libraries = library_packages(tree)
+    text = control(package, version=version, architecture=architecture, installed_kib=size, libraries=libraries)
     (debian / "control").write_text(text)
     for name, script in maintainer_scripts(package).items():
         (debian / name).write_text(script)
