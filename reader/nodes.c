@@ -125,23 +125,21 @@ static void put_gres(struct records *to, const node_info_t *node)
 
 static void answer_all(FILE *out, const char *stamp)
 {
-	time_t nodes_since = 0, parts_since = 0;
+	time_t nodes_since = 0;
 	long nodes_told = 0, parts_told = 0;
 	node_info_msg_t *told = NULL;
 	struct records made;
 	char now[64];
 
-	if (sscanf(stamp, "%ld.%ld", &nodes_told, &parts_told) == 2) {
+	if (sscanf(stamp, "%ld.%ld", &nodes_told, &parts_told) == 2)
 		nodes_since = since_of(nodes_told);
-		parts_since = parts_told;
-	}
 	const partition_info_msg_t *parts = partitions_now();
 	if (!parts) {
 		tell_failure(out, errno);
 		return;
 	}
 	// With other partitions than it was asked with, all nodes are told of.
-	if (parts->last_update != parts_since)
+	if (partitions_since() != parts_told)
 		nodes_since = 0;
 	if (slurm_load_node(nodes_since, &told, FLAGS)) {
 		if (errno == SLURM_NO_CHANGE_IN_DATA && nodes_since)
@@ -157,7 +155,7 @@ static void answer_all(FILE *out, const char *stamp)
 				put_node(&made, &told->node_array[i],
 					 partitions[i]);
 		snprintf(now, sizeof(now), "%ld.%ld", (long) told->last_update,
-			 (long) parts->last_update);
+			 partitions_since());
 		tell_records(out, &made, "nodes", now,
 			     &NODE_FIELDS(AS_NAME)[1]);
 	} else {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <slurm/slurm_errno.h>
 
@@ -17,6 +18,7 @@ extern void slurm_free_ctl_conf(slurm_conf_t *conf) __attribute__((weak));
 
 static partition_info_msg_t *known;
 static hosts_t *hosts; // of each partition
+static long members;   // when others were in them than before, microseconds
 
 static const struct {
 	uint16_t state;
@@ -54,29 +56,62 @@ static void forget(void)
 	hosts = NULL;
 }
 
+static bool is_text(const char *one, const char *other)
+{
+	return !strcmp(one ? one : "", other ? other : "");
+}
+
+static bool has_members_of(const partition_info_msg_t *told)
+{
+	if (!known || known->record_count != told->record_count)
+		return false;
+	for (uint32_t i = 0; i < told->record_count; i++) {
+		const partition_info_t *was = &known->partition_array[i],
+				       *is = &told->partition_array[i];
+		if (!is_text(was->name, is->name) ||
+		    !is_text(was->nodes, is->nodes))
+			return false;
+	}
+	return true;
+}
+
+static long microseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return now.tv_sec * 1000000L + now.tv_nsec / 1000;
+}
+
+// All of them each time: Slurm says "no change", too, when a node that came or
+// went with its feature changed who is in them (seen on 22.05).
 const partition_info_msg_t *partitions_now(void)
 {
 	partition_info_msg_t *told = NULL;
 
-	if (slurm_load_partitions(known ? known->last_update : 0, &told,
-				  SHOW_ALL | SHOW_LOCAL)) {
-		if (errno == SLURM_NO_CHANGE_IN_DATA && known)
-			return known;
+	if (slurm_load_partitions(0, &told, SHOW_ALL | SHOW_LOCAL))
 		return NULL;
-	}
-	forget();
-	hosts = calloc(told->record_count + 1, sizeof(*hosts));
-	if (!hosts) {
+	hosts_t *theirs = calloc(told->record_count + 1, sizeof(*theirs));
+	if (!theirs) {
 		slurm_free_partition_info_msg(told);
 		errno = ENOMEM;
 		return NULL;
 	}
+	if (!has_members_of(told))
+		members = microseconds();
+	forget();
 	known = told;
+	hosts = theirs;
 	for (uint32_t i = 0; i < told->record_count; i++) {
 		char *nodes = told->partition_array[i].nodes;
 		hosts[i] = slurm_hostlist_create(nodes ? nodes : "");
 	}
 	return known;
+}
+
+long partitions_since(void)
+{
+	return members;
 }
 
 static bool append(char **list, const char *name)

@@ -113,6 +113,9 @@ class SlurmWorld(WorldOfJobs, Protocol):
     def restart(self) -> None:
         """slurmctld starts anew."""
 
+    def let_pass(self, seconds: float) -> None:
+        """Time goes by in which nothing happens."""
+
     def has_got(self, job: JobId, signal: str) -> bool:
         """Its script got this signal (USR1)."""
 
@@ -206,6 +209,9 @@ class FakeWorld(SlurmWorld):
     def restart(self) -> None:
         self.fake.tick(2.0)
         self.fake.divided.restart(self.fake.now)
+
+    def let_pass(self, seconds: float) -> None:
+        self.fake.tick(seconds)
 
     def has_got(self, job: JobId, signal: str) -> bool:
         return (job, signal) in self.fake.signals
@@ -302,6 +308,9 @@ class RealWorld(SlurmWorld):
         time.sleep(1.1)  # Slurm says in whole seconds when it began
         self.break_off()
         self.mend()
+
+    def let_pass(self, seconds: float) -> None:
+        time.sleep(seconds)
 
     def running(self, job: JobId) -> Job:
         """And its script has set its trap."""

@@ -153,6 +153,20 @@ def test_a_dynamic_node_comes_drained_for_us_to_mark_and_joins_its_partition(slu
     slurm_world.running(slurm_world.submit(partition="dev"))
 
 
+def test_who_is_in_a_partition_is_read_anew_when_a_node_comes_or_goes_long_after(slurm_world: SlurmWorld) -> None:
+    slurm_world.port.write_partitions(file("UP", nodes=""))
+    slurm_world.let_pass(2.2)  # the seconds of the writing are over: Slurm's stamp of its partitions is an old one
+    assert slurm_world.port.partitions()["dev"].nodes == set()
+    slurm_world.register("d1", "w-1")
+
+    assert slurm_world.port.partitions()["dev"].nodes == {D1}
+    assert slurm_world.node("d1").partitions >= {"dev"}
+    slurm_world.let_pass(2.2)
+    assert slurm_world.port.partitions()["dev"].nodes == {D1}
+    slurm_world.port.forget_nodes([D1])
+    assert slurm_world.port.partitions()["dev"].nodes == set()
+
+
 def test_a_dynamic_node_survives_the_writing_of_partitions_with_its_mark(slurm_world: SlurmWorld) -> None:
     slurm_world.register("d1", "w-1")
     slurm_world.port.drain(dict.fromkeys([D1], HOLD))

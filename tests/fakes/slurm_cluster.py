@@ -43,15 +43,18 @@ class FakeCluster:
 
     def register(self, name: str, *, feature: str) -> None:
         """A dynamic node comes, drained, without a reason."""
-        like = next(iter(self.node_table.values()))
-        self.node_table[NodeName(name)] = replace(
-            like,
-            name=NodeName(name),
+        node = NodeName(name)
+        self.node_table[node] = replace(
+            next(iter(self.node_table.values())),
+            name=node,
             base=NodeBase.IDLE,
             flags=frozenset({"DRAIN", "DYNAMIC_NORM"}),
             reason=None,
             features=frozenset({feature}),
         )
+        shown = self.divided.shown(self.node_table).values()
+        partitions = frozenset(partition.name for partition in shown if node in partition.nodes)
+        self.node_table[node] = replace(self.node_table[node], partitions=partitions)
 
     def tick(self, seconds: float = 1.0) -> None:
         """Time passes: slurmds answer, eligible jobs start on nodes that are free for them."""
