@@ -69,6 +69,11 @@ class SecondRun:
         self._now = {one.test: one for one in failed or ()}
         self._bad: set[str] = set()
 
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Name the tests only here, where each word is known to be a path and no option's value."""
+        failed = [str(config.rootpath / one.test) for one in self._first or ()]
+        config.args = failed or [__file__]  # no test is in here
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._bad.add(report.nodeid)
@@ -149,10 +154,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
         return
     junit = Path(known.xmlpath)
     failed = failed_in(junit)
-    for given in known.file_or_dir:
-        args.remove(given)
     args += ["-n0", "--dist=no", "-k", "", f"--junitxml={second_of(junit)}"]
-    args += [str(early_config.rootpath / one.test) for one in failed or ()] or [__file__]  # no test is in here
     early_config.pluginmanager.register(SecondRun(junit, failed))
 
 

@@ -196,13 +196,15 @@ GOOD = "def test_good():\n    pass\n"
 
 
 def a_project(folder: Path, **tests: str) -> None:
-    """Stages of tests in two processes, and one that ends later than the first of them."""
+    """Stages of tests in two processes, and one that ends later than the first of them. The tests have an option of
+    their own, as the beds of e2e tests are chosen by one; its value is a folder's name, too."""
+    (folder / "conftest.py").write_text("def pytest_addoption(parser):\n    parser.addoption('--bed', required=True)\n")
     later = "\t@until [ -s $(STEWARD_RESULTS)/tests.xml ]; do sleep 0.05; done; sleep 0.5; touch other-over\n"
     makefile = f"other:\n{later}"
     for name, text in tests.items():
         file = folder / f"test_of_{name}.py"
         file.write_text(text)
-        argv = f"{sys.executable} -m pytest -q -p tests.again -p no:cacheprovider -n2 --rootdir={folder} {file}"
+        argv = f"{sys.executable} -m pytest -q -p tests.again -p no:cacheprovider -n2 --rootdir={folder} {file} --bed docker"
         makefile += f"{name}:\n\t@cd {ROOT} && {argv} --junitxml=$(STEWARD_RESULTS)/$@.xml\n"
     (folder / "Makefile").write_text(makefile)
 
