@@ -118,7 +118,7 @@ def _enforce(site: Site) -> DoctorLine:
     if site.picture.enforces_limits:
         return ok(_TOPIC, f"AccountingStorageEnforce={','.join(sorted(site.picture.enforce))}")
     said = ",".join(sorted(site.picture.enforce)) or "none"
-    return bad(_TOPIC, f"AccountingStorageEnforce={said}: Slurm holds nobody to a quota", f"slurm.conf: {_ENFORCE}")
+    return bad(_TOPIC, f"AccountingStorageEnforce={said}: Slurm does not enforce quotas", f"slurm.conf: {_ENFORCE}")
 
 
 def _tracked(site: Site) -> DoctorLine:

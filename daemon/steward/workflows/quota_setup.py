@@ -176,7 +176,7 @@ class QuotaTrial:
         """A limit of 0 holds a job up, and one that is raised lets it start."""
         id = self._submit(B)
         if self._runs_or_is_held(id):
-            text = f"a job ran although its QOS was limited to cpu=0 (node {self.node}): Slurm holds nobody to a quota"
+            text = f"a job ran although its QOS was limited to cpu=0 (node {self.node}): Slurm does not enforce quotas"
             yield bad(_TOPIC, text, "slurm.conf: AccountingStorageEnforce=associations,limits,qos; restart slurmctld")
         elif not self._reason(id).startswith(_HELD):
             yield warn(
