@@ -161,6 +161,7 @@ static void answer_all(FILE *out, const char *stamp)
 	job_info_msg_t *told = NULL;
 	struct records made;
 	char now[32];
+	bool waits = false;
 
 	if (slurm_load_jobs(since, &told, FLAGS)) {
 		if (errno == SLURM_NO_CHANGE_IN_DATA && since)
@@ -170,10 +171,16 @@ static void answer_all(FILE *out, const char *stamp)
 		return;
 	}
 	if (begin_records(&made)) {
-		for (uint32_t i = 0; i < told->record_count; i++)
+		for (uint32_t i = 0; i < told->record_count; i++) {
 			put_job(&made, &told->job_array[i]);
+			waits |= (told->job_array[i].job_state &
+				  JOB_STATE_BASE) == JOB_PENDING;
+		}
 		snprintf(now, sizeof(now), "%ld", (long) told->last_update);
-		tell_records(out, &made, "jobs", now, &JOB_FIELDS(AS_NAME)[1]);
+		// Why a job waits is changed by Slurm's scheduler without word
+		// that it changed (node_scheduler.c, job_mgr.c; 22.05 to 26.05).
+		tell_records(out, &made, "jobs", waits ? NOTHING : now,
+			     &JOB_FIELDS(AS_NAME)[1]);
 	} else {
 		tell_failure(out, ENOMEM);
 	}
