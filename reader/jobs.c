@@ -57,6 +57,7 @@ static const struct flag flags[] = {
 #else
 #define IS_EXCLUSIVE(job) ((job)->shared == JOB_SHARED_NONE)
 #endif
+#define IS_PER_CPU(job) (((job)->pn_min_memory & MEM_PER_CPU) != 0)
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(22, 11, 0)
 #define SIZES_OF(job) ((job)->job_size_str)
 #else
@@ -114,7 +115,8 @@ extern const char *slurm_job_state_reason_string(uint32_t reason)
 	FIELD(tasks, put_number32, job->num_tasks)                 \
 	FIELD(required, put_text, job->req_nodes)                  \
 	FIELD(features, put_text, job->features)                   \
-	FIELD(exclusive, put_number, IS_EXCLUSIVE(job))
+	FIELD(exclusive, put_number, IS_EXCLUSIVE(job))            \
+	FIELD(memory_per_cpu, put_number, IS_PER_CPU(job))
 
 #define AS_NAME(name, put, value) "," #name
 #define PUT(name, put, value)	  put(to, value);
