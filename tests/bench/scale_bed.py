@@ -19,8 +19,8 @@ from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.model.ids import NodeName
 from steward.model.mark import Mark
 from steward.ports import PortError
-from steward.testbed.bed import Backend, Bed, BedError, BedSpec
-from steward.testbed.wait import wait_until
+from steward_bed.bed import Backend, Bed, BedError, BedSpec
+from steward_bed.wait import wait_until
 
 REAL = 6
 _TICKS = os.sysconf("SC_CLK_TCK")

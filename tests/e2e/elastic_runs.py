@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steward.testbed.bed import Bed
+from steward_bed.bed import Bed
 from tests.e2e.elastic_processes import told
 from tests.e2e.on_node import has_own_machines, on_node
 from tests.e2e.story import Story

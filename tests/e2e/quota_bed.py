@@ -9,8 +9,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError
 
-from steward.testbed.accounting import sacctmgr
-from steward.testbed.bed import BedError
+from steward_bed.accounting import sacctmgr
+from steward_bed.bed import BedError
 from tests.e2e.elastic_runs import python_of
 from tests.e2e.groups_bed import Access
 from tests.e2e.story import Story

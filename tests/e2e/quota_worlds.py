@@ -13,7 +13,7 @@ from typing import Any
 
 from steward.adapters.process import Failed
 from steward.adapters.slurm.words import expand
-from steward.testbed.bed import BedError
+from steward_bed.bed import BedError
 from tests.builders.quota_oracle import Machines, Part, Runs, beyond, may_all_go, ways
 from tests.e2e.quota_bed import GRACE_S, QuotaStory
 

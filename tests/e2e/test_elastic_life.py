@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.elastic_runs import EXAMPLE, KEEP_EVERY, LIVE, QUICK, ElasticStory, a_run, python_of
 from tests.e2e.on_node import agent_of
 from tests.e2e.story import Story

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.quota_bed import SOON_S, QuotaStory
 
 LATER_S = 8

@@ -6,11 +6,11 @@ its default, its range and its meaning.
 
 import re
 from collections.abc import Iterable
-from enum import Enum
+from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from steward.model.ids import NodeName
 from steward.model.node_names import unfold
@@ -75,12 +75,10 @@ class Recovery(Enum):
     NONE = "none"
 
 
-class ProviderKind(Enum):
-    """The provider of a group's machines."""
+class ProviderKind(StrEnum):
+    """The providers of machines that Steward has itself."""
 
     STATIC = "static"
-    LOCAL = "local"
-    DOCKER = "docker"
     COMMAND = "command"
     POWER = "power"
     EC2 = "ec2"
@@ -178,4 +176,5 @@ Durations = Annotated[tuple[float, ...], AfterValidator(_times)]
 Waits = Annotated[tuple[float, ...], AfterValidator(_waits)]
 ExitCodes = Annotated[tuple[int, ...], AfterValidator(_exit_codes)]
 AutoResume = Annotated[str, AfterValidator(_auto_resume)]
+ProviderName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
 Program = Annotated[tuple[str, ...], AfterValidator(_program)]

@@ -14,9 +14,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from steward.adapters.files import locked, write_whole
-from steward.adapters.providers.local_machine import (
+from steward.model.ids import InstanceId, NodeName
+from steward.model.instance import Instance, InstanceState, Slot
+from steward.ports import Permanent, ProviderPort, Retryable
+from steward_bed.providers.local_machine import (
     Machine,
     Program,
     find,
@@ -25,9 +29,7 @@ from steward.adapters.providers.local_machine import (
     power_on,
     refuse_as_told,
 )
-from steward.model.ids import InstanceId, NodeName
-from steward.model.instance import Instance, InstanceState, Slot
-from steward.ports import Permanent, Retryable
+from steward_bed.providers.settings import LocalSettings, read_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,11 @@ GPU_FAULTS = "gpus"
 """The file in a node's directory with the faults of its simulated GPUs. A boot clears them."""
 
 
+def make(table: Mapping[str, Any]) -> ProviderPort:
+    """Return the provider for `[provider.local]`. Raises Permanent for a wrong table."""
+    return LocalProvider(read_table("local", table, LocalSettings).dir)
+
+
 class LocalProvider:
     """The provider. Every method is safe to call from several processes at once."""
 
@@ -135,7 +142,7 @@ class LocalProvider:
         with self._records.locked():
             record = self._records.by_id(instance)
             if record is None or record.terminated:
-                raise Permanent(f"no instance {instance} to reboot; `steward testbed status` lists them")
+                raise Permanent(f"no instance {instance} to reboot; `steward-testbed status` lists them")
             if token not in record.reboots:
                 self._reboot(record, token)
 

@@ -1,4 +1,4 @@
-"""`steward testbed`: a cluster on this machine, and faults for it."""
+"""`steward-testbed`: a cluster on this machine, and faults for it."""
 
 import json
 import shlex
@@ -11,10 +11,10 @@ from typing import ParamSpec, TypeVar
 
 import click
 
-from steward.testbed import beds
-from steward.testbed.bed import Backend, Bed, BedError, BedSpec, BedStatus, plain
-from steward.testbed.beds import stoppable, take_down
-from steward.testbed.faults import SHAPES, FaultKind, fault
+from steward_bed import beds
+from steward_bed.bed import Backend, Bed, BedError, BedSpec, BedStatus, plain
+from steward_bed.beds import stoppable, take_down
+from steward_bed.faults import SHAPES, FaultKind, fault
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -85,7 +85,7 @@ def up(
     settings: tuple[str, ...],
     directory: Path | None,
 ) -> None:
-    """Bring a cluster up. It prints the environment for it: eval "$(steward testbed up)"."""
+    """Bring a cluster up. It prints the environment for it: eval "$(steward-testbed up)"."""
     over = _overrides(settings)
     spec = BedSpec(
         dir=_unused(directory) or Path(tempfile.mkdtemp(prefix="steward-bed-", dir="/tmp")),
@@ -171,7 +171,7 @@ def _unused(directory: Path | None) -> Path | None:
 
 def _told(directory: Path | None) -> Path:
     if directory is None:
-        raise click.UsageError("which test bed? give --dir, or set STEWARD_TESTBED as `steward testbed up` prints it")
+        raise click.UsageError("which test bed? give --dir, or set STEWARD_TESTBED as `steward-testbed up` prints it")
     return directory
 
 

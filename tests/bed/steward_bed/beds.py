@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from steward.adapters.process import Failed
-from steward.testbed.bed import Backend, Bed, BedError, BedSpec, Say
-from steward.testbed.docker import DockerBed
-from steward.testbed.layout import MANIFEST
-from steward.testbed.local import LocalBed
-from steward.testbed.wait import accused, ask_head, await_ready, node_states, open_cases, wait_until, wait_until_empty
+from steward_bed.bed import Backend, Bed, BedError, BedSpec, Say
+from steward_bed.docker import DockerBed
+from steward_bed.layout import MANIFEST
+from steward_bed.local import LocalBed
+from steward_bed.wait import accused, ask_head, await_ready, node_states, open_cases, wait_until, wait_until_empty
 
 _Handler = Callable[[int, Any], Any] | int
 
@@ -34,7 +34,7 @@ def find(directory: Path) -> Bed:
     try:
         entry = json.loads((directory / MANIFEST).read_text())
     except FileNotFoundError:
-        raise BedError(f"no bed in {directory}; `steward testbed up --dir {directory}` makes one") from None
+        raise BedError(f"no bed in {directory}; `steward-testbed up --dir {directory}` makes one") from None
     return make(BedSpec(dir=directory, backend=Backend(entry["spec"]["backend"])))
 
 

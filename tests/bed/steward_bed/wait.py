@@ -10,7 +10,7 @@ import requests
 
 from steward.model.ids import NodeName
 from steward.ports import PortError
-from steward.testbed.bed import Bed, BedError
+from steward_bed.bed import Bed, BedError
 
 T = TypeVar("T")
 _MOST = 10

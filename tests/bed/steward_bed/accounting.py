@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from steward.adapters.process import Failed, run
-from steward.testbed.bed import Bed, BedError, BedSpec
-from steward.testbed.layout import Layout
-from steward.testbed.slurm_versions import SlurmVersion
-from steward.testbed.wait import wait_until
+from steward_bed.bed import Bed, BedError, BedSpec
+from steward_bed.layout import Layout
+from steward_bed.slurm_versions import SlurmVersion
+from steward_bed.wait import wait_until
 
 ACCOUNT = "everybody"
 """Whose members may submit from the start: without an association Slurm refuses every job."""

@@ -13,8 +13,8 @@ from docker.models.containers import Container
 from docker.types import IPAMConfig, IPAMPool
 
 from steward.adapters.process import Failed, run
-from steward.adapters.providers.docker import BED, remove
-from steward.testbed.bed import BedError, Say
+from steward_bed.bed import BedError, Say
+from steward_bed.providers.docker import BED, remove
 
 DEFAULT_SLURM = "22.05"
 _DEFAULT_ENGINE = "unix:///var/run/docker.sock"

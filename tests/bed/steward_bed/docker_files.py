@@ -13,11 +13,11 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from steward.adapters.process import run
-from steward.testbed import accounting, fake_gpus, slurm_versions
-from steward.testbed.bed import Backend, BedSpec
-from steward.testbed.layout import PARTITIONS
-from steward.testbed.slurm_conf import CPUS, NO_PARTITIONS, for_groups, gres_conf, hardware, memory_mb, silent_nodes
-from steward.testbed.steward_toml import CHECK_INTERVAL_S, FOR_GROUPS, FOR_TESTS, PRETENDED, groups, merge, render
+from steward_bed import accounting, fake_gpus, slurm_versions
+from steward_bed.bed import Backend, BedSpec
+from steward_bed.layout import PARTITIONS
+from steward_bed.slurm_conf import CPUS, NO_PARTITIONS, for_groups, gres_conf, hardware, memory_mb, silent_nodes
+from steward_bed.steward_toml import CHECK_INTERVAL_S, FOR_GROUPS, FOR_TESTS, PRETENDED, groups, merge, render
 
 MOUNT = Path("/bed")
 ENGINE_SOCKET = "/docker.sock"

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from steward.testbed.bed import BedError
+from steward_bed.bed import BedError
 
 _VERSION = re.compile(r"^\S+ (?P<major>\d+)\.(?P<minor>\d+)\.(?P<micro>\d+)")
 

@@ -6,17 +6,17 @@ import uuid
 from collections.abc import Callable
 
 from steward.adapters import proc
-from steward.adapters.providers import local_machine
-from steward.adapters.providers.local import LocalProvider
-from steward.adapters.providers.local_machine import Machine
 from steward.model.ids import NodeName
-from steward.testbed.accounting import SLURMDBD
-from steward.testbed.bed import BedError
-from steward.testbed.faults import FaultKind, InjectedFault
-from steward.testbed.file_faults import file_faults, file_faults_of_nodes
-from steward.testbed.layout import Layout
-from steward.testbed.local_controller import Controller
-from steward.testbed.wait import wait_until
+from steward_bed.accounting import SLURMDBD
+from steward_bed.bed import BedError
+from steward_bed.faults import FaultKind, InjectedFault
+from steward_bed.file_faults import file_faults, file_faults_of_nodes
+from steward_bed.layout import Layout
+from steward_bed.local_controller import Controller
+from steward_bed.providers import local_machine
+from steward_bed.providers.local import LocalProvider
+from steward_bed.providers.local_machine import Machine
+from steward_bed.wait import wait_until
 
 _START_S = 10.0
 _HEAD = "stewardd"
@@ -69,7 +69,7 @@ class LocalFaults:
     def _machine(self, node: NodeName) -> Machine:
         machine = self._provider.machine(node)
         if machine is None:
-            raise BedError(f"{node} has no machine now; `steward testbed status` lists what there is")
+            raise BedError(f"{node} has no machine now; `steward-testbed status` lists what there is")
         return machine
 
     def _start_node(self, node: NodeName) -> None:

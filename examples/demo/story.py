@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from steward.demo.measure import (
+from examples.demo.measure import (
     CaseTimes,
     FaultStory,
     Figures,
@@ -17,13 +17,13 @@ from steward.demo.measure import (
     last,
     recovery,
 )
-from steward.demo.watch import DemoWatch, Screen
+from examples.demo.watch import DemoWatch, Screen
 from steward.model.ids import JobId, NodeName
-from steward.testbed.bed import Bed, BedError
-from steward.testbed.faults import FaultKind, fault
-from steward.testbed.wait import wait_until
+from steward_bed.bed import Bed, BedError
+from steward_bed.faults import FaultKind, fault
+from steward_bed.wait import wait_until
 
-_SOURCES = Path(__file__).resolve().parents[3] / "examples" / "numpy_ddp"
+_SOURCES = Path(__file__).resolve().parents[1] / "numpy_ddp"
 _FILES = ("collective.py", "checkpoint.py", "model.py", "prepare.py", "train.py", "train.sbatch")
 RANKS = 4
 

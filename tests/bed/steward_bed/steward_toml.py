@@ -5,9 +5,9 @@ import json
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from steward.testbed import fake_gpus
-from steward.testbed.bed import BedSpec, Overrides
-from steward.testbed.layout import Layout
+from steward_bed import fake_gpus
+from steward_bed.bed import BedSpec, Overrides
+from steward_bed.layout import Layout
 
 Table = Mapping[str, object]
 

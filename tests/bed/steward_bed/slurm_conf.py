@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steward.model.ids import NodeName
-from steward.testbed import accounting
-from steward.testbed.bed import BedError, BedSpec
-from steward.testbed.layout import PARTITIONS, Layout
-from steward.testbed.slurm_versions import SlurmVersion, cgroup_conf
+from steward_bed import accounting
+from steward_bed.bed import BedError, BedSpec
+from steward_bed.layout import PARTITIONS, Layout
+from steward_bed.slurm_versions import SlurmVersion, cgroup_conf
 
 GPUS = 8
 LOOPBACK = "127.0.0.1"

@@ -12,16 +12,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from steward.demo.measure import Happening, ProgressLog, last
-from steward.demo.watch import DemoWatch, Screen
+from examples.demo.measure import Happening, ProgressLog, last
+from examples.demo.watch import DemoWatch, Screen
 from steward.job.elastic_batch import sample_at
 from steward.model.ids import NodeName
 from steward.policy.elastic.picture import Stretch, picture
-from steward.testbed.bed import Bed, BedError
-from steward.testbed.faults import FaultKind, fault
-from steward.testbed.wait import ask_head, wait_until
+from steward_bed.bed import Bed, BedError
+from steward_bed.faults import FaultKind, fault
+from steward_bed.wait import ask_head, wait_until
 
-_SOURCES = Path(__file__).resolve().parents[3] / "examples" / "plain_elastic"
+_SOURCES = Path(__file__).resolve().parents[1] / "plain_elastic"
 ELASTIC_NODES = 4
 _BASE = 2
 _BATCH, _LENGTH, _SEED = 48, 4096, 7

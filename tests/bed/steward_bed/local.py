@@ -12,22 +12,22 @@ from pathlib import Path
 from steward.adapters import proc
 from steward.adapters.proc import ProcessKey
 from steward.adapters.process import Completed, Failed, run
-from steward.adapters.providers.local import LocalProvider
-from steward.adapters.providers.local_machine import Machine
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.ports import PortError, ProviderPort, Retryable
-from steward.testbed import accounting, local_setup
-from steward.testbed.accounting import SLURMDBD
-from steward.testbed.bed import BedError, BedSpec, BedStatus, MachinePower, NodeStatus, Say
-from steward.testbed.faults import FaultKind, InjectedFault, undoing
-from steward.testbed.file_faults import file_faults_in_force, file_faults_of_node_in_force
-from steward.testbed.layout import Layout
-from steward.testbed.local_controller import Controller, services_of
-from steward.testbed.local_faults import LocalFaults
-from steward.testbed.local_setup import Manifest, slurm_env, steward_env
-from steward.testbed.slurm_conf import LOOPBACK
-from steward.testbed.wait import await_ready, call_silent_nodes, node_states, wait_until
+from steward_bed import accounting, local_setup
+from steward_bed.accounting import SLURMDBD
+from steward_bed.bed import BedError, BedSpec, BedStatus, MachinePower, NodeStatus, Say
+from steward_bed.faults import FaultKind, InjectedFault, undoing
+from steward_bed.file_faults import file_faults_in_force, file_faults_of_node_in_force
+from steward_bed.layout import Layout
+from steward_bed.local_controller import Controller, services_of
+from steward_bed.local_faults import LocalFaults
+from steward_bed.local_setup import Manifest, slurm_env, steward_env
+from steward_bed.providers.local import LocalProvider
+from steward_bed.providers.local_machine import Machine
+from steward_bed.slurm_conf import LOOPBACK
+from steward_bed.wait import await_ready, call_silent_nodes, node_states, wait_until
 
 
 class LocalBed:
@@ -112,7 +112,7 @@ class LocalBed:
     @property
     def _manifest(self) -> Manifest:
         if not self._layout.manifest.exists():
-            raise BedError(f"no bed in {self._layout.root}; `steward testbed up --dir {self._layout.root}` makes one")
+            raise BedError(f"no bed in {self._layout.root}; `steward-testbed up --dir {self._layout.root}` makes one")
         return local_setup.load(self._layout)
 
     def _in_force(self) -> list[InjectedFault]:

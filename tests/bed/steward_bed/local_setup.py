@@ -17,12 +17,12 @@ from functools import cache
 from pathlib import Path
 
 from steward.adapters.process import Failed, run
-from steward.testbed import accounting, fake_gpus, slurm_versions
-from steward.testbed.bed import BedError, BedSpec, plain, spec_of
-from steward.testbed.layout import LONGEST_DIR, Layout
-from steward.testbed.slurm_conf import SlurmPlan, write_slurm_conf
-from steward.testbed.slurm_versions import SlurmVersion
-from steward.testbed.steward_toml import local_toml
+from steward_bed import accounting, fake_gpus, slurm_versions
+from steward_bed.bed import BedError, BedSpec, plain, spec_of
+from steward_bed.layout import LONGEST_DIR, Layout
+from steward_bed.slurm_conf import SlurmPlan, write_slurm_conf
+from steward_bed.slurm_versions import SlurmVersion
+from steward_bed.steward_toml import local_toml
 
 _SBIN = "/usr/sbin:/sbin:/usr/local/sbin"
 _PACKAGES = "on Debian: apt-get install slurm-wlm munge, and slurmdbd mariadb-server-core for --accounting"
@@ -30,7 +30,7 @@ _NODE_POWER = """#!/bin/sh
 # node-power cycle NODE: cut the power of a node's machine and switch it on again.
 set -eu
 [ "$1" = cycle ]
-inject() {{ {python} -m steward.testbed inject --dir {bed} "$@"; }}
+inject() {{ {python} -m steward_bed inject --dir {bed} "$@"; }}
 inject kill-node "$2"
 inject start-node "$2"
 """

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from steward.adapters.process import Failed, run
-from steward.adapters.providers.local import GPU_FAULTS
-from steward.testbed.bed import BedError
+from steward_bed.bed import BedError
+from steward_bed.providers.local import GPU_FAULTS
 
 FOLDER = "gpu"
 """Below the bed's directory."""

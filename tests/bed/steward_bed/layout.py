@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from steward.adapters.providers.local import FAULTS, MACHINES
-from steward.adapters.providers.local_machine import LIMIT_LAUNCH, REFUSE_LAUNCH
 from steward.model.ids import NodeName
+from steward_bed.providers.local import FAULTS, MACHINES
+from steward_bed.providers.local_machine import LIMIT_LAUNCH, REFUSE_LAUNCH
 
 MANIFEST = "bed.json"
 PARTITIONS = "partitions.conf"

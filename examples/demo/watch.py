@@ -14,9 +14,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from steward.demo.measure import CaseTimes, Happening, Made
-from steward.testbed.bed import Bed
-from steward.testbed.wait import ask_head, wait_until
+from examples.demo.measure import CaseTimes, Happening, Made
+from steward_bed.bed import Bed
+from steward_bed.wait import ask_head, wait_until
 
 _COLOURS = {"fault": "bold red", "training": "green", "warning": "yellow", "error": "red", "demo": "bold"}
 _NODE_COLOURS = {"idle": "cyan", "allocated": "green", "mixed": "green", "down": "red", "drain": "yellow"}

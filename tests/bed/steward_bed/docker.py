@@ -13,14 +13,12 @@ from typing import Any
 import docker
 
 from steward.adapters.process import Completed, Failed, run
-from steward.adapters.providers.docker import BED, ContainerSpec, DockerProvider, create, instance_id
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
-from steward.model.settings.providers import DockerProviderSettings as DockerSettings
 from steward.ports import PortError
-from steward.testbed import accounting, slurm_versions
-from steward.testbed.bed import BedError, BedSpec, BedStatus, NodeStatus, Say, plain, spec_of
-from steward.testbed.docker_engine import (
+from steward_bed import accounting, slurm_versions
+from steward_bed.bed import BedError, BedSpec, BedStatus, NodeStatus, Say, plain, spec_of
+from steward_bed.docker_engine import (
     DEFAULT_SLURM,
     engine,
     engine_url,
@@ -30,11 +28,13 @@ from steward.testbed.docker_engine import (
     remove_all,
     slurm_of,
 )
-from steward.testbed.docker_faults import DockerFaults, faults_in_force, is_active, machines, names_of, power
-from steward.testbed.docker_files import ENGINE_SOCKET, HTTP_PORT, MOUNT, FilesPlan, write_files
-from steward.testbed.faults import FaultKind, InjectedFault, undoing
-from steward.testbed.layout import DockerLayout
-from steward.testbed.wait import NotInTime, await_ready, call_silent_nodes, node_states, wait_until
+from steward_bed.docker_faults import DockerFaults, faults_in_force, is_active, machines, names_of, power
+from steward_bed.docker_files import ENGINE_SOCKET, HTTP_PORT, MOUNT, FilesPlan, write_files
+from steward_bed.faults import FaultKind, InjectedFault, undoing
+from steward_bed.layout import DockerLayout
+from steward_bed.providers.docker import BED, ContainerSpec, DockerProvider, create, instance_id
+from steward_bed.providers.settings import DockerSettings
+from steward_bed.wait import NotInTime, await_ready, call_silent_nodes, node_states, wait_until
 
 _TIMED_OUT = 124
 _GRACE_S = 10.0
@@ -199,7 +199,7 @@ _COMMANDS = (
     *("sprio", "squeue", "sreport", "srun", "sshare", "sstat", "steward", "strigger"),
 )
 _COMMAND = """#!/bin/sh
-# Made by `steward testbed up`.
+# Made by `steward-testbed up`.
 case $PWD/ in
     {shared}/*) where=$PWD ;;
     *) where={shared} ;;
@@ -274,7 +274,7 @@ def load_plan(layout: DockerLayout) -> FilesPlan:
     try:
         entry: dict[str, Any] = json.loads(layout.manifest.read_text())
     except FileNotFoundError:
-        remedy = f"`steward testbed up --backend docker --dir {layout.root}` makes one"
+        remedy = f"`steward-testbed up --backend docker --dir {layout.root}` makes one"
         raise BedError(f"no bed in {layout.root}; {remedy}") from None
     subnet, mounts = IPv4Network(entry["subnet"]), tuple(entry["mounts"])
     return FilesPlan(**{**entry, "spec": spec_of(entry["spec"]), "subnet": subnet, "mounts": mounts})

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from steward.adapters import proc
 from steward.adapters.proc import ProcessKey
-from steward.adapters.providers import local_machine
-from steward.adapters.providers.local_machine import Machine, Program, own_environment
-from steward.testbed import accounting
-from steward.testbed.accounting import DATABASE, SLURMDBD
-from steward.testbed.bed import BedError, BedSpec
-from steward.testbed.layout import Layout
-from steward.testbed.local_setup import find_program, slurm_env
-from steward.testbed.wait import NotInTime, wait_until
+from steward_bed import accounting
+from steward_bed.accounting import DATABASE, SLURMDBD
+from steward_bed.bed import BedError, BedSpec
+from steward_bed.layout import Layout
+from steward_bed.local_setup import find_program, slurm_env
+from steward_bed.providers import local_machine
+from steward_bed.providers.local_machine import Machine, Program, own_environment
+from steward_bed.wait import NotInTime, wait_until
 
 _READY_S = 10.0
 Address = tuple[str, int]

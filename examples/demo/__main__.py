@@ -1,4 +1,4 @@
-"""`steward demo`."""
+"""`python -m examples.demo`, which `make demo` runs: training jobs come back after faults."""
 
 import json
 import sys
@@ -11,14 +11,14 @@ from typing import Any
 import click
 from rich.console import Console
 
-from steward.demo.elastic import ELASTIC_NODES, ElasticScript, elastic_json, play_elastic, tell_elastic
-from steward.demo.measure import Result, as_json, as_table
-from steward.demo.story import NODES, Script, play
-from steward.demo.watch import Screen
+from examples.demo.elastic import ELASTIC_NODES, ElasticScript, elastic_json, play_elastic, tell_elastic
+from examples.demo.measure import Result, as_json, as_table
+from examples.demo.story import NODES, Script, play
+from examples.demo.watch import Screen
 from steward.ports import PortError
-from steward.testbed import beds
-from steward.testbed.bed import Backend, Bed, BedError, BedSpec
-from steward.testbed.beds import stoppable, take_down
+from steward_bed import beds
+from steward_bed.bed import Backend, Bed, BedError, BedSpec
+from steward_bed.beds import stoppable, take_down
 
 _WIDTH = 110
 
@@ -45,14 +45,14 @@ def demo(json_file: Path | None, svg: Path | None, backend: str, elastic: bool, 
         raise click.ClickException(f"{error} (again with --keep to look around)") from error
     finally:
         if keep:
-            console.print(f"still up: export STEWARD_TESTBED={spec.dir}; later: steward testbed down")
+            console.print(f"still up: export STEWARD_TESTBED={spec.dir}; later: steward-testbed down")
         else:
             take_down(bed, lambda line: console.print(line))
     told.show(console)
     if json_file:
         json_file.write_text(json.dumps(told.as_json, indent=2) + "\n")
     if svg:
-        console.save_svg(str(svg), title="steward demo")
+        console.save_svg(str(svg), title="make demo")
     sys.exit(0 if told.is_right else 1)
 
 
@@ -91,3 +91,7 @@ def _tell(console: Console, result: Result) -> None:
     word = "identical, bit for bit" if result.weights_identical else "NOT the same"
     console.print(f"final weights with three faults and without any: {word} (sha256 {result.weights[:16]}...)")
     console.print(f"{result.steps} steps, {result.accuracy:.1%} of the digits right, {result.took_s:.0f} s in all")
+
+
+if __name__ == "__main__":
+    demo(prog_name="demo")

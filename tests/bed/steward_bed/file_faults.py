@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from steward.model.ids import NodeName
-from steward.testbed import fake_gpus
-from steward.testbed.bed import BedError
-from steward.testbed.faults import FaultKind, InjectedFault
-from steward.testbed.layout import BedPaths
+from steward_bed import fake_gpus
+from steward_bed.bed import BedError
+from steward_bed.faults import FaultKind, InjectedFault
+from steward_bed.layout import BedPaths
 
 CHECK = "bed-fault"
 

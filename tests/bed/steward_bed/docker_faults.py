@@ -8,21 +8,21 @@ from docker.errors import APIError, ContainerError, NotFound
 from docker.models.containers import Container
 from docker.models.networks import Network
 
-from steward.adapters.providers.docker import BED, NODE
 from steward.model.ids import NodeName
-from steward.testbed.accounting import SLURMDBD
-from steward.testbed.bed import BedError, MachinePower
-from steward.testbed.docker_engine import containers, engine
-from steward.testbed.docker_files import FilesPlan
-from steward.testbed.faults import FaultKind, InjectedFault
-from steward.testbed.file_faults import (
+from steward_bed.accounting import SLURMDBD
+from steward_bed.bed import BedError, MachinePower
+from steward_bed.docker_engine import containers, engine
+from steward_bed.docker_files import FilesPlan
+from steward_bed.faults import FaultKind, InjectedFault
+from steward_bed.file_faults import (
     file_faults,
     file_faults_in_force,
     file_faults_of_node_in_force,
     file_faults_of_nodes,
 )
-from steward.testbed.layout import DockerLayout
-from steward.testbed.wait import wait_until
+from steward_bed.layout import DockerLayout
+from steward_bed.providers.docker import BED, NODE
+from steward_bed.wait import wait_until
 
 AGENT = "steward-agent"
 HEAD = "stewardd"
@@ -169,7 +169,7 @@ class DockerFaults:
     def _on_container(self, node: NodeName, act: Callable[[Container], None]) -> None:
         container = machines(self._plan.cluster).get(node)
         if container is None:
-            raise BedError(f"{node} has no machine now; `steward testbed status` lists the nodes")
+            raise BedError(f"{node} has no machine now; `steward-testbed status` lists the nodes")
         with engine() as client:
             act(client.containers.get(str(container.id)))
 

@@ -19,11 +19,11 @@ from docker.models.containers import Container
 from docker.types import EndpointConfig
 
 from steward.adapters.process import show
-from steward.adapters.providers.local_machine import refuse_as_told
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
-from steward.model.settings.providers import DockerProviderSettings as DockerSettings
-from steward.ports import Permanent, Retryable
+from steward.ports import Permanent, ProviderPort, Retryable
+from steward_bed.providers.local_machine import refuse_as_told
+from steward_bed.providers.settings import DockerSettings, read_table
 
 BED = "steward.bed"
 NODE = "steward.node"
@@ -133,6 +133,11 @@ _STATES = {
 }
 
 
+def make(table: Mapping[str, Any]) -> ProviderPort:
+    """Return the provider for `[provider.docker]`. Raises Permanent for a wrong table."""
+    return DockerProvider(read_table("docker", table, DockerSettings))
+
+
 class DockerProvider:
     """The provider. Safe to use from several threads and processes at once; the engine serialises where needed."""
 
@@ -173,7 +178,7 @@ class DockerProvider:
         with self._engine(f"reboot {instance}") as engine:
             container = self._container(engine, instance)
             if container is None:
-                raise Permanent(f"no instance {instance} to reboot; `steward testbed status` lists them")
+                raise Permanent(f"no instance {instance} to reboot; `steward-testbed status` lists them")
             if is_new_boot(container, token):
                 return
             note_reboot(container, token)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from steward.adapters.process import Completed
 from steward.model.ids import NodeName
-from steward.testbed.faults import InjectedFault
+from steward_bed.faults import InjectedFault
 
 Say = Callable[[str], None]
 """Takes one line of progress."""
