@@ -107,11 +107,11 @@ class QuotaStory(Story):
     def delete(self, id: str) -> None:
         self.api.delete_compute_quota(ComputeQuotaId=id)
 
-    def wait_in_force(self, *ids: str) -> None:
+    def wait_in_force(self, *ids: str, deadline_s: float = SOON_S) -> None:
         self.wait(
             "the quotas are in force",
             lambda: {self.described(id)["Status"] for id in ids} <= {"Created", "Updated"},
-            SOON_S,
+            deadline_s,
         )
 
     def run_job(self, team: str, gpus: int, cpus: int, gib: int, *options: str, user: str = "") -> int:

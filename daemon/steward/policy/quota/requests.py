@@ -11,7 +11,7 @@ from steward.model.accounting import QOS_PREFIX, borrowed_qos, guaranteed_qos, t
 from steward.model.elastic import replica_of
 from steward.model.ids import JobId
 from steward.model.job import Job
-from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, kind_of, profile_of, resource
+from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, kind_of, machine_type_of, profile_of, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.flavors import Flavors, parse_tres
 
@@ -84,7 +84,7 @@ class Requests:
         self._weights = {each.name: each.weight for each in scheduler.classes}
         self.kept: dict[Hashable, Any] = {}
         """Results that others work out of units: dropped when these would be other ones."""
-        self._asked: dict[tuple[str, str, int], tuple[Amounts, ...]] = {}
+        self._asked: dict[tuple[str, str, int, bool], tuple[Amounts, ...]] = {}
         self._had: dict[tuple[str, frozenset[str], int], Amounts] = {}
 
     @classmethod
@@ -192,7 +192,7 @@ class Requests:
 
     def asks(self, job: Job) -> tuple[Amounts, ...]:
         """What one waiting job uses on each machine type on which it may run."""
-        key = job.requested, job.partition, job.exclusive and job.node_count
+        key = job.requested, job.partition, job.exclusive and job.node_count, job.memory_per_cpu
         if key not in self._asked:
             tres = parse_tres(job.requested)
             kinds = _kinds(tres)
@@ -208,12 +208,19 @@ class Requests:
         return self._asked[key]
 
     def _of_machines(self, asked: Amounts, job: Job) -> Amounts:
-        """Of an exclusive job Slurm counts all CPUs and accelerators of its machines."""
+        """Of an exclusive job Slurm counts all CPUs and accelerators of its machines, and its memory for each CPU."""
+        if not job.exclusive or job.is_total:
+            return asked
         most, count = self.flavors.largest, max(job.node_count, 1)
-        whole = {n for n in asked if job.exclusive and kind_of(n) != MEM and not job.is_total}
-        return {
-            name: max(amount, most.get(name, 0) * count) if name in whole else amount for name, amount in asked.items()
+        found = {
+            name: amount if kind_of(name) == MEM else max(amount, most.get(name, 0) * count)
+            for name, amount in asked.items()
         }
+        for name in found if job.memory_per_cpu else ():
+            cpus = resource(machine_type_of(name), CPU)
+            if kind_of(name) == MEM and asked.get(cpus):
+                found[name] = asked[name] * found[cpus] // asked[cpus]
+        return found
 
     def _may_run_on(self, kind: str, typed: list[str], *, wants_gpus: bool) -> bool:
         if not wants_gpus or not kind:
