@@ -61,7 +61,7 @@ class _Word:
     def says(self, opted: OptedIn) -> bool:
         """Return whether this word already holds all that `opted` says."""
         same_sizes = opted.elastic in ("", self.opted.elastic)  # only the script of a run's base job sends them
-        is_news = opted.has_steps and not self.opted.has_steps
+        is_news = (opted.has_steps and not self.opted.has_steps) or opted.left not in ("", self.opted.left)
         return same_sizes and not is_news and (self.opted.mode, self.opted.restart) == (opted.mode, opted.restart)
 
 
@@ -119,7 +119,12 @@ class OptedBook:
             return False
         of_run = known if known is not None and known.opted.restart == opted.restart else _Word(opted=opted)
         before = of_run.opted
-        opted = replace(opted, elastic=opted.elastic or before.elastic, has_steps=opted.has_steps or before.has_steps)
+        opted = replace(
+            opted,
+            elastic=opted.elastic or before.elastic,
+            has_steps=opted.has_steps or before.has_steps,
+            left=opted.left or before.left,
+        )
         words = {**self._words, key: _Word(opted=opted, sure=known is not None and known.sure, out=of_run.out)}
         self._keep(_settled(words, {opted.job: opted.uid} if sure else {}))
         return True

@@ -355,6 +355,7 @@ def resume_lines(mem: JobMemory, draft: Draft, *, private: bool) -> list[str]:
     if mem.stays_in_place:
         lines.append(_IN_PLACE)
     lines.extend(_step(mem, draft))
+    lines.extend(_left_behind(mem, draft, private=private))
     if mem.saved is not None:
         lines.append(_progress(mem, mem.saved, draft))
     if mem.hang is not None:
@@ -376,6 +377,14 @@ def _step(mem: JobMemory, draft: Draft) -> Iterator[str]:
     newest = max((p for p in told if p.step is not None), key=lambda p: p.stepped or 0.0, default=None)
     if newest is not None and newest.stepped is not None:
         yield f"Last reported step: {newest.step} ({ago(newest.stepped, draft.now)}, on {newest.node})."
+
+
+def _left_behind(mem: JobMemory, draft: Draft, *, private: bool) -> Iterator[str]:
+    """Name what earlier attempts left behind: it may hold a port, a lock or memory that this one needs."""
+    words = (word for word in draft.seen.opted_in if (word.job, word.restart) == (mem.id, mem.restarts) and word.left)
+    for word in words if private else ():
+        if word.uid == mem.uid:
+            yield f"Earlier attempts had left processes running when this one began: {word.left}."
 
 
 def _progress(mem: JobMemory, saved: Saved, draft: Draft) -> str:

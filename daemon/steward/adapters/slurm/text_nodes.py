@@ -99,11 +99,15 @@ def _time(text: str) -> float | None:
     return float(text) if text.isdigit() and text != "0" else None
 
 
+_WITH_JOBS = ("allocated", "mixed", "completing", "draining", "failing")
+
+
 def gres_used(told: str) -> dict[NodeName, str]:
-    """Of `sinfo --Format=GresUsed:|,NodeList:|`; nodes of which nothing is used are left out."""
+    """Read `sinfo --Format=GresUsed:|,StateLong:|,NodeList:|`: the idle nodes of which some GRES is in use."""
     found: dict[NodeName, str] = {}
     for line in told.splitlines():
         used, _, rest = line.partition("|")
-        if text := in_use(used):
-            found |= dict.fromkeys(expand(rest.partition("|")[0].strip()), text)
+        state, _, nodes = rest.partition("|")
+        if (text := in_use(used)) and state and not state.startswith(_WITH_JOBS):
+            found |= dict.fromkeys(expand(nodes.partition("|")[0].strip()), text)
     return found

@@ -1,8 +1,8 @@
 """Whether a node whose agent is silent is gone whatever may be wrong with us.
 
 Where many fall silent at once it may be the head that is cut off. Then only somebody else's word stands against a node:
-the provider's, or Slurm's own. For the sake of jobs that are to be brought back looks at the node's slurmd stand, too:
-those of agents that are heard, or the head's own where it reaches most of the nodes.
+the provider's, Slurm's own, or the last one of its agent. For the sake of jobs that are to be brought back looks at
+the node's slurmd stand, too: those of agents that are heard, or the head's own where it reaches most of the nodes.
 """
 
 from steward.model.ids import JobId, NodeName
@@ -13,7 +13,7 @@ from steward.model.witness import PeerWord, Witness
 from steward.policy.draft import Draft
 from steward.policy.node.correlate import AGENTS
 from steward.policy.node.forgotten import bears_old_mark
-from steward.policy.node.verdict import Standing, machine_of, missable, missed_since, standing
+from steward.policy.node.verdict import Standing, machine_of, missable, missed_since, standing, went_with_host
 from steward.policy.traits import Trait, is_away_on_purpose
 
 PEERS = 3
@@ -40,7 +40,12 @@ def gone_by_word(node: Node, draft: Draft) -> str:
     verdict = standing(node, draft)
     if verdict.standing is not Standing.LOST or verdict.since is None:
         return ""
-    return _by_provider(node, verdict.since, draft) or _by_slurm(node, draft)
+    return _by_agent(node.name, draft) or _by_provider(node, verdict.since, draft) or _by_slurm(node, draft)
+
+
+def _by_agent(node: NodeName, draft: Draft) -> str:
+    view = draft.seen.agents.get(node)
+    return "its agent said that its host shuts down" if view is not None and went_with_host(view, draft) else ""
 
 
 def _by_provider(node: Node, since: float, draft: Draft) -> str:
@@ -150,6 +155,8 @@ def reach(draft: Draft) -> tuple[int, int]:
             node, view = draft.seen.nodes[name], draft.seen.agents.get(name)
             if view is not None and _is_reached(view, draft):
                 heard += 1
+            elif view is not None and went_with_host(view, draft):
+                continue
             elif not is_away_on_purpose(node) and (is_late(view) or missed_since(node, draft) is not None):
                 missing += 1
         draft.found.reach = heard, missing

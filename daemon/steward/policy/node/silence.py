@@ -19,7 +19,7 @@ from steward.policy.node.gone import (
     open_silence,
     reach,
 )
-from steward.policy.node.verdict import is_awaited, missable, missed_since
+from steward.policy.node.verdict import is_awaited, missable, missed_since, went_with_host
 from steward.policy.traits import is_away_on_purpose
 
 
@@ -44,7 +44,8 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
 
     One that is under repair, or on its way in or out of an API group, is silent because we ended its machine, or made
     none yet; but before that, and while it is verified, it has nothing to be silent for, and one that was lost with
-    others fell silent by itself. One that somebody took away on purpose has a reason, too.
+    others fell silent by itself. One that somebody took away on purpose has a reason, too, as has one whose agent
+    said that its host shuts down.
     """
     found = {}
     for node in missable(draft):
@@ -52,6 +53,8 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
         if is_away_on_purpose(known) or (is_between(known, draft) and not is_being_verified(node, draft)):
             continue
         view = draft.seen.agents.get(node)
+        if view is not None and went_with_host(view, draft):
+            continue
         missed = missed_since(known, draft)
         if missed is None and not is_late(view):
             continue
