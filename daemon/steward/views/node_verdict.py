@@ -21,6 +21,7 @@ from steward.policy.deep.start import SUSPECT_AGAIN_S
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
 from steward.policy.node.budget import must_wait, why_awaits
+from steward.policy.node.by_person import give_back, ways_out
 from steward.policy.node.ladder import often_lost, quarantine
 from steward.policy.node.orphan import REBOOTS, is_orphan, way_out
 from steward.policy.node.slurm_faults import is_hands_off
@@ -360,11 +361,6 @@ _AWAITED = {
 _SHOWN_JOBS = 3
 
 
-def give_back(node: NodeName) -> str:
-    """How a person gives a node back to Slurm."""
-    return f"`scontrol update nodename={node} state=resume`"
-
-
 def withheld_line(why: str) -> str:
     """Why nothing is done; the report-only mode is the one that new sites meet."""
     if why == SCOUTED:
@@ -375,7 +371,7 @@ def withheld_line(why: str) -> str:
 def next_of_case(case: Case, draft: Draft) -> str:
     """`replaced when job 12 ends`, `rebooted; waits for its turn: ...`."""
     if case.step is Step.HELD:
-        return _of_held(case)
+        return _of_held(case, draft)
     if draft.paused:
         return "nothing: actions are paused (`steward resume-actions`)"
     if not draft.want.repair.act:
@@ -385,11 +381,10 @@ def next_of_case(case: Case, draft: Draft) -> str:
     return _AWAITED.get(case.step) or _before_repair(case, draft)
 
 
-def _of_held(case: Case) -> str:
-    resume = give_back(case.node)
+def _of_held(case: Case, draft: Draft) -> str:
     if case.is_stood_in:
-        return f"a person repairs it, then {resume}; spare {case.stand_in} serves meanwhile"
-    return f"a person looks at it, then {resume}, or reason=Action:Replace"
+        return f"a person repairs it, then {give_back(case.node)}; spare {case.stand_in} serves meanwhile"
+    return f"a person looks at it, then {ways_out(case.node, draft)}"
 
 
 def _before_repair(case: Case, draft: Draft) -> str:
