@@ -27,6 +27,7 @@ from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
 from steward.policy.leaks import CURE, leak_text
 from steward.policy.node.budget import must_wait
+from steward.policy.node.by_person import give_back
 from steward.policy.node.correlate import AGENTS
 from steward.policy.node.gone import open_silence
 from steward.policy.node.orphan import is_orphan, way_out
@@ -46,7 +47,7 @@ from steward.views.explain_health import (
     verdict_lines,
 )
 from steward.views.explain_quota import quota_lines
-from steward.views.node_verdict import AWAITED, give_back, why_kept_out
+from steward.views.node_verdict import AWAITED, why_kept_out
 
 _LEFT = "The node left its group of the API and has no machine: a group that takes it makes one."
 _UNUSED = "Its group of the API does not use it: nothing is done about it until one takes it."
