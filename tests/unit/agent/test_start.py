@@ -42,3 +42,18 @@ sys.exit(agent.main(["--config", "none"]))
 """
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert told.stdout.splitlines() == ["True", "True True"]
+
+
+def test_an_agent_does_not_load_tls() -> None:
+    code = """
+import sys
+from steward.agent import __main__ as agent
+def started(name):
+    module = imported(name)
+    module.start = lambda *told: print(sys.modules["ssl"], "_ssl" in sys.modules)
+    return module
+imported, agent.import_module = agent.import_module, started
+agent.main([])
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert told.stdout.splitlines() == ["None False"]
