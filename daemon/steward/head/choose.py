@@ -18,7 +18,7 @@ from steward.adapters.notify import NotifyCommand as CommandMessenger
 from steward.adapters.providers.command import CommandProvider
 from steward.adapters.providers.power import PowerProvider
 from steward.adapters.providers.static import StaticProvider
-from steward.adapters.service import NoNotifier, log_to, log_to_stderr
+from steward.adapters.service import log_to, log_to_stderr
 from steward.adapters.slurm.power import PowerSwitch
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.mend import Mender
@@ -34,7 +34,7 @@ from steward.model.settings.clouds import Ec2ProviderSettings as Ec2Settings
 from steward.model.settings.clouds import PowerProviderSettings as PowerSettings
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.providers import StaticProviderSettings as StaticSettings
-from steward.ports import MessengerPort, Notifier, Permanent, ProviderPort, SlurmPort
+from steward.ports import MessengerPort, Permanent, ProviderPort, SlurmPort
 from steward.views.notify import problem_of
 from steward.workflows.notify import NotifyChannel
 
@@ -106,18 +106,13 @@ class Fleet:
 
 
 try:
-    from steward.adapters.systemd import JournalHandler, SystemdNotifier
+    from steward.adapters.systemd import JournalHandler
 except ImportError:  # systemd-python is not installed
-    JournalHandler = SystemdNotifier = None  # type: ignore[assignment, misc]
+    JournalHandler = None  # type: ignore[assignment, misc]
 
 
 _LOOSE_TONGUES = ("urllib3", "botocore", "boto3", "s3transfer")
 """At debug they log the paths of webhooks, and requests with their signatures and session tokens."""
-
-
-def notifier() -> Notifier:
-    """systemd where it started us, nobody else."""
-    return SystemdNotifier() if SystemdNotifier is not None and os.environ.get("NOTIFY_SOCKET") else NoNotifier()
 
 
 def start_logging(level: int) -> None:
