@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from steward.testbed.bed import Bed, BedSpec
+from steward_bed.bed import Bed, BedSpec
 from tests.bench.recovery import new_dir, with_bed
 from tests.bench.scale_bed import head_pid, pid_of
 

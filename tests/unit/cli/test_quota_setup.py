@@ -103,7 +103,7 @@ def test_doctor_says_what_is_bad_and_ends_with_1(slurm: Path) -> None:
     (slurm / "config").write_text(CONFIG.format(enforce="none"))
     told = call("doctor", "red", "--json")
     assert told.exit_code == 1
-    assert "Slurm holds nobody to a quota" in told.output
+    assert "Slurm does not enforce quotas" in told.output
 
 
 def test_where_slurm_has_no_accounting_one_line_says_what_to_set_up(slurm: Path) -> None:

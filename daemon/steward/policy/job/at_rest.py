@@ -1,8 +1,10 @@
-"""Remembered jobs that are at rest: they run as they were seen to, or are over, and nothing was ever decided, kept or
-noted for them. No step has anything to do for one, so that thousands of them cost a plan next to nothing.
+"""Which remembered jobs need attention, and for how long jobs were suspended.
 
-And jobs that are suspended: by `scontrol suspend`, by gang scheduling, by a preemption. Slurm stops the clock of their
-time limit meanwhile, and what they do not do says nothing.
+A job is at rest if it runs as remembered or is over, and nothing was ever decided, kept or noted for it. No step of the
+plan has anything to do for such a job, so thousands of them cost next to nothing.
+
+A job is suspended by `scontrol suspend`, by gang scheduling or by a preemption. Slurm stops the clock of its time limit
+meanwhile, and a lack of progress says nothing.
 """
 
 from dataclasses import replace
@@ -18,20 +20,21 @@ _AtRest = dict[JobId, tuple[JobMemory, Job | None, tuple[Run, ...]]]
 
 
 def restless(draft: Draft) -> list[JobId]:
-    """All others, by id: those that this plan changed so far are among them, and those that an agent tells of."""
+    """Return the ids of the jobs that are not at rest, sorted; jobs that this plan has changed so far are included."""
     if draft.found.restless is None:
         draft.found.restless = _restless_so_far(draft)
     return sorted((draft.found.restless | draft.jobs.touched) & draft.jobs.keys())
 
 
 def _restless_so_far(draft: Draft) -> frozenset[JobId]:
-    """A job that was found at rest stays at rest while its three records are the same objects."""
+    """Return the jobs that are not at rest, including those of which an agent reports progress."""
     jobs, ledger = draft.seen.jobs, draft.ledger
     known: _AtRest = draft.ground.once("at rest", (draft.want.resume,), dict)
     found = {one.job for name in draft.ground.agents.having(Trait.TELLING) for one in draft.seen.agents[name].progress}
     for id, mem in draft.jobs.items():
         job, runs = jobs.get(id), ledger.get(id, ())
         before = known.get(id)
+        # a job that was at rest stays so while its three records are the same objects
         if before is not None and before[0] is mem and before[1] is job and before[2] is runs:
             continue
         if _is_at_rest(job, mem, runs, draft):
@@ -46,7 +49,7 @@ def _restless_so_far(draft: Draft) -> frozenset[JobId]:
 
 
 def _is_at_rest(job: Job | None, mem: JobMemory, runs: tuple[Run, ...], draft: Draft) -> bool:
-    """From its own records alone, whatever the time and the rest of the picture are."""
+    """Return whether the job is at rest, judged from its own records alone."""
     if mem.attempts or mem.pending_from is not None or len(runs) > 1:
         return False
     if mem.kept is not None or mem.lent is not None or mem.raised is not None:
@@ -61,6 +64,7 @@ def _is_at_rest(job: Job | None, mem: JobMemory, runs: tuple[Run, ...], draft: D
 
 
 def _is_over(job: Job | None, mem: JobMemory, runs: tuple[Run, ...]) -> bool:
+    """Return whether the job and its recorded runs are over."""
     if any(run.ending is not Ending.OVER for run in runs):
         return False
     return job is None or (job.is_over and all(job.restarts == restart for restart in (mem.restarts, *_restarts(runs))))
@@ -71,6 +75,7 @@ def _restarts(runs: tuple[Run, ...]) -> tuple[int, ...]:
 
 
 def _just_runs(job: Job, mem: JobMemory, run: Run, draft: Draft) -> bool:
+    """Return whether the job runs as remembered and none of its options asks for an action."""
     if job.state is not JobState.RUNNING or job.is_completing or job.het_job_id is not None:
         return False
     if (job.restarts, job.started, job.nodes) != (mem.restarts, mem.started, mem.nodes) or mem.end_text:
@@ -83,7 +88,7 @@ def _just_runs(job: Job, mem: JobMemory, run: Run, draft: Draft) -> bool:
 
 
 def note_suspensions(draft: Draft) -> None:
-    """Note since when each job is suspended, and when it went on."""
+    """Note since when each job is suspended, and when it was continued."""
     for id in restless(draft):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
         if job is not None and (now := _suspension(job, mem, draft)) != mem.suspension:
@@ -91,6 +96,7 @@ def note_suspensions(draft: Draft) -> None:
 
 
 def _suspension(job: Job, mem: JobMemory, draft: Draft) -> Suspension | None:
+    """Return the job's suspensions in this run, updated from Slurm's picture; None if there were none."""
     known = mem.suspension
     if not job.is_active:
         return known
@@ -105,18 +111,21 @@ def _suspension(job: Job, mem: JobMemory, draft: Draft) -> Suspension | None:
 
 
 def ended_suspended(job: Job, mem: JobMemory) -> bool:
-    """Whether the run before was suspended when it ended. Slurm holds such a job when it is back in the queue: only
-    what a person suspended (`scontrol suspend`) gets that hold, gang scheduling's and a preemption's does not."""
+    """Return whether the run before was suspended by a person when it ended.
+
+    Slurm holds such a job when it is back in the queue. Only `scontrol suspend` leads to that hold; gang scheduling and
+    preemption do not.
+    """
     return mem.suspension is not None and mem.suspension.since is not None and mem.suspension.restart < job.restarts
 
 
 def went_on(mem: JobMemory) -> float | None:
-    """When its run last went on after it was suspended; None: it was not."""
+    """Return when the run was last continued after a suspension; None if it was never suspended."""
     return mem.suspension.over if mem.suspension is not None else None
 
 
 def suspended_s(mem: JobMemory, now: float) -> float:
-    """For how long its run was suspended up to now."""
+    """Return for how many seconds the run was suspended up to `now`."""
     return _total_s(mem.suspension, now) if mem.suspension is not None else 0.0
 
 

@@ -1,8 +1,8 @@
-"""Breakers: when our own decisions take out too many nodes, what they guard is report only until that is well again.
+"""Breakers: when our own decisions take out too many nodes, only report until the guarded nodes are well again.
 
-One guards the cluster, one each group, and one each check. A tripped one stays so until a person resets it, or until
-one repair that is let through after its patience ended well; a repair that ends badly trips it again, with twice the
-patience. Repairs that run when it trips go on.
+One guards the cluster, one each group, and one each check. A tripped breaker stays so until a person resets it, or
+until one repair that is let through after its patience ended well; if that repair ends badly, the breaker trips again
+with twice the patience. Repairs that run when it trips are continued.
 """
 
 from dataclasses import replace
@@ -14,31 +14,33 @@ from steward.model.memory import Breaker
 from steward.policy.draft import Draft
 
 LOST_AGENT = "agent"
-"""The check of a lost node's case: no check took the node out."""
+"""The check of a lost node's case: no health check took the node out."""
 DAY_S = 86400.0
 
 
 def scopes(node: NodeName, draft: Draft) -> tuple[str, ...]:
-    """The breakers that guard a node: its group's, if it has one, and the cluster's."""
+    """Return the breakers that guard a node: its group's, if it has one, and the cluster's."""
     slot = draft.slots.repairable.get(node)
     return (f"group:{slot.group}", "all") if slot else ("all",)
 
 
 def guards(node: NodeName, check: str, draft: Draft) -> tuple[str, ...]:
-    """With the breaker of the check that wants it out."""
+    """Return the breakers that guard a node, with that of the check that would take it out."""
     return scopes(node, draft) if check == LOST_AGENT else (*scopes(node, draft), f"check:{check}")
 
 
 def members(scope: str, draft: Draft) -> int:
-    """How many nodes a breaker guards."""
+    """Return how many nodes a breaker guards."""
     if scope.startswith("group:"):
         return draft.slots.group_sizes[scope.removeprefix("group:")]
     return len(draft.seen.nodes)
 
 
 def limit(scope: str, draft: Draft) -> int:
-    """The number of nodes of a scope that may be out (for a check: taken out within its window); the next one trips the
-    breaker."""
+    """Return how many nodes of a scope may be out; the next one trips the breaker.
+
+    For a check, it is the number of nodes taken out within its window.
+    """
     rules = draft.want.repair
     if scope.startswith("check:"):
         return max(rules.check_breaker_min, int(rules.check_breaker_fraction * members(scope, draft)))
@@ -46,10 +48,11 @@ def limit(scope: str, draft: Draft) -> int:
 
 
 def taken_out(scope: str, draft: Draft) -> int:
-    """The cases that count against the limit: our own decisions (not an admin's command, not a machine that is surely
-    gone, not a node that Slurm took out and that is only looked into) since the breaker was last reset."""
+    """Return how many nodes count against the limit since the breaker was last reset."""
     since = max(draft.breakers_reset, draft.breaker_resets.get(scope, 0.0))
     cases = (c for c in draft.cases.values() if c.step is not Step.SUSPECT)
+    # our own decisions count: not an admin's command, a machine that is surely gone, or a node that Slurm took out and
+    # that is only checked
     ours = [c for c in cases if c.trigger is not Trigger.ADMIN and not c.gone and not c.is_of_reason]
     if scope.startswith("check:"):
         since = max(since, draft.now - draft.want.repair.check_breaker_window_s)
@@ -59,13 +62,18 @@ def taken_out(scope: str, draft: Draft) -> int:
 
 
 def holding(node: NodeName, check: str, draft: Draft) -> Breaker | None:
-    """The breaker that keeps a node from being taken out for a check; trips one when that would be one too many."""
+    """Return the breaker that keeps a node from being taken out for a check; None if there is none.
+
+    A breaker trips if the node would be one too many.
+    """
     return _holding(node, check, None, draft)
 
 
 def tripped(node: NodeName, check: str, draft: Draft, case: Case | None = None) -> Breaker | None:
-    """The same where it is not sure that the node is to be taken out: that trips none. `case` is the node's, if it has
-    one."""
+    """Return a tripped breaker that guards the node, without tripping another one; None if there is none.
+
+    It is for a node that may not have to be taken out. `case` is the node's, if it has one.
+    """
     for scope in guards(node, check, draft):
         breaker = draft.breakers.get(scope)
         if breaker is not None and not _may_pass(breaker, case, draft):
@@ -74,10 +82,12 @@ def tripped(node: NodeName, check: str, draft: Draft, case: Case | None = None) 
 
 
 def admit(case: Case, draft: Draft) -> Breaker | None:
-    """The breaker that holds a case; None where the case may go on. It is then the one repair that its half-open
-    breakers let through."""
+    """Return the breaker that holds a case; None if the case may go on.
+
+    The case is then the one repair that its half-open breakers let through.
+    """
     if case.is_of_reason:
-        return None  # it is looked into so that it may be given back: that takes nothing out
+        return None  # its checks only decide whether it is given back: no node is taken out
     breaker = _holding(case.node, case.check, case, draft)
     if breaker is None:
         for scope in guards(case.node, case.check, draft):
@@ -86,7 +96,7 @@ def admit(case: Case, draft: Draft) -> Breaker | None:
 
 
 def follow_breakers(draft: Draft) -> None:
-    """Close those whose trial ended well, trip those again whose trial did not."""
+    """Close the breakers whose trial repair ended well, and trip those again whose trial did not."""
     for scope, breaker in sorted(draft.breakers.items()):
         if breaker.trial is None:
             continue
@@ -107,6 +117,7 @@ def follow_breakers(draft: Draft) -> None:
 
 
 def _holding(node: NodeName, check: str, case: Case | None, draft: Draft) -> Breaker | None:
+    """Return the breaker that holds the node or its case; trip breakers that are full."""
     for scope in guards(node, check, draft):
         if scope not in draft.breakers and _is_full(scope, draft):
             _trip(scope, draft)
@@ -117,11 +128,12 @@ def _holding(node: NodeName, check: str, case: Case | None, draft: Draft) -> Bre
 
 
 def _is_full(scope: str, draft: Draft) -> bool:
+    """Return whether the limit of the scope is reached."""
     return taken_out(scope, draft) >= limit(scope, draft)
 
 
 def _may_pass(breaker: Breaker, case: Case | None, draft: Draft) -> bool:
-    """Half-open: its patience is over, there is room again, and no other repair was let through."""
+    """Return whether the breaker lets this case through: its patience is over, it has room, and no other trial runs."""
     if breaker.trial is not None:
         return case is not None and breaker.trial == case.id
     due = breaker.tripped + breaker.patience_s
@@ -130,6 +142,7 @@ def _may_pass(breaker: Breaker, case: Case | None, draft: Draft) -> bool:
 
 
 def _let_through(scope: str, case: Case, draft: Draft) -> None:
+    """Make the case the trial repair of a tripped breaker."""
     breaker = draft.breakers.get(scope)
     if breaker is not None and breaker.trial is None:
         draft.breakers[scope] = replace(breaker, trial=case.id)
@@ -138,6 +151,7 @@ def _let_through(scope: str, case: Case, draft: Draft) -> None:
 
 
 def _trip(scope: str, draft: Draft) -> None:
+    """Trip the breaker and say why."""
     rules = draft.want.repair
     out = f"{taken_out(scope, draft)} nodes "
     if scope.startswith("check:"):
@@ -145,7 +159,7 @@ def _trip(scope: str, draft: Draft) -> None:
     else:
         out += "are out of service by our own action"
     text = (
-        f"breaker {scope}: {out} and another should follow (limit {limit(scope, draft)}): report only until "
+        f"breaker {scope}: {out} and one more would be taken out (limit {limit(scope, draft)}): report only until "
         f"`steward breaker reset {scope}`, or until a first repair that is let through ends well"
     )
     draft.breakers[scope] = Breaker(scope=scope, tripped=draft.now, text=text, patience_s=rules.breaker_patience_s)

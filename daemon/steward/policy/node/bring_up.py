@@ -1,9 +1,9 @@
-"""New machines: their tests before jobs reach them, and the breaker of a group whose machines fail one after the
-other: it asks for no more of them.
+"""New machines: their tests before jobs reach them, and the breaker of a group whose new machines keep failing.
 
-A repair and a slot of a group bring machines up by tables of their own; what they ask for, and what counts as an
-answer, is the same. The breaker stays until a person resets it, or until the machines are to be made from something
-else. A software update has its own limit of failures and its own way back: meanwhile nothing is counted here.
+A repair and a slot of a group bring machines up by tables of their own; the checks and the answers that count are the
+same. The breaker stops further launches for the group until a person resets it, or until the machines are to be made
+from something else. A software update has its own limit of failures and its own way back: meanwhile nothing is counted
+here.
 """
 
 import hashlib
@@ -27,39 +27,40 @@ from steward.policy.node.correlate import AGENTS, covers
 from steward.policy.node.verdict import blocks_return
 
 LAUNCH_AGAIN_S = 60.0
-"""A launch or reboot that left neither an error nor a trace is asked for again, with the same token."""
+"""A launch or reboot that left neither an error nor a trace is requested again, with the same token."""
 _CHECK_EVERY_S = 2.0
 
 
 def may_be_half_made(machine: Instance | None, key: Key, draft: Draft) -> bool:
-    """Whether the head was killed in the launch of this machine, and it was not on since: a provider that makes one in
-    several steps may have been left between two of them. What nobody knows the outcome of counts as never asked for."""
+    """Return whether the head may have been killed in the middle of this machine's launch."""
+    # a provider that makes a machine in several steps may have stopped between two. A request without a known outcome
+    # counts as never made.
     return machine is not None and machine.state is InstanceState.PENDING and draft.asked_at(key) is None
 
 
 def ask_checks(node: NodeName, key: Key, why: Why, draft: Draft) -> None:
-    """Have the node's agent run its checks now, again and again until they passed."""
+    """Have the node's agent run its checks now; repeated until they have passed."""
     budget_s = draft.want.resume.check_budget_s
     draft.wish(CheckNow(key=key, why=why, nodes=frozenset({node}), budget_s=budget_s), _CHECK_EVERY_S)
 
 
 def was_checked(view: AgentView | None, since: float) -> bool:
-    """Whether the checks that were asked for at `since` were answered."""
+    """Return whether the checks that were requested at `since` were answered."""
     return view is not None and view.checked_at > since
 
 
 def has_passed(view: AgentView | None, since: float, draft: Draft) -> bool:
-    """Whether all checks were answered, and none found what keeps a machine out of service."""
+    """Return whether all checks were answered and no finding keeps the machine out of service."""
     return was_checked(view, since) and view is not None and not any(blocks_return(f, draft) for f in view.findings)
 
 
 def may_take_jobs(start: DeepStart) -> bool:
-    """Whether the machine passed its deep check, or needs none."""
+    """Return whether the machine passed its deep check, or needs none."""
     return start in (DeepStart.NONE, DeepStart.PASSED)
 
 
 def is_in_service(node: Node) -> bool:
-    """Whether Slurm starts jobs on the node, and no mark of ours is on it."""
+    """Return whether Slurm starts jobs on the node, and the node does not bear our mark."""
     return node.is_schedulable and node.mark is None
 
 
@@ -67,34 +68,33 @@ PREFIX = "bringup:"
 HOUR_S = 3600.0
 _GIVEN_UP = (SlotFact.FAILED, SlotFact.UNFIT, SlotFact.LATE, SlotFact.LOST)
 _BLAMED = (Hitch.SCRIPT, Hitch.BOOTSTRAP, Hitch.CHECKS)
-"""Failures that what a machine is made from may be blamed for; want of capacity is none."""
+"""Failures that may be due to a machine's image or scripts; a lack of capacity is not."""
 
 
 def scope_of(group: str) -> str:
+    """Return the name of the group's bring-up breaker."""
     return f"{PREFIX}{group}"
 
 
 def why_paused(group: str, draft: Draft) -> str:
-    """Why no machine is asked for now; empty while that goes on."""
+    """Return why no machine is requested for the group now; empty if machines are requested."""
     scope = scope_of(group)
     return f"paused by breaker {scope} (`steward breaker reset {scope}`)" if scope in draft.breakers else ""
 
 
 def recipe(group: Group) -> str:
-    """A short digest of everything that decides how a machine of the group is made: a new one begins without
-    failures."""
+    """Return a short digest of everything that decides how a machine of the group is made."""
     parts = (group.version, group.lifecycle, group.types, group.on_start_checks)
+    # a new recipe begins without failures
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
 
 
 def note_bring_up(before: SlotRecord, after: SlotRecord, fact: SlotFact, group: Group, draft: Draft) -> None:
-    """Count a machine that was given up before it served; one too many trips the breaker.
-
-    Not while agents everywhere are silent: then it is not what the machine was made from.
-    """
+    """Count a machine that was given up before it served; one too many trips the breaker."""
     is_given_up = fact in _GIVEN_UP and after.step in (SlotStep.END, SlotStep.WAITING)
     if not is_given_up or after.hitch not in _BLAMED or before.version != group.version:
         return
+    # while agents everywhere are silent, the machine's image or scripts are not to blame
     if group.status is GroupStatus.SYSTEM_UPDATING or covers(AGENTS, draft):
         return
     _remember(GivenUp(token=before.token, recipe=recipe(group), at=draft.now), draft.groups[group.name], draft)
@@ -115,7 +115,7 @@ def follow_bring_ups(draft: Draft) -> None:
 
 
 def failures(group: Group, draft: Draft) -> list[float]:
-    """When machines made as the group wants them now were given up, since its breaker was last reset."""
+    """Return when machines with the group's present recipe were given up, since its breaker was last reset."""
     reset = max(draft.breakers_reset, draft.breaker_resets.get(scope_of(group.name), 0.0))
     since, made_from = max(reset, draft.now - DAY_S), recipe(group)
     known = draft.groups.get(group.name, group)
@@ -123,20 +123,23 @@ def failures(group: Group, draft: Draft) -> list[float]:
 
 
 def limits(group: Group, draft: Draft) -> tuple[int, int]:
-    """The numbers of failed bring-ups that are too many, in a row and within an hour; in a large group a share of
-    it."""
+    """Return how many failed bring-ups trip the breaker, in a row and within an hour.
+
+    In a large group it is a share of the group.
+    """
     rules = draft.want.capacity
     share = int(rules.bringup_fraction * group.goal.target)
     return max(rules.bringup_failures, share), max(rules.bringup_failures_per_hour, share)
 
 
 def _remember(new: GivenUp, group: Group, draft: Draft) -> None:
+    """Remember a machine that was given up."""
     others = (one for one in group.given_up if one.token != new.token and one.at > draft.now - DAY_S)
     draft.groups[group.name] = replace(group, given_up=(*others, new))
 
 
 def _too_many(group: Group, draft: Draft) -> str:
-    """Empty while there are not."""
+    """Return why the breaker must trip; empty if it need not."""
     times, (most_in_row, most_per_hour) = failures(group, draft), limits(group, draft)
     served = [slot.served or 0.0 for slot in draft.slots.members(group.name) if slot.version == group.version]
     in_row = sum(at > max(served, default=0.0) for at in times)
@@ -147,6 +150,7 @@ def _too_many(group: Group, draft: Draft) -> str:
 
 
 def _trip(group: Group, why: str, draft: Draft) -> None:
+    """Trip the group's bring-up breaker and say why."""
     scope = scope_of(group.name)
     text = (
         f"breaker {scope}: {why}; no machine is asked for until `steward breaker reset {scope}`, "

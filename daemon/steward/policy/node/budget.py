@@ -1,8 +1,7 @@
-"""How much may be in repair and replaced at once, before a person is asked; and repairs that wait for a person's yes
-(`repair.mode = "ask"`).
+"""How many repairs may run at once, and repairs that wait for a person's approval (`repair.mode = "ask"`).
 
-The node of such a repair is drained at once, so that it takes no jobs, and nothing is done to its machine before
-somebody approves. Jobs are resumed meanwhile.
+The node of a repair that waits for approval is drained at once, so that it takes no jobs, and nothing is done to its
+machine before the approval. Jobs are resumed meanwhile.
 """
 
 from collections.abc import Callable
@@ -26,13 +25,13 @@ _DOES = {
 
 
 def awaits_yes(case: Case, draft: Draft) -> bool:
-    """Whether this repair may not begin before a person approves it. An admin's own command is a yes; a machine that is
-    only checked again (Advice.NONE) needs none."""
+    """Return whether this repair may not begin before a person approves it."""
     return case.step in (Step.SUSPECT, Step.DRAIN, Step.RELEASE) and bool(why_awaits(case, draft))
 
 
 def why_awaits(case: Case, draft: Draft) -> str:
-    """`waits for your approval: ...`; empty when the repair needs none, or has it."""
+    """Return `waits for your approval: ...`; empty if the repair needs no approval, or has it."""
+    # an admin's own command is an approval; a machine that is only checked again (Advice.NONE) needs none
     is_needed = case.trigger is not Trigger.ADMIN and case.rung in _DOES
     if not draft.want.repair.ask or not is_needed or case.approved is not None:
         return ""
@@ -40,7 +39,7 @@ def why_awaits(case: Case, draft: Draft) -> str:
 
 
 def ask_for_yes(case: Case, draft: Draft) -> Case:
-    """Tell people once for each remedy that is proposed, and remember since when the case waits."""
+    """Tell people once for each proposed remedy, and remember since when the case waits."""
     if not awaits_yes(case, draft):
         return case if case.asked is None or case.approved is not None else draft.cases.keep(replace(case, asked=None))
     text = (
@@ -53,6 +52,7 @@ def ask_for_yes(case: Case, draft: Draft) -> Case:
 
 
 def _page(case: Case, draft: Draft) -> str:
+    """Return a sentence with the address of the case's page; empty if no page is configured."""
     url = draft.want.page_url.rstrip("/")
     return f". Look at it: {url}/case/{case.number}" if url else ""
 
@@ -61,12 +61,13 @@ HOUR_S = 3600.0
 
 
 def must_wait(case: Case, draft: Draft) -> str:
-    """Why this repair may not begin to replace its node yet; empty when it may."""
+    """Return why this repair may not begin to replace its node yet; empty if it may."""
     return next((why for rule in _WAITS if (why := rule(case, draft))), "")
 
 
 def _for_incident(case: Case, draft: Draft) -> str:
-    """A node that was taken out before others told of the same fault: it may not be this node's."""
+    """Return why a repair waits for the end of an incident."""
+    # the node was taken out before others had the same fault: the fault may not be its own
     kind = f"{CHECK}{case.check}"
     is_scout_case = case.is_of_reason and is_scout(case.node, kind, draft)
     if case.trigger is Trigger.ADMIN or is_scout_case or not in_incident(case.node, kind, draft):
@@ -75,7 +76,7 @@ def _for_incident(case: Case, draft: Draft) -> str:
 
 
 def _for_turn(case: Case, draft: Draft) -> str:
-    """Repairs run side by side only up to a share of the node's own group."""
+    """Return why a repair waits for others in the node's own group; empty if it need not."""
     rules = draft.want.repair
     group = scopes(case.node, draft)[0]
     most = max(rules.concurrent_min, int(rules.concurrent_fraction * members(group, draft)))
@@ -86,13 +87,14 @@ def _for_turn(case: Case, draft: Draft) -> str:
 
 
 def _for_turn_of_all(case: Case, draft: Draft) -> str:
-    """Why a repair waits for others in the whole cluster; empty where it need not."""
+    """Return why a repair waits for others in the whole cluster; empty if it need not."""
     most = draft.want.repair.concurrent_all_count
     busy = len(draft.cases.replacing)
     return "" if busy < most else f"waits for its turn: {busy} repairs run in the whole cluster (limit {most})"
 
 
 def _for_the_hour(case: Case, draft: Draft) -> str:
+    """Return why a repair waits for the limit of repairs in an hour; empty if it need not."""
     if is_light(case):
         return ""
     done = [at for times in draft.history.values() for at in times if at > draft.now - HOUR_S]
@@ -105,19 +107,21 @@ def _for_the_hour(case: Case, draft: Draft) -> str:
 
 
 def _launches_under_way(draft: Draft) -> list[float]:
-    """Return when launches and reboots began that the history does not have yet: it has what took place."""
+    """Return when launches and reboots began that are not in the history yet; the history has finished ones."""
     cases = (draft.cases[id] for id in draft.cases.replacing)
     return [case.entered for case in cases if case.step is Step.LAUNCH and not was_repaired(case, draft)]
 
 
 def _for_provider(case: Case, draft: Draft) -> str:
+    """Return why a repair waits for the provider; empty if it need not."""
     return (
         "" if draft.provider_is_fresh or is_light(case) else "waits for the provider: its machines cannot be listed now"
     )
 
 
 def _for_cooling(case: Case, draft: Draft) -> str:
-    """A node that fails right after its return is out of service at once, but not repaired in a loop."""
+    """Return why a repair waits after the node's last return; empty if it need not."""
+    # a node that fails right after its return is out of service at once, but not repaired in a loop
     until = cool_until(case, draft)
     if draft.now >= until:
         return ""

@@ -1,7 +1,7 @@
-"""Trials of checks that may change: a version that was never seen only reports until it has shown that it is sane.
+"""Trials of site checks: a new version of a check only reports until it has shown that it is sane.
 
-There is no exception for the checks that a new head finds: it begins in report-only itself, so that their trials cost
-nothing and are over when the site lets it act.
+Checks that a new head finds are no exception: the head begins in report-only itself, so their trials cost nothing and
+are over when the site lets it act.
 """
 
 from collections.abc import Iterable
@@ -19,6 +19,8 @@ _FORGOTTEN_FIRST = (TrialState.RUNNING, TrialState.ARMED, TrialState.REFUSED)
 
 @dataclass(slots=True)
 class _Results:
+    """The nodes on which one version of a check passed or failed."""
+
     check: str
     version: str
     passed: set[NodeName] = field(default_factory=set)
@@ -26,7 +28,7 @@ class _Results:
 
 
 def follow_trials(draft: Draft) -> None:
-    """Begin, go on with and decide the trial of every version that agents tell of."""
+    """Begin, continue and decide the trial of every version that agents report."""
     room: _Room | None = None
     for key, results in sorted(_results(draft).items()):
         trial = draft.trials.get(key)
@@ -42,7 +44,7 @@ def follow_trials(draft: Draft) -> None:
 
 
 def _results(draft: Draft) -> dict[str, _Results]:
-    """Versions that are new or on trial, with the nodes that had results of them in this picture."""
+    """Return the versions that are new or on trial, by key, with the nodes that have results in this picture."""
     found: dict[str, _Results] = {}
     agents = draft.ground.agents
     for versions in agents.kinds(Versions):
@@ -58,6 +60,7 @@ def _results(draft: Draft) -> dict[str, _Results]:
 
 
 def _add(results: _Results, nodes: Iterable[NodeName], draft: Draft) -> None:
+    """Add the results of these nodes."""
     for node in nodes:
         view = draft.seen.agents[node]
         if results.check in view.passed:
@@ -67,6 +70,7 @@ def _add(results: _Results, nodes: Iterable[NodeName], draft: Draft) -> None:
 
 
 def _begin(results: _Results, draft: Draft) -> Trial:
+    """Return a new trial of a version, or an armed one if trials are off."""
     before = _before(results.check, draft)
     trial = Trial(check=results.check, version=results.version, since=draft.now)
     if not draft.want.health.canary_node_count:
@@ -80,12 +84,13 @@ def _begin(results: _Results, draft: Draft) -> Trial:
 
 
 def _before(check: str, draft: Draft) -> Trial | None:
-    """The version of this check that was armed last."""
+    """Return the version of this check that was armed last; None if there is none."""
     armed = [t for t in draft.trials.values() if t.check == check and t.state is TrialState.ARMED]
     return max(armed, key=_age, default=None)
 
 
 def _go_on(trial: Trial, results: _Results, draft: Draft) -> Trial:
+    """Return the trial with new results; decide it when enough nodes had results for long enough."""
     tried, failed = trial.tried | results.passed | results.failed, trial.failed | results.failed
     if (tried, failed) != (trial.tried, trial.failed):
         trial = replace(trial, tried=tried, failed=failed, text=_arithmetic(len(failed), len(tried), trial, draft))
@@ -99,6 +104,7 @@ def _go_on(trial: Trial, results: _Results, draft: Draft) -> Trial:
 
 
 def _decide(trial: Trial, draft: Draft) -> Trial:
+    """Return the trial armed if few enough nodes failed, else refused."""
     share = len(trial.failed) / len(trial.tried)
     is_sane = share <= _bound(trial, draft)
     state = TrialState.ARMED if is_sane else TrialState.REFUSED
@@ -112,24 +118,30 @@ def _decide(trial: Trial, draft: Draft) -> Trial:
 
 
 def _enough(draft: Draft) -> int:
+    """Return how many nodes must have had results."""
     return min(draft.want.health.canary_node_count, max(1, len(draft.seen.nodes)))
 
 
 def _bound(trial: Trial, draft: Draft) -> float:
+    """Return the share of failing nodes up to which a version is sane."""
     return (trial.usual or 0.0) + draft.want.health.canary_failing_fraction
 
 
 def _arithmetic(failed: int, tried: int, trial: Trial, draft: Draft) -> str:
+    """Return the figures of a trial in words."""
     before = "it has no earlier version" if trial.usual is None else f"{trial.usual:.1%} with its earlier version"
     return f"{failed} of {tried} nodes failed ({failed / tried:.1%}; at most {_bound(trial, draft):.1%}, {before})"
 
 
 class _Room:
-    """Room for new versions. One that an agent reports is never forgotten for another, nor the one that was armed last:
-    edits on one node must not disarm the version of all others."""
+    """Room for new versions.
+
+    A version that an agent reports, or that was armed last, is never forgotten for another.
+    """
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
+        # edits on one node must not disarm the version of all others
         reported = {one for versions in draft.ground.agents.kinds(Versions) for one in versions.known}
         by_age = sorted(draft.trials.values(), key=_age)
         armed = {trial.check: trial for trial in by_age if trial.state is TrialState.ARMED}
@@ -138,7 +150,7 @@ class _Room:
         self._full: set[str] = set()
 
     def make(self, check: str) -> bool:
-        """Whether there is room for one more version of a check, now that an old one is forgotten."""
+        """Make room for one more version of a check by forgetting an old one. Return whether there is room."""
         if check in self._full:
             return False
         has_most = sum(one.check == check for one in self._draft.trials.values()) >= KEPT
@@ -155,10 +167,12 @@ class _Room:
 
 
 def _age(trial: Trial) -> tuple[float, str]:
+    """Return the sort key of a trial, the oldest first."""
     return trial.since, trial.version
 
 
 def _tell_full(check: str, draft: Draft) -> None:
+    """Say once that there is no room for more versions."""
     what = f"check {check} has {KEPT} versions" if check else f"the site's checks have {KEPT_IN_ALL} versions"
     then = "others only report" + (", without a trial" if draft.want.health.canary_node_count else "")
     draft.tell("check.trial", f"{what} in use: {then}", once=f"trials:full:{check}", level=Level.WARNING)

@@ -1,4 +1,4 @@
-"""Faults with a cause in common: many nodes at once are one incident of the cluster, and no node is touched for it."""
+"""Faults with a common cause: many nodes at once are one incident of the cluster, and no node is repaired for it."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ AGENTS = "agents"
 
 
 Found = defaultdict[str, dict[NodeName, float]]
-"""Kind of incident -> the nodes that have it -> since when."""
+"""The nodes of each kind of incident, with the time since when each has the fault."""
 
 
 def find_incidents(draft: Draft) -> None:
@@ -35,7 +35,7 @@ def find_incidents(draft: Draft) -> None:
 
 
 def _of_findings(found: Found, draft: Draft) -> None:
-    """Many nodes that fail one check; a finding about a shared thing is an incident from the first node on."""
+    """Add nodes by the checks that they fail; a finding about a shared thing is an incident from one node on."""
     for node in draft.overview.finding:
         for one in draft.seen.agents[node].findings:
             if not (one.is_bad and one.severity.takes_out):
@@ -48,32 +48,36 @@ def _of_findings(found: Found, draft: Draft) -> None:
 
 
 def _of_slurm(found: Found, least: dict[str, int], draft: Draft) -> None:
-    """Many nodes that Slurm took out of service for one reason; a prolog that fails is soon a bug of the script."""
+    """Add nodes by Slurm's reason for taking them out of service."""
     for node, row in out_by_reason(draft):
         found[kind := f"{CHECK}{row.check}"][node.name] = node.reason.at if node.reason else draft.now
         all_nodes = max(2, len(draft.seen.nodes))
+        # a prolog that fails on several nodes is soon a bug of the script
         least[kind] = min(row.shared_from or limit(draft), limit(draft), all_nodes)
 
 
 def _of_deeps(found: Found, draft: Draft) -> None:
-    """Many nodes that failed a deep check at once: its measures, or what they have in common, are likelier at fault."""
+    """Add nodes that failed a deep check."""
     for node in failed_deep(draft):
+        # if many fail at once, the measures or a shared thing are likelier at fault
         fault = deep_fault(node, draft)
         if fault is not None:
             found[f"{CHECK}{fault.check}"][node] = fault.at
 
 
 def _open_kinds(draft: Draft) -> set[str]:
+    """Return the kinds of the incidents that go on, without that of silent agents."""
     return {kind for kind, one in draft.incidents.items() if one.over is None and kind != AGENTS}
 
 
 def in_incident(node: NodeName, kind: str, draft: Draft) -> bool:
+    """Return whether the node is in an incident of this kind that goes on."""
     incident = draft.incidents.get(kind)
     return incident is not None and incident.over is None and node in incident.nodes
 
 
 def covers(kind: str, draft: Draft) -> bool:
-    """Whether an incident of this kind goes on: no new node is touched for its cause meanwhile."""
+    """Return whether an incident of this kind goes on; meanwhile no new node is repaired for its cause."""
     incident = draft.incidents.get(kind)
     return incident is not None and incident.over is None
 
@@ -82,8 +86,11 @@ SCOUT_EVERY_S = 60.0
 
 
 def is_scout(node: NodeName, kind: str, draft: Draft) -> bool:
-    """Return whether this node alone is looked into while the incident goes on. Slurm's reason stays on all nodes until
-    they are given back: without a scout the incident and its reasons would keep each other alive."""
+    """Return whether this node alone is repaired on trial while the incident goes on.
+
+    Slurm's reason stays on all nodes until they are given back: without such a scout the incident and its reasons would
+    keep each other alive.
+    """
     incident = draft.incidents.get(kind)
     if incident is None or incident.over is not None:
         return False
@@ -97,7 +104,7 @@ def is_scout(node: NodeName, kind: str, draft: Draft) -> bool:
 
 
 def _next_scout(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
-    """Return the node that was looked into least often since the incident began."""
+    """Return the node that was tried least often since the incident began; None if there is none."""
     out = ((node.name, row) for node, row in out_by_reason(draft) if f"{CHECK}{row.check}" == kind)
     names = [name for name, row in out if is_light_response(row) and name in incident.nodes]
     names = [name for name in names if draft.cases.open_of(name) is None and not _is_busy(name, draft)]
@@ -105,15 +112,18 @@ def _next_scout(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
 
 
 def _waits_for_jobs(case: Case, draft: Draft) -> bool:
+    """Return whether the repair waits for jobs to end on the node."""
     return case.step is Step.RELEASE and _is_busy(case.node, draft)
 
 
 def _is_busy(name: NodeName, draft: Draft) -> bool:
+    """Return whether jobs run on the node."""
     node = draft.seen.nodes.get(name)
     return node is not None and node.is_busy
 
 
 def _looks(node: NodeName, incident: Incident, draft: Draft) -> int:
+    """Return how often the node was tried since the incident began."""
     return sum(case.opened >= incident.since for case in draft.cases.of(node))
 
 
@@ -125,21 +135,23 @@ def note_scouted(kind: str, draft: Draft) -> None:
 
 
 def _given_back(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
-    """Return a node of the incident that serves again after Slurm had taken it out: the cause is gone."""
+    """Return a node of the incident that serves again after Slurm had taken it out; None if there is none."""
     cases = (case for node in sorted(incident.nodes) for case in draft.cases.of(node))
     its = (c for c in cases if f"{CHECK}{c.check}" == kind and c.is_of_reason)
     return next((c.node for c in its if c.returned is not None and c.returned >= incident.since), None)
 
 
 def limit(draft: Draft) -> int:
-    """How many nodes at once are too many to be faults of their own."""
+    """Return how many nodes with one fault at once have a common cause."""
     rules = draft.want.repair
     return max(rules.correlated_min, int(rules.correlated_fraction * max(len(draft.seen.nodes), len(draft.agents))))
 
 
 def without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) -> dict[NodeName, float]:
-    """A person who reset the actions took note of these nodes: each is judged on its own from then on. Nobody did of
-    those of an incident that ended by itself."""
+    """Return the nodes without those whose incident a person ended by resetting the actions.
+
+    Each of them is judged on its own from then on.
+    """
     incident = draft.incidents.get(kind)
     if incident is None or incident.over is None:
         return found
@@ -147,7 +159,7 @@ def without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) 
 
 
 def crowded(found: Mapping[NodeName, float], span: float, many: int) -> frozenset[NodeName]:
-    """The nodes that have at least `many` within any `span` seconds, themselves among them."""
+    """Return the nodes that have the fault within `span` seconds of each other, if they are at least `many`."""
     ordered = sorted(found.items(), key=lambda item: (item[1], item[0]))
     crowd: list[NodeName] = []
     start = taken = 0
@@ -161,7 +173,7 @@ def crowded(found: Mapping[NodeName, float], span: float, many: int) -> frozense
 
 
 def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | None = None) -> None:
-    """`least`: so many nodes are an incident, where it is not the usual limit."""
+    """Open, extend or end the incident of one kind. `least`: how many nodes make it, if not the usual limit."""
     many = 1 if kind.startswith(SHARED) else least or limit(draft)
     incident = draft.incidents.get(kind)
     if incident is None or incident.over is not None:
@@ -187,23 +199,26 @@ def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | 
 
 
 def _unheard(incident: Incident, draft: Draft) -> frozenset[NodeName]:
-    """Its nodes of which a head that began anew has not heard yet how they are."""
+    """Return the incident's nodes from which a newly started head has not heard yet."""
     here = incident.nodes & draft.seen.nodes.keys()
     return frozenset(name for name in here if is_awaited(name, draft) or _says_nothing(name, draft))
 
 
 def _says_nothing(node: NodeName, draft: Draft) -> bool:
+    """Return whether the node's agent is connected and has not reported yet."""
     view = draft.seen.agents.get(node)
     return view is not None and view.connected and not view.reported_at
 
 
 def _begin(kind: str, found: dict[NodeName, float], draft: Draft) -> None:
+    """Open an incident and say so."""
     text = f"{len(found)} of {len(draft.seen.nodes)} {_what(kind)}, no node is touched for it"
     draft.incidents[kind] = Incident(kind=kind, since=draft.now, nodes=frozenset(found), text=text)
     draft.tell("incident.opened", text + f" ({fold(found)})", level=Level.ERROR)
 
 
 def _what(kind: str) -> str:
+    """Return what the nodes of an incident have in common, in words."""
     if kind.startswith(SHARED):
         return f"nodes report a shared fault ({kind.removeprefix(SHARED)}): a fault of the cluster"
     return f"nodes fail {kind.removeprefix(CHECK)} at once: one cause in common"

@@ -1,8 +1,7 @@
-"""A feature that users may choose nodes by: one feature of ours on each node says how its checks stand
-(`HealthCheck:Passed`).
+"""Keep a feature on each node that says how its checks stand (`HealthCheck:Passed`), for users to choose nodes by.
 
-Slurm goes back to the features of slurm.conf whenever it reads that file, so what is shown is compared with every
-picture, and written only where it differs.
+Slurm goes back to the features of slurm.conf whenever it reads that file, so the feature is compared in every picture
+and written only where it differs.
 """
 
 from collections import defaultdict
@@ -24,20 +23,20 @@ from steward.policy.node.verdict import missable, worst
 from steward.policy.traits import FAILED, HEALTH, PASSED, SKIPPED, Says, Shows
 
 FIGHT = 3
-"""So many times in a row must another of our words stand where we wrote one: then another head writes, too."""
+"""If another of our features replaces ours this many times in a row, another head writes, too."""
 PEACE_S = 120.0
-"""For so long it is left to the other head then."""
+"""For this time the features are then left to the other head."""
 _SOON_S = 6 * 10.0
 _NAMES = 200
 EVERY_S = 10.0
-"""Changes are collected for so long: one command for many nodes."""
+"""Changes are collected for this time: one command for many nodes."""
 
 
 def keep_features(draft: Draft) -> None:
-    """Write the feature of each node that does not show it. A node whose agent is away keeps its own, unless it was
-    taken out for that."""
+    """Write the feature of each node that does not show the right one."""
     if not draft.want.health.features or not draft.may_touch_nodes or _is_left_to_another(draft):
         return
+    # a node whose agent is away keeps its feature, unless it was taken out for that
     last = _last_deep_results(draft)
     wrong: defaultdict[str, set[NodeName]] = defaultdict(set)
     for node in _doubtful(last, draft):
@@ -53,14 +52,14 @@ def keep_features(draft: Draft) -> None:
 
 
 def _is_left_to_another(draft: Draft) -> bool:
+    """Return whether the features are left to another head for a while."""
     until = max((one.at + PEACE_S for one in draft.head.shown.values() if one.undone >= FIGHT), default=draft.now)
     draft.wake(until)
     return draft.now < until
 
 
 def _note_shown(word: str, names: frozenset[NodeName], draft: Draft) -> None:
-    """Two heads on one Slurm undo each other's words for ever: that is noticed and told, and one that hears no agent
-    pauses."""
+    """Note what was written; if another head undoes it again and again, say so, and pause if no agent is heard."""
     before = draft.head.shown.get(word)
     others = _undone(word, names, before, draft) if before is not None else frozenset()
     undone = before.undone + 1 if before is not None and others else 0
@@ -77,7 +76,7 @@ def _note_shown(word: str, names: frozenset[NodeName], draft: Draft) -> None:
 
 
 def _undone(word: str, names: frozenset[NodeName], before: Shown, draft: Draft) -> frozenset[NodeName]:
-    """The nodes to which we wrote the word a moment ago, and nothing since, and that show another word of ours."""
+    """Return the nodes to which we wrote the feature a moment ago, and that show another one of ours."""
     if not 0 <= draft.now - before.at <= _SOON_S or f"feature:{word}" in draft.seen.failures:
         return frozenset()
     later = (one.nodes for other, one in draft.head.shown.items() if other != word and one.at >= before.at)
@@ -86,19 +85,19 @@ def _undone(word: str, names: frozenset[NodeName], before: Shown, draft: Draft) 
 
 
 def _doubtful(last: Mapping[NodeName, DeepResult], draft: Draft) -> list[Node]:
-    """Nodes that may show something else than they should: all but those that show what their agents say without any
-    finding."""
+    """Return the nodes that may show a wrong feature."""
     nodes, agents = draft.ground.nodes, draft.ground.agents
     failed = (name for name, result in last.items() if result is DeepResult.FAILED)
     names = set(failed).union(draft.overview.finding, missable(draft), _not_skipped(draft))
     names.update(draft.cases.nodes_in_repair)
+    # all nodes but those that show what their agents report, without any finding
     for says in agents.kinds(Says):
         names |= agents.having(says) - nodes.having(Shows(says.word))
     return [draft.seen.nodes[name] for name in names if name in draft.seen.nodes]
 
 
 def _not_skipped(draft: Draft) -> frozenset[NodeName]:
-    """Nodes without an agent in time that do not show that: of one that was never heard nothing else is to be shown."""
+    """Return the nodes without a punctual agent that do not show `Skipped`."""
     unheard, nodes = draft.overview.unheard, draft.ground.nodes
     shows = Shows(SKIPPED)
     of = (unheard, nodes.stamp(shows))
@@ -106,6 +105,7 @@ def _not_skipped(draft: Draft) -> frozenset[NodeName]:
 
 
 def _shows(node: Node, word: str) -> bool:
+    """Return whether the node shows exactly this feature of ours."""
     want = HEALTH + word
     if want not in node.features or want not in node.active_features:
         return False
@@ -113,7 +113,7 @@ def _shows(node: Node, word: str) -> bool:
 
 
 def _word(node: Node, last: dict[NodeName, DeepResult], draft: Draft) -> str:
-    """Empty: nothing can be said now."""
+    """Return the feature that the node should show; empty if nothing can be said now."""
     if not node.is_powered or is_between(node, draft):
         return ""
     view = draft.seen.agents.get(node.name)
@@ -128,12 +128,13 @@ def _word(node: Node, last: dict[NodeName, DeepResult], draft: Draft) -> str:
 
 
 def _is_settled(draft: Draft) -> bool:
-    """Agents had time to connect."""
+    """Return whether agents had time to connect since the head's start."""
     due = draft.seen.agents_since + draft.want.repair.agents_grace_s
     draft.wake(due)
     return draft.now >= due
 
 
 def _last_deep_results(draft: Draft) -> dict[NodeName, DeepResult]:
+    """Return the last result of a deep check for each node."""
     ended = sorted((run for run in draft.deeps.values() if not run.is_open), key=lambda run: (run.ended or 0.0, run.id))
     return {node: result for run in ended for node, result in run.results.items()}

@@ -1,12 +1,15 @@
-"""Whether it was Slurm's controller that forgot our mark, or a person who gave the node back.
+"""Whether Slurm's controller forgot our mark, or a person gave the node back.
 
-slurmctld writes its state a few seconds late (tried on 22.05: up to five), and can be started without it. One that
-comes back so does not know of a mark, and the node takes jobs again. When it last began anew is read with the
-partitions: under a controller that has shown our mark, only a person takes it away. From 23.11 on every reconfigure is
-a new beginning, and a person may give the node back in the same breath: a mark that stood long enough to be on disk was
-lost only where other old things were lost with it. How long it stood is counted in looks that follow each other: a
-clock may be set. In the same way slurmctld forgets that we gave a node back, and the mark stands there again; but where
-it did not just begin anew, somebody took the node out since, and Slurm (24.11) has kept our old reason.
+slurmctld writes its state a few seconds late (tried on 22.05: up to five), and can be started without it. A controller
+that restarted so does not know a mark, and the node takes jobs again. The time of its last start is read with the
+partitions: under a controller that has shown our mark, only a person takes the mark away.
+
+From 23.11 on every reconfigure counts as a start, and a person may give the node back in the same breath: a mark that
+stood long enough to be on disk was lost only if other old things were lost with it. How long it stood is counted in
+looks that follow each other, because a clock may be set.
+
+In the same way slurmctld forgets that we gave a node back, and the mark stands there again. But if it did not just
+start, a person took the node out since, and Slurm (24.11) has kept our old reason.
 """
 
 from dataclasses import replace
@@ -21,22 +24,24 @@ from steward.policy.draft import Draft
 _ON_DISK_S = 30.0
 """Seconds after which a state is taken to be on slurmctld's disk."""
 _GAP_S = 15.0
-"""Longer from one look at our marks to the next, and nobody knows how much time passed."""
+"""After a longer gap between two looks at our marks it is unknown how much time passed."""
 _WHOLE_S = 1.0
-"""Slurm tells its beginning in whole seconds."""
+"""Slurm tells its start in whole seconds."""
 _CONTROLLERS = 10
-"""So many beginnings of a controller are remembered of each mark."""
+"""How many starts of a controller are remembered for each mark."""
 _AGAIN_S = 10.0
-"""In which Slurm shows it, or the next try is made after one that failed."""
+"""Within this time Slurm shows the return, or a failed try is repeated."""
 _BEGINS_S = 600.0
-"""A controller that forgot a return begins anew this soon after it ..."""
+"""A controller that forgot a return starts this soon after the return ..."""
 _SHOWS_S = 120.0
-"""... and this soon after that it shows the mark."""
+"""... and shows the mark this soon after its start."""
 
 
 def has_forgotten(case: Case, draft: Draft) -> bool | None:
-    """Whether Slurm has forgotten our drain: the node is in service without our mark. None: it is not known yet; False
-    where nobody asked."""
+    """Return whether Slurm has forgotten our drain of a node that is in service without our mark.
+
+    None: it is not known yet. False: the mark was never seen, or Slurm's start is not known.
+    """
     began = _began(draft)
     marked = marked_since(case)
     if marked is None or not began:
@@ -52,12 +57,12 @@ def has_forgotten(case: Case, draft: Draft) -> bool | None:
 
 
 def marked_since(case: Case) -> float | None:
-    """When the node was out, or else when our mark was first seen on it; None: it never was."""
+    """Return when the node was out of service, or else when our mark was first seen on it; None: never."""
     return case.marked if case.marked is not None else case.marking.shown
 
 
 def note_marks(draft: Draft) -> None:
-    """Which nodes bear their marks while nothing may be done: a person who gives one back then is believed after."""
+    """Note which nodes bear their marks while no action is allowed, so that a person's return is recognised later."""
     for case in [each for each in draft.cases.values() if each.is_open]:
         node = draft.seen.nodes.get(case.node)
         if node is not None and node.mark is not None and node.mark.id == case.id:
@@ -65,7 +70,7 @@ def note_marks(draft: Draft) -> None:
 
 
 def note_mark(case: Case, draft: Draft) -> Case:
-    """The case, whose node bears our mark under the controller that was last seen."""
+    """Return the case of a node that bears our mark, with the controller under which the mark was seen."""
     was, began = case.marking, round(_began(draft))
     if was.gone is not None:
         was = Marking(under=was.under)
@@ -76,16 +81,17 @@ def note_mark(case: Case, draft: Draft) -> Case:
 
 
 def note_gone(case: Case, draft: Draft) -> Case:
-    """The case, whose node is in service without our mark."""
+    """Return the case of a node that is in service without our mark, with the time since when."""
     return _keep(case, replace(case.marking, gone=_gone_since(case, draft)), draft)
 
 
 def _keep(case: Case, marking: Marking, draft: Draft) -> Case:
+    """Return the case with this record of its mark, and remember it."""
     return case if marking == case.marking else draft.cases.keep(replace(case, marking=marking))
 
 
 def _steady_since(draft: Draft) -> float:
-    """Since when our marks are looked at again and again."""
+    """Return since when our marks are looked at without a gap."""
     last = draft.head.marks
     if last is None or not 0.0 <= draft.now - last <= _GAP_S:
         draft.head = replace(draft.head, marks_steady=draft.now)
@@ -95,7 +101,7 @@ def _steady_since(draft: Draft) -> float:
 
 
 def _lost_its_state(case: Case, began: float, draft: Draft) -> bool:
-    """Whether the controller that began then misses other things that it knew for long, and knows nothing as old."""
+    """Return whether the controller misses other things that it knew for long, and knows nothing old."""
     old = began - _ON_DISK_S
     knows_jobs = any(job.submitted is not None and job.submitted < old for job in draft.seen.jobs.values())
     knows_reasons = any(node.reason is not None and 0.0 < node.reason.at < old for node in draft.seen.nodes.values())
@@ -103,21 +109,25 @@ def _lost_its_state(case: Case, began: float, draft: Draft) -> bool:
 
 
 def _misses_marks(case: Case, draft: Draft) -> bool:
+    """Return whether other nodes have lost marks that must have been on disk."""
     marked = [each for each in draft.cases.values() if each.is_open and each.step is not Step.RETURN]
     others = [draft.seen.nodes.get(each.node) for each in marked if each.id != case.id and each.marking.on_disk]
     return any(node is not None and not (node.is_drain or node.is_down) for node in others)
 
 
 def _misses_jobs(case: Case, draft: Draft) -> bool:
-    """Slurm shows a job for minutes after its end."""
+    """Return whether Slurm does not know remembered jobs any more that it should still show."""
+    # Slurm shows a job for minutes after its end
     since = _gone_since(case, draft)
     gone = [mem for id, mem in draft.jobs.items() if id not in draft.seen.jobs]
     return any(mem.ended is None or mem.ended >= since for mem in gone)
 
 
 def give_back_again(node: Node, draft: Draft) -> bool:
-    """Once more, and no second time, where its mark is that of a case which ended with the node back in service, and
-    Slurm's controller began anew since. False: it is not, or somebody set the mark after that."""
+    """Give the node back once more if slurmctld forgot its return. Return whether that is done, or to be found out.
+
+    False: the mark is not that of a repair which ended well, or a person set it again.
+    """
     case = returned_by(node, draft)
     if case is None or node.mark is None or not draft.may_touch_nodes:
         return False
@@ -135,30 +145,29 @@ def give_back_again(node: Node, draft: Draft) -> bool:
 
 
 def bears_old_mark(node: Node, draft: Draft) -> bool:
-    """Whether somebody else took the node out, and Slurm kept the reason of a repair that is over."""
+    """Return whether a person took the node out, and Slurm kept the reason of a repair that is over."""
     case = returned_by(node, draft)
     return case is not None and not may_be_forgotten(case, draft.now)
 
 
 def shows_again(case: Case, now: float) -> bool:
-    """Whether the mark was seen on its node after it was given back, so early that it matters if slurmctld began
-    anew since."""
+    """Return whether the mark was seen on its node soon after the return, so that slurmctld may have forgotten it."""
     return case.marking.again is not None and may_be_forgotten(case, now)
 
 
 def may_be_forgotten(case: Case, now: float) -> bool:
-    """Whether slurmctld may have forgotten that the case ended with its node back in service."""
+    """Return whether slurmctld may have forgotten that the case ended with its node back in service."""
     return _ended_well(case) and now <= (case.returned or 0.0) + _BEGINS_S + _SHOWS_S
 
 
 def returned_by(node: Node, draft: Draft) -> Case | None:
-    """The case whose mark the node bears though it ended with the node back in service."""
+    """Return the case whose mark the node bears although it ended with the node back in service; None if none."""
     case = draft.cases.get(CaseId(node.mark.id)) if node.mark is not None else None
     return case if case is not None and case.node == node.name and _ended_well(case) else None
 
 
 def _forgot_return(case: Case, draft: Draft) -> bool | None:
-    """Whether slurmctld began anew after the node was given back, and just now. None: it is not known yet."""
+    """Return whether slurmctld started after the node was given back, and just now; None: not known yet."""
     returned = case.returned
     if returned is None or not may_be_forgotten(case, draft.now):
         return False
@@ -172,15 +181,15 @@ def _forgot_return(case: Case, draft: Draft) -> bool | None:
 
 
 def _ended_well(case: Case) -> bool:
-    """Whether the case ended with its own node back in service, and not another one in its place."""
+    """Return whether the case ended with its own node back in service, and no other one in its place."""
     return case.closed is not None and case.returned is not None and case.stand_in is None
 
 
 def _gone_since(case: Case, draft: Draft) -> float:
-    """Never in the future, whatever the clock did."""
+    """Return since when the mark is gone; never a time in the future, whatever the clock did."""
     return draft.now if case.marking.gone is None else min(case.marking.gone, draft.now)
 
 
 def _began(draft: Draft) -> float:
-    """When slurmctld last began anew (Unix s); 0 where it is not known."""
+    """Return when slurmctld last started (Unix s); 0 if that is not known."""
     return max((partition.loaded for partition in draft.seen.partitions.values()), default=0.0)

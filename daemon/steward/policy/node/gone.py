@@ -1,8 +1,8 @@
-"""Whether a node whose agent is silent is gone whatever may be wrong with us.
+"""Whether a node whose agent is silent is gone, even if the head itself may be cut off.
 
-Where many fall silent at once it may be the head that is cut off. Then only somebody else's word stands against a node:
-the provider's, Slurm's own, or the last one of its agent. For the sake of jobs that are to be brought back looks at
-the node's slurmd stand, too: those of agents that are heard, or the head's own where it reaches most of the nodes.
+If many fall silent at once, the head may be cut off. Then only the word of another witness counts against a node: the
+provider's, Slurm's own, or the agent's last one. If jobs are to be brought back, looks at the node's slurmd count, too:
+those of agents that are heard, or the head's own if it reaches most of the nodes.
 """
 
 from steward.model.ids import JobId, NodeName
@@ -17,26 +17,26 @@ from steward.policy.node.verdict import Standing, machine_of, missable, missed_s
 from steward.policy.traits import Trait, is_away_on_purpose
 
 PEERS = 3
-"""Agents that are asked about a silent node."""
+"""How many agents are asked about a silent node."""
 AGREE = 2
-"""So many must find it gone: one that lies, or is cut off itself, is not enough."""
+"""How many of them must find it gone: an agent that lies, or is cut off itself, is not enough."""
 SEEN_ALIVE_S = 60.0
-"""So long after a look at its port a slurmd that answered counts as reached."""
+"""For this time after it answered a look at its port, a slurmd counts as reached."""
 
 
 def open_silence(draft: Draft) -> Incident | None:
-    """The incident of silent agents, while it goes on."""
+    """Return the incident of silent agents; None if there is none or it is over."""
     incident = draft.incidents.get(AGENTS)
     return incident if incident is not None and incident.over is None else None
 
 
 def gone(node: Node, draft: Draft) -> str:
-    """Who says that a lost node is gone; empty while nobody does."""
+    """Return why we are sure that the lost node is gone; empty if we are not."""
     return gone_by_word(node, draft) or _gone_by_looks(node, draft)
 
 
 def gone_by_word(node: Node, draft: Draft) -> str:
-    """The word of somebody else than the head."""
+    """Return the word of the provider or of Slurm that the node is gone; empty if there is none."""
     verdict = standing(node, draft)
     if verdict.standing is not Standing.LOST or verdict.since is None:
         return ""
@@ -49,6 +49,7 @@ def _by_agent(node: NodeName, draft: Draft) -> str:
 
 
 def _by_provider(node: Node, since: float, draft: Draft) -> str:
+    """Return the provider's word that the node's machine is gone; empty if there is none."""
     instance = machine_of(node.name, draft.seen.agents.get(node.name), draft)
     listed = draft.seen.listed_at if draft.seen.listed_at is not None else draft.now
     if instance is None or not draft.provider_is_fresh or not instance.state.is_dead or listed < since:
@@ -57,20 +58,23 @@ def _by_provider(node: Node, since: float, draft: Draft) -> str:
 
 
 def _by_slurm(node: Node, draft: Draft) -> str:
-    """Slurm's own word that the node is DOWN. It does not count where the head reaches nobody, because Slurm is cut off
-    like the head; nor while the first nodes are heard again, because others may follow."""
+    """Return Slurm's own word that the node is DOWN; empty if there is none."""
+    # it does not count if the head reaches no node, because Slurm is cut off with it; nor while the first nodes are
+    # heard again, because others may follow
     is_slurms = node.is_down and (node.mark is None or bears_old_mark(node, draft))
     return "Slurm has it DOWN" if is_slurms and reach(draft)[0] and _is_calm(0.0, draft) else ""
 
 
 def _gone_by_looks(node: Node, draft: Draft) -> str:
-    """Why the node is gone by other looks, empty if it is not: it did not answer for a while and has a job that is to
-    be brought back; a node without one can wait. Where an agent that is heard reaches it, it is the head that is cut
-    off from it."""
+    """Return why looks at its slurmd show that the node is gone; empty if they do not.
+
+    It must have been silent for a while and have a job that is to be brought back; a node without one can wait.
+    """
     since = draft.nodes.of(node.name).silent_since
     if since is None or standing(node, draft).standing is not Standing.LOST or not has_jobs(node.name, draft):
         return ""
     words = _words_of_peers(node.name, draft)
+    # if an agent that is heard reaches the node, the head is cut off from it
     if any(word.result is Witness.ALIVE for word in words) or not _is_calm(since, draft):
         return ""
     if len(words) >= AGREE:
@@ -79,7 +83,7 @@ def _gone_by_looks(node: Node, draft: Draft) -> str:
 
 
 def _words_of_peers(node: NodeName, draft: Draft) -> list[PeerWord]:
-    """The words of agents that are heard, since the node was lost and not too old."""
+    """Return the reports of agents that are heard, made since the node was lost and not too old."""
     view = draft.seen.agents.get(node)
     lost_at = view.lost_at if view is not None and view.lost_at is not None else 0.0
     since = max(lost_at, draft.now - SEEN_ALIVE_S)
@@ -87,7 +91,7 @@ def _words_of_peers(node: NodeName, draft: Draft) -> list[PeerWord]:
 
 
 def peers_of(node: NodeName, draft: Draft) -> frozenset[NodeName]:
-    """Agents that can be asked about a node: a few of those that are heard, far from each other, others for each."""
+    """Return a few agents that can be asked about a node: heard, far from each other, others for each node."""
     heard = draft.overview.heard
     count = len(heard)
     first = sum(map(ord, node))
@@ -95,12 +99,13 @@ def peers_of(node: NodeName, draft: Draft) -> frozenset[NodeName]:
 
 
 def _hears(name: NodeName, draft: Draft) -> bool:
+    """Return whether the agent of this node is heard."""
     view = draft.seen.agents.get(name)
     return name in draft.seen.nodes and view is not None and view.is_heard
 
 
 def note_unanswered(draft: Draft) -> None:
-    """Keep since when a lost node does not answer: a slurmd may be started anew while its agent is gone for long."""
+    """Remember since when a lost node does not answer: slurmd may be restarted while its agent stays away."""
     unheard = draft.ground.agents.having(Trait.UNHEARD)
     for name in sorted(draft.overview.remembered("silent_since")):
         view = draft.seen.agents.get(name)
@@ -115,7 +120,7 @@ def note_unanswered(draft: Draft) -> None:
 
 
 def _is_calm(since: float, draft: Draft) -> bool:
-    """Whether nobody was heard again for a while; `since` is when this node was lost."""
+    """Return whether `agents_grace_s` has passed since the last agent came back, and since this node was lost."""
     incident = open_silence(draft)
     back = incident.back if incident is not None and incident.back is not None else 0.0
     due = max(since, back) + draft.want.repair.agents_grace_s
@@ -124,7 +129,7 @@ def _is_calm(since: float, draft: Draft) -> bool:
 
 
 def has_jobs(node: NodeName, draft: Draft) -> bool:
-    """Whether a run of an opted-in job is on it, or cleans up there."""
+    """Return whether a run of an opted-in job is on the node, or cleans up there."""
     if any(id in draft.jobs for id in draft.overview.running_on.get(node, ())):
         return True
     if draft.found.cleaning is None:
@@ -134,7 +139,7 @@ def has_jobs(node: NodeName, draft: Draft) -> bool:
 
 
 def held_nodes(job: JobId, draft: Draft) -> frozenset[NodeName]:
-    """The nodes that a job has now, or those of its lost run while that cleans up."""
+    """Return the nodes that a job has now, or those of its lost run while that cleans up."""
     known = draft.seen.jobs.get(job)
     if known is not None and known.is_active:
         return known.nodes
@@ -142,13 +147,13 @@ def held_nodes(job: JobId, draft: Draft) -> frozenset[NodeName]:
 
 
 def most_are_reached(draft: Draft) -> str:
-    """In words, where the head is well connected; else empty."""
+    """Return in words that the head reaches most nodes; empty if it does not."""
     heard, missing = reach(draft)
     return f"{heard} of {heard + missing} nodes are reached" if heard > missing else ""
 
 
 def reach(draft: Draft) -> tuple[int, int]:
-    """How many nodes the head reaches (their agent is heard, or slurmd answered lately), and how many it misses."""
+    """Return how many nodes the head reaches (agent heard, or slurmd answered lately), and how many it misses."""
     if draft.found.reach is None:
         heard, missing = len(draft.seen.nodes) - len(draft.overview.unheard), 0
         for name in missable(draft):
@@ -164,10 +169,12 @@ def reach(draft: Draft) -> tuple[int, int]:
 
 
 def is_late(view: AgentView | None) -> bool:
+    """Return whether the agent is connected and its heartbeat is overdue."""
     return view is not None and view.connected and view.late
 
 
 def _is_reached(view: AgentView, draft: Draft) -> bool:
+    """Return whether the agent is heard, or slurmd answered since it was lost."""
     if view.connected:
         return not view.late
     look = view.witness

@@ -1,4 +1,4 @@
-"""The ladder of repairs: which rung comes first, which one next, and when a person is asked instead."""
+"""The ladder of repairs: which rung comes first, which next, and when a person must decide instead."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,31 +13,35 @@ from steward.policy.job.at_rest import restless
 from steward.policy.node.verdict import incarnation_of
 
 LIGHT = (Advice.NONE, Advice.RESTART_SERVICE, Advice.RESET_GPU)
-"""Rungs that leave the machine as it is: the same incarnation must pass its checks. NONE: they alone decide."""
+"""Rungs that leave the machine as it is, with the same incarnation. NONE: the checks alone decide."""
 HARDWARE = (Advice.RESET_GPU, Advice.REBOOT, Advice.REPLACE)
-"""Rungs that speak against the hardware; a service's restart does not."""
+"""Rungs that count against the hardware; a service's restart does not."""
 _NEXT = {Advice.REBOOT: Advice.REPLACE, Advice.REPLACE: Advice.REPLACE}
 _HOUR_S, _DAY_S = 3600.0, 86400.0
 _KEPT_OF_ONE = 64
 
 
 def is_light(case: Case) -> bool:
+    """Return whether the case's rung leaves the machine as it is."""
     return case.rung in LIGHT
 
 
 def next_rung(rung: Advice) -> Advice:
-    """The next rung when this one did not help, or was tried too often."""
+    """Return the next rung when this one did not help, or was tried too often."""
     return _NEXT.get(rung, Advice.REBOOT)
 
 
 def higher(one: Advice, other: Advice) -> Advice:
+    """Return the higher of two rungs."""
     order = list(Advice)
     return max(one, other, key=order.index)
 
 
 def first_rung(finding: Finding, node: NodeName, draft: Draft) -> tuple[Advice, str]:
-    """The rung at which the repair of a finding begins, and the target of a light rung. A light rung without a target
-    that fits is skipped."""
+    """Return the rung at which the repair of a finding begins, and the target of a light rung.
+
+    A light rung without a fitting target is skipped.
+    """
     rung, target = finding.advice, finding.hardware
     if rung is Advice.NONE or (_hit_opted_in_job(node, draft) and _does_harm(finding)):
         return Advice.REPLACE, ""
@@ -47,20 +51,24 @@ def first_rung(finding: Finding, node: NodeName, draft: Draft) -> tuple[Advice, 
 
 
 def _does_harm(finding: Finding) -> bool:
-    """A fault that jobs on the node may not survive."""
+    """Return whether jobs on the node may not survive the fault."""
     return finding.severity is Severity.FATAL or finding.advice not in LIGHT
 
 
 def _hit_opted_in_job(node: NodeName, draft: Draft) -> bool:
-    """A node that failed under a job with `--auto-resume` is always replaced, never rebooted, as HyperPod does it."""
+    """Return whether a job with `--auto-resume` has the node."""
     running = (id for id in draft.overview.running_on.get(node, ()) if id in draft.jobs)
     found = (draft.jobs[id] for id in {*running, *restless(draft)})
+    # such a node is always replaced, never rebooted, as HyperPod does it
     return any(mem.ended is None and node in mem.nodes for mem in found)
 
 
 def identity(about: str, node: NodeName, draft: Draft) -> str:
-    """The name of the hardware, which outlives the node's name: the GPU's UUID where the finding is `about` one, else
-    the board's serial, else the instance id, else the node's name. What another node has as well names neither."""
+    """Return the name of the hardware, which outlives the node's name.
+
+    It is the GPU's UUID if the finding is `about` one, else the board's serial, else the instance id, else the node's
+    name. An id that another node has as well is not used.
+    """
     if is_gpu_uuid(about):
         return about
     view = draft.seen.agents.get(node)
@@ -73,14 +81,13 @@ def identity(about: str, node: NodeName, draft: Draft) -> str:
 
 
 def _has_board(board: str, but: NodeName, draft: Draft) -> bool:
-    """Whether another node's agent is heard that says the same: firmware that was cloned, or several nodes on one
-    machine."""
+    """Return whether another node's agent reports the same board: cloned firmware, or several nodes on one machine."""
     others = (view for name, view in draft.seen.agents.items() if name != but and view.connected)
     return any(board in view.hardware for view in others)
 
 
 def is_shared(instance: InstanceId, node: NodeName, draft: Draft) -> bool:
-    """Whether another node's machine has the same id, as clones of one disk or image have."""
+    """Return whether another node's machine has the same id, as clones of one disk or image have."""
     listed = draft.seen.instances.get(instance)
     if listed is not None and listed.node == node:
         return False
@@ -88,7 +95,7 @@ def is_shared(instance: InstanceId, node: NodeName, draft: Draft) -> bool:
 
 
 def on_probation(case: Case, draft: Draft) -> Case:
-    """The new case, a rung higher where the machine was repaired lately. An admin's word is taken as it is."""
+    """Return the new case, a rung higher if the machine was repaired lately; an admin's command is left as it is."""
     if case.trigger is Trigger.ADMIN or case.rung is Advice.REPLACE:
         return case
     since = draft.now - draft.want.repair.budgets.probation_s
@@ -97,7 +104,8 @@ def on_probation(case: Case, draft: Draft) -> Case:
 
 
 def _counts_on_probation(remedy: Remedy, case: Case) -> bool:
-    """A check that only asked for other checks counts against its own kind."""
+    """Return whether the earlier repair raises the rung of this case."""
+    # a repair that only asked for other checks counts against its own check
     return remedy.rung in HARDWARE or (remedy.rung is case.rung is Advice.NONE and remedy.check == case.check)
 
 
@@ -124,7 +132,7 @@ def note_remedy(case: Case, draft: Draft) -> None:
 
 
 def forget_remedy(case: Case, draft: Draft) -> None:
-    """Forget what this case did to its hardware."""
+    """Forget the repairs of this case."""
     key = case.hardware or case.node
     left = tuple(remedy for remedy in draft.remedies.get(key, ()) if remedy.case != case.id)
     if left:
@@ -134,12 +142,13 @@ def forget_remedy(case: Case, draft: Draft) -> None:
 
 
 def _machine(case: Case, draft: Draft) -> InstanceId | None:
+    """Return the machine of the case; None if it is unknown, or its id is shared."""
     machine = case.old.instance if case.old is not None else case.old_instance
     return None if machine is None or is_shared(machine, case.node, draft) else machine
 
 
 def _of_machine(case: Case, draft: Draft) -> Iterator[Remedy]:
-    """The repairs that other cases did to the same piece of hardware or to the machine that it is in."""
+    """Yield the repairs by other cases of the same piece of hardware, or of the machine that has it."""
     machine = _machine(case, draft)
     for key, kept in draft.remedies.items():
         for remedy in kept:
@@ -149,7 +158,7 @@ def _of_machine(case: Case, draft: Draft) -> Iterator[Remedy]:
 
 
 def is_used_up(case: Case, draft: Draft) -> bool:
-    """Whether this rung was tried so often lately that the next one is due."""
+    """Return whether this rung was tried so often lately that the next one is due."""
     most, window = _budget(case.rung, draft.want.repair.budgets)
     if case.trigger is Trigger.ADMIN or most is None:
         return False
@@ -158,7 +167,7 @@ def is_used_up(case: Case, draft: Draft) -> bool:
 
 
 def _budget(rung: Advice, rules: LadderPolicy) -> tuple[int | None, float]:
-    """How often, within how many seconds."""
+    """Return how often a rung may be tried, and within how many seconds; None for no limit."""
     match rung:
         case Advice.RESTART_SERVICE:
             return rules.restarts_per_hour, _HOUR_S
@@ -171,15 +180,17 @@ def _budget(rung: Advice, rules: LadderPolicy) -> tuple[int | None, float]:
 
 
 def quarantine(case: Case, draft: Draft) -> str:
-    """Why a person must look before more is done to this hardware; empty when nobody must. A person's own command
-    overrules it, and a service may be restarted all the same."""
+    """Return why a person must look before more is done to this hardware; empty if that is not needed.
+
+    A person's own command overrules it, and a service may be restarted all the same.
+    """
     if case.trigger is Trigger.ADMIN or case.rung not in HARDWARE:
         return ""
     return _often_repaired(case, draft) or _often_replaced(case, draft) or _node_often_repaired(case, draft)
 
 
 def often_lost(case: Case, draft: Draft) -> str:
-    """Why a lost machine that is there again is left to a person; empty while it was not lost too often."""
+    """Return why a lost machine that is back is left to a person; empty while it was not lost too often."""
     rules = draft.want.repair.budgets
     since = draft.now - rules.hardware_window_s
     cases = {r.case for r in _of_machine(case, draft) if r.at > since and r.check == case.check and _just_checked(r)}
@@ -189,10 +200,12 @@ def often_lost(case: Case, draft: Draft) -> str:
 
 
 def _just_checked(remedy: Remedy) -> bool:
+    """Return whether the repair was only a check."""
     return remedy.rung is Advice.NONE
 
 
 def _often_repaired(case: Case, draft: Draft) -> str:
+    """Return that the hardware was repaired too often; empty if it was not."""
     rules = draft.want.repair.budgets
     since = draft.now - rules.hardware_window_s
     cases = {r.case for r in _of_machine(case, draft) if r.rung in HARDWARE and r.at > since}
@@ -202,6 +215,7 @@ def _often_repaired(case: Case, draft: Draft) -> str:
 
 
 def _often_replaced(case: Case, draft: Draft) -> str:
+    """Return that the node's machine was replaced too often in a day; empty if it was not."""
     since, most = draft.now - _DAY_S, draft.want.repair.budgets.replacements_per_day
     kept = (r for many in draft.remedies.values() for r in many if r.node == case.node and r.case != case.id)
     cases = {r.case for r in kept if r.rung is Advice.REPLACE and r.at > since}
@@ -211,6 +225,7 @@ def _often_replaced(case: Case, draft: Draft) -> str:
 
 
 def _node_often_repaired(case: Case, draft: Draft) -> str:
+    """Return that the node was repaired too often; empty if it was not."""
     rules = draft.want.repair
     lately = [at for at in draft.history.get(case.node, ()) if at > draft.now - rules.node_repairs_window_s]
     if len(lately) < rules.node_repairs:
@@ -219,7 +234,7 @@ def _node_often_repaired(case: Case, draft: Draft) -> str:
 
 
 def cool_until(case: Case, draft: Draft) -> float:
-    """When the next repair that a check asks for may begin: a while after the node's last return."""
+    """Return when the next repair for a check may begin: a while after the node's last return."""
     if case.trigger not in (Trigger.FATAL, Trigger.DEGRADED):
         return 0.0
     back = [c.returned for c in draft.cases.of(case.node) if c.returned is not None and not c.is_open]
@@ -227,7 +242,7 @@ def cool_until(case: Case, draft: Draft) -> float:
 
 
 def time_limit(rung: Advice, rules: RepairPolicy) -> float:
-    """How long a rung has to help, in seconds."""
+    """Return how many seconds a rung has to help."""
     match rung:
         case Advice.RESTART_SERVICE:
             return rules.budgets.restart_timeout_s

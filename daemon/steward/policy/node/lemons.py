@@ -1,7 +1,7 @@
-"""Which pieces of hardware fail again and again: a score from what was done and what happened to them, for people;
-and the happenings that are no repair: a machine fails under a job, or users keep away from it by name.
+"""Score the pieces of hardware that fail again and again, for people to decide on.
 
-28 days count, each event halved every 14. Nothing is done on a score alone: a person decides.
+A score comes from repairs and from mishaps: a machine fails under a job, or users exclude its node by name. 28 days
+count, each event halved every 14. Nothing is done on a score alone.
 """
 
 import math
@@ -33,7 +33,7 @@ _KEPT_OF_ONE = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """An event of a score: `points` are what is left of its `weight` at its age."""
+    """An event of a score: `points` are the rest of its `weight` at its age."""
 
     at: float
     what: str
@@ -43,7 +43,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lemon:
-    """`piece` is a GPU's UUID, a board's serial, else an instance id or a node's name; `node` is where it was last."""
+    """A piece of hardware with its score.
+
+    `piece` is a GPU's UUID, a board's serial, else an instance id or a node's name; `node` is its last place.
+    """
 
     piece: str
     node: NodeName
@@ -53,11 +56,12 @@ class Lemon:
 
     @property
     def is_candidate(self) -> bool:
+        """Return whether the piece is proposed for quarantine."""
         return self.score >= CANDIDATE
 
 
 def lemons(memory: Memory, nodes: int, now: float) -> tuple[Lemon, ...]:
-    """All with a score, the worst first. `nodes` is how many the cluster has: a twentieth of them are its top."""
+    """Return all pieces with a score, the worst first; of `nodes` in the cluster, a twentieth are its top."""
     pieces = sorted(memory.remedies.keys() | memory.mishaps.keys())
     scored = [lemon for piece in pieces if (lemon := _lemon(piece, memory, now)) is not None]
     ranked = sorted(scored, key=lambda lemon: (-lemon.score, lemon.piece))
@@ -66,10 +70,12 @@ def lemons(memory: Memory, nodes: int, now: float) -> tuple[Lemon, ...]:
 
 
 def _ranked(lemon: Lemon, *, is_top: bool) -> Lemon:
+    """Return the piece with its place."""
     return Lemon(piece=lemon.piece, node=lemon.node, score=lemon.score, parts=lemon.parts, is_top=is_top)
 
 
 def _lemon(piece: str, memory: Memory, now: float) -> Lemon | None:
+    """Return the score of a piece; None if nothing happened to it lately."""
     repaired = _highest(memory.remedies.get(piece, ()))
     events = [(r.at, r.node, f"case {r.case}: {r.rung.value} for {r.check}", _REPAIRED[r.rung]) for r in repaired]
     events += [(m.at, m.node, _WORDS[m.blow], _HAPPENED[m.blow]) for m in memory.mishaps.get(piece, ())]
@@ -81,7 +87,7 @@ def _lemon(piece: str, memory: Memory, now: float) -> Lemon | None:
 
 
 def _highest(remedies: tuple[Remedy, ...]) -> list[Remedy]:
-    """A case counts once, by the highest rung that it came to."""
+    """Return the highest repair of each case: a case counts once."""
     order = list(Advice)
     found: dict[CaseId, Remedy] = {}
     for one in remedies:
@@ -92,19 +98,20 @@ def _highest(remedies: tuple[Remedy, ...]) -> list[Remedy]:
 
 
 def _part(at: float, what: str, weight: float, now: float) -> Part:
+    """Return an event with the points that are left of it."""
     return Part(at=at, what=what, weight=weight, points=weight * 0.5 ** (max(0.0, now - at) / HALVED_S))
 
 
 def arithmetic(parts: tuple[Part, ...]) -> str:
-    """The sum as people check it: `5.0 (case c3: replace ...) + 2.4 (...)`."""
+    """Return the sum as people check it: `5.0 (case c3: replace ...) + 2.4 (...)`."""
     return " + ".join(f"{part.points:.1f} ({part.what})" for part in parts)
 
 
-# Mishaps: what happened to a machine where nothing was repaired.
+# Mishaps: events of a machine without a repair.
 
 
 def note_failure(case: Case, draft: Draft) -> None:
-    """A node turned out to be lost, or fatally broken, while jobs ran on it."""
+    """Note that a node was lost, or fatally broken, while jobs ran on it."""
     if case.trigger not in (Trigger.LOST, Trigger.FATAL):
         return
     sizes = [len(draft.seen.jobs[id].nodes) for id in draft.overview.running_on.get(case.node, ())]
@@ -114,8 +121,8 @@ def note_failure(case: Case, draft: Draft) -> None:
 
 
 def note_exclusions(draft: Draft) -> None:
-    """Users whose jobs name nodes to keep away from; each user counts once a day for a node. The exclude lists of
-    opted-in jobs are ours as well, and say nothing."""
+    """Note the nodes that users exclude by name; each user counts once a day for a node."""
+    # the exclude lists of opted-in jobs are partly ours, and say nothing
     listed = {
         (draft.seen.jobs[id].user_id, node)
         for id in draft.ground.jobs.having(Trait.EXCLUDING) - draft.jobs.keys()
@@ -129,4 +136,5 @@ def note_exclusions(draft: Draft) -> None:
 
 
 def _note(piece: str, mishap: Mishap, draft: Draft) -> None:
+    """Remember a mishap of the piece."""
     draft.mishaps[piece] = (*draft.mishaps.get(piece, ()), mishap)[-_KEPT_OF_ONE:]

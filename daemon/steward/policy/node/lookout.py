@@ -1,5 +1,4 @@
-"""Look further: ask the second witness about silent nodes, and tell people what they would ask about; and remember who
-was seen, and who is away."""
+"""Ask the second witness about silent nodes, warn of odd reasons and marks, and remember agents and absences."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -10,6 +9,7 @@ from steward.model.events import Level
 from steward.model.ids import InstanceId, JobId, Key, NodeName
 from steward.model.node import Node
 from steward.model.node_names import fold
+from steward.model.text import one_line
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
 from steward.policy.job.at_rest import restless
@@ -22,43 +22,43 @@ from steward.policy.node.verdict import Standing, Verdict, missable, standing
 from steward.policy.traits import Trait
 
 LOOKED_AT = (Standing.LATE, Standing.SILENT, Standing.LOST, Standing.AGENT_ONLY)
-"""A look at a late one is in time for when its silence becomes a loss."""
+"""A look at a late agent is in time for the moment when its silence becomes a loss."""
 DIES_AFTER_S = 0.05
-"""The slurmd of a machine that dies may answer a moment longer than its agent: it is looked at again after this long,
-and then each time after as long as the agent has been gone."""
+"""A dying machine's slurmd may answer a moment longer than its agent: it is looked at again after this time.
+
+From then on it is looked at each time after as long as the agent has been gone.
+"""
 PROBE_OFTEN_S = 60.0
 """After this long without its agent a node is looked at ten times less often."""
 LOOKS_AT_ONCE = 256
-"""Nodes about which agents are asked while half or more are silent: thousands would keep the head from all else."""
+"""How many nodes agents are asked about while half or more are silent: thousands would keep the head too busy."""
 
 _LONGEST_NAMES = 200
 
 
 def note_foreign(draft: Draft) -> None:
-    """Say once what an operator would ask about: reasons that nearly are commands, and marks without a case."""
+    """Say once about reasons that nearly are commands, and about marks without a case."""
     for node in draft.overview.with_reason(Trait.NEARLY_ORDERED, Trait.MARKED):
         meant = near_miss(node)
         text = node.reason.text if node.reason else ""
+        short = one_line(text, 80)
         if meant:
-            said = f"{node.name}: the reason {text[:80]!r} is not a command; write exactly {meant} to have it done"
+            said = f"{node.name}: the reason '{short}' is not a command; write exactly {meant} to have it done"
             draft.tell("node.near_miss", said, once=f"near:{node.name}:{text}", level=Level.WARNING, node=node.name)
         if is_orphan(node, draft) and (way := way_out(node, draft)):
             what = "that case is over: see slurmctld's log for who took it out, then"
             what = what if returned_by(node, draft) else "no repair is open, and nothing gives it back by itself;"
-            said = f"{node.name}: carries our mark {text[:80]!r}, but {what} {way}"
+            said = f"{node.name}: carries our mark '{short}', but {what} {way}"
             once = f"orphan:{node.name}:{text}:{way}"
             draft.tell("node.orphan", said, once=once, level=Level.WARNING, node=node.name)
 
 
 def probe_silent(draft: Draft) -> None:
-    """Ask the second witness about every node whose agent is late or gone, that nobody has judged lately, and of which
-    nobody else says that it is gone.
-
-    Of many that fell silent at once only the nodes of jobs whose shims wait are looked at, and of jobs that may be
-    resumed one each, or all where that may bring the job back: nothing else depends on it.
-    """
+    """Ask the second witness about every node whose agent is late or gone, unless a fresh answer is known."""
     incident = open_silence(draft)
     many = incident.nodes if incident is not None else frozenset()
+    # of many that fell silent at once, only nodes of jobs whose shims wait are looked at, and one for each job that may
+    # be resumed, or all if that may bring the job back: nothing else depends on it
     asked_about = _asked_about(draft) if many else set()
     for node in map(draft.seen.nodes.__getitem__, missable(draft)):
         is_passed_over = node.name in many and node.name not in asked_about
@@ -67,6 +67,7 @@ def probe_silent(draft: Draft) -> None:
 
 
 def _asked_about(draft: Draft) -> set[NodeName]:
+    """Return the nodes to look at while many are silent."""
     asked = {name for ask in draft.seen.asks for name in _nodes_of(ask.job, draft)}
     unheard = frozenset(draft.overview.unheard)
     running = {id for name in unheard for id in draft.overview.running_on.get(name, ())} & draft.jobs.keys()
@@ -78,12 +79,13 @@ def _asked_about(draft: Draft) -> set[NodeName]:
 
 
 def _nodes_of(job: JobId, draft: Draft) -> frozenset[NodeName]:
+    """Return the nodes of a job; empty if Slurm does not know it."""
     known = draft.seen.jobs.get(job)
     return known.nodes if known else frozenset()
 
 
 def _probe(node: Node, draft: Draft, *, is_of_many: bool) -> None:
-    """`is_of_many`: it fell silent with others."""
+    """Ask for a look at the node. `is_of_many`: it fell silent with others."""
     verdict = standing(node, draft)
     if verdict.standing is Standing.LOST:
         note_lost(node.name, verdict.since or draft.now, draft)
@@ -98,7 +100,7 @@ def _probe(node: Node, draft: Draft, *, is_of_many: bool) -> None:
 
 
 def _look_every_s(verdict: Verdict, last: float | None, draft: Draft, *, is_of_many: bool) -> float:
-    """How long after the last look, at `last`, to look again."""
+    """Return how many seconds after the last look, at `last`, to look again."""
     since = verdict.since if verdict.since is not None else draft.now
     every = draft.want.repair.witness_fresh_s * (1 if draft.now - since < PROBE_OFTEN_S else 10)
     if is_of_many:
@@ -109,7 +111,7 @@ def _look_every_s(verdict: Verdict, last: float | None, draft: Draft, *, is_of_m
 
 
 def remember_agents(draft: Draft) -> None:
-    """Keep which machine stands behind each node: it is missed when it does not come back after the head's start."""
+    """Remember the machine behind each node, so that it is missed if it does not come back after a restart."""
     nodes, agents = draft.ground.nodes, draft.ground.agents
     of = (nodes.keys_stamp, agents.told_stamp, draft.agents.unchanged)
     if draft.ground.is_known("agents", of):
@@ -126,7 +128,7 @@ def remember_agents(draft: Draft) -> None:
 
 
 def _tell_twins(came: Collection[InstanceId], draft: Draft) -> None:
-    """Nodes whose machines have one id: Steward tells them apart by their names alone."""
+    """Warn of nodes whose machines have the same id: they are told apart by their names alone."""
     found = defaultdict[InstanceId, list[NodeName]](list)
     for name, who in draft.agents.items() if came else ():
         if who.instance in came:
@@ -143,7 +145,7 @@ def _tell_twins(came: Collection[InstanceId], draft: Draft) -> None:
 
 
 def note_leaves(draft: Draft) -> None:
-    """Keep which agents were told to end, for a head that starts before they are back."""
+    """Remember which agents were told to end, for a head that starts before they are back."""
     for name in missable(draft):
         view = draft.seen.agents.get(name)
         if view is not None and view.leaves and not view.connected and draft.nodes.of(name).left_us is None:
@@ -155,8 +157,8 @@ def note_leaves(draft: Draft) -> None:
 
 
 def note_absences(draft: Draft) -> None:
-    """Note who is away on purpose (Slurm's power saving, a reboot, maintenance), and since when one of them is there
-    again: the silence of the first says nothing, and the agent of the second needs a while to come."""
+    """Note which nodes are away on purpose (power saving, a reboot, maintenance), and when one is back."""
+    # the silence of an absent node says nothing, and the agent of one that is back needs a while to come
     away, before = draft.ground.nodes.having(Trait.AWAY), draft.overview.remembered("away_since")
     for name in sorted(away - before):
         draft.nodes.note(name, away_since=draft.now)

@@ -1,5 +1,7 @@
-"""Nodes that bear our mark though no repair is open (the store was lost, or somebody set the mark again): nobody
-gives them back, and only a person can tell what they need."""
+"""Nodes that bear our mark though no repair is open: only a person can tell what they need.
+
+The store was lost, or a person set the mark again. Steward does not give such a node back.
+"""
 
 from steward.model.mark import SPARE
 from steward.model.node import Node
@@ -14,15 +16,14 @@ REBOOTS = frozenset({"REBOOT_REQUESTED", "REBOOT_ISSUED"})
 
 
 def is_orphan(node: Node, draft: Draft) -> bool:
-    """Out of service with our mark, and no case is open for it: nobody would give it back."""
+    """Return whether the node is out of service with our mark, and no case is open that would give it back."""
     is_out = node.mark is not None and (node.is_drain or node.is_down) and draft.cases.open_of(node.name) is None
     is_meant = (node.name in draft.want.spares and node.mark == SPARE) or is_between(node, draft)
     return is_out and not is_meant and not REBOOTS & node.flags and not give_back_again(node, draft)
 
 
 def way_out(node: Node, draft: Draft) -> str:
-    """What a person should do about an orphan; empty while its agent still has a while to come after the head's start.
-    A machine that is silent must not be given back: jobs would die on it."""
+    """Return what a person should do about an orphan; empty while its agent may still come after the head's start."""
     view, back = draft.seen.agents.get(node.name), give_back(node.name)
     has_agent = view is not None and view.connected
     if has_agent and node.responding:
@@ -31,6 +32,7 @@ def way_out(node: Node, draft: Draft) -> str:
     if not has_agent and draft.now < due:
         draft.wake(due)
         return ""
+    # a silent machine must not be given back: jobs would die on it
     silent = f"its {'slurmd' if has_agent else 'agent'} is silent"
     if can_be_replaced(node.name, draft):
         command = f'`scontrol update nodename={node.name} state=fail reason="Action:Replace"`'

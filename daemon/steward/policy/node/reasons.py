@@ -1,8 +1,8 @@
-"""Reasons of nodes: those that Slurm itself gives for a node being out of service (what each tells, and what is done
-about it), and the commands that an admin writes there: `Action:Replace` and `Action:Reboot`, to the letter.
+"""Reasons of nodes: those that Slurm itself writes, with the response to each, and the commands of admins.
 
-The numbers are the rows of the catalogue that the tests hold this table to. A reason counts as Slurm's own only
-under the login name of who writes it; the same words by a person are his, and the node is left alone.
+The commands are `Action:Replace` and `Action:Reboot`, to the letter. The numbers are the rows of the catalogue that the
+tests hold this table to. A reason counts as Slurm's own only if it was written under Slurm's login name; the same words
+by a person leave the node alone.
 """
 
 import re
@@ -17,7 +17,7 @@ from steward.model.node import Node, Reason
 
 
 class Kind(Enum):
-    """The thing that a reason speaks of."""
+    """The subject of a reason."""
 
     INFRA = "infra"
     """The node is likely bad."""
@@ -25,10 +25,10 @@ class Kind(Enum):
     CONFIG = "config"
     """slurm.conf or gres.conf and the node do not agree."""
     LIFECYCLE = "lifecycle"
-    """As it should be: somebody powers or reboots the node."""
+    """As intended: the node is being powered or rebooted."""
     STORAGE = "storage"
     WORKLOAD = "workload"
-    """A job set it off."""
+    """A job caused it."""
 
 
 class Response(Enum):
@@ -46,7 +46,7 @@ class Response(Enum):
 
 
 class Author(Enum):
-    """Under whose login the reason is written."""
+    """The login under which the reason is written."""
 
     CONTROLLER = "slurmctld, as SlurmUser"
     NODE = "slurmd or slurmstepd, as root"
@@ -54,9 +54,12 @@ class Author(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonRow:
-    """`name` is part of the check's id (`slurm.kill_task_failed`). `shared_from`: so many nodes within minutes are one
-    fault of all (a script); None: the usual limit. `checks`: those that look at that very thing; what they find counts
-    against the node's return, whatever their mode is."""
+    """One of Slurm's own reasons and the response to it.
+
+    `name` is part of the check's id (`slurm.kill_task_failed`). `shared_from`: this many nodes within minutes have a
+    common fault (a script); None: the usual limit. `checks`: those of the same subject; their findings count against
+    the node's return, whatever their mode is.
+    """
 
     number: int
     name: str
@@ -69,6 +72,7 @@ class ReasonRow:
 
     @property
     def check(self) -> str:
+        """Return the id of the check for this reason."""
         return f"slurm.{self.name}"
 
 
@@ -77,7 +81,7 @@ _STORAGE, _WORKLOAD = Kind.STORAGE, Kind.WORKLOAD
 _SPOOL, _STUCK = ("slurm.spool", "disk", "mounts"), ("os.dstate",)
 _GPUS, _CPUS = ("slurm.gres", "gpu"), ("cpu.topology",)
 _SCRIPT_BUG = 4
-"""More than three nodes at once, and the script is to blame."""
+"""On more than three nodes at once, the script is to blame."""
 
 
 def _row(
@@ -90,6 +94,7 @@ def _row(
     shared_from: int | None = None,
     checks: tuple[str, ...] = (),
 ) -> ReasonRow:
+    """Return a row of the table."""
     return ReasonRow(
         number=number,
         name=name,
@@ -161,14 +166,16 @@ ROWS = (
     _row(34, "dynamic", r"Failed to (parse dynamic_conf nodeline|set topology ).{0,200}", _CONFIG, Response.TELL),
     _row(35, "node_features", r"Failed to set node feature\(s\): .{0,200}", _CONFIG, Response.TELL),
 )
-"""Row 36, the text of `DownNodes=` in slurm.conf, is the site's own and may be anything: like every other reason that
-is not here it is somebody else's, and the node is left alone."""
+"""Row 36, the text of `DownNodes=` in slurm.conf, is the site's own and may be anything.
+
+Like every other reason that is not here it counts as a person's, and the node is left alone.
+"""
 
 ACTING = (Response.CHECK, Response.LAUNCH, Response.RESTART_SLURMD, Response.REBOOT, Response.REVIVE, Response.COUNT)
 
 
 def row_of(reason: Reason, slurm_user: str) -> ReasonRow | None:
-    """The row of a reason that Slurm itself wrote; None for a person's, a tool's and our own."""
+    """Return the row of a reason that Slurm itself wrote; None for a person's, a tool's and our own."""
     row = row_of_text(reason.text)
     if row is None:
         return None
@@ -178,36 +185,40 @@ def row_of(reason: Reason, slurm_user: str) -> ReasonRow | None:
 
 @lru_cache(maxsize=4096)
 def row_of_text(text: str) -> ReasonRow | None:
-    """The row of these words, whoever wrote them. Thousands of nodes may say the same."""
+    """Return the row of these words, whoever wrote them; None if there is none."""
     written = first_token(text)
     return next((row for row in ROWS if row.pattern.match(written)), None)
 
 
 BATCH_BROKEN = "slurm.batch_complete"
-"""The check of nodes whose slurmstepd could not begin a script; Slurm calls such a job complete, with exit code 0."""
+"""The check of nodes whose slurmstepd could not begin a script.
+
+Slurm calls such a job complete, with exit code 0.
+"""
 LAUNCH_FAILED = "slurm.launch_failed"
-"""The check of nodes on which Slurm could not start jobs, and said so of the jobs alone."""
+"""The check of nodes on which Slurm could not start jobs, and said so in the jobs' reasons alone."""
 _LAUNCHES = frozenset({LAUNCH_FAILED, *(row.check for row in ROWS if row.response is Response.LAUNCH)})
 
 
 def breaks_launches(case: Case) -> bool:
-    """Return whether jobs could not begin or end on the case's node: the node's checks alone say nothing of that."""
+    """Return whether jobs could not begin or end on the case's node, which the node's own checks do not show."""
     return case.check in _LAUNCHES or _response(case) is Response.LAUNCH
 
 
 def speaks_of(case: Case, finding: Finding) -> bool:
-    """Return whether the finding is of a check that looks at the thing for which Slurm took the node out."""
+    """Return whether the finding is of a check of the subject for which Slurm took the node out."""
     row = row_of_text(case.command) if case.command else None
     return row is not None and any(finding.check == one or finding.check.startswith(f"{one}.") for one in row.checks)
 
 
 def _response(case: Case) -> Response | None:
+    """Return the response to the reason of the case; None if it has none."""
     row = row_of_text(case.command) if case.command else None
     return row.response if row is not None else None
 
 
 def slurms_own(node: Node, slurm_user: str) -> ReasonRow | None:
-    """The row of a node that Slurm itself took out of service."""
+    """Return the row of a node that Slurm itself took out of service; None if it did not."""
     if node.reason is None or not (node.is_drain or node.is_down):
         return None
     return row_of(node.reason, slurm_user)
@@ -217,14 +228,14 @@ COMMANDS = {"Action:Replace": Advice.REPLACE, "Action:Reboot": Advice.REBOOT}
 
 
 def ordered(node: Node) -> str:
-    """The order in the node's reason when it is out of service and the first token is exactly one; else empty."""
+    """Return the command with which the reason of a node out of service begins; empty if there is none."""
     if node.reason is None or not (node.is_drain or node.is_down):
         return ""
     return _order(node.reason.text)
 
 
 def near_miss(node: Node) -> str:
-    """The command that the admin may have meant when the reason is nearly one, else empty."""
+    """Return the command that the admin may have meant if the reason is nearly one, else empty."""
     if node.reason is None or ordered(node) or node.mark is not None:
         return ""
     if not (node.is_drain or node.is_down):
@@ -234,16 +245,19 @@ def near_miss(node: Node) -> str:
 
 @lru_cache(maxsize=4096)
 def _order(reason: str) -> str:
+    """Return the command that the reason begins with; empty if it is none."""
     text = first_token(reason)
     return text if text in COMMANDS else ""
 
 
 @lru_cache(maxsize=4096)
 def _nearly(reason: str) -> str:
+    """Return the command that the reason nearly is; empty if it is not."""
     squeezed = "".join(reason.split()).lower().replace("_", "").replace("-", "")
     return next((text for text in COMMANDS if squeezed.startswith(text.lower()) or _similar(squeezed, text)), "")
 
 
 def _similar(squeezed: str, text: str) -> bool:
+    """Return whether the words are a common misspelling of the command."""
     verb = text.split(":")[1].lower()
     return squeezed in (verb, f"action{verb}", f"action={verb}", f"actions:{verb}")

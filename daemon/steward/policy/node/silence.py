@@ -1,4 +1,4 @@
-"""Many agents that fall silent at once: one incident, in which a node is touched only where it is surely gone."""
+"""Many agents that fall silent at once: one incident, in which a node is repaired only if it is surely gone."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,8 +24,10 @@ from steward.policy.traits import is_away_on_purpose
 
 
 def follow_silence(draft: Draft) -> None:
-    """Open, extend and end the incident of silent agents. It has the nodes that fell silent together, no others, and
-    waits for those of them of which nobody knows."""
+    """Open, extend and end the incident of silent agents.
+
+    It has the nodes that fell silent together, no others, and stays open until each node's fate is known.
+    """
     note_unanswered(draft)
     _note_who_is_back(draft)
     fallen = away(draft)
@@ -40,12 +42,11 @@ def follow_silence(draft: Draft) -> None:
 
 
 def away(draft: Draft) -> Mapping[NodeName, float]:
-    """Nodes whose agent is late or lost -> when it was last heard, or should have been.
+    """Return the nodes whose agent is late or lost, with the time when it was last heard or should have been.
 
-    One that is under repair, or on its way in or out of an API group, is silent because we ended its machine, or made
-    none yet; but before that, and while it is verified, it has nothing to be silent for, and one that was lost with
-    others fell silent by itself. One that somebody took away on purpose has a reason, too, as has one whose agent
-    said that its host shuts down.
+    A node that is away on purpose does not count, nor one whose agent said that its host shuts down, nor one that is
+    silent because its machine was ended or is not made yet. A node that was lost with others counts even when it is
+    under repair.
     """
     found = {}
     for node in missable(draft):
@@ -62,36 +63,39 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
         at = max(heard, draft.nodes.of(node).back_at or 0.0) or missed or draft.now
         if (began := _lost_with_others(node, draft)) is not None:
             found[node] = began
+        # before its machine is ended and while it is verified, a repaired node has no reason to be silent
         elif not draft.cases.expects_no_agent(node):
             found[node] = at
     return without_acknowledged(AGENTS, found, draft)
 
 
 def _lost_with_others(node: NodeName, draft: Draft) -> float | None:
-    """When the incident began with which this node, now under repair, was lost, by our own clock, which may have been
-    set just before. An outage may take more nodes soon after the first ones."""
+    """Return when the incident began with which this node, now under repair, was lost; None if it was not."""
     incident = draft.incidents.get(AGENTS)
     if incident is None or node not in incident.gone or draft.cases.lost(node) is None:
         return None
+    # by our own clock, which may have been set just before; an outage may take more nodes soon after the first ones
     return incident.since
 
 
 def _is_known_gone(name: NodeName, draft: Draft) -> bool:
+    """Return whether the node is known to be gone."""
     return draft.cases.lost(name) is not None or bool(gone_by_word(draft.seen.nodes[name], draft))
 
 
 def is_withheld(node: NodeName, draft: Draft) -> bool:
-    """Whether nothing is done about a lost node because it fell silent with many, and nobody says that it is gone."""
+    """Return whether nothing is done about a lost node because it fell silent with many and may not be gone."""
     return in_incident(node, AGENTS, draft) and not gone(draft.seen.nodes[node], draft)
 
 
 def waited_for(draft: Draft) -> frozenset[NodeName]:
-    """Nodes that fell silent together and of which nobody knows: no job is started there."""
+    """Return the nodes that fell silent together and whose fate is unknown: no job is started there."""
     incident = open_silence(draft)
     return incident.waits if incident is not None else frozenset()
 
 
 def _begin(nodes: frozenset[NodeName], waits: frozenset[NodeName], draft: Draft) -> None:
+    """Open the incident and say so."""
     text = _text(f"{len(nodes)} of {len(draft.seen.nodes)} agents went silent at once", draft)
     draft.incidents[AGENTS] = Incident(
         kind=AGENTS, since=draft.now, nodes=nodes, waits=waits, gone=nodes - waits, text=text
@@ -100,23 +104,24 @@ def _begin(nodes: frozenset[NodeName], waits: frozenset[NodeName], draft: Draft)
 
 
 def _still_to_come(incident: Incident, draft: Draft) -> frozenset[NodeName]:
-    """Nodes that were waited for when the head was started anew, and whose agents have a while to come."""
+    """Return the nodes that were waited for when the head restarted, and whose agents still have time to come."""
     nodes = draft.seen.nodes
     return frozenset(name for name in incident.waits if name in nodes and is_awaited(name, draft))
 
 
 def _told_apart(incident: Incident, waits: frozenset[NodeName], draft: Draft) -> Incident:
-    """With those that turned out to be gone. What is heard under the name of one is most likely a new machine, and no
-    part of the incident."""
+    """Return the incident with the nodes that turned out to be gone."""
     left = incident.nodes - waits
+    # an agent that is heard under the name of a gone node is most likely a new machine, and no part of the incident
     heard = left.intersection(draft.overview.heard)
     gone = incident.gone.union(name for name in left - heard if not is_awaited(name, draft))
     return replace(incident, nodes=incident.nodes - (heard & incident.gone), gone=gone)
 
 
 def _follow(incident: Incident, waits: frozenset[NodeName], together: frozenset[NodeName], draft: Draft) -> None:
-    """The incident is over when nothing is waited for. Where few did not come back each is judged by itself in time;
-    that others are gone says nothing of those of which nobody knows."""
+    """Extend the incident, or end it when no node is waited for any more."""
+    # if few did not come back, each is judged by itself in time; other gone nodes say nothing about those whose fate is
+    # unknown
     few = len(waits | incident.gone) < limit(draft)
     easing = (incident.easing if incident.easing is not None else draft.now) if few else None
     until = easing + draft.want.repair.agents_grace_s if easing is not None and waits else draft.now
@@ -132,7 +137,7 @@ def _follow(incident: Incident, waits: frozenset[NodeName], together: frozenset[
 
 
 def _note_who_is_back(draft: Draft) -> None:
-    """Before anybody is judged: where one is heard again, the others have a while to follow."""
+    """Note, before nodes are judged, that an agent is heard again: the others get a while to follow."""
     incident = open_silence(draft)
     views = (draft.seen.agents.get(node) for node in (incident.waits if incident is not None else ()))
     if incident is not None and any(view is not None and view.is_heard for view in views):
@@ -140,7 +145,7 @@ def _note_who_is_back(draft: Draft) -> None:
 
 
 def _text(what: str, draft: Draft) -> str:
-    """With what is waited for."""
+    """Return the text of the incident, with the reason why it stays open."""
     heard, missing = reach(draft)
     reached = f"{heard} of {heard + missing} nodes are reached"
     if not heard:

@@ -1,4 +1,4 @@
-"""Faults that Slurm itself told of by taking a node out of service, and what is only told about the others."""
+"""Faults for which Slurm itself took a node out of service, and what is said about Slurm's other reasons."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,6 +10,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.mark import first_token
 from steward.model.node import Node
 from steward.model.resume import JobMemory
+from steward.model.text import one_line
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
@@ -28,7 +29,7 @@ _RUNGS = {
 
 
 def remember_served(draft: Draft) -> None:
-    """Keep which machine Slurm had in full service: a count that is too low on it later is lost hardware."""
+    """Remember which machine Slurm had in full service: a low count on it later is lost hardware."""
     nodes, agents = draft.ground.nodes, draft.ground.agents
     of = (nodes.keys_stamp, nodes.stamp(Trait.UNFIT), agents.told_stamp, draft.served.unchanged)
     if draft.ground.is_known("served", of):
@@ -44,14 +45,13 @@ def remember_served(draft: Draft) -> None:
 
 
 def acting_row(node: Node, draft: Draft) -> ReasonRow | None:
-    """The reason for which Slurm itself took the node out, where we may do something about it: without its agent nobody
-    can tell whether it is sound, and without a slot nobody can reboot it."""
+    """Return the reason for which Slurm took the node out, if we can do something about it now; else None."""
     row = _row_in_force(node, draft)
     return row if row is not None and _can_act(row.response, node.name, draft) else None
 
 
 def _row_in_force(node: Node, draft: Draft) -> ReasonRow | None:
-    """Return the row of a reason of Slurm's own that something is done about, now or when its agent is there."""
+    """Return the row of Slurm's own reason that we act on, now or when the node's agent is there; else None."""
     row = slurms_own(node, draft.want.slurm_user)
     if row is None or row.response not in ACTING or mode_of(row.check, draft) != "drain":
         return None
@@ -59,8 +59,10 @@ def _row_in_force(node: Node, draft: Draft) -> ReasonRow | None:
 
 
 def _can_act(response: Response, node: NodeName, draft: Draft) -> bool:
+    """Return whether the response is possible now."""
     view, has_slot = draft.seen.agents.get(node), node in draft.slots.repairable
     if view is None or not view.connected or view.incarnation is None:
+        # without its agent the node cannot be checked, and without a slot it cannot be rebooted
         return response in (Response.REVIVE, Response.REBOOT) and has_slot
     match response:
         case Response.REBOOT:
@@ -72,12 +74,12 @@ def _can_act(response: Response, node: NodeName, draft: Draft) -> bool:
 
 
 def is_hands_off(node: Node, draft: Draft) -> bool:
-    """Taken out of service by somebody who is neither us nor Slurm for a reason that we know what to do about."""
+    """Return whether the node was taken out by a person or a tool, or by Slurm for a reason that we do not act on."""
     return node.is_foreign and _row_in_force(node, draft) is None
 
 
 def reason_fault(node: Node, draft: Draft) -> Fault | None:
-    """The fault that Slurm's own reason tells of. Its reason stays in place of our mark, as an admin's command does."""
+    """Return the fault for which Slurm took the node out; None if there is none that we act on."""
     row = acting_row(node, draft)
     if row is None or node.reason is None:
         return None
@@ -90,12 +92,13 @@ def reason_fault(node: Node, draft: Draft) -> Fault | None:
         target=SLURMD if row.response is Response.RESTART_SLURMD else "",
         why=why,
         at=node.reason.at,
+        # Slurm's reason stays in place of our mark, as an admin's command does
         command=text,
         is_event=True,
     )
 
 
-# Launches that failed on a node of which Slurm says nothing.
+# Launches that failed on a node which Slurm leaves in service.
 
 MOST_HURT = 1
 """Jobs of a second user that could not start on a node, and could elsewhere, are no chance; one user can bring it about
@@ -109,12 +112,13 @@ def hurt_since_repair(node: NodeName, draft: Draft) -> tuple[JobId, ...]:
 
 
 def breaks_launches_of(node: NodeName, draft: Draft) -> tuple[JobId, ...]:
-    """Return those of them that could start elsewhere: that they could not is not their own fault."""
+    """Return the jobs that could not start on the node since its last repair, and could elsewhere."""
     known = ((id, draft.jobs.get(id)) for id in hurt_since_repair(node, draft))
     return tuple(id for id, mem in known if mem is not None and _ran_elsewhere(mem, node))
 
 
 def _ran_elsewhere(mem: JobMemory, node: NodeName) -> bool:
+    """Return whether the job ran again after this node was blamed."""
     return any(attempt.running is not None and node in attempt.culprits for attempt in mem.attempts)
 
 
@@ -140,7 +144,7 @@ def tell_hurt(draft: Draft) -> None:
 
 
 def launch_fault(node: Node, draft: Draft) -> Fault | None:
-    """Return the fault of a node on which Slurm could not start jobs, though it left the node in service."""
+    """Return the fault of a node on which Slurm could not start jobs, though it left the node in service; else None."""
     jobs = breaks_launches_of(node.name, draft)
     if _users_of(jobs, draft) <= MOST_HURT or mode_of(LAUNCH_FAILED, draft) != "drain":
         return None
@@ -153,6 +157,7 @@ def launch_fault(node: Node, draft: Draft) -> Fault | None:
 
 
 def _rung(row: ReasonRow, node: Node, draft: Draft) -> Advice:
+    """Return the first rung for a reason of Slurm's own."""
     if row.response is not Response.REVIVE:
         return _RUNGS[row.response]
     view = draft.seen.agents.get(node.name)
@@ -160,46 +165,45 @@ def _rung(row: ReasonRow, node: Node, draft: Draft) -> Advice:
 
 
 def is_light_response(row: ReasonRow) -> bool:
-    """Return whether its nodes are looked into, and nothing is done to them."""
+    """Return whether nodes with this reason are only checked."""
     return _RUNGS.get(row.response) is Advice.NONE
 
 
 def with_reason(fault: Fault, node: Node, draft: Draft) -> Fault:
-    """Any repair of a node that Slurm took out of service leaves Slurm's reason in place."""
+    """Return the fault with Slurm's reason, which stays in place during any repair of a node that Slurm took out."""
     if fault.command or not node.is_foreign or node.reason is None or _row_in_force(node, draft) is None:
         return fault
     return replace(fault, command=first_token(node.reason.text))
 
 
 def keeps_reason(case: Case, node: Node, draft: Draft) -> bool:
-    """Whether the reason on the node is still Slurm's own that this case was opened with."""
+    """Return whether the node still has Slurm's own reason with which this case was opened."""
     same = bool(case.command) and node.reason is not None and first_token(node.reason.text) == case.command
     return same and slurms_own(node, draft.want.slurm_user) is not None
 
 
 def bears_reason(case: Case, node: Node, draft: Draft) -> bool:
-    """Whether the reason on the node is still the one that stands in place of this case's mark: an admin's command, or
-    Slurm's own."""
+    """Return whether the node still has the reason in place of this case's mark: a command, or Slurm's own."""
     order = command(node)
     return (order is not None and order.text == case.command) or keeps_reason(case, node, draft)
 
 
 def out_by_reason(draft: Draft) -> Iterator[tuple[Node, ReasonRow]]:
-    """Nodes that Slurm itself took out of service for something that we act on."""
+    """Yield the nodes that Slurm itself took out of service for a reason that we act on."""
     for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
         if not is_between(node, draft) and (row := acting_row(node, draft)) is not None:
             yield node, row
 
 
 def tell_reasons(draft: Draft) -> None:
-    """Say once of each reason of Slurm's own what it speaks of and what is done about it."""
+    """Say once for each reason of Slurm's own what it means and what is done about it."""
     for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
         if node.reason is None or (row := slurms_own(node, draft.want.slurm_user)) is None:
             continue
         if row.response in (Response.LEAVE, Response.WATCH) or is_between(node, draft):
             continue
         text, what = first_token(node.reason.text), done_about(row, node, draft)
-        said = f"{node.name}: Slurm says {text!r} ({row.kind.value}): {what}"
+        said = f"{node.name}: Slurm says '{one_line(text, 200)}' ({row.kind.value}): {what}"
         once = f"slurm:{node.name}:{row.name}:{node.reason.at:.0f}:{what}"
         draft.tell("node.slurm_reason", said, once=once, level=Level.WARNING, node=node.name)
 

@@ -1,5 +1,7 @@
-"""Open a case where a node needs one; where nothing may be done, say so once. Where something speaks against a node
-without proof, a deep check at its next idle moment shall tell."""
+"""Open a case for each node that needs one; say once why a fault is not acted on; name nodes to deep-check.
+
+A sign of trouble without proof opens no case: a deep check at the node's next idle moment decides.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -49,20 +51,20 @@ def open_cases(draft: Draft) -> None:
 
 
 def _unwell(failed: frozenset[NodeName], draft: Draft) -> list[Node]:
-    """Nodes of which something is to be known, by name; of all others nothing says that they need a repair."""
+    """Return nodes with any sign of trouble, sorted by name."""
     out = (node.name for node in draft.overview.with_reason(Trait.ORDERED, Trait.SLURMS_WORDS))
     names = failed.union(out, missable(draft), draft.overview.finding)
     return [draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes]
 
 
 def _is_well(node: Node, draft: Draft) -> bool:
-    """The usual case, seen quickly: in service, its agent connected, no findings."""
+    """Return whether the node is in service, its agent connected and without findings, as usual."""
     view = draft.seen.agents.get(node.name)
     return view is not None and view.connected and not view.findings and node.reason is None
 
 
 def is_in_incident(node: Node, fault: Fault, draft: Draft) -> bool:
-    """Told of once for all its nodes."""
+    """Return whether the fault belongs to an incident, which is reported once for all its nodes."""
     if fault.trigger is Trigger.LOST:
         return is_withheld(node.name, draft)
     kind = f"check:{fault.check}"
@@ -70,7 +72,7 @@ def is_in_incident(node: Node, fault: Fault, draft: Draft) -> bool:
 
 
 def is_surely_gone(node: Node, fault: Fault, draft: Draft) -> bool:
-    """No decision of ours takes it out: no breaker holds it, or counts it."""
+    """Return whether the node is surely gone: no breaker holds it back, or counts it."""
     return fault.trigger is Trigger.LOST and bool(gone(node, draft))
 
 
@@ -81,6 +83,7 @@ SCOUTED = (
 
 
 def _common_cause(fault: Fault) -> str:
+    """Return why nothing is done about a fault that many nodes have."""
     if fault.trigger is Trigger.LOST:
         return "many nodes fell silent at once, and no other witness says that this one is gone"
     if fault.is_of_reason:
@@ -89,25 +92,25 @@ def _common_cause(fault: Fault) -> str:
 
 
 def _is_unsure(fault: Fault) -> bool:
-    """The second witness has not spoken yet."""
+    """Return whether the second witness has not answered yet."""
     return fault.why.rule == "node.silent"
 
 
 def _needs_case(node: Node, fault: Fault, draft: Draft) -> bool:
-    """No second case; a command closes the first one by its own fact. A verdict that a person overruled is done, and so
-    is the suspicion of a silence that nobody spoke of in time: only a witness makes a case of it then."""
+    """Return whether the fault needs a new case."""
     if draft.cases.open_of(node.name) is not None:
         return False
+    # a verdict that a person overruled is done, and so is an old silence: only a witness makes a case of it then
     return not awaits_witness(node, fault, draft) and not _overruled(node, fault, draft)
 
 
 def awaits_witness(node: Node, fault: Fault, draft: Draft) -> bool:
-    """Whether the node's silence was suspected once, and nothing else tells of it."""
+    """Return whether the node's silence was suspected once, and no other witness confirms it."""
     return _is_unsure(fault) and draft.nodes.of(node.name).suspected == fault.at
 
 
 def _overruled(node: Node, fault: Fault, draft: Draft) -> bool:
-    """A person gave the node back or took it over although this incarnation failed this check: his word stands."""
+    """Return whether a person gave this incarnation of the node back, or took it over, despite this fault."""
     if fault.trigger not in (Trigger.DEGRADED, Trigger.FATAL):
         return False
     for case in draft.cases.of(node.name):
@@ -119,7 +122,7 @@ def _overruled(node: Node, fault: Fault, draft: Draft) -> bool:
 
 
 def fault_of(node: Node, draft: Draft) -> Fault | None:
-    """The most urgent reason to repair this node."""
+    """Return the most urgent reason to repair this node; None if there is none."""
     order = command(node)
     if order is not None:
         why = Why(rule="node.command", text=f"an admin asked for {order.text}", evidence=(str(node.reason),))
@@ -132,7 +135,7 @@ def fault_of(node: Node, draft: Draft) -> Fault | None:
 
 
 def _own_fault(node: Node, draft: Draft) -> Fault | None:
-    """The fault that the silence or the findings of the node's agent tell of."""
+    """Return the fault shown by the silence or the findings of the node's agent; None if there is none."""
     verdict = standing(node, draft)
     if verdict.standing in (Standing.LOST, Standing.SILENT):
         at = verdict.since if verdict.since is not None else draft.now
@@ -141,6 +144,7 @@ def _own_fault(node: Node, draft: Draft) -> Fault | None:
 
 
 def _finding_fault(node: NodeName, draft: Draft) -> Fault | None:
+    """Return the fault of the worst finding; None if there is none."""
     finding = worst(draft.seen.agents.get(node), draft)
     if finding is None:
         return None
@@ -162,7 +166,7 @@ def _finding_fault(node: NodeName, draft: Draft) -> Fault | None:
 
 
 def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
-    """Why nothing is done about a fault; empty when we may act."""
+    """Return why nothing is done about a fault; empty if we may act."""
     if not draft.want.repair.act:
         return 'repairs are set to report only (repair.mode = "report")'
     if draft.paused:
@@ -174,7 +178,7 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
     if alone := why_left_alone(node.name, draft):
         return alone
     if is_hands_off(node, draft):
-        return f"somebody else took the node out of service ({node.reason.text if node.reason else 'no reason given'})"
+        return f"a person or a tool took the node out ({node.reason.text if node.reason else 'no reason given'})"
     if is_in_incident(node, fault, draft):
         return _common_cause(fault)
     if needed := _is_needed(node.name, fault, draft):
@@ -187,7 +191,10 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
 
 
 def why_left_alone(node: NodeName, draft: Draft) -> str:
-    """Why faults of this node are only told: its cluster or its group is not to be repaired by itself."""
+    """Return why faults of this node are only reported: its cluster or its group is not repaired automatically.
+
+    Empty if it is repaired.
+    """
     if node in draft.slots and draft.cluster is not None and not draft.cluster.recovery:
         return "the cluster's NodeRecovery is None"
     slot = draft.slots.repairable.get(node)
@@ -197,10 +204,10 @@ def why_left_alone(node: NodeName, draft: Draft) -> str:
 
 
 def _is_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
-    """Why a node that still serves must go on: its group would fall below its minimum. One that is dead serves no
-    more."""
+    """Return why a node that still serves must go on: its group would fall below its minimum; else empty."""
     record = draft.slots.get(node)
     group = draft.groups.get(record.group) if record else None
+    # a dead node serves no more
     if fault.trigger is not Trigger.DEGRADED or group is None or not group.goal.minimum:
         return ""
     serving = [
@@ -212,6 +219,7 @@ def _is_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
 
 
 def _open(node: Node, fault: Fault, draft: Draft) -> None:
+    """Open the case, count it in its breakers, and say so."""
     case = new_case(node, fault, draft)
     if _is_unsure(fault):
         draft.nodes.note(node.name, suspected=fault.at)
@@ -247,15 +255,18 @@ def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
 
 
 def mark_word(check: str) -> str:
-    """A check's id as our mark can carry it (Slurm's reason is read by people and by our own parser)."""
+    """Return a check's id in the characters that our mark can carry."""
     kept = "".join(c if c.isascii() and (c.islower() or c.isdigit() or c in "_.-") else "_" for c in check.lower())
     return kept[:40] or "check"
 
 
 class Settling:
-    """How long findings of degraded nodes have stood on the head's clock. A degraded node is drained after a while
-    only: the third node that tells of the same fault makes an incident of it, and by then the first two should not have
-    been drained. One object serves one look at all nodes; a finding that was not asked for by its end begins anew."""
+    """How long findings of degraded nodes have stood on the head's clock.
+
+    A degraded node is drained only after a while: the third node with the same fault makes an incident of it, and by
+    then the first two should not have been drained. One object serves one look at all nodes; a finding that was not
+    asked for by its end begins anew.
+    """
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -265,8 +276,10 @@ class Settling:
         )
 
     def is_over(self, node: NodeName, fault: Fault) -> bool:
-        """Whether this fault may be acted on. Fatal ones, events, and those of a node whose job asks why it failed need
-        no time to settle."""
+        """Return whether this fault may be acted on.
+
+        Fatal faults, events, and faults of a node whose job waits for an answer need no time to settle.
+        """
         settle_s = self._draft.want.repair.settle_degraded_s
         if settle_s <= 0 or not self._is_state(node, fault):
             return True
@@ -280,15 +293,16 @@ class Settling:
         return self._draft.now >= due or node in self._waited_for
 
     def _is_state(self, node: NodeName, fault: Fault) -> bool:
-        """Whether a check of the node's agent says so, and may say otherwise with its next look."""
+        """Return whether the fault is a finding that the next run of the check may take back."""
         view = self._draft.seen.agents.get(node)
         if fault.is_of_reason:
-            return True  # Slurm has it out, so that nothing presses: others may follow within seconds
+            return True  # Slurm has taken it out, so there is no hurry: others may follow within seconds
         if view is None or fault.trigger is not Trigger.DEGRADED or fault.is_event or fault.command:
             return False
         return any(one.check == fault.check for one in view.findings)
 
     def end(self) -> None:
+        """Forget the findings that were not asked for."""
         for node in sorted(self._draft.overview.remembered("settling") - self._stands):
             self._draft.nodes.note(node, settling=None)
 
@@ -298,8 +312,11 @@ _REBOOTED = "slurm.rebooted"
 
 
 def suspects(draft: Draft) -> dict[NodeName, str]:
-    """Node -> why it should be looked into. Never a node under repair, on its way in or out, or somebody else's; never
-    for a fault that many have at once. A suspicion alone takes no node out of service."""
+    """Return the nodes that should be deep-checked, with the reason.
+
+    Never a node under repair, on its way in or out, or taken out by a person; never for a fault that many have at once.
+    A suspicion alone takes no node out of service.
+    """
     found, again = {}, rebooted_again(draft)
     names = again.keys() | set(draft.overview.finding)
     for node in (draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes):
@@ -310,11 +327,12 @@ def suspects(draft: Draft) -> dict[NodeName, str]:
 
 
 def doubt(node: NodeName, again: Mapping[NodeName, str], draft: Draft) -> str:
-    """The suspicion against a node without proof; empty when nothing does. `again` is of `rebooted_again`."""
+    """Return the suspicion against a node without proof; empty if there is none. `again` is from `rebooted_again`."""
     return _doubt(node, draft) or again.get(node, "")
 
 
 def _doubt(node: NodeName, draft: Draft) -> str:
+    """Return the suspicion that the node's findings raise; empty if they raise none."""
     view = draft.seen.agents.get(node)
     if view is None or not view.connected or not view.findings:
         return ""
@@ -323,13 +341,14 @@ def _doubt(node: NodeName, draft: Draft) -> str:
 
 
 def _is_doubt(finding: Finding, node: NodeName, draft: Draft) -> bool:
+    """Return whether the finding raises a suspicion."""
     if not finding.is_bad or finding.severity is not Severity.SUSPECT or finding.scope is Scope.CLUSTER:
         return False
     return mode_of(finding.check, draft) == "drain" and not in_incident(node, f"check:{finding.check}", draft)
 
 
 def rebooted_again(draft: Draft) -> dict[NodeName, str]:
-    """Machines that rebooted by themselves twice in a week: each passed its checks after the first time."""
+    """Return the nodes that rebooted by themselves twice in a week, with the reason to check them."""
     cases: defaultdict[NodeName, set[CaseId]] = defaultdict(set)
     for remedy in (r for many in draft.remedies.values() for r in many):
         if remedy.check == _REBOOTED and remedy.at > draft.now - AGAIN_S:

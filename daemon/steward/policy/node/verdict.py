@@ -1,4 +1,4 @@
-"""The verdict on one node right now: is it there, is it sound, does an admin want it repaired."""
+"""The verdict on one node now: is it there, is it sound, does an admin want it repaired."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,26 +19,28 @@ from steward.policy.node.reasons import COMMANDS, ordered
 from steward.policy.traits import is_away_on_purpose
 
 DIALS_S = 15.0
-"""So long after it was sent away an agent is taken to be alive: it comes again every 5 s, and may have to wait then."""
+"""For this time after it was sent away an agent counts as alive: it dials every 5 s, and may have to wait."""
 
 
 class Standing(Enum):
+    """How a node stands now, by its agent and the other witnesses."""
+
     FINE = "fine"
     UNKNOWN = "unknown"
     """No agent ever connected, or it is expected to be away: no judgement."""
     LATE = "late"
     """A heartbeat is overdue."""
     SILENT = "silent"
-    """The agent is gone; nobody else was asked yet, or not long enough ago."""
+    """The agent is gone; no second witness was asked yet, or not long enough ago."""
     LOST = "lost"
-    """The agent is gone and somebody else says that the node is, too."""
+    """The agent is gone and a second witness agrees that the node is, too."""
     AGENT_ONLY = "agent only"
-    """The agent is gone, but slurmd answers, or the agent comes and is sent away: nothing is wrong with the node."""
+    """The agent is gone but slurmd answers, or the agent dials and is sent away: the node is sound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`since` is when the agent was lost (or is missed); `why` tells what the standing rests on."""
+    """How a node stands and why. `since` is when the agent was lost, or is missed."""
 
     standing: Standing
     since: float | None = None
@@ -47,7 +49,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """An admin's order in a node's reason: his exact words and what they ask for."""
+    """An admin's order in a node's reason: the exact words and what they ask for."""
 
     text: str
     rung: Advice
@@ -56,7 +58,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Why a node should be repaired: trigger, the check that says so, and the first rung of the ladder."""
+    """Why a node should be repaired: trigger, the failed check, and the first rung of the ladder."""
 
     trigger: Trigger
     check: str
@@ -68,13 +70,13 @@ class Fault:
     target: str = ""
     """The target of a light rung: the unit, or the GPU."""
     hardware: str = ""
-    """The piece that the finding is about, where one is known."""
+    """The piece of hardware that the finding is about; empty if none is known."""
     is_event: bool = False
-    """An event stays true of its incarnation; only a newer one says more."""
+    """An event stays true of its incarnation, until a newer event."""
 
     @property
     def is_of_reason(self) -> bool:
-        """Return whether Slurm itself took the node out, and checks alone are to tell whether it may serve again."""
+        """Return whether Slurm itself took the node out, and checks alone decide whether it may serve again."""
         return bool(self.command) and self.trigger is Trigger.DEGRADED and self.rung is Advice.NONE
 
 
@@ -87,7 +89,7 @@ _NEVER = Verdict(
 
 
 def standing(node: Node, draft: Draft) -> Verdict:
-    """Whether the node is there, from its agent, the second witness, the provider and Slurm."""
+    """Return how the node stands, by its agent, the second witness, the provider and Slurm."""
     view = draft.seen.agents.get(node.name)
     if view is not None and view.connected:
         return _connected(view)
@@ -100,8 +102,11 @@ def standing(node: Node, draft: Draft) -> Verdict:
 
 
 def missable(draft: Draft) -> Sequence[NodeName]:
-    """Nodes whose agent is not connected and in time and may be missed, by name: it was seen before, by this head or
-    an earlier one. All others without an agent are UNKNOWN."""
+    """Return the monitored nodes whose agent is not connected or not punctual, by name.
+
+    A node is monitored if its agent was seen before, by this head or an earlier one. All others without an agent are
+    UNKNOWN.
+    """
     unheard, views, before = draft.overview.unheard, draft.ground.agents.keys_stamp, draft.agents.unchanged
     if before is None:
         return _find_missable(draft)
@@ -109,11 +114,13 @@ def missable(draft: Draft) -> Sequence[NodeName]:
 
 
 def _find_missable(draft: Draft) -> Sequence[NodeName]:
+    """Return the monitored nodes whose agent is not connected or not punctual."""
     views = draft.seen.agents
     return [name for name in draft.overview.unheard if name in views or name in draft.agents]
 
 
 def _unconnected(node: Node, view: AgentView | None, draft: Draft) -> Verdict:
+    """Return the verdict on a node without a connected agent."""
     missed_at = missed_since(node, draft)
     if missed_at is None:
         return _NEVER if view is None and node.name not in draft.agents else _UNKNOWN
@@ -121,6 +128,7 @@ def _unconnected(node: Node, view: AgentView | None, draft: Draft) -> Verdict:
 
 
 def _connected(view: AgentView) -> Verdict:
+    """Return the verdict on a node with a connected agent."""
     if view.late:
         why = Why(rule="node.late", text="the agent's heartbeat is overdue")
         return Verdict(standing=Standing.LATE, since=view.last_heard, why=why)
@@ -128,8 +136,7 @@ def _connected(view: AgentView) -> Verdict:
 
 
 def missed_since(node: Node, draft: Draft) -> float | None:
-    """When the agent was lost; None while it is there, or not expected. One that has a while to come is missed when
-    that is over."""
+    """Return since when the agent is missed; None while it is there, not expected, or still has time to come."""
     if is_away_on_purpose(node) or not _is_known_and_gone(node.name, draft):
         return None
     due = _due(node.name, draft)
@@ -140,12 +147,13 @@ def missed_since(node: Node, draft: Draft) -> float | None:
 
 
 def is_awaited(node: NodeName, draft: Draft) -> bool:
-    """The agent was known before, and still has a while to come: nobody knows how its node is."""
+    """Return whether the agent was known before and still has time to come: the node's state is unknown."""
     due = _due(node, draft) if _is_known_and_gone(node, draft) else None
     return due is not None and draft.now < due
 
 
 def _is_known_and_gone(node: NodeName, draft: Draft) -> bool:
+    """Return whether the agent was known before and is not connected."""
     view = draft.seen.agents.get(node)
     if view is not None and (view.connected or view.lost_at is not None):
         return not view.connected
@@ -153,8 +161,7 @@ def _is_known_and_gone(node: NodeName, draft: Draft) -> bool:
 
 
 def _due(node: NodeName, draft: Draft) -> float | None:
-    """When an agent should have come: some time after the head's start, and after its node was there again; None: it
-    was lost after that."""
+    """Return when the agent should have come, after the head's start or its node's return; None: it was lost since."""
     view = draft.seen.agents.get(node)
     lost_at, back = view.lost_at if view is not None else None, draft.nodes.of(node).back_at
     begun = draft.seen.agents_since if lost_at is None else None
@@ -163,6 +170,7 @@ def _due(node: NodeName, draft: Draft) -> float | None:
 
 
 def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> Verdict:
+    """Return the verdict on a node whose agent is missed."""
     facts = (f"agent lost {draft.now - lost_at:.1f} s ago: {_how_lost(node.name, view, lost_at, draft)}",)
     witness = view.witness if view else None
     if witness and witness.result is Witness.ALIVE and witness.at >= lost_at:
@@ -182,7 +190,7 @@ def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> V
 
 
 def _why_awaited(view: AgentView | None, draft: Draft) -> str:
-    """Why nothing counts as a second witness yet."""
+    """Return why no second witness counts yet."""
     if view and _may_be_restarted(view, draft):
         return (
             "the agent was told to end and slurmd does not listen, as when both are restarted: Slurm's word is awaited"
@@ -193,6 +201,7 @@ def _why_awaited(view: AgentView | None, draft: Draft) -> str:
 
 
 def _how_lost(node: NodeName, view: AgentView | None, lost_at: float, draft: Draft) -> str:
+    """Return how the agent was lost, in words."""
     if view is not None and view.lost_at == lost_at:
         return view.lost_why or "connection ended"
     if draft.nodes.of(node).back_at is not None:
@@ -201,7 +210,8 @@ def _how_lost(node: NodeName, view: AgentView | None, lost_at: float, draft: Dra
 
 
 def _second_witness(node: Node, draft: Draft) -> str:
-    """Who else says that the node is gone; empty when nobody does. A look since the agent was last heard counts."""
+    """Return which second witness says that the node is gone; empty if none does."""
+    # a look counts if it came after the agent was last heard
     view = draft.seen.agents.get(node.name)
     look = view.witness if view and is_fresh(view, draft) else None
     if (
@@ -218,17 +228,18 @@ def _second_witness(node: Node, draft: Draft) -> str:
 
 
 def _slurm_misses(node: Node, view: AgentView | None, draft: Draft) -> bool:
-    """Whether Slurm says that the node is not there. That it does not respond Slurm finds at slurmd's port, soon: where
-    that may be full, or was not looked at yet, Slurm's own DOWN is awaited, which comes after its SlurmdTimeout."""
+    """Return whether Slurm says that the node is not there."""
     if node.is_down and (not node.responding or (node.reason and node.reason.is_slurms_own)):
         return True
+    # Slurm finds quickly, at slurmd's port, that a node does not respond: while that port may be full, or was not
+    # looked at yet, wait for Slurm's own DOWN, which comes after SlurmdTimeout
     if node.responding or view is None or view.lost_at is None:
         return not node.responding
     return (view.fell_silent and not _missed_slurmd(view)) or (is_fresh(view, draft) and not _may_be_full(view))
 
 
 def has_left(view: AgentView, draft: Draft) -> bool:
-    """Whether the agent was told to end, as it said to this head or to the one before."""
+    """Return whether the agent was told to end, as it said to this head or to the one before."""
     return view.leaves or (view.incarnation is None and draft.nodes.of(view.node).left_us is not None)
 
 
@@ -239,26 +250,29 @@ def went_with_host(view: AgentView, draft: Draft) -> bool:
 
 
 def _may_be_restarted(view: AgentView, draft: Draft) -> bool:
-    """Whether its agent was told to end and slurmd's port refuses, which proves nothing: who restarts both services, by
-    hand or for an upgrade, has jobs run on."""
+    """Return whether the agent was told to end and slurmd's port refuses, which proves nothing."""
+    # a person who restarts both services, by hand or for an upgrade, has jobs run on
     return has_left(view, draft) and view.witness is not None and view.witness.result is Witness.REFUSED
 
 
 def _may_be_full(view: AgentView) -> bool:
-    """Whether slurmd's port takes connections and answers none, and that proves nothing: any user can open more than a
-    slurmd serves. It counts only where the agent fell silent by itself, and had seen slurmd answer until then."""
+    """Return whether slurmd's port takes connections and answers none, without proving anything."""
+    # any user can open more connections than a slurmd serves: it counts only if the agent fell silent by itself, and
+    # had seen slurmd answer until then
     is_unanswered = view.witness is not None and view.witness.result is Witness.UNANSWERED
     return is_unanswered and view.lost_at is not None and (not view.fell_silent or _missed_slurmd(view))
 
 
 def _missed_slurmd(view: AgentView) -> bool:
-    """Whether slurmd gave the agent beside it no answer, when that was heard last."""
+    """Return whether slurmd did not answer the agent on its node in the agent's last report."""
     return any(one.check == "slurmd" and one.outcome is Outcome.UNKNOWN for one in view.findings)
 
 
 def machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instance | None:
-    """The node's machine as the provider lists it: the one that the agent named, or the only one that can be behind a
-    fixed slot."""
+    """Return the node's machine as the provider lists it; None if it is not listed.
+
+    It is the one that the agent named, or the only one that can be behind a fixed slot.
+    """
     if view is not None and view.incarnation is not None and view.incarnation.instance in draft.seen.instances:
         return draft.seen.instances[view.incarnation.instance]
     slot = draft.slots.repairable.get(node)
@@ -268,36 +282,37 @@ def machine_of(node: NodeName, view: AgentView | None, draft: Draft) -> Instance
 
 
 def is_fresh(view: AgentView, draft: Draft) -> bool:
-    """Whether the second witness looked since the agent was last heard, and recently enough to act on."""
+    """Return whether the second witness looked since the agent was last heard, and recently enough to act on."""
     witness, rules = view.witness, draft.want.repair
     return witness is not None and witness.at > view.last_heard and draft.now <= witness.at + rules.witness_fresh_s
 
 
 def incarnation_of(node: NodeName, draft: Draft) -> Incarnation | None:
-    """The machine behind the node as its agent told, now or before the head's start."""
+    """Return the machine behind the node as its agent reported, now or before the head's start; None if unknown."""
     view = draft.seen.agents.get(node)
     return (view.incarnation if view else None) or draft.agents.get(node)
 
 
 def mode_of(check: str, draft: Draft) -> str:
-    """off, report or drain: the check's own, else its nearest family's; unnamed ones drain."""
+    """Return off, report or drain: the check's own mode, else its nearest family's, else drain."""
     return said_of(check, draft.want.modes) or "drain"
 
 
 def may_act_on(finding: Finding, draft: Draft) -> bool:
-    """Never on what is everybody's: a shared thing that fails is no node's fault, and another machine sees it, too."""
+    """Return whether a node may be repaired for the finding."""
+    # a shared thing that fails is no node's fault, and another machine sees it, too
     return finding.scope is Scope.NODE and mode_of(finding.check, draft) == "drain"
 
 
 def worst(view: AgentView | None, draft: Draft) -> Finding | None:
-    """The finding that takes the node out, worst and oldest first; None when nothing does."""
+    """Return the finding that takes the node out, worst and oldest first; None if there is none."""
     found = view.findings if view else ()
     bad = [f for f in found if f.is_bad and f.severity.takes_out and may_act_on(f, draft)]
     return min(bad, key=lambda f: (-f.severity.rank, f.at, f.check, f.text), default=None)
 
 
 def blocks_return(finding: Finding, draft: Draft) -> bool:
-    """Whether a node with this finding may not go back: it would be taken out again, or nothing is known."""
+    """Return whether a node with this finding may not go back: it would be taken out again, or its state is unknown."""
     if not may_act_on(finding, draft):
         return False
     if finding.outcome is Outcome.UNKNOWN:
@@ -305,31 +320,33 @@ def blocks_return(finding: Finding, draft: Draft) -> bool:
     return finding.is_bad and finding.severity.takes_out
 
 
-# The light rungs as a case asks for them, and how the node's agent says that they ended.
+# The light rungs: the orders of a case to the node's agent, and the reported ends.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
+    """An order to a node's agent, by its token."""
+
     token: str
 
 
 NOTHING = Order(token="")
-"""The checks alone decide: there is nothing to carry out before them."""
+"""The checks alone decide: no order comes before them."""
 
 
 def order_of(case: Case) -> Order:
-    """The order for the case's rung: an agent carries it out once a boot, however often it is asked for."""
+    """Return the order for the case's rung; an agent carries it out once a boot, however often it is repeated."""
     return NOTHING if case.rung is Advice.NONE else Order(token=f"{case.id}-{case.rung.value}")
 
 
 def outcome(order: Order, view: AgentView | None) -> str | None:
-    """How an order ended: None where that is not known yet, empty where it was carried out, else why it was not."""
+    """Return how an order ended: empty if it was carried out, else why it was not; None: not known yet."""
     report = view.mend if view is not None and view.connected else None
     return report.error if report is not None and report.token == order.token else None
 
 
 def ask_mend(case: Case, draft: Draft) -> None:
-    """Have the node's agent carry out the rung; asked again until it tells how it ended."""
+    """Have the node's agent carry out the rung; repeated until the agent reports the end."""
     view, order = draft.seen.agents.get(case.node), order_of(case)
     if order is NOTHING or view is None or not view.connected or outcome(order, view) is not None:
         return
@@ -341,13 +358,13 @@ def ask_mend(case: Case, draft: Draft) -> None:
 
 
 def _what(case: Case) -> str:
+    """Return what the order does, in words."""
     did = "restart of" if case.rung is Advice.RESTART_SERVICE else "reset of GPU"
     return f"{did} {case.target} on {case.node}"
 
 
 def command(node: Node) -> Command | None:
-    """The order that an admin gives in the node's reason (`reasons.py`): when it is out of service and the first
-    token is exactly one."""
+    """Return the order that an admin gives in the node's reason (`reasons.py`); None if there is none."""
     text = ordered(node)
     if not text or node.reason is None:
         return None

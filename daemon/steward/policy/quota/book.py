@@ -1,4 +1,4 @@
-"""What is remembered of jobs because of quotas, while a plan is made."""
+"""The memory of jobs that were evicted or marked for quotas, while a plan is made."""
 
 from dataclasses import replace
 
