@@ -85,7 +85,6 @@ def figures(modules: dict[str, Module]) -> Iterator[tuple[str, str]]:
     yield "class names with two meanings", f"{len(twice())}"
     yield "docstrings that ruff D401 finds", f"{_not_imperative()}"
     yield "pairs of policy rooms in a circle", ", ".join(circles(modules)) or "none"
-    yield "lines of test beds and demo", f"{_lines_in('testbed', 'demo')}"
 
 
 def _share(part: int, whole: int) -> str:
@@ -139,11 +138,6 @@ def _not_imperative() -> int:
     ]
     printed = subprocess.run(command, capture_output=True, text=True, check=False)
     return printed.stdout.count(" D401 ")
-
-
-def _lines_in(*folders: str) -> int:
-    paths = [path for folder in folders for path in (PACKAGE / folder).rglob("*.py")]
-    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
 
 
 def rooms(modules: dict[str, Module]) -> Iterator[tuple[str, int, int]]:

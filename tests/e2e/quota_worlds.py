@@ -13,7 +13,7 @@ from typing import Any
 
 from steward.adapters.process import Failed
 from steward.adapters.slurm.words import expand
-from steward.testbed.bed import BedError
+from steward_bed.bed import BedError
 from tests.builders.quota_oracle import Machines, Part, Runs, beyond, may_all_go, ways
 from tests.e2e.quota_bed import GRACE_S, QuotaStory
 
@@ -23,6 +23,8 @@ SLACK_S = 3.0
 POLL_S = 0.7
 STILL_S, LATE_S = 8.0, 40.0
 """A lane is at rest when nothing changed for so long; what is wrong then may be mended for so long."""
+ALL_AT_ONCE_S = 200.0
+"""The first quotas of all lanes are made together: a call of sacctmgr takes a second, and they need sixty."""
 BIG = "big"
 SCRIPT = "sleeps.sh"
 _DEFAULT_MB = 1024
@@ -267,7 +269,7 @@ class World:
                 sharing["BorrowLimit"] = percent
             config = {"ComputeQuotaResources": [words], "ResourceSharingConfig": sharing}
             self._wish(team, config)
-        self.story.wait_in_force(*(self.ids[team] for team in self.teams))
+        self.story.wait_in_force(*(self.ids[team] for team in self.teams), deadline_s=ALL_AT_ONCE_S)
 
     def _resources(self, dice: Random, size: int) -> tuple[dict[str, Any], dict[str, int]]:
         lane = self.lane

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from steward.adapters.process import Failed
-from steward.testbed.accounting import sacctmgr
-from steward.testbed.faults import FaultKind
+from steward_bed.accounting import sacctmgr
+from steward_bed.faults import FaultKind
 from tests.e2e.changed_conf import changed_conf
 from tests.e2e.quota_bed import SOON_S, TYPE, QuotaStory
 

@@ -17,7 +17,7 @@ from steward.adapters.node.probe import LocalProbes
 from steward.adapters.node.setup_dir import Here, Starter
 from steward.adapters.node.stepds import Stepds, conf_here
 from steward.adapters.offload import Threads
-from steward.adapters.service import NoNotifier, SystemClock, host_ends
+from steward.adapters.service import SystemClock, host_ends, notifier
 from steward.adapters.wire.frames import ALONE, WITH_ALL, WITH_HOST, Channel, dial
 from steward.adapters.wire.handshake import Hello, Terms, greet_head
 from steward.adapters.wire.seal import Sealer
@@ -39,18 +39,13 @@ from steward.agent.opted import OptedBook, keep_tidy
 from steward.agent.reception import DeepDesk, Reception, VerdictDesk
 from steward.agent.senses import Senses
 from steward.agent.setup import Setups
-from steward.agent.track import CheckMemory, Track
+from steward.agent.track import CheckMemory, Rounds, Track
 from steward.checks.check import Check, Facts
 from steward.checks.known import mode_of
 from steward.checks.samples import SampleRule
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
-from steward.ports import Clock, MungePort, Notifier, Permanent, PortError
-
-try:
-    from steward.adapters.systemd import SystemdNotifier
-except ImportError:  # systemd-python is not installed
-    SystemdNotifier = None  # type: ignore[assignment, misc]
+from steward.ports import Clock, MungePort, Permanent, PortError
 
 _MUNGE_THREADS = 4
 _LOOK_THREADS = 4
@@ -83,20 +78,23 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel, munge=told)
     after = AfterMend(forget=kernel.forget, start_anew=senses.start_anew)
     mending = _mending(config, name, who, link, clock, nvml=nvml, after=after)
+    jobs = _jobs(config, name, link, opted, clock, nvml, folders)
+    link.is_calm = lambda: not jobs.is_awake
+    opted.call_at_words(link.wake)
     agent = Agent(
         link=link,
         desk=desk,
         past=past,
         senses=senses,
         letting_go=letting_go,
-        jobs=(jobs := _jobs(config, name, link, opted, clock, nvml, folders)),
+        jobs=jobs,
         stacks=_stacks(name, link, opted, folders, jobs),
         setups=_setups(config, name, who, link, clock),
         deep=(deep := _deep(config, name, who, link, clock)),
         mending=mending,
         peers=PeerLook(PortWitness().look, head=link, threads=Threads(_PEER_THREADS)),
         elastic=elastic,
-        notifier=_notifier(),
+        notifier=notifier(),
     )
     verdict = VerdictDesk(findings=senses.findings, known=lambda: senses.is_known, mode=mode_of(config.checks))
     shims = ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep, verdict=verdict).serve)
@@ -265,14 +263,9 @@ def _senses(
         track=track,
         watches=() if limits.modes.get("kernel_log") == "off" else (kernel,),
         post=link.post,
-        refresh_s=config.agent.check_interval_s,
+        next_list=partial(Rounds(node, config.agent.check_interval_s).after, every_s=config.agent.check_interval_s),
         hardware=Hardware(config.agent.board_serial_file, lambda: nvml.uuids),
     )
-
-
-def _notifier() -> Notifier:
-    """Return systemd's notifier if systemd started the agent, else one that does nothing."""
-    return SystemdNotifier() if SystemdNotifier is not None and os.environ.get("NOTIFY_SOCKET") else NoNotifier()
 
 
 class _Connect:

@@ -5,6 +5,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 from pathlib import Path
 
 from steward.elastic.run import CoordinatedRun
@@ -21,6 +22,9 @@ def main() -> None:
     parser.add_argument("--silent", type=float, default=SILENT_S, help="seconds until a silent agent counts as lost")
     parser.add_argument("--listen", default="", help="an address of this machine (default: all)")
     parser.add_argument("--port", type=int, default=0, help="0: any free port, written to FOLDER/address")
+    parser.add_argument(
+        "--listening", type=int, metavar="FD", help="an inherited socket, in place of --listen and --port"
+    )
     asked = parser.parse_args()
     token = os.environ.pop("STEWARD_ELASTIC_TOKEN", "")
     if not token:
@@ -30,14 +34,15 @@ def main() -> None:
     run = CoordinatedRun(base=asked.nodes, sizes=sizes, grace_s=asked.grace)
     asked.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     coordinator = Coordinator(asked.run, run, asked.folder, token, silent_s=asked.silent)
-    asyncio.run(_serve(coordinator, asked.listen, asked.port))
+    inherited = None if asked.listening is None else socket.socket(fileno=asked.listening)
+    asyncio.run(_serve(coordinator, asked.listen, asked.port, inherited))
 
 
-async def _serve(coordinator: Coordinator, host: str, port: int) -> None:
+async def _serve(coordinator: Coordinator, host: str, port: int, listening: socket.socket | None) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    await coordinator.serve(host, port, stopped)
+    await coordinator.serve(host, port, stopped, listening)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,10 @@ import os
 import pwd
 import threading
 from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -14,10 +16,9 @@ from steward.adapters.keys_file import KeysFile
 from steward.adapters.notify import Mail, Smtp
 from steward.adapters.notify import NotifyCommand as CommandMessenger
 from steward.adapters.providers.command import CommandProvider
-from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.power import PowerProvider
 from steward.adapters.providers.static import StaticProvider
-from steward.adapters.service import NoNotifier, log_to, log_to_stderr
+from steward.adapters.service import log_to, log_to_stderr
 from steward.adapters.slurm.power import PowerSwitch
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.mend import Mender
@@ -32,9 +33,8 @@ from steward.model.settings import ProviderKind, Settings, split_host_port
 from steward.model.settings.clouds import Ec2ProviderSettings as Ec2Settings
 from steward.model.settings.clouds import PowerProviderSettings as PowerSettings
 from steward.model.settings.notify import NotifySettings
-from steward.model.settings.providers import DockerProviderSettings as DockerSettings
 from steward.model.settings.providers import StaticProviderSettings as StaticSettings
-from steward.ports import MessengerPort, Notifier, Permanent, ProviderPort, SlurmPort
+from steward.ports import MessengerPort, Permanent, ProviderPort, SlurmPort
 from steward.views.notify import problem_of
 from steward.workflows.notify import NotifyChannel
 
@@ -118,18 +118,13 @@ class Fleet:
 
 
 try:
-    from steward.adapters.systemd import JournalHandler, SystemdNotifier
+    from steward.adapters.systemd import JournalHandler
 except ImportError:  # systemd-python is not installed
-    JournalHandler = SystemdNotifier = None  # type: ignore[assignment, misc]
+    JournalHandler = None  # type: ignore[assignment, misc]
 
 
 _LOOSE_TONGUES = ("urllib3", "botocore", "boto3", "s3transfer")
 """At debug level they log paths of webhooks, and requests with their signatures and session tokens."""
-
-
-def notifier() -> Notifier:
-    """Return systemd's notifier if systemd started the head; else one that does nothing."""
-    return SystemdNotifier() if SystemdNotifier is not None and os.environ.get("NOTIFY_SOCKET") else NoNotifier()
 
 
 def start_logging(level: int) -> None:
@@ -153,41 +148,41 @@ def fleet(settings: Settings, slurm: SlurmPort) -> Fleet | None:
     """Return the providers that the settings name; None if there are none. Raises Permanent for an unusable one."""
     other = settings.capacity.provider
     kinds = {group.provider for group in settings.groups} | ({other} if other is not None else set())
-    made = {kind: _provider(kind, settings, slurm) for kind in sorted(kinds, key=lambda kind: kind.value)}
+    made = {kind: _provider(kind, settings, slurm) for kind in sorted(kinds)}
     by_group = {group.name: made[group.provider] for group in settings.groups}
     if ProviderKind.STATIC in made:
         by_group[SPARES] = made[ProviderKind.STATIC]
     return Fleet(by_group, made[other] if other is not None else None) if made else None
 
 
-def _provider(kind: ProviderKind, settings: Settings, slurm: SlurmPort) -> ProviderPort:
+def _provider(kind: str, settings: Settings, slurm: SlurmPort) -> ProviderPort:
     """Return one provider. Raises Permanent if it is unusable."""
     table = settings.provider
-    if kind is ProviderKind.LOCAL and table.local is not None:
-        return LocalProvider(table.local.dir)
-    if kind is ProviderKind.DOCKER and table.docker is not None:
-        return _docker(table.docker)
-    if kind is ProviderKind.COMMAND and table.command is not None:
+    if kind == ProviderKind.COMMAND and table.command is not None:
         return CommandProvider(table.command)
-    if kind is ProviderKind.EC2 and table.ec2 is not None:
+    if kind == ProviderKind.EC2 and table.ec2 is not None:
         return _ec2(table.ec2)
-    if kind is ProviderKind.POWER:
+    if kind == ProviderKind.POWER:
         return _power(settings, slurm)
-    if kind is ProviderKind.STATIC:
+    if kind == ProviderKind.STATIC:
         machines = [node for node, slot in settings.slots().items() if slot.fixed]
         return StaticProvider(table.static or StaticSettings(), machines, settings.head.state_dir / "static.json")
-    raise Permanent(f"the settings name provider {kind.value}, but there is no [provider.{kind.value}] table")
+    if kind in table.brought:
+        return _brought(kind, table.brought[kind])
+    raise Permanent(f"the settings name provider {kind!r}, but there is no [provider.{kind}] table")
 
 
-# The two SDKs would take a tenth of a second of every start and may be missing: imported only if used.
+def _brought(kind: str, table: Mapping[str, Any]) -> ProviderPort:
+    """Make a provider of an installed package, which names it among its entry points `steward.providers`."""
+    there = {each.name: each for each in entry_points(group="steward.providers")}
+    if kind not in there:
+        names = ", ".join(sorted({*ProviderKind, *there}))
+        raise Permanent(f"provider {kind}: no package here brings it; there are {names}")
+    made: ProviderPort = there[kind].load()(table)
+    return made
 
 
-def _docker(settings: DockerSettings) -> ProviderPort:
-    try:
-        from steward.adapters.providers.docker import DockerProvider  # noqa: PLC0415
-    except ImportError as error:
-        raise Permanent("provider docker: install the SDK with `pip install steward-slurm[docker]`") from error
-    return DockerProvider(settings)
+# botocore takes a tenth of a second of every start: only who uses it imports it.
 
 
 def _ec2(settings: Ec2Settings) -> ProviderPort:
@@ -199,7 +194,7 @@ def _ec2(settings: Ec2Settings) -> ProviderPort:
 
 
 def _power(settings: Settings, slurm: SlurmPort) -> ProviderPort:
-    groups = {group.name for group in settings.groups if group.provider is ProviderKind.POWER}
+    groups = {group.name for group in settings.groups if group.provider == ProviderKind.POWER}
     return PowerProvider(
         settings.provider.power or PowerSettings(),
         [node for node, slot in settings.slots().items() if slot.group in groups],

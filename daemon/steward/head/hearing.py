@@ -243,7 +243,9 @@ class Hearing:
     def note_opted(self, node: NodeName, opted: tuple[OptedIn, ...]) -> None:
         """Note an agent's reports on jobs that opted in, from a frame or at its connection."""
         now, told_by = self._clock.now(), frozenset({node})
-        news = [self._opted.add(replace(one, at=now, told_by=told_by)) for one in opted]
+        left = [f"{node}: {one.left}" if one.left else "" for one in opted]
+        told = [replace(one, at=now, told_by=told_by, left=text) for one, text in zip(opted, left, strict=True)]
+        news = [self._opted.add(one) for one in told]
         self._ring_if(any(news))
 
     def _ring_if(self, news: bool) -> None:

@@ -21,7 +21,7 @@ from steward.head.link import Link
 from steward.head.origin import Origin, Origins
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
-from steward.head.watch import Examine, Watch
+from steward.head.watch import Examine, Watch, gone_after
 from steward.model.action import CollectStacks, LetGo, MendNode, ResizeRun, SetUpNode, SubmitReplica
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 _NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 _BEATS_PER_S = 250
 """Measured 66 us a beat, most of them the kernel's and asyncio's: 1.7 % of a core (tests/bench/heartbeats.py)."""
+CALM_S = 5.0
+"""The interval of heartbeats of a node without a job that could be resumed: no job waits for the news that it froze."""
 _MAX_LINKS = 20_000
 _MAX_GREETING = 12_000
 """More than there are agents: an agent that is sent away comes again, which costs both sides more than a wait."""
@@ -220,6 +222,11 @@ class Hub:
         self._watch.heard(link)
         return now
 
+    def paced(self, link: Link, interval_s: float) -> None:
+        """Set the pace of an agent's heartbeats, within what agents are asked for."""
+        least = self._interval_s
+        self._watch.pace(link, min(max(interval_s, least), max(least, CALM_S)))
+
     def frame(self, link: Link, frame: Frame) -> None:
         """Take a frame; an unreadable one is ignored."""
         self._watch.heard(link)
@@ -289,14 +296,17 @@ class Hub:
             self._roster.dialled(node, self._clock.now())
             self._ring()
 
+    @property
+    def _interval_s(self) -> float:
+        return max(self._heartbeat_s, self._nodes / _BEATS_PER_S)
+
     def _terms(self) -> Terms:
-        """Return the terms for a new connection."""
-        interval = max(self._heartbeat_s, self._nodes / _BEATS_PER_S)
-        late_after_s, now = max(3 * interval, 3.0), self._clock.now()
+        interval_s = self._interval_s
         return Terms(
-            interval_s=interval,
-            late_after_s=late_after_s,
-            now=now,
+            interval_s=interval_s,
+            late_after_s=gone_after(interval_s),
+            now=self._clock.now(),
+            calm_s=max(interval_s, CALM_S),
             defaults=self._defaults,
             warning=self._warning,
         )
@@ -324,7 +334,7 @@ class Hub:
         self._links[hello.node] = link
         if before is not None:
             before.close("its agent connected again")
-        self._watch.begin(link, interval_s=terms.interval_s, gone_after_s=terms.late_after_s)
+        self._watch.begin(link, terms.interval_s)
         self._hearing.note_opted(hello.node, hello.opted)
         log.info("agent connected", extra={"node": hello.node, "instance": hello.incarnation.instance})
         self._ring()

@@ -22,6 +22,8 @@ MAX_OPTED_OF_NODE = 256
 """As many as an agent keeps."""
 MAX_TOLD_BY = 8
 """How many reporting nodes are remembered of a job: all nodes of a large one report it."""
+MAX_TOLD_LEFT = 1024
+"""The most characters on what earlier attempts of a job left on its nodes."""
 _OPTED_KEPT_S = 600.0
 
 _Word = tuple[JobId, int, str, int]
@@ -136,9 +138,12 @@ class Opted:
                 told_by, has_steps = known.told_by | opted.told_by, known.has_steps or opted.has_steps
                 if len(told_by) > MAX_TOLD_BY:
                     told_by = known.told_by
-                if (told_by, has_steps) == (known.told_by, known.has_steps):
+                left = known.left if opted.left in known.left else f"{known.left}; {opted.left}".strip("; ")
+                if len(left) > MAX_TOLD_LEFT:
+                    left = known.left
+                if (told_by, has_steps, left) == (known.told_by, known.has_steps, known.left):
                     return any(taken_back)
-                opted = replace(known, told_by=told_by, has_steps=has_steps)
+                opted = replace(known, told_by=told_by, has_steps=has_steps, left=left)
             self._put(word, opted)
             for node in opted.told_by:
                 self._make_room(node)

@@ -7,6 +7,7 @@ is given up early only if all of that agrees; else after three beats
 
 import asyncio
 import logging
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping
@@ -14,6 +15,7 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from steward.adapters.offload import Threads
+from steward.adapters.wire.frames import GONE_BEATS
 from steward.head.link import Link
 from steward.head.roster import Roster
 from steward.model.ids import NodeName
@@ -74,11 +76,20 @@ NEIGHBOURS, STRANGERS = 6, 6
 """Others that are pinged beside one in doubt: the nearest by name, which share a rack, and some from anywhere."""
 _SLOT_S, _AFTER_BEATS_S = 0.25, 0.15
 """Beats come at quarters of our seconds: missing ones are noticed a little after each."""
+_MOST_REST_S = 1.0
 _LAG_S = 0.1
 """A smaller lag is within all limits."""
 _LAG_KEPT_S = 60.0
 _STALL_HALF_S = 300.0
 _ORDER_KEPT_S = 10.0
+
+GONE_S = 3.0
+
+
+def gone_after(interval_s: float) -> float:
+    """Return the silence after which an agent that beats at this interval is gone."""
+    return max(GONE_BEATS * interval_s, GONE_S)
+
 
 Examine = Callable[[NodeName], Awaitable[Witness | None]]
 """Asks the second witness about the node; None: nothing is known. Takes some seconds, never raises."""
@@ -102,6 +113,11 @@ class Wheel(Generic[T]):
         """Add a thing, which `turn` returns within a tick after `due`, or at the next turn if it is due already."""
         bucket = max(int(due / self.tick_s) + 1, self._turned + 1)
         self._buckets.setdefault(bucket, set()).add(thing)
+
+    @property
+    def next_due(self) -> float:
+        """Return when the next thing comes out; infinity if there is none."""
+        return min(self._buckets, default=math.inf) * self.tick_s
 
     def turn(self, now: float) -> list[T]:
         """Remove and return all that became due since the last turn."""
@@ -174,12 +190,20 @@ class Watch:
         """Return the time by the clock of this process."""
         return self._awake.now()
 
-    def begin(self, link: Link, *, interval_s: float, gone_after_s: float) -> None:
+    def begin(self, link: Link, interval_s: float) -> None:
         """Watch an accepted connection."""
-        link.interval_s, link.gone_after_s = interval_s, gone_after_s
-        link.late_after_s = max(LATE_BEATS * interval_s, LATE_S)
         link.heard = link.told = self.now()
-        self._wheel.add(link, link.heard + self._overdue_after(link))
+        self.pace(link, interval_s)
+
+    def pace(self, link: Link, interval_s: float) -> None:
+        """Expect beats at this interval from now on."""
+        link.interval_s, link.gone_after_s = interval_s, gone_after(interval_s)
+        link.late_after_s = max(LATE_BEATS * interval_s, LATE_S)
+        self._look_when(link, link.heard + self._overdue_after(link))
+
+    def _look_when(self, link: Link, due: float) -> None:
+        link.due = due
+        self._wheel.add(link, due)
 
     def is_in_time(self, link: Link) -> bool:
         """Whether the connection is open and no beat is late."""
@@ -203,14 +227,21 @@ class Watch:
     async def run(self) -> None:
         """Turn for ever."""
         while True:
-            await self._awake.sleep((_AFTER_BEATS_S - self._clock.now()) % _SLOT_S or _SLOT_S)
+            await self._awake.sleep(self._rest_s())
             self.turn()
+
+    def _rest_s(self) -> float:
+        """Return the time to the first slot in which something may be due."""
+        # no sleep is long: a sleep that ends late shows that this process stood still
+        slot_s = (_AFTER_BEATS_S - self._clock.now()) % _SLOT_S or _SLOT_S
+        due_s = min(self._wheel.next_due - self.now(), _MOST_REST_S) - slot_s
+        return slot_s + max(math.ceil(due_s / _SLOT_S), 0) * _SLOT_S
 
     def turn(self) -> None:
         """Look at the connections that may be due."""
         now = self.now()
         for link in self._wheel.turn(now):
-            if link.is_open:
+            if link.is_open and link.due <= now:  # else the wheel has it once more, from its pace before
                 self._look_at(link, now)
 
     def _look_at(self, link: Link, now: float) -> None:
@@ -221,15 +252,15 @@ class Watch:
         elif silent >= link.late_after_s:
             link.is_late = link.is_watched = True
             self._roster.late(link.node, heard=self._last_heard(link))
-            self._wheel.add(link, link.heard + link.gone_after_s)
+            self._look_when(link, link.heard + link.gone_after_s)
             self._ring()
         elif silent >= self._overdue_after(link):
             self._begin_doubt(link)
-            self._wheel.add(link, link.heard + link.late_after_s)
+            self._look_when(link, link.heard + link.late_after_s)
         else:
             if now - link.told >= link.late_after_s:
                 self._tell(link)
-            self._wheel.add(link, link.heard + self._overdue_after(link))
+            self._look_when(link, link.heard + self._overdue_after(link))
 
     def _overdue_after(self, link: Link) -> float:
         """Return after how long a beat is overdue."""

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from steward import __version__
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
-from steward.adapters.service import SystemClock
+from steward.adapters.service import SystemClock, notifier
 from steward.adapters.settings_file import desired
 from steward.adapters.site_commands import SiteCommands
 from steward.adapters.slurm.accounting import SlurmAccounting
@@ -196,7 +196,7 @@ def _base(settings: Settings) -> _Base:
         store=choose.store(settings, told.append),
         metrics=Metrics(want),
         commands=Commands(bell.ring),
-        notifier=choose.notifier(),
+        notifier=notifier(),
     )
 
 

@@ -37,7 +37,7 @@ from steward.policy.node.leaks import note_leaks
 from steward.policy.node.lemons import note_exclusions
 from steward.policy.node.lookout import note_absences, note_foreign, note_leaves, probe_silent, remember_agents
 from steward.policy.node.silence import follow_silence
-from steward.policy.node.slurm_faults import remember_served, tell_reasons
+from steward.policy.node.slurm_faults import remember_served, tell_hurt, tell_reasons
 from steward.policy.node.stops import note_stops
 from steward.policy.node.suspicion import open_cases
 from steward.policy.prune import prune
@@ -77,6 +77,7 @@ STEPS = (
     note_foreign,
     note_leaks,
     tell_reasons,
+    tell_hurt,
     note_exclusions,
     note_suspensions,
     note_stops,

@@ -9,6 +9,7 @@ from steward.model.slot import SlotRecord, SlotStep
 from steward.model.text import until
 from steward.policy.draft import Draft
 from steward.policy.node.bring_up import was_checked
+from steward.policy.node.by_person import ways_out
 from steward.policy.node.verdict import blocks_return
 
 _OF_SLOTS: dict[SlotStep, str] = {
@@ -46,7 +47,7 @@ def of_slot(slot: SlotRecord, limit_s: float | None, draft: Draft) -> str:
 def of_case(case: Case, limit_s: float | None, draft: Draft) -> str:
     """Return the line about an open repair."""
     if case.step is Step.HELD:
-        return f"Waits for a person: `scontrol update nodename={case.node} state=resume`, or reason=Action:Replace."
+        return f"Waits for a person: {ways_out(case.node, draft)}."
     lacks = _lacks(case.stand_in or case.node, case.step, case.entered, draft)
     return _line(_OF_CASES[case.step], lacks, case.entered, limit_s, draft.now)
 

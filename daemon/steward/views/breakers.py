@@ -32,8 +32,11 @@ def withheld(draft: Draft) -> Withheld:
 
 def _holder(node: Node, draft: Draft) -> Breaker | None:
     """Return the breaker that alone withholds the node's repair; None if there is none."""
-    fault, case = fault_of(node, draft), draft.cases.open_of(node.name)
-    if fault is None or is_surely_gone(node, fault, draft) or (case is not None and case.step is not Step.SUSPECT):
+    case = draft.cases.open_of(node.name)
+    if case is not None and case.step is not Step.SUSPECT:
+        return None
+    fault = fault_of(node, draft)
+    if fault is None or is_surely_gone(node, fault, draft):
         return None
     breaker = tripped(node.name, mark_word(fault.check) if case is None else case.check, draft, case)
     if breaker is None or (case is None and why_withheld(node, fault, draft) != breaker.text):

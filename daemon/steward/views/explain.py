@@ -27,6 +27,7 @@ from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
 from steward.policy.leaks import CURE, leak_text
 from steward.policy.node.budget import must_wait
+from steward.policy.node.by_person import give_back
 from steward.policy.node.correlate import AGENTS
 from steward.policy.node.gone import open_silence
 from steward.policy.node.orphan import is_orphan, way_out
@@ -46,7 +47,7 @@ from steward.views.explain_health import (
     verdict_lines,
 )
 from steward.views.explain_quota import quota_lines
-from steward.views.node_verdict import AWAITED, give_back, why_kept_out
+from steward.views.node_verdict import AWAITED, why_kept_out
 
 _LEFT = "The node left its group of the API and has no machine: a group that takes it makes one."
 _UNUSED = "Its group of the API does not use it: nothing is done about it until one takes it."
@@ -361,6 +362,7 @@ def resume_lines(mem: JobMemory, draft: Draft, *, private: bool) -> list[str]:
     if mem.stays_in_place:
         lines.append(_IN_PLACE)
     lines.extend(_step(mem, draft))
+    lines.extend(_left_behind(mem, draft, private=private))
     if mem.saved is not None:
         lines.append(_progress(mem, mem.saved, draft))
     if mem.hang is not None:
@@ -382,6 +384,14 @@ def _step(mem: JobMemory, draft: Draft) -> Iterator[str]:
     newest = max((p for p in told if p.step is not None), key=lambda p: p.stepped or 0.0, default=None)
     if newest is not None and newest.stepped is not None:
         yield f"Last reported step: {newest.step} ({ago(newest.stepped, draft.now)}, on {newest.node})."
+
+
+def _left_behind(mem: JobMemory, draft: Draft, *, private: bool) -> Iterator[str]:
+    """Name what earlier attempts left behind: it may hold a port, a lock or memory that this one needs."""
+    words = (word for word in draft.seen.opted_in if (word.job, word.restart) == (mem.id, mem.restarts) and word.left)
+    for word in words if private else ():
+        if word.uid == mem.uid:
+            yield f"Earlier attempts had left processes running when this one began: {word.left}."
 
 
 def _progress(mem: JobMemory, saved: Saved, draft: Draft) -> str:

@@ -1,9 +1,9 @@
 """One word for each node with its evidence, since when it holds, and the next step: the same for every page."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 
 from steward.checks.limits import table_of
 from steward.model.case import Case, Step, Trigger
@@ -21,6 +21,7 @@ from steward.policy.deep.start import SUSPECT_AGAIN_S
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
 from steward.policy.node.budget import must_wait, why_awaits
+from steward.policy.node.by_person import give_back, ways_out
 from steward.policy.node.ladder import often_lost, quarantine
 from steward.policy.node.orphan import REBOOTS, is_orphan, way_out
 from steward.policy.node.slurm_faults import is_hands_off
@@ -87,8 +88,8 @@ def node_verdicts(draft: Draft) -> dict[NodeName, NodeVerdict]:
 def _at_rest(node: Node, draft: Draft) -> NodeVerdict | None:
     """Return the verdict on a node without anything remembered or reported; None if it must be looked at."""
     view = draft.seen.agents.get(node.name)
-    if _is_at_rest(node, view):
-        return _fine(node.name, draft)
+    if view is not None and _is_at_rest(node, view):
+        return _passed(len(view.passed)) if view.reported_at or view.passed else _fine(node.name, draft)
     if view is not None or node.reason is not None or node.is_foreign or PLANNED_ABSENCE & node.flags:
         return None
     said = standing(node, draft)
@@ -108,9 +109,9 @@ def _talked_of(draft: Draft) -> frozenset[NodeName]:
     return frozenset((*cases, *stand_ins, *deeps, *draft.slots, *slots))
 
 
-def _is_at_rest(node: Node, view: AgentView | None) -> bool:
+def _is_at_rest(node: Node, view: AgentView) -> bool:
     """Return whether the node is in service, its agent heard and without findings, as most are."""
-    if view is None or view.findings or not view.connected or view.late:
+    if view.findings or not view.connected or view.late:
         return False
     return node.reason is None and node.is_schedulable and not PLANNED_ABSENCE & node.flags
 
@@ -118,7 +119,7 @@ def _is_at_rest(node: Node, view: AgentView | None) -> bool:
 def _verdict(name: NodeName, again: Mapping[NodeName, str], draft: Draft) -> NodeVerdict:
     node = draft.seen.nodes.get(name)
     looks: tuple[_Look, ...] = (*_PROVED, partial(_of_doubt, again=again), _of_report)
-    found = next((said for look in looks if (said := look(name, node, draft)) is not None), _fine(name, draft))
+    found = next((said for look in looks if (said := look(name, node, draft)) is not None), None) or _fine(name, draft)
     evidence, coming = printable(found.evidence, _LONGEST), printable(found.next, _LONGEST)
     return NodeVerdict(word=found.word, evidence=evidence, since=found.since, next=coming)
 
@@ -305,10 +306,15 @@ def _fine(name: NodeName, draft: Draft) -> NodeVerdict:
         return _down(node)
     if view is not None and view.connected and not (view.passed or view.findings or view.reported_at):
         return NodeVerdict(word=Word.UNWATCHED, evidence="its agent has just come: no check has told yet")
-    passed = len(view.passed) if view else 0
-    bad = _bad(name, draft)
+    said, bad = _passed(len(view.passed) if view else 0), _bad(name, draft)
     told = f"; reported only: {', '.join(sorted({f.check for f in bad})[:5])}" if bad else ""
-    return NodeVerdict(word=Word.FINE, evidence=f"{passed} checks passed{told}")
+    return replace(said, evidence=said.evidence + told) if told else said
+
+
+@lru_cache(maxsize=256)
+def _passed(count: int) -> NodeVerdict:
+    """Return the verdict on most nodes of a cluster: one record for all of them."""
+    return NodeVerdict(word=Word.FINE, evidence=f"{count} checks passed")
 
 
 def _down(node: Node) -> NodeVerdict:
@@ -357,11 +363,6 @@ _AWAITED = {
 _SHOWN_JOBS = 3
 
 
-def give_back(node: NodeName) -> str:
-    """Return the command with which a person gives a node back to Slurm."""
-    return f"`scontrol update nodename={node} state=resume`"
-
-
 def withheld_line(why: str) -> str:
     """Return why nothing is done, in short words."""
     if why == SCOUTED:
@@ -372,7 +373,7 @@ def withheld_line(why: str) -> str:
 def next_of_case(case: Case, draft: Draft) -> str:
     """Return the next step of a repair: `replaced when job 12 ends`, `rebooted; waits for its turn: ...`."""
     if case.step is Step.HELD:
-        return _of_held(case)
+        return _of_held(case, draft)
     if draft.paused:
         return "nothing: actions are paused (`steward resume-actions`)"
     if not draft.want.repair.act:
@@ -382,11 +383,10 @@ def next_of_case(case: Case, draft: Draft) -> str:
     return _AWAITED.get(case.step) or _before_repair(case, draft)
 
 
-def _of_held(case: Case) -> str:
-    resume = give_back(case.node)
+def _of_held(case: Case, draft: Draft) -> str:
     if case.is_stood_in:
-        return f"a person repairs it, then {resume}; spare {case.stand_in} serves meanwhile"
-    return f"a person looks at it, then {resume}, or reason=Action:Replace"
+        return f"a person repairs it, then {give_back(case.node)}; spare {case.stand_in} serves meanwhile"
+    return f"a person looks at it, then {ways_out(case.node, draft)}"
 
 
 def _before_repair(case: Case, draft: Draft) -> str:

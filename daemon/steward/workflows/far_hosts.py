@@ -69,15 +69,19 @@ exit 1
 REMOVE = """set -e
 if command -v dpkg-query >/dev/null; then
     names=$(dpkg-query -W -f '${db:Status-Abbrev}${Package}\\n' 'steward-*' 2>/dev/null | sed -n '/^un/!s/^...//p')
-    [ -z "$names" ] || DEBIAN_FRONTEND=noninteractive apt-get purge -y -qq $names
-fi >/dev/null
+    purge() { [ -z "$1" ] || DEBIAN_FRONTEND=noninteractive apt-get purge -y -qq $1 >/dev/null; }
+    unused() { apt-get -s autoremove | awk '/^Remv/ {print $2}'; }
+    before=$(unused)
+    purge "$names"
+    purge "$(unused | grep -vxF "$before" || true)"
+fi
 if command -v rpm >/dev/null && names=$(rpm -qa 'steward-*') && [ -n "$names" ]; then
     rpm -e $names
     rm -rf /opt/steward /etc/steward /var/lib/steward /var/lib/steward-agent
     rm -rf /etc/systemd/system/stewardd.service.d /etc/systemd/system/steward-agent.service.d
 fi
 """
-"""Removes every package of Steward from a host, with settings and state."""
+"""Removes every package of Steward from a host, with settings, state and the packages that only they needed."""
 
 
 class HostProblem(Exception):

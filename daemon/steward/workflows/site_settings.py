@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from steward.model.ids import NodeName
-from steward.model.node_names import fold
-from steward.model.setting_types import expand_nodes, split_host_port
+from steward.model.node_names import expand_nodes, fold
+from steward.model.setting_types import split_host_port
 from steward.model.settings import Problem, Settings
 from steward.model.slurm_site import SlurmSite, gpus_of
 

@@ -17,7 +17,8 @@ from steward.model.action import (
 )
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
-from tests.builders.picture import ON, Picture
+from steward.model.node import NodeBase
+from tests.builders.picture import ON, Picture, n
 from tests.builders.quota import LISTS, WEAK
 from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, reserved, runs, settled, waits
 from tests.builders.want import but
@@ -267,6 +268,14 @@ def gone_in(picture: Picture, turns: int) -> set[int]:
 def test_nobody_gives_way_to_a_job_that_slurm_holds_up_for_another_reason(can: Capabilities, reason: str) -> None:
     """What it would get would stay idle."""
     assert gone_in(waits(all_lent(can), 9, "b", 4, reason=reason), 70) == set()
+
+
+@pytest.mark.parametrize(("drained", "gone"), [("", {2, 3}), ("n2", set())])
+def test_slurms_word_that_nodes_are_not_available_counts_while_they_are_not(drained: str, gone: set[int]) -> None:
+    """Behind a job that Slurm could not start it looks at no other one: the word may be of long ago."""
+    fields = {"reason": "ReqNodeNotAvail", "required": frozenset({n("n2")}), "unavailable": frozenset({n("n2")})}
+    site = waits(all_lent(WEAK), 9, "b", 4, **fields)
+    assert gone_in(site.node(drained, base=NodeBase.MIXED, flags=frozenset({"DRAIN"})) if drained else site, 2) == gone
 
 
 @pytest.mark.parametrize("reason", ["None", "Resources", "Priority"])

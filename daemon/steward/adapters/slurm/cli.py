@@ -316,7 +316,7 @@ class CommandLineSlurm:
             with contextlib.suppress(Garbled):
                 return records.gres_used(told.lines)
         return text_nodes.gres_used(
-            self._commands.read("sinfo", "--all", "--noheader", "--Format=GresUsed:|,NodeList:|")
+            self._commands.read("sinfo", "--all", "--noheader", "--Format=GresUsed:|,StateLong:|,NodeList:|")
         )
 
     def fits(self, question: Question) -> Fit:

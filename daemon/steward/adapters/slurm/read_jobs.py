@@ -261,4 +261,10 @@ def _with_what_is_known(job: Job, known: Job | None) -> Job:
     if known is None or known.user_id != job.user_id:
         return job
     asked = job.requested if job.is_pending else known.requested
-    return replace(job, requested=asked, node_sizes=known.node_sizes, expedited=known.expedited)
+    return replace(
+        job,
+        requested=asked,
+        node_sizes=known.node_sizes,
+        expedited=known.expedited,
+        memory_per_cpu=known.memory_per_cpu,
+    )

@@ -30,6 +30,7 @@ OVER = frozenset(JobState) - {JobState.PENDING, JobState.RUNNING, JobState.SUSPE
 """Before its end a job's `end_time` is only the end of its time limit."""
 CORE_DUMPED = 0x80
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::([1-9][0-9]{0,8}))?")
+_UNAVAILABLE = re.compile(r"ReqNodeNotAvail,[ _]?UnavailableNodes:([^ ]+)")
 _NO_EXTRA: dict[str, str] = {}
 
 
@@ -116,6 +117,8 @@ class _OfQuotas(TypedDict):
     required: frozenset[NodeName]
     features: str
     exclusive: bool
+    memory_per_cpu: bool
+    unavailable: frozenset[NodeName]
     waiting_tasks: int
     most_tasks: int
 
@@ -134,6 +137,8 @@ def _of_quotas(of: Mapping[str, str], has: bool) -> _OfQuotas:
         "required": expand_users(record_form.text(of["required"])),
         "features": _shared(of["features"]),
         "exclusive": of["exclusive"] == "1",
+        "memory_per_cpu": of["memory_per_cpu"] == "1",
+        "unavailable": unavailable(record_form.text(of["described"])),
         "waiting_tasks": count_tasks(of["array_tasks"]),
         "most_tasks": tasks_at_once(of["array_tasks"]),
     }
@@ -251,6 +256,12 @@ def hold_reason(word: str, description: str) -> str:
     """Return the reason of a hold."""
     # Slurm calls its own holds `JobHeldUser` too; only the description tells (`launch failed requeued held`)
     return description if word == "JobHeldUser" and description else word
+
+
+def unavailable(description: str) -> frozenset[NodeName]:
+    """Return the nodes of `ReqNodeNotAvail, UnavailableNodes:n[1-2]`."""
+    found = _UNAVAILABLE.match(description)
+    return expand_users(found[1]) if found else frozenset()
 
 
 @lru_cache(maxsize=1024)

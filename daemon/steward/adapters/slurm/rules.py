@@ -124,9 +124,12 @@ def may_cancel_replica(job: Job, run: JobId) -> None:
 
 
 def may_set_nice(job: Job) -> None:
-    """Raise Stale if the job is over."""
+    """Raise Stale if the job is over, or held."""
+    # Slurm (22.05) gives a held job a priority for a new nice value, and so starts it.
     if not job.is_pending and not job.is_active:
         raise Stale(f"job {job.id} is {job.state.value}")
+    if job.is_pending and not job.priority:
+        raise Stale(f"job {job.id} is held")
 
 
 def limit_minutes(job: Job, limit_s: float, longest: int | None) -> int | None:

@@ -157,6 +157,7 @@ def job(record: str, excluded: str, times: int, exclusive: str = "NO") -> Job:
         features=intern(_text(told["feature"])),
         name=told["name"],
         reason=_reason(told["reason"]),
+        unavailable=records.unavailable(told["reason"]),
         excluded=_excluded(excluded),
         partition=intern(_text(told["partition"])),
         account=intern(_text(told["account"])),

@@ -97,11 +97,15 @@ def _time(text: str) -> float | None:
     return float(text) if text.isdigit() and text != "0" else None
 
 
+_WITH_JOBS = ("allocated", "mixed", "completing", "draining", "failing")
+
+
 def gres_used(told: str) -> dict[NodeName, str]:
-    """Return the used GRES of each node from `sinfo --Format=GresUsed:|,NodeList:|`, without unused ones."""
+    """Return the idle nodes with GRES in use, from `sinfo --Format=GresUsed:|,StateLong:|,NodeList:|`."""
     found: dict[NodeName, str] = {}
     for line in told.splitlines():
         used, _, rest = line.partition("|")
-        if text := in_use(used):
-            found |= dict.fromkeys(expand(rest.partition("|")[0].strip()), text)
+        state, _, nodes = rest.partition("|")
+        if (text := in_use(used)) and state and not state.startswith(_WITH_JOBS):
+            found |= dict.fromkeys(expand(nodes.partition("|")[0].strip()), text)
     return found

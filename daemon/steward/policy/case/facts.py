@@ -7,7 +7,7 @@ from steward.model.case import Step, Trigger
 from steward.model.health import Advice, Finding, Severity
 from steward.model.node import NodeBase
 from steward.policy.case.scene import HARD, CaseScene
-from steward.policy.case.spares import can_have_spare, is_spoilt, needs_spare
+from steward.policy.case.spares import can_be_replaced, is_spoilt, needs_spare
 from steward.policy.case.table import CaseFact
 from steward.policy.deep.start import DeepStart
 from steward.policy.groups.setup import failure
@@ -167,7 +167,9 @@ def _unmanaged(scene: CaseScene) -> bool:
     case, draft = scene.case, scene.draft
     if is_light(case):
         return False
-    return case.node not in draft.slots.repairable or (needs_spare(case, draft) and not can_have_spare(case, draft))
+    if case.rung is Advice.REPLACE:
+        return not can_be_replaced(case.node, draft)
+    return case.node not in draft.slots.repairable
 
 
 def _heard_again(scene: CaseScene) -> bool:

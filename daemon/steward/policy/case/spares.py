@@ -96,13 +96,16 @@ def needs_spare(case: Case, draft: Draft) -> bool:
     return slot is not None and slot.fixed and case.rung is Advice.REPLACE
 
 
-def can_have_spare(case: Case, draft: Draft) -> bool:
-    """Return whether a spare may become free for the node: one is named for its partitions.
+def can_be_replaced(node: NodeName, draft: Draft) -> bool:
+    """Return whether a provider makes machines for the node, or a spare may become free for it."""
+    slot = draft.slots.repairable.get(node)
+    return slot is not None and (not slot.fixed or _can_have_spare(node, draft))
 
-    An unused spare gets no spare itself.
-    """
-    serves = not (draft.provider_is_fresh and _is_idle_spare(case.node, draft))
-    return serves and any(_fits(name, case.node, draft) for name in draft.want.spares - {case.node})
+
+def _can_have_spare(node: NodeName, draft: Draft) -> bool:
+    """Return whether a spare is named for the node's partitions. An unused spare gets no spare itself."""
+    serves = not (draft.provider_is_fresh and _is_idle_spare(node, draft))
+    return serves and any(_fits(name, node, draft) for name in draft.want.spares - {node})
 
 
 def attainable(case: Case, draft: Draft) -> Case:
@@ -116,7 +119,7 @@ def attainable(case: Case, draft: Draft) -> Case:
         return case
     if case.rung is Advice.REBOOT and not slot.reboots:
         return replace(case, rung=Advice.REPLACE)
-    is_without = case.rung is Advice.REPLACE and slot.fixed and slot.reboots and not can_have_spare(case, draft)
+    is_without = case.rung is Advice.REPLACE and slot.reboots and not can_be_replaced(case.node, draft)
     return replace(case, rung=Advice.REBOOT) if is_without else case
 
 

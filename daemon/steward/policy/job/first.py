@@ -81,6 +81,11 @@ def restore_turns(draft: Draft) -> None:
             _restore(mem, mem.raised, draft)
 
 
+def _is_held(job: Job) -> bool:
+    """Return whether a new nice value could start it: Slurm (22.05) makes a priority of it."""
+    return job.is_pending and not job.priority
+
+
 def _restore(mem: JobMemory, raised: Raised, draft: Draft) -> None:
     """Restore the job's nice value when the job runs, is over, or did not start in time."""
     job = draft.seen.jobs.get(mem.id)
@@ -95,7 +100,7 @@ def _restore(mem: JobMemory, raised: Raised, draft: Draft) -> None:
         draft.jobs[mem.id] = replace(mem, raised=None)
         return
     draft.jobs[mem.id] = replace(mem, raised=replace(raised, restored=True))
-    if job.nice == raised.nice and not job.is_completing:
+    if job.nice == raised.nice and not job.is_completing and not _is_held(job):
         text = "it runs" if job.is_active else "it did not start in time: it waits for its turn like others"
         why = Why(rule="first.restore", text=text, evidence=(f"nice {raised.nice} -> {raised.before}",))
         key = Key(f"turn:{job.id}:{raised.restart}")

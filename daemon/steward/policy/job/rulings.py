@@ -57,6 +57,7 @@ def keep_ruling(
         counted=resumed,
         suspended_s=_suspended_before(mem, failed_at if failed_at is not None else draft.now),
         requeued=draft.now if slurm_did else None,
+        given_limit_s=0.0 if ruling.unproven else None,  # how long such a failure takes is in its user's hand
         saved=mem.saved,
         lines=ruling.lines,
     )

@@ -1,8 +1,8 @@
 """Whether a node whose agent is silent is gone, even if the head itself may be cut off.
 
 If many fall silent at once, the head may be cut off. Then only the word of another witness counts against a node: the
-provider's, or Slurm's own. If jobs are to be brought back, looks at the node's slurmd count, too: those of agents that
-are heard, or the head's own if it reaches most of the nodes.
+provider's, Slurm's own, or the agent's last one. If jobs are to be brought back, looks at the node's slurmd count, too:
+those of agents that are heard, or the head's own if it reaches most of the nodes.
 """
 
 from steward.model.ids import JobId, NodeName
@@ -13,7 +13,7 @@ from steward.model.witness import PeerWord, Witness
 from steward.policy.draft import Draft
 from steward.policy.node.correlate import AGENTS
 from steward.policy.node.forgotten import bears_old_mark
-from steward.policy.node.verdict import Standing, machine_of, missable, missed_since, standing
+from steward.policy.node.verdict import Standing, machine_of, missable, missed_since, standing, went_with_host
 from steward.policy.traits import Trait, is_away_on_purpose
 
 PEERS = 3
@@ -40,7 +40,12 @@ def gone_by_word(node: Node, draft: Draft) -> str:
     verdict = standing(node, draft)
     if verdict.standing is not Standing.LOST or verdict.since is None:
         return ""
-    return _by_provider(node, verdict.since, draft) or _by_slurm(node, draft)
+    return _by_agent(node.name, draft) or _by_provider(node, verdict.since, draft) or _by_slurm(node, draft)
+
+
+def _by_agent(node: NodeName, draft: Draft) -> str:
+    view = draft.seen.agents.get(node)
+    return "its agent said that its host shuts down" if view is not None and went_with_host(view, draft) else ""
 
 
 def _by_provider(node: Node, since: float, draft: Draft) -> str:
@@ -155,6 +160,8 @@ def reach(draft: Draft) -> tuple[int, int]:
             node, view = draft.seen.nodes[name], draft.seen.agents.get(name)
             if view is not None and _is_reached(view, draft):
                 heard += 1
+            elif view is not None and went_with_host(view, draft):
+                continue
             elif not is_away_on_purpose(node) and (is_late(view) or missed_since(node, draft) is not None):
                 missing += 1
         draft.found.reach = heard, missing

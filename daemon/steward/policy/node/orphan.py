@@ -5,8 +5,10 @@ The store was lost, or a person set the mark again. Steward does not give such a
 
 from steward.model.mark import SPARE
 from steward.model.node import Node
+from steward.policy.case.spares import can_be_replaced
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between
+from steward.policy.node.by_person import give_back
 from steward.policy.node.forgotten import give_back_again
 
 REBOOTS = frozenset({"REBOOT_REQUESTED", "REBOOT_ISSUED"})
@@ -22,7 +24,7 @@ def is_orphan(node: Node, draft: Draft) -> bool:
 
 def way_out(node: Node, draft: Draft) -> str:
     """Return what a person should do about an orphan; empty while its agent may still come after the head's start."""
-    view, back = draft.seen.agents.get(node.name), f"`scontrol update nodename={node.name} state=resume`"
+    view, back = draft.seen.agents.get(node.name), give_back(node.name)
     has_agent = view is not None and view.connected
     if has_agent and node.responding:
         return f"give it back with {back}"
@@ -32,7 +34,7 @@ def way_out(node: Node, draft: Draft) -> str:
         return ""
     # a silent machine must not be given back: jobs would die on it
     silent = f"its {'slurmd' if has_agent else 'agent'} is silent"
-    if node.name in draft.slots.repairable or draft.want.spares:
+    if can_be_replaced(node.name, draft):
         command = f'`scontrol update nodename={node.name} state=fail reason="Action:Replace"`'
         return f"{silent}: have it replaced with {command}"
     return f"{silent}: repair it, then give it back with {back}"

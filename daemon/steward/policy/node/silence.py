@@ -19,7 +19,7 @@ from steward.policy.node.gone import (
     open_silence,
     reach,
 )
-from steward.policy.node.verdict import is_awaited, missable, missed_since
+from steward.policy.node.verdict import is_awaited, missable, missed_since, went_with_host
 from steward.policy.traits import is_away_on_purpose
 
 
@@ -44,8 +44,9 @@ def follow_silence(draft: Draft) -> None:
 def away(draft: Draft) -> Mapping[NodeName, float]:
     """Return the nodes whose agent is late or lost, with the time when it was last heard or should have been.
 
-    A node that is away on purpose does not count, nor one that is silent because its machine was ended or is not made
-    yet. A node that was lost with others counts even when it is under repair.
+    A node that is away on purpose does not count, nor one whose agent said that its host shuts down, nor one that is
+    silent because its machine was ended or is not made yet. A node that was lost with others counts even when it is
+    under repair.
     """
     found = {}
     for node in missable(draft):
@@ -53,6 +54,8 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
         if is_away_on_purpose(known) or (is_between(known, draft) and not is_being_verified(node, draft)):
             continue
         view = draft.seen.agents.get(node)
+        if view is not None and went_with_host(view, draft):
+            continue
         missed = missed_since(known, draft)
         if missed is None and not is_late(view):
             continue

@@ -101,7 +101,8 @@ def reason_fault(node: Node, draft: Draft) -> Fault | None:
 # Launches that failed on a node which Slurm leaves in service.
 
 MOST_HURT = 1
-"""A second job that could not start on a node, and could elsewhere, is no chance."""
+"""Jobs of a second user that could not start on a node, and could elsewhere, are no chance; one user can bring it about
+by what only one node lacks (the folder of his output)."""
 
 
 def hurt_since_repair(node: NodeName, draft: Draft) -> tuple[JobId, ...]:
@@ -122,15 +123,30 @@ def _ran_elsewhere(mem: JobMemory, node: NodeName) -> bool:
 
 
 def breakers_of_launches(draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes on which more than `MOST_HURT` jobs could not start that could start elsewhere."""
+    """Return the nodes on which jobs of more than `MOST_HURT` users could not start that could start elsewhere."""
     hurt = (name for name, mem in draft.nodes.items() if len(mem.hurt) > MOST_HURT)
-    return frozenset(name for name in hurt if len(breaks_launches_of(name, draft)) > MOST_HURT)
+    return frozenset(name for name in hurt if _users_of(breaks_launches_of(name, draft), draft) > MOST_HURT)
+
+
+def _users_of(jobs: tuple[JobId, ...], draft: Draft) -> int:
+    return len({draft.jobs[job].uid for job in jobs})
+
+
+def tell_hurt(draft: Draft) -> None:
+    """Say once of each node on which jobs of only one user could not start that nothing is done about it."""
+    for name in [name for name, mem in draft.nodes.items() if len(mem.hurt) > MOST_HURT]:
+        jobs = breaks_launches_of(name, draft)
+        if len(jobs) > MOST_HURT and _users_of(jobs, draft) <= MOST_HURT:
+            named = ", ".join(map(str, jobs[:8]))
+            text = f"{name}: Slurm could not start jobs {named} there, which started elsewhere; all are of one user, so"
+            text += f" nothing is done: see what only {name} lacks (folders of their output, their environment)"
+            draft.tell("node.launches", text, once=f"launches:{name}:{jobs[0]}", level=Level.WARNING, node=name)
 
 
 def launch_fault(node: Node, draft: Draft) -> Fault | None:
     """Return the fault of a node on which Slurm could not start jobs, though it left the node in service; else None."""
     jobs = breaks_launches_of(node.name, draft)
-    if len(jobs) <= MOST_HURT or mode_of(LAUNCH_FAILED, draft) != "drain":
+    if _users_of(jobs, draft) <= MOST_HURT or mode_of(LAUNCH_FAILED, draft) != "drain":
         return None
     text = f"Slurm could not start {len(jobs)} jobs on {node.name}, which started elsewhere"
     why = Why(rule="node.launch_failed", text=text, evidence=tuple(f"job {id}" for id in jobs))

@@ -20,6 +20,7 @@ from steward.policy.deep.outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
 from steward.policy.groups.serving import is_between, is_current
 from steward.policy.node.breaker import admit, holding, tripped
+from steward.policy.node.by_person import why_undoable
 from steward.policy.node.correlate import in_incident, is_scout
 from steward.policy.node.gone import gone
 from steward.policy.node.ladder import first_rung, identity, on_probation
@@ -171,7 +172,7 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
     if draft.paused:
         return "actions are paused"
     if fault.trigger is Trigger.ADMIN:
-        return _why_undoable(node.name, fault, draft)
+        return why_undoable(node.name, fault.rung, draft)
     if _overruled(node, fault, draft):
         return "a person gave the node back, or took it over, although it has this fault: that stands"
     if alone := why_left_alone(node.name, draft):
@@ -187,14 +188,6 @@ def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
     held_by = tripped if _is_unsure(fault) else holding
     breaker = held_by(node.name, mark_word(fault.check), draft)
     return breaker.text if breaker else ""
-
-
-def _why_undoable(node: NodeName, fault: Fault, draft: Draft) -> str:
-    """Return why an admin's command cannot be carried out; empty if it can be."""
-    slot = draft.slots.repairable.get(node)
-    if fault.rung is not Advice.REBOOT or slot is None or slot.reboots:
-        return ""
-    return f"its provider has no command that reboots a machine: reboot {node} by hand, then give it back"
 
 
 def why_left_alone(node: NodeName, draft: Draft) -> str:

@@ -243,6 +243,12 @@ def has_left(view: AgentView, draft: Draft) -> bool:
     return view.leaves or (view.incarnation is None and draft.nodes.of(view.node).left_us is not None)
 
 
+def went_with_host(view: AgentView, draft: Draft) -> bool:
+    """Return whether the agent's last word, to this head or to the one before, was that its host shuts down."""
+    told_before = view.incarnation is None and draft.nodes.of(view.node).stops_from is not None
+    return not view.connected and not view.leaves and (view.host_ends or told_before)
+
+
 def _may_be_restarted(view: AgentView, draft: Draft) -> bool:
     """Return whether the agent was told to end and slurmd's port refuses, which proves nothing."""
     # a person who restarts both services, by hand or for an upgrade, has jobs run on

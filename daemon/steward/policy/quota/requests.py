@@ -11,7 +11,7 @@ from steward.model.accounting import QOS_PREFIX, borrowed_qos, guaranteed_qos, t
 from steward.model.elastic import replica_of
 from steward.model.ids import JobId
 from steward.model.job import Job
-from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, kind_of, profile_of, resource
+from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, kind_of, machine_type_of, profile_of, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.flavors import Flavors, parse_tres
 
@@ -86,7 +86,7 @@ class Requests:
         self._weights = {each.name: each.weight for each in scheduler.classes}
         self.kept: dict[Hashable, Any] = {}
         """Results made from the units: dropped when the units would differ."""
-        self._asked: dict[tuple[str, str, int], tuple[Amounts, ...]] = {}
+        self._asked: dict[tuple[str, str, int, bool], tuple[Amounts, ...]] = {}
         self._had: dict[tuple[str, frozenset[str], int], Amounts] = {}
 
     @classmethod
@@ -199,7 +199,7 @@ class Requests:
 
     def asks(self, job: Job) -> tuple[Amounts, ...]:
         """Return what one waiting job would use on each machine type on which it may run."""
-        key = job.requested, job.partition, job.exclusive and job.node_count
+        key = job.requested, job.partition, job.exclusive and job.node_count, job.memory_per_cpu
         if key not in self._asked:
             tres = parse_tres(job.requested)
             kinds = _kinds(tres)
@@ -215,12 +215,22 @@ class Requests:
         return self._asked[key]
 
     def _of_machines(self, asked: Amounts, job: Job) -> Amounts:
-        """Return the amounts as Slurm counts them: all CPUs and accelerators of its machines for an exclusive job."""
+        """Return the amounts as Slurm counts them.
+
+        For an exclusive job these are all CPUs and accelerators of its machines, and its memory for each CPU.
+        """
+        if not job.exclusive or job.is_total:
+            return asked
         most, count = self.flavors.largest, max(job.node_count, 1)
-        whole = {n for n in asked if job.exclusive and kind_of(n) != MEM and not job.is_total}
-        return {
-            name: max(amount, most.get(name, 0) * count) if name in whole else amount for name, amount in asked.items()
+        found = {
+            name: amount if kind_of(name) == MEM else max(amount, most.get(name, 0) * count)
+            for name, amount in asked.items()
         }
+        for name in found if job.memory_per_cpu else ():
+            cpus = resource(machine_type_of(name), CPU)
+            if kind_of(name) == MEM and asked.get(cpus):
+                found[name] = asked[name] * found[cpus] // asked[cpus]
+        return found
 
     def _may_run_on(self, kind: str, typed: list[str], *, wants_gpus: bool) -> bool:
         """Return whether the job's accelerators are of this machine type."""

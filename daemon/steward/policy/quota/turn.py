@@ -74,7 +74,7 @@ def take_turn(draft: Draft) -> Turn | None:
     requests = Requests.of(draft, flavors, scheduler, borrowers)
     teams = teams_of(draft, quotas)
     ledger = _ledger(draft, quotas, flavors, idle_sharing=scheduler.idle_sharing)
-    jobs = present(draft, requests, teams, lambda job, team: _is_ready(job, team, draft))
+    jobs = present(draft, requests, teams, lambda job, team: _is_ready(job, team, flavors, draft))
     going = _enter(jobs, ledger, draft)
 
     staying = _staying(jobs.running, going)
@@ -131,15 +131,19 @@ def is_delayed(job: Job, draft: Draft) -> bool:
     return is_back and draft.now < (job.eligible or 0.0) <= last.over + REQUEUE_DELAY_S
 
 
-def _is_ready(job: Job, team: str, draft: Draft) -> bool:
+def _is_ready(job: Job, team: str, flavors: Flavors, draft: Draft) -> bool:
     """Return whether the job would run now if there were room."""
-    return is_ready(job, draft.now, team) or is_delayed(job, draft) or _waits_for_kept_nodes(job, draft)
+    return is_ready(job, draft.now, team) or is_delayed(job, draft) or _misses_no_node(job, flavors, draft)
 
 
-def _waits_for_kept_nodes(job: Job, draft: Draft) -> bool:
-    """Return whether the job waits for nodes that we keep for it, which Slurm calls reserved."""
+def _misses_no_node(job: Job, flavors: Flavors, draft: Draft) -> bool:
+    """Return whether Slurm's `ReqNodeNotAvail` keeps the job from nothing."""
     is_due = job.is_pending and not job.is_completing and (job.eligible or 0.0) <= draft.now
-    return is_due and job.reason == "ReqNodeNotAvail" and _is_kept(job.id, draft)
+    if not is_due or job.reason != "ReqNodeNotAvail":
+        return False
+    # The nodes that we keep for it Slurm calls reserved, for whomever. And it looks at no job of a partition behind one
+    # that it could not start: a job whose node was away for a moment keeps that reason though its node is back.
+    return _is_kept(job.id, draft) or (bool(job.unavailable) and job.unavailable <= flavors.usable)
 
 
 def not_before(id: JobId, draft: Draft) -> float | None:
