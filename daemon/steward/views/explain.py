@@ -15,10 +15,19 @@ from steward.model.observed import Freshness, Observed
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.text import ago, clean, times, until
 from steward.policy.case.scene import limit_s
-from steward.policy.case.spares import free_spare, loans, needs_spare, shortage
+from steward.policy.case.spares import free_spare, needs_spare, shortage
+from steward.policy.case.suspicion import SCOUTED, fault_of, why_withheld
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import is_between
-from steward.policy.job.exclude import culprits
+from steward.policy.facts.blame import culprits
+from steward.policy.facts.by_person import give_back
+from steward.policy.facts.correlate import AGENTS
+from steward.policy.facts.gone import open_silence
+from steward.policy.facts.loans import loans
+from steward.policy.facts.orphan import is_orphan, way_out
+from steward.policy.facts.serving import is_between
+from steward.policy.facts.slurm_faults import acting_row, done_about, is_hands_off, reason_fault
+from steward.policy.facts.verdict import command, standing
+from steward.policy.guards.budget import must_wait
 from steward.policy.job.failure import stalls
 from steward.policy.job.hang import hang_line
 from steward.policy.job.leaving import slow_nodes
@@ -26,15 +35,7 @@ from steward.policy.job.nudge import BEGINS_LATER, UNBEGUN, begins_later, is_lef
 from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
 from steward.policy.leaks import CURE, leak_text
-from steward.policy.node.budget import must_wait
-from steward.policy.node.by_person import give_back
-from steward.policy.node.correlate import AGENTS
-from steward.policy.node.gone import open_silence
-from steward.policy.node.orphan import is_orphan, way_out
-from steward.policy.node.reasons import ReasonRow, slurms_own
-from steward.policy.node.slurm_faults import acting_row, done_about, is_hands_off, reason_fault
-from steward.policy.node.suspicion import SCOUTED, fault_of, why_withheld
-from steward.policy.node.verdict import command, standing
+from steward.policy.slurm_reasons import ReasonRow, slurms_own
 from steward.views.awaited import of_case
 from steward.views.explain_fit import lack_lines
 from steward.views.explain_group import closed_partitions, elastic_lines, slot_lines

@@ -7,12 +7,13 @@ from steward.model.job import Job
 from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource, machine_type_of
 from steward.model.text import ago, printable, until
 from steward.policy.draft import Draft
+from steward.policy.facts.quotas import in_force
 from steward.policy.quota.decide import UnitRuling, UnitStanding, Yielding
 from steward.policy.quota.flavors import parse_tres
 from steward.policy.quota.ledger import TeamAccount
 from steward.policy.quota.others import limited_above
 from steward.policy.quota.requests import Unit, class_of, holds_nodes
-from steward.policy.quota.turn import Turn, in_force, take_turn
+from steward.policy.quota.turn import Turn, take_turn
 from steward.policy.quota.words import told
 
 _CAUSES = {
