@@ -3,7 +3,9 @@
 import os
 import pwd
 import random
+from collections.abc import Coroutine
 from functools import partial
+from typing import Any
 
 from steward import __version__
 from steward.adapters.munge import Munge, ToldMunge
@@ -70,9 +72,18 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     slurm = SlurmLook(JobsHere(conf_here(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
     folders, past = JobFolders(config.agent.job_dir), ResumeFactsCache(link)
     elastic, letting_go = _elastic(config, name, link, slurm, folders), _letting_go(config, name, link, opted)
-    room = letting_go.make_room
     desk = _desk(
-        config, name, who, link, clock, opted=opted, slurm=slurm, past=past, folders=folders, runs=elastic, room=room
+        config,
+        name,
+        who,
+        link,
+        clock,
+        opted=opted,
+        slurm=slurm,
+        past=past,
+        folders=folders,
+        runs=elastic,
+        room=letting_go.make_room,
     )
     nvml, kernel = Nvml(), _kernel(config, name, who, clock)
     senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel, munge=told)
@@ -96,11 +107,19 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         elastic=elastic,
         notifier=notifier(),
     )
-    verdict = VerdictDesk(findings=senses.findings, known=lambda: senses.is_known, mode=mode_of(config.checks))
-    shims = ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep, verdict=verdict).serve)
-    # munge.service is the munged of the library's default socket; the unit of a munged on another socket is not known
-    watched = () if config.cluster.munge_socket else (care.run(mending.restart),)
+    shims = _shims(config, desk, deep, senses)
+    watched = _watched(config, care, mending)
     await agent.run(shims.run(), jobs.run(), keep_tidy(opted, folders, slurm, name, clock), *watched)
+
+
+def _shims(config: AgentConfig, desk: JobDesk, deep: DeepDesk, senses: Senses) -> ShimSocket:
+    verdict = VerdictDesk(findings=senses.findings, known=lambda: senses.is_known, mode=mode_of(config.checks))
+    return ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep, verdict=verdict).serve)
+
+
+def _watched(config: AgentConfig, care: MungeCare, mending: Mending) -> tuple[Coroutine[Any, Any, None], ...]:
+    # munge.service is the munged of the library's default socket; the unit of a munged on another socket is not known
+    return () if config.cluster.munge_socket else (care.run(mending.restart),)
 
 
 def _last_word(stepds: Stepds) -> float:
