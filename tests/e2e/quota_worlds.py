@@ -363,6 +363,8 @@ class World:
     def _show_scene(self) -> None:
         argv = ["squeue", "-a", "-t", "all", "-p", self.lane.name, "-S", "-p"]
         self.scene.append(self.story.bed.run([*argv, "-o", "%i %a %q %T %r %D %N pr=%Q %b %C %S"], check=False).text)
+        nodes = ["sinfo", "-h", "-N", "-n", ",".join(self.lane.nodes(self.at)), "-o", "%N %T %E"]
+        self.scene.append(self.story.bed.run(nodes, check=False).text)
         self.scene += [f"{key}: {' '.join(asked.words)}" for key, asked in self.asked.items()]
         for event in self.story.events("quota.", since=self.began - 1.0):
             if any(f"job {key} " in event["text"] for key in self.asked):
