@@ -203,7 +203,7 @@ class Overview:
         return frozenset(node for each in self._seen.reservations.values() if each.hot_group for node in each.nodes)
 
     def deep_jobs(self, name: str) -> Sequence[Job]:
-        """Jobs of the deep check whose partition is called so, by id."""
+        """Jobs of the deep check of that name, by id."""
         return [self._seen.jobs[id] for id in sorted(self._ground.jobs.having(OfDeepCheck(name)))]
 
     def instances_with(self, token: str) -> Sequence[Instance]:

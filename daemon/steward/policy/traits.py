@@ -4,7 +4,6 @@ from collections.abc import Hashable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
-from steward.model.deep import DEEP_PREFIX
 from steward.model.elastic import COMMENT as ELASTIC
 from steward.model.health import Incarnation
 from steward.model.job import Job, JobState
@@ -170,9 +169,9 @@ def who_speaks(view: AgentView) -> Incarnation | None:
 
 def traits_of_job(job: Job) -> frozenset[Hashable]:
     found: list[Hashable] = []
-    is_deep = job.partition.startswith(DEEP_PREFIX)
+    is_deep = bool(job.deep_check)
     if is_deep:
-        found.append(OfDeepCheck(job.partition))
+        found.append(OfDeepCheck(job.deep_check))
     if job.is_active:
         found.append(Trait.ACTIVE)
     elif job.is_pending:

@@ -169,7 +169,7 @@ def _deep_jobs(runs: Iterable[DeepRun], jobs: Mapping[JobId, Job]) -> tuple[set[
     names = {slurm_name(run.token) for run in runs if run.has_nodes}
     if not names:
         return set(), False
-    found = {id: job.partition for id, job in jobs.items() if job.partition in names}
+    found = {id: job.deep_check for id, job in jobs.items() if job.deep_check in names}
     return set(found), names != set(found.values())
 
 

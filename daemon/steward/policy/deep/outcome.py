@@ -43,7 +43,7 @@ class DeepScene:
 
     @property
     def job(self) -> Job | None:
-        """The newest job of the check; no other job can use its partition."""
+        """The newest job of the check."""
         return max(self.draft.overview.deep_jobs(self.name), key=lambda job: job.id, default=None)
 
     @property
