@@ -1,4 +1,4 @@
-"""The sentence about what a node on its way waits for: the expected end of its step, and what is lacking for it."""
+"""The sentence about what a node under repair or in a moving slot waits for, and what is missing for it."""
 
 from enum import Enum
 
@@ -58,6 +58,7 @@ def _line(awaited: str, lacks: str, entered: float, limit_s: float | None, now: 
 
 
 def _lacks(name: NodeName, step: Enum, entered: float, draft: Draft) -> str:
+    """Return what is missing for the end of the step; empty if that is not known."""
     view, node = draft.seen.agents.get(name), draft.seen.nodes.get(name)
     if step in _CONNECTED and (view is None or not view.connected):
         return f"the agent of {name} is not connected"

@@ -1,4 +1,4 @@
-"""What tripped breakers withhold now. Their own text says why they tripped, which may be long over."""
+"""The repairs that tripped breakers withhold now. A breaker's own text says why it tripped, which may be long over."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from steward.policy.draft import Draft
 from steward.policy.guards.breaker import tripped
 
 Withheld = Mapping[str, tuple[NodeName, ...]]
-"""Scope of each tripped breaker -> the nodes whose repair it keeps from being begun."""
+"""The nodes whose repair each tripped breaker keeps from being begun."""
 
 
 def withheld(draft: Draft) -> Withheld:
@@ -31,7 +31,7 @@ def withheld(draft: Draft) -> Withheld:
 
 
 def _holder(node: Node, draft: Draft) -> Breaker | None:
-    """The breaker for which alone the node's repair is not begun."""
+    """Return the breaker that alone withholds the node's repair; None if there is none."""
     case = draft.cases.open_of(node.name)
     if case is not None and case.step is not Step.SUSPECT:
         return None

@@ -93,7 +93,7 @@ def test_a_default_that_slurm_refuses_with_status_0_is_told_and_what_it_takes_is
     (slurm / "sacctmgr").write_text(SACCTMGR.replace("{folder}", str(slurm)) + tail)
     told = call("setup", "red", "--apply")
     assert told.exit_code == 1
-    assert "some user may not use what would be his default QOS" in told.output
+    assert "a user could not use the new default QOS" in told.output
     changes = [line.partition(" set ")[2] for line in edits(slurm) if " set qos+=" in line or " set default" in line]
     assert changes == ["qos+=stw-red-b,stw-red-g", "defaultqos=stw-red-g"]
 

@@ -1035,7 +1035,7 @@ FIT: list[Row] = [
         lambda: answered(the_job_waits(), fits.LATER),
     ),
     (
-        "the nodes that it needs are in use, for 600 s more at the most, by the time limits of who has them",
+        "the nodes that it needs are in use, for 600 s more at most, by the time limits of their jobs",
         lambda: answered(the_job_waits(), fits.LATER),
         lambda: answered(the_job_waits(), fits.NOW),
     ),
