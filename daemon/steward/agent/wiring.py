@@ -60,35 +60,23 @@ _PEER_THREADS = 4
 
 async def run_agent(config: AgentConfig, *, node: str) -> None:
     """Run the agent of this node until cancelled. Raises Permanent when the agent cannot start."""
-    name = node_name(node or config.agent.node_name)
-    config = config.for_node(name)
+    config = config.for_node(name := node_name(node or config.agent.node_name))
     who = incarnation(config.agent.instance_id_file, config.agent.boot_id_file)
     clock, opted = SystemClock(), OptedBook(config.agent.state_dir / f"opted-{name}.json")
     munge = Munge(str(config.cluster.munge_socket or ""))
     care = MungeCare(config.agent.state_dir / f"munge-{name}.json", munge=munge, threads=Threads(1), clock=clock)
     told = ToldMunge(munge, care.no_answer)
-    word = partial(_last_word, Stepds(config.cluster.slurm_conf, node=name))
-    link = HeadLink(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom(), last_word=word)
+    link = _link(config, name, who, clock, opted, told)
     slurm = SlurmLook(JobsHere(conf_here(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
     folders, past = JobFolders(config.agent.job_dir), ResumeFactsCache(link)
     elastic, letting_go = _elastic(config, name, link, slurm, folders), _letting_go(config, name, link, opted)
+    room = letting_go.make_room
     desk = _desk(
-        config,
-        name,
-        who,
-        link,
-        clock,
-        opted=opted,
-        slurm=slurm,
-        past=past,
-        folders=folders,
-        runs=elastic,
-        room=letting_go.make_room,
+        config, name, who, link, clock, opted=opted, slurm=slurm, past=past, folders=folders, runs=elastic, room=room
     )
     nvml, kernel = Nvml(), _kernel(config, name, who, clock)
     senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel, munge=told)
-    after = AfterMend(forget=kernel.forget, start_anew=senses.start_anew)
-    mending = _mending(config, name, who, link, clock, nvml=nvml, after=after)
+    mending = _mending(config, name, who, link, clock, nvml=nvml, kernel=kernel, senses=senses)
     jobs = _jobs(config, name, link, opted, clock, nvml, folders)
     link.is_calm = lambda: not jobs.is_awake
     opted.call_at_words(link.wake)
@@ -107,9 +95,16 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
         elastic=elastic,
         notifier=notifier(),
     )
-    shims = _shims(config, desk, deep, senses)
-    watched = _watched(config, care, mending)
-    await agent.run(shims.run(), jobs.run(), keep_tidy(opted, folders, slurm, name, clock), *watched)
+    beside = (jobs.run(), keep_tidy(opted, folders, slurm, name, clock), *_watched(config, care, mending))
+    await agent.run(_shims(config, desk, deep, senses).run(), *beside)
+
+
+def _link(
+    config: AgentConfig, node: NodeName, who: Incarnation, clock: Clock, opted: OptedBook, munge: ToldMunge
+) -> HeadLink:
+    word = partial(_last_word, Stepds(config.cluster.slurm_conf, node=node))
+    connect = _Connect(config, node, who, opted, munge)
+    return HeadLink(connect, clock=clock, rng=random.SystemRandom(), last_word=word)
 
 
 def _shims(config: AgentConfig, desk: JobDesk, deep: DeepDesk, senses: Senses) -> ShimSocket:
@@ -194,8 +189,10 @@ def _mending(
     clock: Clock,
     *,
     nvml: Nvml,
-    after: AfterMend,
+    kernel: KernelWatch,
+    senses: Senses,
 ) -> Mending:
+    after = AfterMend(forget=kernel.forget, start_anew=senses.start_anew)
     mender = NodeMender(units=config.agent.restart_units, let_go=nvml.away)
     state = config.agent.state_dir / f"mend-{node}.json"
     return Mending(state, incarnation=who, head=link, mender=mender, after=after, threads=Threads(1), clock=clock)
