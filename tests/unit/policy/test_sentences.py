@@ -1030,7 +1030,7 @@ def short_of(word: str) -> Callable[[], Picture]:
 
 FIT: list[Row] = [
     (
-        "Slurm's own test of whether it fits gave no answer (steward-slurm, `make shim`): idle nodes are counted.",
+        "Slurm's own test does not tell whether it fits: idle nodes are counted (`steward doctor`).",
         lambda: answered(the_job_waits(), UNKNOWN),
         lambda: answered(the_job_waits(), fits.LATER),
     ),
