@@ -282,7 +282,7 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
 
 
 def _behind(job: Job, turn: Turn) -> Job | None:
-    """The first job for which Slurm keeps nodes that this one might have; None: there is none."""
+    """Return the first job for which Slurm keeps nodes that this one might have; None if there is none."""
     rooms = {id for id, ruling in turn.rulings.items() if ruling.may_run and not ruling.hopeless}
     return next(turn.room.places.plans.before(job, rooms.__contains__), None) if turn.room.knows_nodes else None
 
