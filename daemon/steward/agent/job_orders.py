@@ -34,8 +34,8 @@ _ROOM_THREADS = 4
 class StepdsPort(Protocol):
     """The slurmstepds of this node."""
 
-    def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
-        """Kill and return the job's slurmstepds without a task that began before `before` (Unix s, this node's)."""
+    def end_idle(self, job: JobId, uid: int | None, before: float) -> tuple[Stepd, ...]:
+        """Kill and return slurmstepds of the user's job without a task, begun before `before` (Unix s, this node's)."""
 
     def set_aside(self, job: JobId, step: int, uid: int, until: float) -> tuple[Path, ...]:
         """Rename and return the files of a killed slurmstepd of this step, at which the step's next one would fail.
@@ -67,7 +67,9 @@ class LostRunCleanup:
         elif known is not None and known.restart > order.restart:
             log.warning("not let go job=%d why='restart %d of it began here'", order.job, known.restart)
         else:
-            self._tasks.begin(order.job, self._end(order, order.before - skew))
+            self._tasks.begin(
+                order.job, self._end(order, known.uid if known is not None else None, order.before - skew)
+            )
 
     async def make_room(self, job: JobId, step: int, uid: int, within_s: float) -> None:
         """Rename the leftovers of a lost run before this step begins; log an error or a timeout and return."""
@@ -84,10 +86,10 @@ class LostRunCleanup:
         """Wait until no order is being carried out."""
         await self._tasks.rest()
 
-    async def _end(self, order: LetGoOrder, before: float) -> None:
+    async def _end(self, order: LetGoOrder, uid: int | None, before: float) -> None:
         try:
             ended = await self._threads.call(
-                lambda: self._stepds.end_idle(order.job, before), name=f"let go {order.job}", timeout_s=_LET_GO_S
+                lambda: self._stepds.end_idle(order.job, uid, before), name=f"let go {order.job}", timeout_s=_LET_GO_S
             )
         except (PortError, OSError) as error:
             log.warning("not let go job=%d why=%r", order.job, str(error))

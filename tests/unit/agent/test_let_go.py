@@ -33,7 +33,7 @@ class FakeStepds:
     error: OSError | None = None
     takes_s: float = 0.0
 
-    def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
+    def end_idle(self, job: JobId, uid: int | None, before: float) -> tuple[Stepd, ...]:
         self.looks.append((job, before))
         self.gate.wait(FACT_S)
         if self.error is not None:

@@ -5,6 +5,7 @@ slurmctld keeps it as `<StateSaveLocation>/hash.<last digit>/job.<id>/environmen
 NUL. Nothing but our own option is kept of it.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -57,8 +58,11 @@ class SubmittedJobs:
 
 def mode_in(record: bytes) -> ResumeMode | None:
     """The option in a job's environment; a value that makes no sense is none."""
-    given = dict(entry.partition(b"=")[::2] for entry in record[_COUNT_BYTES:].split(b"\0"))
-    text = next((given[name] for name in VARIABLES if name in given), b"")
+    # searched, not split: a user may submit ten million variables
+    found = filter(
+        None, (re.search(rb"(?:\A.{%d}|\0)%b=([^\0]*)" % (_COUNT_BYTES, name), record, re.DOTALL) for name in VARIABLES)
+    )
+    text = next((match[1] for match in found), b"")
     try:
         return ResumeMode.parse(text.decode("ascii"))
     except ValueError:
