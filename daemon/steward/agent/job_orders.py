@@ -13,7 +13,7 @@ from typing import Protocol
 
 from steward.adapters.node import job_look, job_processes
 from steward.adapters.node.stepds import Stepd
-from steward.adapters.offload import Threads
+from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_BUNDLE, StacksOrder, bundle_frames
 from steward.adapters.wire.messages import LetGoOrder
@@ -48,12 +48,18 @@ class LostRunCleanup:
     """The cleanup of lost runs: one order at a time for each job; the head repeats it while the node is COMPLETING."""
 
     def __init__(
-        self, stepds: StepdsPort, *, opted: OptedBook, skew_s: Callable[[], float | None], threads: Threads
+        self,
+        stepds: StepdsPort,
+        *,
+        opted: OptedBook,
+        skew_s: Callable[[], float | None],
+        threads: Callable[[], Threads],
     ) -> None:
+        """Take `threads`, which makes a pool for each user: memory of a user's processes may hang who reads it."""
         self._stepds = stepds
         self._opted = opted
         self._skew_s = skew_s
-        self._threads = threads
+        self._of_user = PerUser(threads)
         self._room = Threads(_ROOM_THREADS)
         self._tasks = OneEach[JobId]()
 
@@ -88,7 +94,7 @@ class LostRunCleanup:
 
     async def _end(self, order: LetGoOrder, uid: int | None, before: float) -> None:
         try:
-            ended = await self._threads.call(
+            ended = await self._of_user.of(-1 if uid is None else uid).call(
                 lambda: self._stepds.end_idle(order.job, uid, before), name=f"let go {order.job}", timeout_s=_LET_GO_S
             )
         except (PortError, OSError) as error:
