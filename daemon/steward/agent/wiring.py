@@ -163,7 +163,7 @@ def _desk(
 
 def _letting_go(config: AgentConfig, node: NodeName, link: HeadLink, opted: OptedBook) -> LostRunCleanup:
     stepds = Stepds(config.cluster.slurm_conf, node=node)
-    return LostRunCleanup(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
+    return LostRunCleanup(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=lambda: Threads(1))
 
 
 def _elastic(config: AgentConfig, node: NodeName, link: HeadLink, slurm: SlurmLook, folders: JobFolders) -> Elastic:

@@ -17,7 +17,7 @@ class Plans:
         self._jobs = sorted((j for j in jobs if j.is_pending and j.planned and j.started), key=_order)
 
     def before(self, job: Job, gets_room: Callable[[JobId], bool]) -> Iterator[Job]:
-        """Return the jobs of its partition that come before this one, start before it would be over, and get no room now.
+        """Return the jobs of its partition that come before this one, start before its end, and get no room now.
 
         Jobs of other partitions do not count: it is not known whether they come first.
         """
