@@ -122,7 +122,7 @@ class Track:
         self._facts = facts
         self._probes = probes
         self._clock = clock
-        self._rule = rule
+        self._rule = rule.of(check)
         self._memory = memory
         self._every_s = check.every_s or interval_s
         self._phase = zlib.crc32(facts.node.encode()) / 2**32

@@ -15,6 +15,7 @@ from steward.testbed import beds
 from steward.testbed.bed import Backend, Bed, BedError, BedSpec, BedStatus, plain
 from steward.testbed.beds import stoppable, take_down
 from steward.testbed.faults import SHAPES, FaultKind, fault
+from steward.testbed.wait import await_picture
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -107,6 +108,8 @@ def up(
     with stoppable():
         try:
             bed.up(_say)
+            if spec.steward:
+                await_picture(bed)
         except BaseException:
             _say(f"taking down what is there of {spec.dir}")
             take_down(bed, _say)
