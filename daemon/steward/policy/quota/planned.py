@@ -1,6 +1,6 @@
 """The nodes that Slurm's backfill keeps for jobs that come first.
 
-Slurm starts no other job there that would not be over by then: a job that was evicted for such a job was evicted in vain.
+Slurm starts no other job there that would not be over by then: an eviction for such a job is in vain.
 """
 
 from collections.abc import Callable, Iterable, Iterator
