@@ -217,6 +217,7 @@ class Hub:
     def paced(self, link: Link, interval_s: float) -> None:
         """Within what we ask of agents: one that says nothing for an hour is not heard of for so long."""
         least = self._interval_s
+        link.is_calm = interval_s > least
         self._watch.pace(link, min(max(interval_s, least), max(least, CALM_S)))
 
     def frame(self, link: Link, frame: Frame) -> None:
