@@ -24,8 +24,6 @@ GOALS: Mapping[str, Mapping[str, float]] = {
     "agent": {"percent": 0.1, "wakes_per_s": 1.0, "pss_mib": 26.0},
     "head": {"wakes_per_s": 5.0},
 }
-_SETTLE_S = 30.0
-"""First looks, imports and reports are over by then."""
 _RARE = 2
 """A thread that was woken no more often than this since its start has hardly ever run."""
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -98,8 +96,8 @@ def quiet_device() -> Iterator[str]:
         os.close(theirs)
 
 
-def _measured(bed: Bed, seconds: float) -> dict[str, Cost]:
-    time.sleep(_SETTLE_S)
+def _measured(bed: Bed, settle_s: float, seconds: float) -> dict[str, Cost]:
+    time.sleep(settle_s)
     pids = {"agent": pid_of(bed, "steward.agent"), "head": head_pid(bed)}
     return {name: cost(pid, seconds) for name, pid in pids.items()}
 
@@ -117,10 +115,11 @@ def missed(found: Mapping[str, Cost]) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--settle-s", type=float, default=30.0, help="first looks and reports are over by then")
     parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
     with quiet_device() as kernel_log:
-        found = with_bed(_spec(kernel_log), lambda bed: _measured(bed, asked.seconds))
+        found = with_bed(_spec(kernel_log), lambda bed: _measured(bed, asked.settle_s, asked.seconds))
     print(f"{'':8}{'% of a core':>12}{'wakes/s':>9}{'RSS MiB':>9}{'PSS MiB':>9}{'threads':>9}{'hardly ran':>12}")
     for name, one in found.items():
         sizes = f"{one.rss_mib:9.1f}{one.pss_mib:9.1f}{one.threads:9}{one.idle_threads:12}"
