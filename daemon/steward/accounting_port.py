@@ -77,7 +77,7 @@ class TrialPort(Protocol):
         """Take this user out of the account; success if the user is not in it."""
 
     def submit(self, account: str, qos: str, *, partition: str, node: NodeName, gres: str = "") -> JobId:
-        """The whole node for five minutes at most, to be requeued; `gres` as `--gres` has it."""
+        """Submit a requeueable job for the whole node, for five minutes at most; `gres` is as for `--gres`."""
 
     def job(self, id: JobId) -> TrialJob | None:
         """Return the job; None if Slurm no longer knows it."""

@@ -144,7 +144,10 @@ class SlurmPort(Protocol):
         """Signal the batch script and all steps. Raises Stale if the job does not run, Unsent if no signal was sent."""
 
     def reservations(self) -> Mapping[str, Reservation]:
-        """Return every reservation, and the partitions of ours that lost theirs. Raises Retryable as `nodes` does."""
+        """Return every reservation. Raises Retryable as `nodes` does.
+
+        If a reservation of ours has ended and its partition is still there, the partition is returned in its place.
+        """
 
     def reserve(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
         """Keep the jobs of others off these nodes at once, for `seconds` at most, even if Steward dies meanwhile.

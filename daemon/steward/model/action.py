@@ -447,7 +447,7 @@ class MoveJob(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkJob(Action):
-    """Give a job this priority, too high to be preempted; None: let Slurm compute its priority again."""
+    """Give a job this priority, above the range that preemption may take; None: let Slurm compute it again."""
 
     job: JobId
     priority: int | None

@@ -86,7 +86,7 @@ class NodeMemory:
     """
 
     away_since: float | None = None
-    """Since when a person or the provider keeps the node away on purpose; kept as long as that is so."""
+    """Since when the node is away as planned (powered down, rebooting, in maintenance); kept as long as that is so."""
     back_at: float | None = None
     """When the node last came back from that."""
     lost_at: float | None = None
@@ -98,7 +98,8 @@ class NodeMemory:
     silent_since: float | None = None
     """Since when the node is lost and its slurmd does not answer."""
     left_us: float | None = None
-    """When its agent said that it was told to end, if it is not back since: both services may be restarted."""
+    """When its agent left after it said that it was told to end, if it is not back since: both services may be
+    restarted."""
     suspected: float | None = None
     """When the silence began for which the node was last suspected."""
     settling: Stands | None = None
