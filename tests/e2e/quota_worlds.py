@@ -242,6 +242,8 @@ class World:
                 self.story.bed.run(["scancel", str(dice.choice(running).key)], check=False)
                 self._rest()
             self._look_back(began)
+            if self.wrong and not self.scene:
+                self._show_scene()
         finally:
             self._clear()
             self.took_s = time.time() - began
@@ -356,11 +358,17 @@ class World:
         self.wrong += found
         self.late += [each for each in first if each not in found]
         if found:
-            argv = ["squeue", "-a", "-p", self.lane.name, "-S", "-p", "-o", "%i %a %q %T %r %D %N pr=%Q %b %C"]
-            self.scene.append(self.story.bed.run(argv, check=False).text)
-            since = self.began - 1.0
-            about = (e["text"] for e in self.story.events("quota.", since=since) if f"{self.lane.name}" in e["text"])
-            self.scene += list(about)[-8:]
+            self._show_scene()
+
+    def _show_scene(self) -> None:
+        argv = ["squeue", "-a", "-t", "all", "-p", self.lane.name, "-S", "-p"]
+        self.scene.append(self.story.bed.run([*argv, "-o", "%i %a %q %T %r %D %N pr=%Q %b %C %S"], check=False).text)
+        nodes = ["sinfo", "-h", "-N", "-n", ",".join(self.lane.nodes(self.at)), "-o", "%N %T %E"]
+        self.scene.append(self.story.bed.run(nodes, check=False).text)
+        self.scene += [f"{key}: {' '.join(asked.words)}" for key, asked in self.asked.items()]
+        for event in self.story.events("quota.", since=self.began - 1.0):
+            if any(f"job {key} " in event["text"] for key in self.asked):
+                self.scene.append(f"{event['at'] - self.began:.1f} s {event['kind']}: {event['text']}")
 
     def _wait_still(self, for_s: float = STILL_S) -> None:
         seen, since = self._stamp(), time.time()

@@ -24,7 +24,7 @@ from steward.model.observed import AgentDetail, AgentView
 from steward.model.order import Approve, Refusal, RefusalKind
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import current_counts
+from steward.policy.facts.serving import current_counts
 from steward.views.breakers import now_line, withheld
 from steward.views.node_verdict import NodeVerdict, node_verdicts
 from steward.workflows.cycle import dry_run

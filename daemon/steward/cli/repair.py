@@ -67,9 +67,11 @@ def reset(context: Context, scope: str, yes: bool) -> None:
     Without SCOPE all breakers, after a question.
     """
     if not scope and not yes:
-        found = context.client().breakers()
-        names = ", ".join(str(one["scope"]) for one in found)
-        click.confirm(f"Reset {names or 'all breakers (none is tripped)'}?", abort=True, err=True)
+        names = ", ".join(str(one["scope"]) for one in context.client().breakers())
+        if not names:
+            print_done(context, {}, "No breaker is tripped.")
+            return
+        click.confirm(f"Reset {names}?", abort=True, err=True)
     answer = context.client().reset_breakers(scope)
     print_done(context, answer, f"Breaker {scope} is reset." if scope else "All breakers are reset.")
 

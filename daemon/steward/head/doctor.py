@@ -16,7 +16,7 @@ from steward.model.observed import AgentDetail, AgentView, Freshness
 from steward.model.repair_policy import RepairPolicy
 from steward.model.text import PAUSED, REPORT_ONLY
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import is_between
+from steward.policy.facts.serving import is_between
 from steward.policy.leaks import CURE, leaks
 from steward.policy.traits import is_away_on_purpose
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort

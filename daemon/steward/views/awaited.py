@@ -8,9 +8,9 @@ from steward.model.setup import SetupState
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.text import until
 from steward.policy.draft import Draft
-from steward.policy.node.bring_up import was_checked
-from steward.policy.node.by_person import ways_out
-from steward.policy.node.verdict import blocks_return
+from steward.policy.facts.by_person import ways_out
+from steward.policy.facts.verdict import blocks_return
+from steward.policy.guards.bring_up import was_checked
 
 _OF_SLOTS: dict[SlotStep, str] = {
     SlotStep.WAITING: "its turn to be launched",

@@ -8,9 +8,9 @@ from steward.model.memory import Breaker
 from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.text import until
+from steward.policy.case.suspicion import fault_of, is_surely_gone, mark_word, why_withheld
 from steward.policy.draft import Draft
-from steward.policy.node.breaker import tripped
-from steward.policy.node.suspicion import fault_of, is_surely_gone, mark_word, why_withheld
+from steward.policy.guards.breaker import tripped
 
 Withheld = Mapping[str, tuple[NodeName, ...]]
 """The nodes whose repair each tripped breaker keeps from being begun."""

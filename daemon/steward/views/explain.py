@@ -15,10 +15,19 @@ from steward.model.observed import Freshness, Observed
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.text import ago, clean, times, until
 from steward.policy.case.scene import limit_s
-from steward.policy.case.spares import free_spare, loans, needs_spare, shortage
+from steward.policy.case.spares import free_spare, needs_spare, shortage
+from steward.policy.case.suspicion import SCOUTED, fault_of, why_withheld
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import is_between
-from steward.policy.job.exclude import culprits
+from steward.policy.facts.blame import culprits
+from steward.policy.facts.by_person import give_back
+from steward.policy.facts.correlate import AGENTS
+from steward.policy.facts.gone import open_silence
+from steward.policy.facts.loans import loans
+from steward.policy.facts.orphan import is_orphan, way_out
+from steward.policy.facts.serving import is_between
+from steward.policy.facts.slurm_faults import acting_row, done_about, is_hands_off, reason_fault
+from steward.policy.facts.verdict import command, standing
+from steward.policy.guards.budget import must_wait
 from steward.policy.job.failure import stalls
 from steward.policy.job.hang import hang_line
 from steward.policy.job.leaving import slow_nodes
@@ -26,15 +35,8 @@ from steward.policy.job.nudge import BEGINS_LATER, UNBEGUN, begins_later, is_lef
 from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
 from steward.policy.leaks import CURE, leak_text
-from steward.policy.node.budget import must_wait
-from steward.policy.node.by_person import give_back
-from steward.policy.node.correlate import AGENTS
-from steward.policy.node.gone import open_silence
-from steward.policy.node.orphan import is_orphan, way_out
-from steward.policy.node.reasons import ReasonRow, slurms_own
-from steward.policy.node.slurm_faults import acting_row, done_about, is_hands_off, reason_fault
-from steward.policy.node.suspicion import SCOUTED, fault_of, why_withheld
-from steward.policy.node.verdict import command, standing
+from steward.policy.slurm_reasons import ReasonRow, slurms_own
+from steward.policy.traits import PLANNED_ABSENCE, is_away_on_purpose
 from steward.views.awaited import of_case
 from steward.views.explain_fit import lack_lines
 from steward.views.explain_group import closed_partitions, elastic_lines, slot_lines
@@ -300,7 +302,8 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
         lines.append(f"The job is kept off {fold(bad)} (ExcNodeList) until it is repaired.")
     if mem.ended is not None:
         return [*lines, f"The job is over: {mem.end_text}."]
-    lines += [*place_lines(mem, draft.now), *silence_lines(job, draft), *_lame_steps(job, mem, draft)]
+    lines += [*place_lines(mem, draft.now), *silence_lines(job, draft), *_left_alone(job, draft)]
+    lines += _lame_steps(job, mem, draft)
     if job is not None and mem.pending_from is not None:
         lines.append(f"The job waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(job, mem, draft)}.")
         lines += lack_lines(job, draft)
@@ -441,6 +444,15 @@ def silence_lines(job: Job | None, draft: Draft) -> list[str]:
     incident = open_silence(draft)
     silent = sorted(incident.waits & job.nodes) if incident is not None and job is not None else []
     return [f"{fold(silent)} fell silent together with others: {incident.text}."] if silent and incident else []
+
+
+def _left_alone(job: Job | None, draft: Draft) -> Iterator[str]:
+    """Name each silent node of the running job that somebody took away on purpose, as far as Slurm knows."""
+    for name in sorted(job.nodes) if job is not None and job.is_active else ():
+        node, view = draft.seen.nodes.get(name), draft.seen.agents.get(name)
+        if node is not None and is_away_on_purpose(node) and view is not None and not view.is_heard:
+            word = ", ".join(sorted(PLANNED_ABSENCE & node.flags))
+            yield f"{name} is silent, and Slurm has it {word}: nothing is done for the job until Slurm finds it DOWN."
 
 
 def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:

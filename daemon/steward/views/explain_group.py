@@ -11,12 +11,12 @@ from steward.model.observed import Observed
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.text import ago, clean, span, until
 from steward.policy.draft import Draft
-from steward.policy.elastic.rules import rules_of
-from steward.policy.groups.serving import serves
+from steward.policy.facts.run_rules import rules_of
+from steward.policy.facts.serving import serves
 from steward.policy.groups.slot_facts import may_still_come
 from steward.policy.groups.slot_scene import SlotScene, why_not_yet
 from steward.policy.groups.slot_table import deadline
-from steward.policy.node.bring_up import HOUR_S, failures, limits, scope_of
+from steward.policy.guards.bring_up import HOUR_S, failures, limits, scope_of
 from steward.views.awaited import of_slot
 
 _SHOWN = 20

@@ -13,12 +13,12 @@ from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.text import ago, some, until
 from steward.policy.draft import Draft
-from steward.policy.node.breaker import guards
-from steward.policy.node.ladder import identity
-from steward.policy.node.lemons import arithmetic, lemons
-from steward.policy.node.trust import SITE, trial_key
-from steward.policy.node.verdict import may_act_on, mode_of
+from steward.policy.facts.verdict import may_act_on, mode_of
+from steward.policy.guards.breaker import guards
+from steward.policy.guards.ladder import identity
+from steward.policy.guards.lemons import arithmetic, lemons
 from steward.policy.traits import HEALTH
+from steward.policy.trust import SITE, trial_key
 from steward.views.node_verdict import node_verdict
 
 _SHOWN = 5

@@ -7,12 +7,13 @@ from steward.model.job import Job
 from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource, machine_type_of
 from steward.model.text import ago, printable, until
 from steward.policy.draft import Draft
+from steward.policy.facts.quotas import in_force
 from steward.policy.quota.decide import UnitRuling, UnitStanding, Yielding
 from steward.policy.quota.flavors import parse_tres
 from steward.policy.quota.ledger import TeamAccount
 from steward.policy.quota.others import limited_above
 from steward.policy.quota.requests import Unit, class_of, holds_nodes
-from steward.policy.quota.turn import Turn, in_force, take_turn
+from steward.policy.quota.turn import Turn, take_turn
 from steward.policy.quota.words import told
 
 _CAUSES = {
@@ -254,6 +255,13 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
     borrows = ruling.standing is UnitStanding.BORROWED
     team = f"Quota of team {unit.team}: the job may run with what others lend"
     how = team if borrows else f"The quota of team {unit.team} covers the job"
+    if ruling.hopeless and (first := _behind(job, turn)) is not None:
+        nodes, start = ", ".join(sorted(first.planned)[:_NAMED]), until(first.started or draft.now, draft.now)
+        more = f" and {len(first.planned) - _NAMED} more" if len(first.planned) > _NAMED else ""
+        return (
+            f"{how}, but Slurm keeps {nodes}{more} for job {first.id}, which comes first and is to start {start}: only "
+            f"jobs that are over by then start there before it (Slurm: {job.reason})."
+        )
     if ruling.hopeless and job.reason in ("Resources", "Priority"):
         return f"{how}, but {_NO_NODES} (Slurm: {job.reason}). Other jobs of the team may start before it."
     if victims := _victims(unit, turn, draft):
@@ -271,6 +279,12 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
             )
     uses = told(turn.ledger.counted(unit.team, ruling.amounts))
     return f"{how} ({uses}); {waits}."
+
+
+def _behind(job: Job, turn: Turn) -> Job | None:
+    """Return the first job for which Slurm keeps nodes that this one might have; None if there is none."""
+    rooms = {id for id, ruling in turn.rulings.items() if ruling.may_run and not ruling.hopeless}
+    return next(turn.room.places.plans.before(job, rooms.__contains__), None) if turn.room.knows_nodes else None
 
 
 def _by_hand(job: Job, team: str, draft: Draft) -> str:

@@ -17,16 +17,17 @@ from steward.model.slot import COMING, Purpose, SlotRecord, SlotStep
 from steward.model.text import REPORT_ONLY, printable, times, until
 from steward.model.why import Why
 from steward.policy.case.spares import free_spare, needs_spare, shortage
-from steward.policy.deep.start import SUSPECT_AGAIN_S
+from steward.policy.case.suspicion import SCOUTED, awaits_witness, fault_of, why_withheld
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import is_between
-from steward.policy.node.budget import must_wait, why_awaits
-from steward.policy.node.by_person import give_back, ways_out
-from steward.policy.node.ladder import often_lost, quarantine
-from steward.policy.node.orphan import REBOOTS, is_orphan, way_out
-from steward.policy.node.slurm_faults import is_hands_off
-from steward.policy.node.suspicion import SCOUTED, awaits_witness, doubt, fault_of, rebooted_again, why_withheld
-from steward.policy.node.verdict import Fault, Standing, blocks_return, may_act_on, mode_of, standing
+from steward.policy.facts.by_person import give_back, ways_out
+from steward.policy.facts.doubts import doubt, rebooted_again
+from steward.policy.facts.orphan import REBOOTS, is_orphan, way_out
+from steward.policy.facts.serving import is_between
+from steward.policy.facts.slurm_faults import is_hands_off
+from steward.policy.facts.verdict import Fault, Standing, blocks_return, may_act_on, mode_of, standing
+from steward.policy.guards.budget import must_wait, why_awaits
+from steward.policy.guards.deep_start import SUSPECT_AGAIN_S
+from steward.policy.guards.ladder import often_lost, quarantine
 from steward.policy.traits import PLANNED_ABSENCE
 
 _LONGEST = 500

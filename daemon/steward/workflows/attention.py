@@ -19,9 +19,9 @@ from steward.model.observed import AgentView, Subject
 from steward.model.quota import Wrote
 from steward.model.resume import JobMemory
 from steward.model.slot import SlotStep
+from steward.policy.facts.forgotten import marked_since, shows_again
+from steward.policy.facts.run_end import is_looked_into
 from steward.policy.groundwork import Index
-from steward.policy.job.leaving import is_looked_into
-from steward.policy.node.forgotten import marked_since, shows_again
 
 _RESTING = (SlotStep.SERVING, SlotStep.WAITING)
 """Slots of which no change is expected."""
@@ -169,7 +169,7 @@ def _deep_jobs(runs: Iterable[DeepRun], jobs: Mapping[JobId, Job]) -> tuple[set[
     names = {slurm_name(run.token) for run in runs if run.has_nodes}
     if not names:
         return set(), False
-    found = {id: job.partition for id, job in jobs.items() if job.partition in names}
+    found = {id: job.deep_check for id, job in jobs.items() if job.deep_check in names}
     return set(found), names != set(found.values())
 
 

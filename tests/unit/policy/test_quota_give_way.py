@@ -295,6 +295,42 @@ def test_an_array_takes_back_what_the_tasks_need_that_it_may_run_at_once(most: i
     assert gone_in(waits(settled(site), 21, "b", 1, reason=reason, **rest), 2) == gone
 
 
+@pytest.mark.parametrize(("machines", "gone"), [(2, set()), (3, {3, 4})])
+def test_each_part_of_a_heterogeneous_job_gets_nodes_of_its_own(machines: int, gone: set[int]) -> None:
+    """What team a borrowed is on n2, and on n3 where there is one."""
+    site = runs(a_site(WEAK, own("a", 4), own("b", 4), machines=machines), 1, "a", 4)
+    site = runs(runs(site, 2, "a", 2, "b", "n2", started=1000.0), 3, "a", 2, "b", "n2", started=2000.0)
+    site = settled(runs(site, 4, "a", 4, "b", "n3", started=3000.0) if machines == 3 else site)
+    for id in (5, 6):
+        site = waits(site, id, "b", 1, het_job_id=JobId(5), reason="Resources")
+    assert gone_in(site, 2) == gone
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "gone"),
+    [
+        ({}, {}, set()),
+        ({}, {"time_limit_s": None}, set()),
+        ({}, {"time_limit_s": 600.0}, {3}),
+        ({}, {"priority": 7}, {3}),
+        ({"priority": 3}, {}, {3}),
+        ({"planned": frozenset()}, {}, {3}),
+        ({"planned": frozenset({n("n1")})}, {}, {3}),
+        ({"partition": "other"}, {}, {3}),
+    ],
+    ids=["longer", "endless", "done by then", "comes first", "comes later", "no plan", "elsewhere", "partition"],
+)
+def test_nobody_gives_way_where_slurm_keeps_the_nodes_for_a_job_that_comes_first(
+    first: dict[str, Any], second: dict[str, Any], gone: set[int]
+) -> None:
+    """Job 8 needs both nodes, of which team a owns one and has it for an hour more."""
+    site, both = all_lent(WEAK), frozenset({n("n1"), n("n2")})
+    plan = {"planned": both, "node_count": 2, "priority": 5, "reason": "Resources", **first}
+    site = waits(site, 8, "b", 2, **plan).change_job(8, started=site.now + 3600.0)
+    site = waits(site, 9, "b", 2, **{"priority": 5, "reason": "Priority", "time_limit_s": 7200.0, **second})
+    assert gone_in(site, 2) == gone
+
+
 SIGNAL = f"quota:signal:3:0:{borrowed_and_wanted_back(WEAK).now:.0f}"
 
 

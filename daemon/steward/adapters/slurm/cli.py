@@ -270,7 +270,7 @@ class CommandLineSlurm:
     def submit_deep(
         self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], *, seconds: float, output: str
     ) -> None:
-        if any(job.partition == name and not job.is_over for job in self.jobs().values()):
+        if any(job.deep_check == name and not job.is_over for job in self.jobs().values()):
             return
         wanted = sorted(set(nodes))
         if name not in self._all_partitions():

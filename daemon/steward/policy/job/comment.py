@@ -19,7 +19,7 @@ from steward.model.resume import Decision, JobMemory
 from steward.model.text import printable
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
+from steward.policy.facts.at_rest import restless
 
 AGAIN_S = 60.0
 MANY = 20

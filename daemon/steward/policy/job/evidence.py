@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from steward.model.case import Case, Step, Trigger
 from steward.model.health import Scope, Severity
 from steward.model.ids import Key, NodeName
-from steward.model.job import Job, other_parts
+from steward.model.job import Job
 from steward.model.resume import JobMemory, TakenOut
 from steward.policy.draft import Draft
+from steward.policy.facts.stops import AFTER_S, BEFORE_S, reclaimed_from, stops_from
+from steward.policy.facts.verdict import Standing, is_awaited, mode_of, standing
 from steward.policy.job.exclude import told_again_until
-from steward.policy.node.stops import AFTER_S, BEFORE_S, reclaimed_from, stops_from
-from steward.policy.node.verdict import Standing, is_awaited, mode_of, standing
 
 START_SLACK_S = 60.0
 """A fault shortly before a run began may have gone unnoticed until it hit the run."""
@@ -136,12 +136,6 @@ def _lost(node: NodeName, failed_at: float, draft: Draft) -> list[Evidence]:
     return [Evidence(node=node, text=text, at=at, lasts=True)]
 
 
-def note_lost(node: NodeName, since: float, draft: Draft) -> None:
-    """Remember when the node was last found lost."""
-    if (draft.nodes.of(node).lost_at or 0.0) < since:
-        draft.nodes.note(node, lost_at=draft.now)
-
-
 def _was_lost(node: NodeName, reach: Reach, draft: Draft) -> list[Evidence]:
     """Return the evidence that the node was lost during this run and is back; it blames no node."""
     at = draft.nodes.of(node).lost_at
@@ -224,11 +218,6 @@ def _killed_late(node: NodeName, mem: JobMemory, failed_at: float, draft: Draft)
         return []
     text = f"{node}: the run before lost it; Slurm may have sent that run's end to the new machine and ended this run"
     return [Evidence(node=node, text=text, at=failed_at)]
-
-
-def nodes_of_parts(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes of the other parts of a heterogeneous job."""
-    return frozenset(node for other in other_parts(job, draft.seen.jobs) for node in other.nodes)
 
 
 def held_by(job: Job, draft: Draft) -> frozenset[NodeName]:

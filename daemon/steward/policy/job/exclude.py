@@ -7,11 +7,10 @@ from steward.model.case import Case
 from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.resume import JobMemory
-from steward.policy.case.scene import HARD
 from steward.policy.draft import Draft
-from steward.policy.node.silence import waited_for
-from steward.policy.node.slurm_faults import hurt_since_repair
-from steward.policy.node.verdict import Standing, standing, worst
+from steward.policy.facts.blame import culprits, users_own
+from steward.policy.facts.silence import waited_for
+from steward.policy.facts.slurm_faults import hurt_since_repair
 
 LATE_KILL_S = 90.0
 """slurmctld repeats after 60 s what a dead node did not answer (RPC_RETRY_INTERVAL), plus its own pass."""
@@ -95,7 +94,7 @@ def told_again_until(mem: JobMemory, draft: Draft) -> Mapping[NodeName, float]:
     run.
     """
     cases = (case for node in mem.excised for case in draft.cases.of(node))
-    killed = (case for case in cases if case.marked is not None and case.trigger in HARD)
+    killed = (case for case in cases if case.marked is not None and case.trigger.ends_jobs)
     ends = {c.node: (_new_since(c) or c.closed or draft.now) + LATE_KILL_S for c in killed}
     return {node: until for node, until in ends.items() if until > draft.now}
 
@@ -105,25 +104,6 @@ def _new_since(case: Case) -> float | None:
     return None if case.stand_in else case.replaced
 
 
-def users_own(job: Job, mem: JobMemory) -> frozenset[NodeName]:
-    """Return the nodes that the user excluded, now or by a later change of the list."""
-    # a node that we ever blamed is ours: else a list that could not be shortened would look like the user's. Nor does
-    # it count what Slurm excludes from one part of a heterogeneous job because another part asks for it: a list that is
-    # set is that of all parts.
-    blamed = {node for attempt in mem.attempts for node in attempt.culprits}
-    return ((job.excluded - mem.excluded - blamed) | (mem.excluded_by_user & job.excluded)) - mem.parts
-
-
-def culprits(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
-    """Return the nodes blamed within `exclude_culprits_s` that have not been proved sound since."""
-    since = draft.now - draft.want.resume.exclude_culprits_s
-    blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
-    if not blamed:
-        return frozenset()
-    company = bad_company(mem.uid, draft.now, draft)
-    return frozenset(node for node in blamed if node in company or not _is_sound(node, draft))
-
-
 def _hurt(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     """Return the nodes that broke a launch of this job and were not repaired since; Slurm leaves them in service."""
     since = draft.now - draft.want.resume.exclude_culprits_s
@@ -131,45 +111,4 @@ def _hurt(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     return frozenset(node for node in blamed if mem.id in hurt_since_repair(node, draft))
 
 
-def _is_sound(node: NodeName, draft: Draft) -> bool:
-    """Return whether the node is in service without an open repair, a bad finding or a pending reclaim."""
-    known = draft.seen.nodes.get(node)
-    if node in draft.overview.reclaimed:
-        return False
-    if known is None or not known.is_schedulable or draft.cases.open_of(node) is not None:
-        return False
-    fine = standing(known, draft).standing in (Standing.FINE, Standing.UNKNOWN)
-    return fine and worst(draft.seen.agents.get(node), draft) is None
-
-
 # Other people's jobs that fail on the same node: what one user's bug does not explain.
-
-LEAST_USERS = 2
-
-
-def bad_company(uid: int, around: float, draft: Draft) -> Mapping[NodeName, Sequence[Job]]:
-    """Return the nodes on which jobs of several users other than `uid` failed alone around a time, with those jobs.
-
-    Empty if most nodes are like that: then the cause is not in the nodes.
-    """
-    if (uid, around) not in draft.found.companies:
-        failures = _failures(uid, around, draft)
-        bad = {node: jobs for node, jobs in failures.items() if users(jobs) >= LEAST_USERS}
-        draft.found.companies[uid, around] = {} if len(bad) * 2 > len(draft.seen.nodes) else bad
-    return draft.found.companies[uid, around]
-
-
-def _failures(uid: int, around: float, draft: Draft) -> dict[NodeName, list[Job]]:
-    """Return the failed one-node jobs of other users around a time, by node."""
-    rules = draft.want.resume
-    first, last = around - rules.evidence_before_s, around + rules.evidence_after_s
-    found: dict[NodeName, list[Job]] = {}
-    for job in draft.overview.failed_alone:
-        if job.user_id != uid and job.ended is not None and first <= job.ended <= last:
-            found.setdefault(next(iter(job.nodes)), []).append(job)
-    return found
-
-
-def users(jobs: Sequence[Job]) -> int:
-    """Return how many users the jobs belong to."""
-    return len({job.user_id for job in jobs})

@@ -11,8 +11,9 @@ from steward.model.job import SLURMS_HOLDS, Job, JobState
 from steward.model.job_report import GRES_LOST, Lean, LogSign, TaskExit
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.policy.draft import Draft
+from steward.policy.facts.blame import bad_company, users
 from steward.policy.job.evidence import Evidence, Reach, evidence
-from steward.policy.job.exclude import bad_company, is_short_without, users
+from steward.policy.job.exclude import is_short_without
 from steward.policy.job.options import Options, options
 from steward.policy.job.reach import CAUSE_S, nodes_of, of_run, of_script, of_step
 

@@ -15,7 +15,7 @@ from steward.model.job import Job
 from steward.model.resume import JobMemory, Raised
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
+from steward.policy.facts.at_rest import restless
 from steward.policy.job.nudge import lost_its_place
 
 FIRST_FOR_S = 60.0

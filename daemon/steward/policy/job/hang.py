@@ -15,7 +15,7 @@ from steward.model.resume import Attempt, Decision, JobMemory, Standstill
 from steward.model.text import ago
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless, went_on
+from steward.policy.facts.at_rest import restless, went_on
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.failure import FailureSource, last_retry, told
 from steward.policy.job.progress import told_of

@@ -17,18 +17,12 @@ from steward.model.reservation import keep_name
 from steward.model.resume import Decision, JobMemory, KeptNodes
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.groups.hot_spares import lend
-from steward.policy.job.at_rest import restless
+from steward.policy.facts.at_rest import restless
+from steward.policy.facts.lent import lend
+from steward.policy.facts.run_end import credential_safe_at
 from steward.policy.job.first import put_first
 from steward.policy.job.fits import asked, why_blocked
-from steward.policy.job.nudge import (
-    BEGINS_LATER,
-    begins_later,
-    credential_safe_at,
-    is_left_to_slurm,
-    lost_its_place,
-    not_before,
-)
+from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slurm, lost_its_place, not_before
 from steward.policy.job.places import has_hope, has_rivals, places_of, rivals
 
 GOES_ON_S = 10.0
@@ -182,7 +176,7 @@ def _go_first(id: JobId, draft: Draft) -> None:
         return
     places = places_of(job, mem, draft)
     if places.can_start and _may_start(job, draft):
-        lend(job, places, draft)
+        lend(job, places.hot, places.wants_hot, draft)
         put_first(job, draft)
 
 

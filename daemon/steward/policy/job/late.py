@@ -11,14 +11,14 @@ from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.resume import Decision, JobMemory
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
+from steward.policy.facts.at_rest import restless
+from steward.policy.facts.run_end import end_of
+from steward.policy.facts.stops import stopped_nodes
 from steward.policy.job.decide import decide
 from steward.policy.job.failure import FailureSource, told
 from steward.policy.job.launch import broken_end, nodes_that_broke
-from steward.policy.job.leaving import end_of
 from steward.policy.job.remember import is_another
 from steward.policy.job.rulings import requeue_by
-from steward.policy.node.stops import stopped_nodes
 
 
 def overturn(draft: Draft) -> None:

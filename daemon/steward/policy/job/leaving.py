@@ -9,7 +9,6 @@ when its host is dead, 70 s when it is frozen. Meanwhile they stay COMPLETING, a
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Literal
 
 from steward.model.action import LetGo
 from steward.model.case import Case
@@ -18,73 +17,12 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.node import Node
 from steward.model.node_names import fold
-from steward.model.resume import Bystander, JobMemory, Leaving
+from steward.model.resume import JobMemory
 from steward.model.why import Why
-from steward.policy.case.cases import BLIND_S
-from steward.policy.case.scene import HARD
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
-
-
-def end_of(mem: JobMemory) -> Leaving:
-    """Return the end of the job's last run as far as it was seen; empty if another run followed it."""
-    end = mem.leaving
-    return end if end is not None and end.restart == mem.restarts else Leaving(restart=mem.restarts)
-
-
-def cleans_up_since(job: Job, draft: Draft) -> float:
-    """Return since when the last run is seen to clean up, for a job that does so now."""
-    return _first_seen("since", job, draft)
-
-
-def over_since(job: Job, draft: Draft) -> float:
-    """Return since when the last run is seen to be over, for a job that is over now; blind time is left out."""
-    return _first_seen("over", job, draft)
-
-
-def done_since(job: Job, draft: Draft) -> float:
-    """Return since when the last run is seen to be over and cleaned up, for a job that is so now."""
-    return _first_seen("done", job, draft)
-
-
-def clean_since(job: Job, draft: Draft) -> float:
-    """Return since when the job is seen clean and back in the queue, for a job that is so now."""
-    return _first_seen("clean", job, draft)
-
-
-def bystander(job: Job, draft: Draft) -> Bystander:
-    """Return the record of a job that is not to be resumed, a new one if there is none."""
-    known = draft.bystanders.get(job.id)
-    if known is None or known.submitted != job.submitted:
-        known = Bystander(since=draft.now, submitted=job.submitted)
-    return known
-
-
-def clean_bystander_since(job: Job, draft: Draft) -> float:
-    """Return since when such a job is seen clean and back in the queue, for a job that is so now."""
-    known = bystander(job, draft)
-    end = known.leaving
-    if end is not None and end.restart == job.restarts and end.clean is not None:
-        return end.clean
-    draft.bystanders[job.id] = replace(known, leaving=Leaving(restart=job.restarts, clean=draft.now))
-    return draft.now
-
-
-def _first_seen(what: Literal["since", "over", "done", "clean"], job: Job, draft: Draft) -> float:
-    """Return when this stage of the end of the last run was first seen; remember now if it was not."""
-    mem = draft.jobs[job.id]
-    end = end_of(mem)
-    at: float | None = getattr(end, what)
-    if at is not None:
-        return at
-    now: dict[str, Any] = {what: draft.now}
-    draft.jobs[job.id] = replace(mem, leaving=replace(end, **now))
-    return draft.now
-
-
-def is_looked_into(mem: JobMemory) -> bool:
-    """Return whether the run is over and its consequence is not decided, or not carried out."""
-    return mem.ended is None and mem.pending_from is None and end_of(mem).over is not None
+from steward.policy.facts.at_rest import restless
+from steward.policy.facts.run_end import cleans_up_since, end_of, is_looked_into
+from steward.policy.state_machine import BLIND_S
 
 
 def forgive_blind_time(ids: Iterable[JobId], draft: Draft) -> None:
@@ -199,7 +137,7 @@ def _why_slow(node: Node, draft: Draft) -> str:
 def _lost(mem: JobMemory, over: float, draft: Draft) -> list[Case]:
     """Return the repairs that took a node of this run down by force, shortly before its end or since."""
     since = max(over - LOST_BEFORE_S, mem.started or 0.0)
-    cases = [c for node in mem.nodes for c in draft.cases.of(node) if c.trigger in HARD]
+    cases = [c for node in mem.nodes for c in draft.cases.of(node) if c.trigger.ends_jobs]
     return sorted((c for c in cases if c.marked is not None and c.marked >= since), key=lambda c: (c.node, c.id))
 
 

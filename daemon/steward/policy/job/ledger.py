@@ -16,7 +16,7 @@ from steward.model.memory import Memory
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.text import one_line
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
+from steward.policy.facts.at_rest import restless
 from steward.policy.job.progress import told_of
 
 RUNS_KEPT = 20

@@ -1,6 +1,5 @@
 """Nudges: a job that is back in the queue is made eligible at once, on other nodes, until it runs."""
 
-import math
 from dataclasses import replace
 
 from steward.model.action import NudgeJob
@@ -9,10 +8,10 @@ from steward.model.job import Job
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import ended_suspended
+from steward.policy.facts.at_rest import ended_suspended
+from steward.policy.facts.run_end import _next_second, credential_safe_at
 from steward.policy.job.decide import RECLAIMED, TURN_OVER
 from steward.policy.job.exclude import exclude_list, note_constraints
-from steward.policy.job.leaving import clean_bystander_since, clean_since, end_of
 from steward.policy.job.options import options
 from steward.policy.job.rulings import remember_excludes
 
@@ -60,27 +59,6 @@ def nudge(job: Job, draft: Draft) -> None:
         mem = draft.jobs[job.id]
         draft.jobs[job.id] = replace(mem, nudges=mem.nudges + 1, last_nudge=draft.now)
         _is_due(job, draft.jobs[job.id], exclude, draft)
-
-
-def credential_safe_at(job: Job, draft: Draft) -> float:
-    """Return when (Unix s) the job can start without Slurm revoking its new credential.
-
-    slurmd revokes a job's credentials up to the second in which its end began, and times have whole seconds. If the job
-    starts again within that second, the new credential counts as revoked, too, and slurmctld kills the job ("Job
-    credential revoked").
-    """
-    mem = draft.jobs.get(job.id)
-    if mem is None:  # it gave way and did not ask to be resumed
-        return _next_second(clean_bystander_since(job, draft))
-    # the run ended before it was seen to clean up, or else before it was seen clean
-    cleaned, clean = end_of(mem).since, clean_since(job, draft)
-    return _next_second(clean if cleaned is None else min(cleaned, clean))
-
-
-def _next_second(at: float) -> float:
-    """Return the first time at which Slurm's clock shows another second."""
-    # a second nudge within one second changes nothing; a little more for Slurm's coarse clock
-    return math.floor(at) + 1.02
 
 
 def who_holds(job: Job, draft: Draft) -> str:

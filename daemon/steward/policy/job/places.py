@@ -13,9 +13,10 @@ from steward.model.node import Node
 from steward.model.reservation import HOT_PREFIX, keep_name
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.job.exclude import culprits, needs, own_reservation, users_own
+from steward.policy.facts.blame import culprits, users_own
+from steward.policy.guards.budget import awaits_yes
+from steward.policy.job.exclude import needs, own_reservation
 from steward.policy.job.fits import fit_of, is_kept
-from steward.policy.node.budget import awaits_yes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from steward.model.port_error import is_refusal
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless, suspended_s
+from steward.policy.facts.at_rest import restless, suspended_s
 from steward.policy.traits import Trait
 
 

@@ -4,20 +4,19 @@ Only the job's nodes and the host from which its user submitted it may report on
 can say anything, and of jobs that do not run on it nothing counts.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from steward.model.ask import Ask, AskKind, OptedIn
 from steward.model.elastic import replica_of
-from steward.model.events import Level
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.policy.draft import Draft
-from steward.policy.job.evidence import nodes_of_parts
+from steward.policy.facts.opted_in import _nodes_of, words_that_count
+from steward.policy.facts.run_end import bystander
 from steward.policy.job.launch import is_broken_launch
-from steward.policy.job.leaving import bystander
 
 
 def may_ask(ask: Ask, job: Job, draft: Draft) -> bool:
@@ -34,32 +33,6 @@ def may_ask(ask: Ask, job: Job, draft: Draft) -> bool:
     )
 
 
-def words_that_count(words: Iterable[OptedIn], draft: Draft) -> Iterator[OptedIn]:
-    """Yield the reports on jobs that opted in, without those from a node that the job does not have."""
-    for word in words:
-        job = draft.seen.jobs.get(word.job)
-        if job is None or not word.told_by or _was_there(word, job, draft):
-            yield word
-        elif job.is_active and word.restart == job.restarts:
-            _tell_foreign(word, job, draft)
-
-
-def _was_there(word: OptedIn, job: Job, draft: Draft) -> bool:
-    """Return whether a reporting node is, or may have been, one of the job's."""
-    if job.is_active:
-        return bool(word.told_by & _nodes_of(job, draft))
-    # a job that waits again was on nodes that Slurm does not show any more
-    return job.restarts > 0 or not job.is_pending
-
-
-def _nodes_of(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Return all nodes that this run had, with those of its other parts."""
-    mem = draft.jobs.get(job.id)
-    host = frozenset({job.batch_host} if job.batch_host is not None else ())
-    remembered = mem.nodes | mem.parts if mem is not None else frozenset()
-    return job.nodes | host | remembered | nodes_of_parts(job, draft)
-
-
 def _is_submit_host(node: NodeName, job: Job, draft: Draft) -> bool:
     """Return whether the node may be the host from which the job was submitted."""
     if not job.submit_host:
@@ -68,21 +41,6 @@ def _is_submit_host(node: NodeName, job: Job, draft: Draft) -> bool:
     known = draft.seen.nodes.get(node)
     names = {node, known.extra.get("hostname", "") if known is not None else ""}
     return job.submit_host.partition(".")[0] in {name.partition(".")[0] for name in names}
-
-
-def _tell_foreign(word: OptedIn, job: Job, draft: Draft) -> None:
-    """Warn once a day, for each user and node, of reports on jobs that do not run there."""
-    # the user chooses which jobs to name: a warning for each of them could flood the log
-    node = min(word.told_by)
-    if word.uid not in (0, job.user_id):
-        text = (
-            f"uid {word.uid} on {node} reports another user's job as its own, such as {word.job}: the report is ignored"
-        )
-        draft.tell("ask.foreign", text, once=f"foreign:{node}:{word.uid}", level=Level.WARNING, node=node)
-        return
-    text = f"{node} reports that job {word.job} opted in, but that job does not run there: the report is ignored"
-    once = f"elsewhere:{word.job}:{word.restart}:{node}"
-    draft.tell("job.elsewhere", text, once=once, level=Level.WARNING, node=node, job=word.job)
 
 
 _SETTLED = frozenset({JobState.COMPLETED, JobState.CANCELLED, JobState.UNKNOWN})

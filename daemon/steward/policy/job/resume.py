@@ -11,14 +11,16 @@ from steward.model.port_error import is_refusal
 from steward.model.resume import Decision, JobMemory, TakenOut
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless, suspended_s
+from steward.policy.facts.at_rest import restless, suspended_s
+from steward.policy.facts.opted_in import nodes_of_parts
+from steward.policy.facts.run_end import cleans_up_since, done_since, over_since
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
-from steward.policy.job.evidence import Evidence, fault_of, nodes_of_parts
+from steward.policy.job.evidence import Evidence, fault_of
 from steward.policy.job.failure import BY_MACHINE, FailureSource, told
 from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
 from steward.policy.job.late import overturn
 from steward.policy.job.launch import broken_end, broken_launch, is_word_awaited
-from steward.policy.job.leaving import cleans_up_since, done_since, forgive_blind_time, note_look, over_since
+from steward.policy.job.leaving import forgive_blind_time, note_look
 from steward.policy.job.nudge import UNBEGUN, nudge, slurms_requeue
 from steward.policy.job.options import options
 from steward.policy.job.progress import note_saved

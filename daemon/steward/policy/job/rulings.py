@@ -8,9 +8,10 @@ from steward.model.job import Job, JobState
 from steward.model.resume import Attempt, Decision, JobMemory, what_failed
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import suspended_s
+from steward.policy.facts.at_rest import suspended_s
+from steward.policy.facts.blame import users_own
 from steward.policy.job.decide import NO_MORE, RECLAIMED, Ruling
-from steward.policy.job.exclude import exclude_list, users_own
+from steward.policy.job.exclude import exclude_list
 
 MOST_ATTEMPTS = 20
 """Rulings remembered of a job: so many to stop, which any failed step may bring, and so many others."""

@@ -12,7 +12,7 @@ from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
+from steward.policy.facts.at_rest import restless
 from steward.policy.job.nudge import begins_later, is_left_to_slurm, lost_its_place, not_before
 
 DELAY_S, AGAIN_S = 20.0, 10.0

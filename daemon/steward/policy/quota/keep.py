@@ -14,7 +14,8 @@ from steward.model.job import Job
 from steward.model.quota import QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.nudge import credential_safe_at
+from steward.policy.facts.quotas import in_force
+from steward.policy.facts.run_end import credential_safe_at
 from steward.policy.quota import give_way
 from steward.policy.quota.closing import close_ended, ends_key
 from steward.policy.quota.comment import quota_words
@@ -24,7 +25,7 @@ from steward.policy.quota.limits import remedy_for, teams_still_in_b, users_apar
 from steward.policy.quota.marks import RETRY_S, SOON_S, TOUCHED_AT_ONCE, keep_marks
 from steward.policy.quota.others import release_others, wanted_others
 from steward.policy.quota.requests import Unit
-from steward.policy.quota.turn import Turn, in_force, is_delayed, take_turn
+from steward.policy.quota.turn import Turn, is_delayed, take_turn
 
 _SETTLED = {
     QuotaStatus.CREATING: QuotaStatus.CREATED,

@@ -1,7 +1,7 @@
 """The limits that Slurm enforces for each team: the fields of its two QOS and of its account.
 
 `g` is open up to the quota at any time, so that owners can reclaim their own also while Steward is away; `b` is open
-for the jobs that run in it and those granted in this turn.
+for the jobs that run in it and those granted in this turn. Together they are never more than the team's ceiling.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -80,7 +80,8 @@ def wanted_qos(turn: Turn, still: frozenset[str], draft: Draft, picture: Account
         )
     for team in lenders:
         others = all_borrowed - {borrowed_qos(team)}
-        amounts = {name: used[team].open_to_own(name) for name in turn.ledger.limits(team)}
+        more = granted.get(team, {})
+        amounts = {name: used[team].open_to_own(name, more.get(name, 0)) for name in turn.ledger.limits(team)}
         found.append(
             WantedQos(
                 name=guaranteed_qos(team),
@@ -227,6 +228,7 @@ class _Use:
     def __init__(self, turn: Turn, team: str) -> None:
         ledger, held = turn.ledger, turn.held.get(team) or Held()
         self._nominal = ledger.accounts[team].owned.nominal
+        self._may_borrow = ledger.accounts[team].owned.may_borrow
         self._g, self._b = ledger.counted(team, held.guaranteed), ledger.counted(team, held.borrowed)
         self._other = ledger.counted(team, held.other)
         self._leaving: dict[Resource, int] = {}
@@ -239,10 +241,12 @@ class _Use:
         """Return how much the team borrows, without evicted jobs."""
         return self._b.get(name, 0) - self._leaving.get(name, 0)
 
-    def open_to_own(self, name: Resource) -> int:
+    def open_to_own(self, name: Resource, granted: int) -> int:
         """Return the part of the quota that is not used otherwise, and never less than the use of running jobs."""
         rest = self._nominal.get(name, 0) - self._b.get(name, 0) - self._other.get(name, 0)
-        return max(self._g.get(name, 0), rest)
+        # A QOS' limit takes the place of the account's. So nothing but the two together keeps a team below its ceiling
+        # when an own job and one that borrows (`granted`) start before the next turn.
+        return max(self._g.get(name, 0), min(rest, rest + self._may_borrow.get(name, 0) - granted))
 
 
 def _leaving(turn: Turn, team: str) -> dict[Resource, int]:

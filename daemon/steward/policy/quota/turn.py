@@ -7,8 +7,9 @@ from steward.model.fit import FitState, Question
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.port_error import was_refused
-from steward.model.quota import CPU, GPU, ComputeQuota, QuotaStatus, Reclaimed, Resource, SchedulerConfig, resource
+from steward.model.quota import CPU, GPU, ComputeQuota, Reclaimed, Resource, SchedulerConfig, resource
 from steward.policy.draft import Draft
+from steward.policy.facts.quotas import in_force
 from steward.policy.quota.decide import Decider, Rules, UnitRuling, Yielding
 from steward.policy.quota.elsewhere import held_up
 from steward.policy.quota.fill_in import owned
@@ -24,7 +25,6 @@ REQUEUE_DELAY_S = 150.0
 """Slurm before 25.11 delays a requeued job by 121 s."""
 ASKED_S = 10.0
 """How long an answer of Slurm's counts."""
-_GOING = (QuotaStatus.DELETING, QuotaStatus.DELETED)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,12 +55,6 @@ class Turn:
     def leaving(self) -> frozenset[JobId]:
         """Return the units that are evicted, before this turn or in it."""
         return self.going.union(each.unit.id for each in self.yielding) if self.yielding else self.going
-
-
-def in_force(draft: Draft) -> dict[str, ComputeQuota]:
-    """Return the quotas in force, by team."""
-    all_of = (draft.quotas[id] for id in sorted(draft.quotas))
-    return {quota.team: quota for quota in all_of if quota.enabled and quota.status not in _GOING}
 
 
 def take_turn(draft: Draft) -> Turn | None:

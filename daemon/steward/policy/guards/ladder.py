@@ -9,8 +9,8 @@ from steward.model.ids import InstanceId, NodeName
 from steward.model.mend import fits, is_gpu_uuid
 from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
-from steward.policy.node.verdict import incarnation_of
+from steward.policy.facts.at_rest import restless
+from steward.policy.facts.verdict import incarnation_of
 
 LIGHT = (Advice.NONE, Advice.RESTART_SERVICE, Advice.RESET_GPU)
 """Rungs that leave the machine as it is, with the same incarnation. NONE: the checks alone decide."""

@@ -8,9 +8,8 @@ from steward.model.ids import NodeName
 from steward.model.memory import Incident
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import is_being_verified, is_between
-from steward.policy.node.correlate import AGENTS, crowded, in_incident, limit, without_acknowledged
-from steward.policy.node.gone import (
+from steward.policy.facts.correlate import AGENTS, crowded, in_incident, limit, without_acknowledged
+from steward.policy.facts.gone import (
     gone,
     gone_by_word,
     is_late,
@@ -19,7 +18,8 @@ from steward.policy.node.gone import (
     open_silence,
     reach,
 )
-from steward.policy.node.verdict import is_awaited, missable, missed_since, went_with_host
+from steward.policy.facts.serving import is_being_verified, is_between
+from steward.policy.facts.verdict import is_awaited, missable, missed_since, went_with_host
 from steward.policy.traits import is_away_on_purpose
 
 

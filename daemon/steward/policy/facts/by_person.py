@@ -2,9 +2,9 @@
 
 from steward.model.health import Advice
 from steward.model.ids import NodeName
-from steward.policy.case.spares import can_be_replaced
 from steward.policy.draft import Draft
-from steward.policy.node.reasons import COMMANDS
+from steward.policy.facts.loans import can_be_replaced
+from steward.policy.slurm_reasons import COMMANDS
 
 
 def give_back(node: NodeName) -> str:

@@ -5,11 +5,11 @@ The store was lost, or a person set the mark again. Steward does not give such a
 
 from steward.model.mark import SPARE
 from steward.model.node import Node
-from steward.policy.case.spares import can_be_replaced
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import is_between
-from steward.policy.node.by_person import give_back
-from steward.policy.node.forgotten import give_back_again
+from steward.policy.facts.by_person import give_back
+from steward.policy.facts.forgotten import give_back_again
+from steward.policy.facts.loans import can_be_replaced
+from steward.policy.facts.serving import is_between
 
 REBOOTS = frozenset({"REBOOT_REQUESTED", "REBOOT_ISSUED"})
 """A person's `scontrol reboot`, after which Slurm itself gives the node back."""

@@ -17,14 +17,13 @@ from steward.model.instance import Instance, InstanceState
 from steward.model.memory import Breaker
 from steward.model.node import Node
 from steward.model.observed import AgentView
-from steward.model.slot import Hitch, SlotRecord, SlotStep
+from steward.model.slot import Hitch, SlotFact, SlotRecord, SlotStep
 from steward.model.why import Why
-from steward.policy.deep.start import DeepStart
 from steward.policy.draft import Draft
-from steward.policy.groups.slot_table import SlotFact
-from steward.policy.node.breaker import DAY_S
-from steward.policy.node.correlate import AGENTS, covers
-from steward.policy.node.verdict import blocks_return
+from steward.policy.facts.correlate import AGENTS, covers
+from steward.policy.facts.verdict import blocks_return
+from steward.policy.guards.breaker import DAY_S
+from steward.policy.guards.deep_start import DeepStart
 
 LAUNCH_AGAIN_S = 60.0
 """A launch or reboot that left neither an error nor a trace is requested again, with the same token."""

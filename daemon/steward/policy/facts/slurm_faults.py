@@ -13,9 +13,9 @@ from steward.model.resume import JobMemory
 from steward.model.text import one_line
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import is_between
-from steward.policy.node.reasons import ACTING, LAUNCH_FAILED, ReasonRow, Response, slurms_own
-from steward.policy.node.verdict import Fault, command, mode_of
+from steward.policy.facts.serving import is_between
+from steward.policy.facts.verdict import Fault, command, mode_of
+from steward.policy.slurm_reasons import ACTING, LAUNCH_FAILED, ReasonRow, Response, slurms_own
 from steward.policy.traits import Trait
 
 SLURMD = "slurmd"

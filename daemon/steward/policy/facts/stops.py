@@ -7,7 +7,7 @@ complete.
 
 from steward.model.ids import NodeName
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import is_between
+from steward.policy.facts.serving import is_between
 from steward.policy.traits import is_away_on_purpose
 
 BEFORE_S = 2.0

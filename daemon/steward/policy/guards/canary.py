@@ -11,8 +11,8 @@ from steward.model.events import Level
 from steward.model.health import Trial, TrialState
 from steward.model.ids import NodeName
 from steward.policy.draft import Draft
-from steward.policy.node.trust import KEPT, KEPT_IN_ALL, SITE, trial_key
 from steward.policy.traits import Versions
+from steward.policy.trust import KEPT, KEPT_IN_ALL, SITE, trial_key
 
 _FORGOTTEN_FIRST = (TrialState.RUNNING, TrialState.ARMED, TrialState.REFUSED)
 

@@ -12,9 +12,9 @@ from steward.model.events import Level
 from steward.model.health import Advice
 from steward.model.node_names import fold
 from steward.policy.draft import Draft
-from steward.policy.node.breaker import members, scopes
-from steward.policy.node.correlate import CHECK, in_incident, is_scout
-from steward.policy.node.ladder import cool_until, is_light, was_repaired
+from steward.policy.facts.correlate import CHECK, in_incident, is_scout
+from steward.policy.guards.breaker import members, scopes
+from steward.policy.guards.ladder import cool_until, is_light, was_repaired
 
 _DOES = {
     Advice.RESTART_SERVICE: "restart a service on it",

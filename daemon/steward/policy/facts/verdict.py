@@ -15,7 +15,7 @@ from steward.model.observed import AgentView
 from steward.model.why import Why
 from steward.model.witness import Witness
 from steward.policy.draft import Draft
-from steward.policy.node.reasons import COMMANDS, ordered
+from steward.policy.slurm_reasons import COMMANDS, ordered
 from steward.policy.traits import is_away_on_purpose
 
 DIALS_S = 15.0

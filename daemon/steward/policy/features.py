@@ -18,8 +18,8 @@ from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import is_between
-from steward.policy.node.verdict import missable, worst
+from steward.policy.facts.serving import is_between
+from steward.policy.facts.verdict import missable, worst
 from steward.policy.traits import FAILED, HEALTH, PASSED, SKIPPED, Says, Shows
 
 FIGHT = 3

@@ -13,7 +13,7 @@ from steward.model.health import Advice
 from steward.model.ids import CaseId, NodeName
 from steward.model.memory import Memory
 from steward.policy.draft import Draft
-from steward.policy.node.ladder import identity
+from steward.policy.guards.ladder import identity
 from steward.policy.traits import Trait
 
 KEPT_S = 28 * 86400.0

@@ -16,7 +16,7 @@ from steward.model.setup import SetupReport, SetupState
 from steward.model.slot import SlotRecord
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.groups.slot_of import features_of
+from steward.policy.slot_of import features_of
 
 AGAIN_S = 30.0
 """When to repeat an order that left no trace at the agent, which runs each token once per boot."""

@@ -10,10 +10,10 @@ from steward.model.health import Scope
 from steward.model.ids import NodeName
 from steward.model.memory import Incident
 from steward.model.node_names import fold
-from steward.policy.deep.outcome import deep_fault, failed_deep
 from steward.policy.draft import Draft
-from steward.policy.node.slurm_faults import is_light_response, out_by_reason
-from steward.policy.node.verdict import is_awaited, may_act_on, mode_of
+from steward.policy.facts.deep_faults import deep_fault, failed_deep
+from steward.policy.facts.slurm_faults import is_light_response, out_by_reason
+from steward.policy.facts.verdict import is_awaited, may_act_on, mode_of
 
 CHECK, SHARED = "check:", "shared:"
 AGENTS = "agents"

@@ -11,8 +11,8 @@ from steward.model.deep import DeepCause, DeepKind, DeepResult, DeepRun, slurm_n
 from steward.model.group import Role
 from steward.model.ids import NodeName
 from steward.model.slot import SlotStep
-from steward.policy.deep.crowd import Crowd
 from steward.policy.draft import Draft
+from steward.policy.facts.crowd import Crowd
 
 MOST_RUNS = 2
 """How often a deep check is made if it is inconclusive; after that the node may serve, and an event says so."""

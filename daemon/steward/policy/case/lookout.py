@@ -11,14 +11,22 @@ from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.text import one_line
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import is_between
-from steward.policy.job.at_rest import restless
-from steward.policy.job.evidence import note_lost
-from steward.policy.node.forgotten import returned_by
-from steward.policy.node.gone import AGREE, gone_by_word, has_jobs, held_nodes, most_are_reached, open_silence, peers_of
-from steward.policy.node.orphan import is_orphan, way_out
-from steward.policy.node.reasons import near_miss
-from steward.policy.node.verdict import Standing, Verdict, missable, standing
+from steward.policy.facts.at_rest import restless
+from steward.policy.facts.forgotten import returned_by
+from steward.policy.facts.gone import (
+    AGREE,
+    gone_by_word,
+    has_jobs,
+    held_nodes,
+    most_are_reached,
+    note_lost,
+    open_silence,
+    peers_of,
+)
+from steward.policy.facts.orphan import is_orphan, way_out
+from steward.policy.facts.serving import is_between
+from steward.policy.facts.verdict import Standing, Verdict, missable, standing
+from steward.policy.slurm_reasons import near_miss
 from steward.policy.traits import Trait
 
 LOOKED_AT = (Standing.LATE, Standing.SILENT, Standing.LOST, Standing.AGENT_ONLY)

@@ -11,9 +11,16 @@ from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.witness import PeerWord, Witness
 from steward.policy.draft import Draft
-from steward.policy.node.correlate import AGENTS
-from steward.policy.node.forgotten import bears_old_mark
-from steward.policy.node.verdict import Standing, machine_of, missable, missed_since, standing, went_with_host
+from steward.policy.facts.correlate import AGENTS
+from steward.policy.facts.forgotten import bears_old_mark
+from steward.policy.facts.verdict import (
+    Standing,
+    machine_of,
+    missable,
+    missed_since,
+    standing,
+    went_with_host,
+)
 from steward.policy.traits import Trait, is_away_on_purpose
 
 PEERS = 3
@@ -180,3 +187,9 @@ def _is_reached(view: AgentView, draft: Draft) -> bool:
     look = view.witness
     answers = look is not None and look.result is Witness.ALIVE and draft.now <= look.at + SEEN_ALIVE_S
     return answers and look is not None and look.at >= (view.lost_at or 0.0)
+
+
+def note_lost(node: NodeName, since: float, draft: Draft) -> None:
+    """Remember when the node was last found lost."""
+    if (draft.nodes.of(node).lost_at or 0.0) < since:
+        draft.nodes.note(node, lost_at=draft.now)
