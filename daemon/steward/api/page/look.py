@@ -17,7 +17,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.text import printable
 from steward.policy.draft import Draft
-from steward.policy.groundwork import Groundwork
+from steward.policy.fact_cache import FactCache
 from steward.views.node_verdict import NodeVerdict, node_verdicts
 from steward.workflows.snapshot import Snapshot
 
@@ -99,7 +99,7 @@ class Look:
     source: Source
     snapshot: Snapshot
     now: float
-    ground: Groundwork = field(default_factory=Groundwork)
+    ground: FactCache = field(default_factory=FactCache)
     kept: dict[Any, str] = field(default_factory=dict)
 
     @cached_property
@@ -146,7 +146,7 @@ class PageLooks:
     """The present look, for all readers. Safe to use from several threads."""
 
     def __init__(self, source: Source) -> None:
-        self._source, self._lock, self._ground = source, threading.Lock(), Groundwork()
+        self._source, self._lock, self._ground = source, threading.Lock(), FactCache()
         self._look: Look | None = None
 
     def page(self, key: Any, made: Callable[[Look], str]) -> str:
