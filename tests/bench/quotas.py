@@ -21,7 +21,7 @@ from steward.model.job import Job, JobState
 from steward.model.node import NodeBase
 from steward.model.quota import Share
 from steward.policy.draft import Draft
-from steward.policy.groundwork import Groundwork
+from steward.policy.fact_cache import FactCache
 from steward.policy.quota.keep import keep_quotas
 from tests.builders.picture import Picture, n
 from tests.builders.quota import G6, a_picture, a_quota, tres, written
@@ -33,7 +33,7 @@ _TURNS = 7
 _SET_UP = 600
 _USERS = 20
 """Of each team."""
-_GROUND = Groundwork()
+_GROUND = FactCache()
 """What the head keeps from plan to plan."""
 
 

@@ -12,7 +12,7 @@ from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.facts.blame import LEAST_USERS, bad_company
+from steward.policy.facts.blame import LEAST_USERS, nodes_failing_other_users
 from steward.policy.facts.crowd import STARTS_BY_ITSELF_S, Crowd, is_in_other_run
 from steward.policy.job.exclude import is_short_without
 from steward.policy.job.places import rivals
@@ -132,8 +132,8 @@ def test_bad_company_is_of_several_others_whose_jobs_failed_there_lately(picture
     bad = {node: ids for node, ids in by_node.items() if len(users[node]) >= LEAST_USERS}
 
     for other in (uid + 1, uid):
-        bad_company(other, T0, draft)
-        found = bad_company(uid, T0, draft)
+        nodes_failing_other_users(other, T0, draft)
+        found = nodes_failing_other_users(uid, T0, draft)
         assert {node: [job.id for job in of_it] for node, of_it in found.items()} == (
             bad if len(bad) * 2 <= len(NODES) else {}
         )

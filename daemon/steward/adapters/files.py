@@ -1,6 +1,8 @@
-"""What our processes keep on disk: files that are either the old one or the new one, as bytes and as JSON, with one
-writer at a time; and folders that root works in, where nobody else may change anything and what others left is
-removed safely."""
+"""Files that Steward's processes keep on disk, and folders in which root works.
+
+A file is replaced whole, as bytes or as JSON, by one writer at a time. In root's folders no other user may change
+anything, and what others left is removed safely.
+"""
 
 import fcntl
 import json
@@ -16,13 +18,14 @@ from steward.adapters.process import Failed, run
 from steward.ports import Retryable
 
 _OURS = 0o600
-"""The mode of our files: they tell of every user's jobs, and lie in folders that all can enter."""
+"""The mode of Steward's files: they name every user's jobs, and lie in folders that all users can enter."""
 
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """An OSError in here says which file or folder it is about: one of a write (a full disk) does not by itself."""
+    """Name `path` in an OSError from this block that names no file."""
     try:
+        # The error of a write (a full disk) does not name its file.
         yield
     except OSError as error:
         if error.filename is None and error.errno is not None:
@@ -33,9 +36,11 @@ def named(path: Path) -> Iterator[None]:
 def write_whole(
     path: Path, text: str, *, mode: int = _OURS, sync: bool = False, owner: tuple[int, int] | None = None
 ) -> None:
-    """Replace the file; with `sync` the new text outlives a power cut from now on. Nothing else is left in its folder,
-    however it ends, and nobody whom `mode` shuts out can read it at any time. `owner`: user and group, else who
-    calls. Raises OSError."""
+    """Replace the file; with `sync` the new text survives a power cut.
+
+    No other file is left in the folder, even after a failure, and no user whom `mode` shuts out can read the text at
+    any time. `owner` is user and group, by default the caller's. Raises OSError.
+    """
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with named(path), open(new, "w", encoding="utf-8", opener=_made) as file:
@@ -59,7 +64,7 @@ def _made(path: str, flags: int) -> int:
 
 
 def read_json(path: Path, limit: int = 1 << 20) -> Any:
-    """Return the content of the file; None where there is no file or it is not JSON (the state can be rebuilt)."""
+    """Return the content of the file, or None if it is missing or not JSON (the state can be rebuilt)."""
     try:
         with path.open("rb") as file:
             return json.loads(file.read(limit))
@@ -68,7 +73,7 @@ def read_json(path: Path, limit: int = 1 << 20) -> Any:
 
 
 def write_json(path: Path, value: object, *, sync: bool = False) -> None:
-    """Replace the file; with `sync` it outlives a power cut from now on. Raises Retryable when that is not possible."""
+    """Replace the file; with `sync` it survives a power cut. Raises Retryable if it cannot be written."""
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         write_whole(path, json.dumps(value, separators=(",", ":")), sync=sync)
@@ -78,7 +83,7 @@ def write_json(path: Path, value: object, *, sync: bool = False) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Holds the lock file `path`, made when absent; waits for whoever holds it. A dead holder's lock is free."""
+    """Hold the lock file `path`, created if absent, after waiting for its holder. A dead holder's lock is free."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OURS)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -92,10 +97,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFile(Generic[T]):
-    """What `whose` remembers, in one file. Writers hold `locked()`; readers need nothing, the file is always whole.
+    """The state of `whose`, in one file.
 
-    Unlike `read_json` it loses nothing: a file that cannot be read, or that `of_json` finds damaged (ValueError,
-    TypeError, KeyError), is an error with a `remedy`. `empty` is the state where there is no file yet.
+    Writers hold `locked()`; readers need no lock, since the file is always whole. Unlike `read_json` it loses nothing:
+    a file that cannot be read, or that `of_json` finds damaged (ValueError, TypeError, KeyError), is an error with a
+    `remedy`. `empty` is the state if there is no file yet.
     """
 
     path: Path
@@ -107,7 +113,7 @@ class StateFile(Generic[T]):
 
     @contextmanager
     def locked(self) -> Iterator[T]:
-        """Raises Retryable where the file's directory cannot be used."""
+        """Hold the lock and yield the state. Raises Retryable if the file's directory cannot be used."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with locked(self.path.with_suffix(".lock")):
@@ -128,7 +134,7 @@ class StateFile(Generic[T]):
             raise Retryable(f"{self.whose}: {self.path} is damaged ({error}); {self.remedy}") from error
 
     def save(self, state: T) -> None:
-        """On disk before we return."""
+        """Save the state; it is on disk when this returns."""
         write_json(self.path, self.to_json(state), sync=True)
 
 
@@ -137,8 +143,10 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def make_own(folder: Path, mode: int = 0o700) -> None:
-    """The folder is there and ours alone to write in. Raises OSError: it cannot be made, or it is another's: who may
-    change it could put a link in our way."""
+    """Create the folder if absent, and check that only this user can write in it.
+
+    Raises OSError if it cannot be made or belongs to another user, who could put a link into it.
+    """
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
@@ -152,9 +160,9 @@ def make_own(folder: Path, mode: int = 0o700) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Whatever it is, it is gone afterwards, and no link in it was followed. Raises OSError.
+    """Remove the path, whatever it is, without following a link. Raises OSError.
 
-    `rm` also takes what is nested deeper than Python can go down.
+    `rm` also removes trees nested deeper than Python can descend.
     """
     try:
         run(("rm", "-rf", "--one-file-system", "--", str(path)), timeout_s=_REMOVE_S)

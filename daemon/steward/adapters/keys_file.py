@@ -40,7 +40,10 @@ class _File(Section):
 
 
 class KeysFile:
-    """Read again whenever it changes. `owners`: the uids that may own it. Safe to use from several threads."""
+    """The file of access keys, read again whenever it changes. Safe to use from several threads.
+
+    `owners` are the uids that may own it.
+    """
 
     def __init__(self, path: Path, owners: frozenset[int]) -> None:
         self._path, self._owners = path, owners
@@ -49,14 +52,18 @@ class KeysFile:
         self._keys: Mapping[str, AccessKey] = {}
 
     def key(self, id: str) -> AccessKey | None:
-        """None: there is no such key. Raises Permanent, with what to mend, when the file cannot be used."""
+        """Return the access key, or None if it does not exist.
+
+        Raises Permanent, with the remedy, if the file cannot be used.
+        """
         with self._lock:
             self._refresh()
             return self._keys.get(id)
 
     def _refresh(self) -> None:
-        """Looks at the open file, so that what was judged is what is read. A file gone bad leaves no keys."""
+        """Read the file if it changed. A file that became bad leaves no keys."""
         try:
+            # The open file is checked, so that the checked file is the one read.
             with open(self._path, "rb") as file:
                 found = os.fstat(file.fileno())
                 self._need_private(found)
@@ -85,7 +92,7 @@ def _version(found: os.stat_result) -> Version:
 
 
 def _keys(content: bytes, path: Path) -> Mapping[str, AccessKey]:
-    """No error shows a value: it might be a secret."""
+    """Return the keys in the file. No error shows a value, which might be a secret."""
     if len(content) > _MAX_BYTES:
         raise Permanent(f"access keys {path}: more than {_MAX_BYTES} bytes")
     try:

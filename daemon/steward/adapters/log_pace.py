@@ -1,4 +1,4 @@
-"""How many log lines of one kind there are over time: who can make a daemon write a line must not fill its disk."""
+"""Limits the rate of log lines of one kind, so that a caller who provokes them cannot fill the disk."""
 
 import logging
 import time
@@ -12,8 +12,11 @@ _Kind = tuple[str, int, object, object]
 
 
 class Paced(logging.Filter):
-    """Let `at_once` lines of a kind through, then `per_s` a second; the next one that is let through says how many were
-    left out. A kind is a place in the code, and of actions and events their own kind. Errors are always let through."""
+    """Lets `at_once` lines of a kind through, then `per_s` a second.
+
+    The next line let through says how many were left out. A kind is a place in the code, and for actions and events
+    their own kind. Errors are always let through.
+    """
 
     def __init__(
         self, *, at_once: int = AT_ONCE, per_s: float = PER_S, now: Callable[[], float] = time.monotonic

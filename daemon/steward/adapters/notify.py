@@ -1,4 +1,7 @@
-"""Messages to people: by mail, or by a program of the site's. `webhook.py` is apart: most heads need no HTTP client."""
+"""Messages to people: by mail, or by a program of the site.
+
+`webhook.py` is separate: most heads need no HTTP client.
+"""
 
 import json
 import smtplib
@@ -24,14 +27,16 @@ class NotifyCommand:
     timeout_s: float = 10.0
 
     def send(self, message: Message) -> None:
-        """Raises Retryable when it does not end with status 0 in time."""
+        """Pass the message to the program. Raises Retryable if it does not end with status 0 in time."""
         text = json.dumps(document(message, self.cluster)) + "\n"
         pipe(self.argv, text.encode(), self.timeout_s)
 
 
 def pipe(argv: Sequence[str], text: bytes, timeout_s: float) -> None:
-    """Run it to its end with `text` on its standard input. Raises Retryable; the error quotes neither its arguments
-    nor its output, which may hold secrets."""
+    """Run the program to its end with `text` on its standard input.
+
+    Raises Retryable; the error quotes neither the arguments nor the output, which may contain secrets.
+    """
     try:
         run(argv, timeout_s=timeout_s, input=text, max_bytes=_MAX_OUTPUT)
     except Failed as error:
@@ -48,7 +53,7 @@ def _how(error: Failed, timeout_s: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """Recipients are arguments behind `--`: none can be read as an option."""
+    """Sends mail by sendmail. Recipients are arguments after `--`: none can be read as an option."""
 
     sendmail: Path
     to: tuple[str, ...]
@@ -57,13 +62,13 @@ class Mail:
     timeout_s: float = 10.0
 
     def send(self, message: Message) -> None:
-        """Raises Retryable when sendmail does not take it in time."""
+        """Send the mail. Raises Retryable if sendmail does not accept it in time."""
         argv = [str(self.sendmail), "-i", "-f", self.sender, "--", *self.to]
         pipe(argv, bytes(mail(message, self.to, self.sender, self.cluster)), self.timeout_s)
 
 
 def mail(message: Message, to: Sequence[str], sender: str, cluster: str) -> EmailMessage:
-    """Texts of events are hostile: in a header they are one printable line."""
+    """Return the message as mail. Texts of events are hostile: in a header they are one printable line."""
     told = fields(message, cluster)
     found = EmailMessage()
     found["Subject"] = told["title"]
@@ -83,12 +88,15 @@ def mail(message: Message, to: Sequence[str], sender: str, cluster: str) -> Emai
 # forbids (NoNewPrivileges).
 
 _REFUSED = 500
-"""SMTP's codes from here on mean that another try is of no use (RFC 5321, 4.2.1)."""
+"""The SMTP codes from which another try is useless (RFC 5321, 4.2.1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smtp:
-    """`sender` without a domain is of this host: servers refuse what is of none. `timeout_s` is for each step."""
+    """Sends mail by SMTP; `timeout_s` limits each step.
+
+    A `sender` without a domain gets this host's, since servers refuse one without.
+    """
 
     host: str
     port: int
@@ -98,8 +106,11 @@ class Smtp:
     timeout_s: float = 10.0
 
     def send(self, message: Message) -> None:
-        """Raises Retryable when the server cannot be reached or cannot now, Permanent when it refuses the mail or a
-        recipient. No error quotes what the server says."""
+        """Send the mail; no error quotes the server.
+
+        Raises Retryable if the server cannot be reached or cannot accept it now, Permanent if it refuses the mail or a
+        recipient.
+        """
         sender = self.sender if "@" in self.sender else f"{self.sender}@{socket.getfqdn()}"
         try:
             with smtplib.SMTP(self.host, self.port, timeout=self.timeout_s) as server:

@@ -1,6 +1,6 @@
-"""Blocking calls for asyncio, in daemon threads: a hung one is left behind and never waited for, not even at exit.
+"""Blocking calls for asyncio, in daemon threads: a hung one is left behind, even at exit.
 
-The threads are used again, because to start one costs more CPU time than most of what it is started for.
+The threads are reused, because starting one costs more CPU time than most calls.
 """
 
 import asyncio
@@ -14,20 +14,20 @@ from typing import Generic, TypeVar
 from steward.ports import Retryable
 
 PATIENCE_S = 0.01
-"""Work that nobody has taken for so long gets a thread of its own: those there may hang."""
+"""Work that waited this long gets a new thread, since the existing ones may hang."""
 KEPT = 2
-"""So many wait for more; the others end when there is nothing left to do."""
+"""The number of threads that wait for more work; the others end when there is none."""
 
 Told = Callable[[], None]
-"""What the loop does with the outcome of a piece of work."""
+"""A callback in the loop with the outcome of a piece of work."""
 Work = Callable[[], Told | None]
 
 
 class Crew:
-    """Threads that do what the crew is given, in turn, as few as go on with it; none waits for work that hangs.
+    """Threads that do the crew's work in turn, as few as keep it moving; no work waits for work that hangs.
 
-    Pieces of work that come together are one hand-over: one thread is woken for all of them, and the loop once for
-    their outcomes.
+    Pieces of work that come together are handed over together: one thread is woken for all of them, and the loop once
+    for their outcomes.
     """
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
@@ -41,7 +41,10 @@ class Crew:
         self._relief: asyncio.TimerHandle | None = None
 
     def submit(self, work: Work, name: str) -> None:
-        """From a running loop. Raises RuntimeError when there is no thread and none can be started."""
+        """Hand work to the crew from a running loop.
+
+        Raises RuntimeError if there is no thread and none can be started.
+        """
         with self._lock:
             if not self._threads:
                 self._start()
@@ -53,7 +56,8 @@ class Crew:
                 loop.call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
-        """Wake a thread for all that was given in this turn of the loop: sooner it would fight for the interpreter."""
+        """Wake a thread for all work given in this turn of the loop."""
+        # An earlier wake-up would make the thread compete with the loop for the interpreter.
         with self._lock:
             self._handing = None
             if len(self._waiting) > self._idle or len(self._waiting) > 1:
@@ -68,9 +72,9 @@ class Crew:
             self._relief = loop.call_later(self._patience_s, self._relieve, self._taken, known)
 
     def _relieve(self, taken: int, known: int) -> None:
-        """Wake or start one more thread if none took work meanwhile, or some of the first `known` pieces still wait.
+        """Wake or start one more thread if no work was taken, or some of the first `known` pieces still wait.
 
-        Tell what waits to be told.
+        Then report the outcomes that wait to be reported.
         """
         with self._lock:
             self._relief_by = self._relief = None
@@ -100,7 +104,7 @@ class Crew:
             del turn, loop, work  # what they hold is not kept while nothing is to be done
 
     def _did(self, loop: asyncio.AbstractEventLoop, told: Told | None) -> None:
-        """Tell the outcome, with those that wait; not yet if more work waits that the loop's relief watches over."""
+        """Report an outcome, with those that wait; not yet if the loop's relief watches over more work."""
         with self._lock:
             self._untold += [] if told is None else [(loop, told)]
             if self._waiting and self._relief_by is loop:
@@ -109,7 +113,7 @@ class Crew:
         _tell(untold, self._rest)
 
     def _rest(self) -> None:
-        """With nothing left no relief is needed: the loop is not woken for it."""
+        """Cancel the relief if no work is left, so that it does not wake the loop."""
         with self._lock:
             is_left = self._waiting or self._untold
             if self._relief is not None and not is_left and self._relief_by is asyncio.get_running_loop():
@@ -117,7 +121,7 @@ class Crew:
                 self._relief_by = self._relief = None
 
     def _next(self) -> tuple[str, asyncio.AbstractEventLoop, Work] | None:
-        """The next piece of work, waited for; None when there are enough that wait."""
+        """Wait for the next piece of work and return it, or None if enough threads wait already."""
         with self._lock:
             while not self._waiting:
                 if self._idle >= KEPT:
@@ -150,13 +154,16 @@ _CREW = Crew()
 
 
 class Threads:
-    """At most `limit` calls at once. A hung call keeps its place until it ends, so that threads never pile up."""
+    """Runs at most `limit` calls at once.
+
+    A hung call keeps its place until it ends, so that threads never pile up.
+    """
 
     def __init__(self, limit: int) -> None:
         self._free = asyncio.Semaphore(limit)
 
     async def call(self, what: Callable[[], T], *, name: str, timeout_s: float) -> T:
-        """The outcome of `what()`. Raises Retryable after `timeout_s` seconds, whatever `what` raises otherwise."""
+        """Return the outcome of `what()`. Raises Retryable after `timeout_s` seconds, else what `what` raises."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._free.acquire()
@@ -166,7 +173,10 @@ class Threads:
 
 
 class PerUser:
-    """Threads for each user: what he makes hang holds up nobody else. Kept for good, as a hung call keeps its place."""
+    """Threads for each user, so that one user's hung calls do not delay others.
+
+    They are kept for good, as a hung call keeps its place.
+    """
 
     def __init__(self, threads: Callable[[], Threads]) -> None:
         self._threads = threads
@@ -209,7 +219,8 @@ class _Call(Generic[T]):
             self._outcome.set_result(result)
 
     def _fail(self, error: BaseException) -> None:
-        """Told last: the error knows our frames, and is freed with whoever asked because we do not know it any more."""
+        """Report the error, as the last step."""
+        # The error refers to this frame; it is freed with the caller's reference because this object drops its own.
         self._release()
         outcome = self._outcome
         del self._outcome

@@ -1,4 +1,4 @@
-"""Who may change what root reads: one rule for the settings, the site's checks and the folders of lifecycle scripts."""
+"""The rule for files that root may trust: the settings, the site's checks, and lifecycle scripts' folders."""
 
 import os
 import stat
@@ -6,12 +6,14 @@ from pathlib import Path
 
 
 class OthersMayChange(PermissionError):
-    """A file that others may change is not used."""
+    """A file is refused because other users may change it."""
 
 
 def why_unsafe(seen: os.stat_result, what: str) -> str:
-    """Why root must not do what is written in the file or directory `what`; empty when it may. In a sticky directory
-    (/tmp) nobody moves what is root's."""
+    """Return why root must not trust the file or directory `what`; empty if it may.
+
+    In a sticky directory (/tmp) other users cannot move root's files.
+    """
     if seen.st_uid not in (0, os.geteuid()):
         return f"its {what} belongs to uid {seen.st_uid}, not to root (chown root)"
     if stat.S_ISDIR(seen.st_mode) and seen.st_mode & stat.S_ISVTX:
@@ -22,14 +24,20 @@ def why_unsafe(seen: os.stat_result, what: str) -> str:
 
 
 def settings_problem(where: Path, seen: os.stat_result | None = None) -> str:
-    """Why the settings file is not to be used; empty when it may be. `seen`: of the open file. Raises OSError."""
+    """Return why the settings file must not be used; empty if it may be. Raises OSError.
+
+    `seen` is the stat result of the open file.
+    """
     real = where.resolve()
     why = why_unsafe(seen or real.stat(), "file") or why_unsafe(real.parent.stat(), "directory")
     return f"{why}, and it names every folder and command that Steward works with as root" if why else ""
 
 
 def settings_text(where: Path) -> str:
-    """The text of the settings file, without a byte order mark. Raises OthersMayChange, OSError, UnicodeDecodeError."""
+    """Return the settings file's text without a byte order mark.
+
+    Raises OthersMayChange, OSError, UnicodeDecodeError.
+    """
     with where.open("rb") as file:
         if why := settings_problem(where, os.fstat(file.fileno())):
             raise OthersMayChange(why)

@@ -1,4 +1,4 @@
-"""Processes of this machine as /proc shows them, named so that a reused pid is never taken for its predecessor."""
+"""Processes of this machine as /proc shows them, named so that a reused pid is never confused."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessKey:
-    """`started` is its start in clock ticks since the machine's boot: together with the pid it names one process."""
+    """Names one process: its pid, and its start in clock ticks since the machine's boot."""
 
     pid: int
     started: int
@@ -23,8 +23,11 @@ class ProcessKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One look at a process. A zombie is `dead`: it runs nothing any more and only waits to be collected. `ticks`: what
-    it has had of the processor, in clock ticks."""
+    """One look at a process.
+
+    A zombie is `dead`: it runs nothing any more and only waits to be collected. `ticks` is its processor time in clock
+    ticks.
+    """
 
     process: ProcessKey
     parent: int
@@ -41,7 +44,7 @@ class Seen:
 
 
 def look(pid: int) -> Seen | None:
-    """Look at the process that has this pid now; None when there is none."""
+    """Return the process that has this pid now, or None if there is none."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -57,8 +60,9 @@ def look(pid: int) -> Seen | None:
 
 
 def real_uid(pid: int) -> int:
-    """-1 when the process is gone. The folder in /proc of one that cannot be traced is root's: it does not tell."""
+    """Return the process's real uid, or -1 if it is gone."""
     try:
+        # The owner of the folder in /proc does not tell: that of a process which cannot be traced is root.
         found = _UID.search((_PROC / str(pid) / "status").read_bytes())
     except OSError:
         return -1
@@ -66,20 +70,20 @@ def real_uid(pid: int) -> int:
 
 
 def is_alive(process: ProcessKey) -> bool:
-    """Whether this very process still runs (stopped counts as running, a zombie does not)."""
+    """Return whether this very process still runs (a stopped one does, a zombie does not)."""
     seen = look(process.pid)
     return seen is not None and seen.process == process and not seen.dead
 
 
 def every() -> Iterator[Seen]:
-    """All processes; those that end while we look are left out."""
+    """Yield all processes; those that end during the look are left out."""
     for entry in os.listdir(_PROC):
         if entry.isdigit() and (seen := look(int(entry))) is not None:
             yield seen
 
 
 def descendants(root: ProcessKey) -> list[Seen]:
-    """Live processes below `root`, nearest first; `root` itself is not among them."""
+    """Return the live processes below `root`, nearest first, without `root` itself."""
     children: dict[int, list[Seen]] = {}
     for seen in every():
         children.setdefault(seen.parent, []).append(seen)
@@ -93,13 +97,13 @@ def descendants(root: ProcessKey) -> list[Seen]:
 
 
 def adopt_orphans() -> None:
-    """From now on what our descendants leave behind stays below us in the process tree. Raises OSError."""
+    """Keep orphans of this process's descendants below it in the process tree. Raises OSError."""
     if ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "this kernel cannot make a subreaper")
 
 
 def end_all_below(root: ProcessKey) -> None:
-    """Kill every descendant; one that is born meanwhile too."""
+    """Kill every descendant, including those born in the meantime."""
     for _ in range(100):
         below = descendants(root)
         for seen in below:
@@ -109,8 +113,9 @@ def end_all_below(root: ProcessKey) -> None:
 
 
 def send(process: ProcessKey, number: signal.Signals) -> bool:
-    """Signal this very process; False when it is gone. Holds a pidfd, so the pid cannot change hands in between."""
+    """Signal this very process; return False if it is gone."""
     try:
+        # With a pidfd the pid cannot change hands in between.
         descriptor = os.pidfd_open(process.pid)
     except (ProcessLookupError, FileNotFoundError):  # newer kernels say ENOENT of a process that is just being reaped
         return False

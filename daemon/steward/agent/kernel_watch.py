@@ -17,7 +17,7 @@ from steward.checks.check import Judgement
 from steward.checks.kernel_events import KernelEvent, related, remember
 from steward.checks.kernel_log import FAMILY, judge, with_limits
 from steward.checks.limits import Limits
-from steward.model.dotted import said_of
+from steward.model.dotted import lookup_dotted
 from steward.model.health import Advice, Finding, Incarnation, Outcome
 from steward.ports import Clock, PortError
 
@@ -162,7 +162,7 @@ class KernelWatch:
 
     def _note(self, line: KernelLine) -> None:
         sign = judge(line.text)
-        if sign is None or said_of(sign.check, self._limits.modes) == "off":
+        if sign is None or lookup_dotted(sign.check, self._limits.modes) == "off":
             return
         sign = with_limits(sign, self._limits)
         self._events = remember(self._events, sign, line.at, now=self._clock.now())

@@ -1,8 +1,8 @@
-"""Which requests are let in: those that are meant for this head, with a body that is bounded in size and time, and not
-too often by one caller. A signed change is carried out once: who listens on the way cannot have it done again.
+"""The limits on requests: names of this head, size and duration of bodies, calls per caller, replays.
 
-A page in an administrator's browser can give its own name our address (DNS rebinding) and would then read what is open
-on loopback; a request that was signed for another endpoint is none of ours.
+A signed change is carried out once: an eavesdropper cannot repeat it. A page in an administrator's browser can give its
+own name our address (DNS rebinding), and would then read what is open on loopback. A request signed for another
+endpoint is refused.
 """
 
 import asyncio
@@ -31,19 +31,23 @@ _MISDIRECTED = 421
 
 
 def own_names(*configured: str) -> frozenset[str]:
-    """`localhost`, this machine's name with and without its domain, and those of the settings."""
+    """Return the accepted host names: `localhost`, this machine's, with and without domain, and the settings'."""
     machine = os.uname().nodename
     return frozenset(name.lower() for name in ("localhost", machine, machine.partition(".")[0], *configured) if name)
 
 
 def path_of(request: Request) -> str:
-    """The path for which the page was chosen, and for which a proof must be good. `request.url` has the caller's Host
-    in it, which some versions of Starlette take for a part of the path."""
+    """Return the path that chose the page, for which a proof must be good."""
+    # `request.url` contains the caller's Host, which some versions of Starlette take for a part of the path.
     return str(request.scope["path"])
 
 
 class OwnHosts:
-    """An address is always taken: no page can have one for its name. A request without Host comes from no browser."""
+    """Refuses requests for another host name.
+
+    An address is always accepted: no page can have one as its name. A request without Host does not come from a
+    browser.
+    """
 
     def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
         self._app, self._names = app, names
@@ -71,18 +75,18 @@ def _without_port(host: str) -> str:
 
 
 READ_S = 30.0
-"""Who sends no more holds a connection, and not for ever."""
+"""The time limit for a body: a caller that sends nothing more does not hold the connection for ever."""
 _MAX_BODY = 65536
 _MAX_WORD = 400
 _MAX_DIGITS = 18
 
 
 class TooLong(Exception):
-    """A body has more bytes than are taken."""
+    """The body has more bytes than allowed."""
 
 
 async def body_of(request: Request, *, most: int, within_s: float = READ_S) -> bytes:
-    """Raises TooLong, TimeoutError, or ClientDisconnect where the caller has gone away before the end."""
+    """Return the body. Raises TooLong, TimeoutError, or ClientDisconnect if the caller went away before the end."""
     if _is_declared_longer(request, most):
         raise TooLong
     body = bytearray()
@@ -95,14 +99,14 @@ async def body_of(request: Request, *, most: int, within_s: float = READ_S) -> b
 
 
 def _is_declared_longer(request: Request, most: int) -> bool:
-    """Whether its Content-Length says so: it is refused at once, not when so much has come. A server lets no text pass
-    that is no number."""
+    """Return whether Content-Length exceeds `most`."""
+    # So a long body is refused before it arrives. The server refuses a Content-Length that is not a number.
     declared = request.headers.get("content-length", "")
     return declared.isdecimal() and int(declared[:_MAX_DIGITS]) > most
 
 
 async def read_body(request: Request, *, within_s: float = READ_S) -> bytes:
-    """Raises HTTPException for a body that is too long, or that has not come within that time."""
+    """Return the body. Raises HTTPException if it is too long, too slow or incomplete."""
     try:
         return await body_of(request, most=_MAX_BODY, within_s=within_s)
     except TooLong as error:
@@ -114,14 +118,17 @@ async def read_body(request: Request, *, within_s: float = READ_S) -> bytes:
 
 
 async def admitted(request: Request, gatekeeper: Gatekeeper) -> tuple[str, bytes]:
-    """Who asks for a change, of those who may, and the body. Raises HTTPException, and as `Gatekeeper.admit`."""
+    """Return the user who asks for a change, if allowed, and the body.
+
+    Raises HTTPException, and the errors of `Gatekeeper.admit`.
+    """
     body = await read_body(request)
     proof = request.headers.get("authorization", "")
     return await run_in_threadpool(gatekeeper.admit, proof, request.method, path_of(request), body), body
 
 
 def json_of(body: bytes) -> Any:
-    """Raises HTTPException for what is no JSON."""
+    """Return the value in a JSON body. Raises HTTPException for a body that is not JSON."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -129,7 +136,7 @@ def json_of(body: bytes) -> Any:
 
 
 def words_of(body: bytes) -> Mapping[str, str]:
-    """The words of a body such as `{"why": "..."}`; an empty body has none. Raises HTTPException."""
+    """Return the texts in a body such as `{"why": "..."}`; none for an empty body. Raises HTTPException."""
     given = json_of(body) if body else {}
     if not isinstance(given, dict) or not all(isinstance(word, str) for word in given.values()):
         raise HTTPException(400, 'the body is not an object of texts, such as {"why": TEXT}')
@@ -142,7 +149,7 @@ _MAX_SEEN = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """`burst` calls at once, then `per_s` calls a second."""
+    """A limit on calls: `burst` calls at once, then `per_s` calls a second."""
 
     per_s: float
     burst: int
@@ -155,7 +162,7 @@ class _Bucket:
 
 
 def call_limits(api: ApiSettings, now: Callable[[], float]) -> "CallerLimits":
-    """How often one caller may call, as the site has set it."""
+    """Return the limits on one caller's calls that the site has set."""
     return CallerLimits(
         reads=Rate(per_s=api.reads_per_s, burst=api.read_burst_count),
         writes=Rate(per_s=api.writes_per_s, burst=api.write_burst_count),
@@ -164,7 +171,10 @@ def call_limits(api: ApiSettings, now: Callable[[], float]) -> "CallerLimits":
 
 
 class CallerLimits:
-    """Safe to use from several threads. The callers least lately heard of are forgotten beyond a few thousand."""
+    """Limits the calls of each caller. Safe to use from several threads.
+
+    Beyond a few thousand callers, the one not seen for longest is forgotten.
+    """
 
     def __init__(self, *, reads: Rate, writes: Rate, now: Callable[[], float]) -> None:
         self._rates, self._now = {True: reads, False: writes}, now
@@ -172,7 +182,7 @@ class CallerLimits:
         self._lock = threading.Lock()
 
     def take(self, user: str, *, read: bool) -> None:
-        """Raises ApiError (ThrottlingException), after which SDKs wait and call again by themselves."""
+        """Count a call. Raises ApiError (ThrottlingException) beyond the limit; SDKs then wait and retry."""
         with self._lock:
             bucket = self._refilled(user, read)
             if bucket.tokens >= 1:
@@ -193,9 +203,11 @@ class CallerLimits:
 
 
 class Replays:
-    """Signatures that were taken, each for as long as its time would still be good (twice `skew_s`). Safe to use from
-    several threads. Beyond many thousands the oldest is forgotten here, but not by `first_use` (see StorePort), which
-    knows also what was taken before a restart."""
+    """The signatures of accepted requests, each kept while its time would still be good (twice `skew_s`).
+
+    Safe to use from several threads. Beyond many thousands the oldest is forgotten here, but not by `first_use` (see
+    StorePort), which also knows the signatures from before a restart.
+    """
 
     def __init__(self, *, skew_s: float, now: Callable[[], float], first_use: Callable[[str, float], bool]) -> None:
         self._keep_s, self._now, self._first_use = 2 * skew_s, now, first_use
@@ -203,14 +215,14 @@ class Replays:
         self._lock = threading.Lock()
 
     def take(self, signature: str) -> None:
-        """Raises ApiError for one that was taken before: a code after which SDKs sign anew, because two equal requests
-        of one second have one signature. Raises Retryable when it cannot be noted: nothing is done then."""
+        """Note a signature. Raises ApiError if it was used before, Retryable if it cannot be noted."""
         with self._lock:
             self._forget()
             is_known = signature in self._seen
             if not is_known:
                 self._seen[signature] = self._now()
         if is_known or not self._first_use(signature, self._now() + self._keep_s):
+            # SDKs sign anew after this code: two equal requests in one second have one signature.
             raise ApiError(Code.THROTTLED, "A request with this very signature was taken before: sign it anew.")
 
     def _forget(self) -> None:
@@ -219,5 +231,6 @@ class Replays:
             self._seen.popitem(last=False)
 
     def _is_kept(self, at: float, now: float) -> bool:
-        """A clock that was set back makes the next ones seem newer; the oldest still goes first."""
+        """Return whether a signature from `at` is still kept."""
+        # If the clock was set back, later signatures seem newer; the oldest still leaves first.
         return now - at <= self._keep_s

@@ -1,4 +1,4 @@
-"""Who may change things: a MUNGE credential that was made for this very request, by root, SlurmUser or an admin."""
+"""The proof required for changes: a MUNGE credential made for this request by root, SlurmUser or an admin."""
 
 import pwd
 
@@ -9,22 +9,25 @@ SCHEME = "MUNGE"
 
 
 class Refused(Exception):
-    """Not this caller, or not proved; the text says what to do."""
+    """The caller may not do this, or gave no good proof; the text says what to do."""
 
 
 class Unproved(Refused):
-    """No proof came with the request."""
+    """The request has no proof."""
 
 
 class Gatekeeper:
-    """Believes munged and nothing else. A credential is good once on this host: munged refuses replays. One that names
-    a cluster is good for `cluster` alone."""
+    """Checks credentials with munged.
+
+    A credential is good once on this host, since munged refuses replays. One that names a cluster is good for `cluster`
+    alone.
+    """
 
     def __init__(self, munge: MungePort, allowed: frozenset[int], cluster: str = "") -> None:
         self._munge, self._allowed, self._cluster = munge, allowed, cluster
 
     def admit(self, authorization: str, method: str, path: str, body: bytes) -> str:
-        """The caller's login name. Raises Refused, or Retryable when munged does not answer."""
+        """Return the caller's login name. Raises Refused, or Retryable if munged does not answer."""
         credential = _credential(authorization, "root or SlurmUser")
         identity = self.identify(credential, payload(method, path, body))
         if identity.read_only:
@@ -32,8 +35,10 @@ class Gatekeeper:
         return identity.user
 
     def may_read_of(self, owner: int, authorization: str, method: str, path: str) -> bool:
-        """Whether the caller of a page for all has proved to be `owner` or an admin. Whatever is wrong with his proof,
-        he may read what all may."""
+        """Return whether the caller has proved to be `owner` or an admin.
+
+        A bad proof only means False: the caller may still read what everyone may.
+        """
         try:
             asker = self.asker(authorization, method, path)
         except (Refused, Retryable):
@@ -41,12 +46,15 @@ class Gatekeeper:
         return asker.is_admin or asker.uid == owner
 
     def asker(self, authorization: str, method: str, path: str) -> Asker:
-        """Who asks for a page that not all may read. Raises Unproved, Refused, or Retryable as `admit` does."""
+        """Return who asks for a page that not everyone may read. Raises Unproved, Refused or Retryable."""
         uid = self._maker(_credential(authorization, "yourself"), payload(method, path, b""))
         return Asker(uid=uid, is_admin=uid in self._allowed)
 
     def identify(self, credential: str, carries: bytes) -> Identity:
-        """Whoever made a credential for just this; not an admin: to read only. Raises as `admit` does."""
+        """Return who made a credential for exactly this; a user who is not an admin may only read.
+
+        Raises the errors of `admit`.
+        """
         uid = self._maker(credential, carries)
         return Identity(user=login(uid), way="munge", read_only=uid not in self._allowed)
 
@@ -74,7 +82,7 @@ def _other_cluster(carried: bytes, carries: bytes) -> str:
 
 
 def login(uid: int) -> str:
-    """The login name, or the number where there is none."""
+    """Return the user's login name, or the number if there is none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -1,4 +1,4 @@
-"""The pages about events and about notifications: which events a page tells, and what each channel is sent."""
+"""The pages about events and notifications: the events a caller chose, and what each channel is sent."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,12 +13,15 @@ from steward.workflows.notify import ChannelWorker, NotifyDesk
 
 _PAGE = 1000
 _BACK = 5000
-"""A look back with a choice goes through so many events at most."""
+"""The limit on events searched for a choice without `after`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventChoice:
-    """`kind` is how the kind begins, `level` the least one, `since` Unix seconds; empty or 0: all."""
+    """The choice of events.
+
+    `kind` is the start of the kind, `level` the lowest level, `since` Unix seconds; empty or 0 chooses all.
+    """
 
     node: str = ""
     job: int = 0
@@ -28,7 +31,10 @@ class EventChoice:
 
     @staticmethod
     def of(said: Mapping[str, str], job_of: Callable[[str], int]) -> "EventChoice":
-        """From a query; `job_of` reads a job's number. Raises HTTPException for what is no level, job or time."""
+        """Return the choice in a query; `job_of` reads a job's number.
+
+        Raises HTTPException for a bad level, job or time.
+        """
         try:
             level = Level(said.get("level", Level.INFO.value))
         except ValueError as error:
@@ -51,7 +57,7 @@ class EventChoice:
 
 
 def choose_events(store: StorePort, after: int, limit: int, choice: EventChoice) -> list[tuple[int, Event]]:
-    """At most `limit` that follow `after`, or the newest ones without it; oldest first."""
+    """Return at most `limit` chosen events after `after`, or the newest if it is 0; oldest first."""
     if choice.is_all:
         return store.events(after=after, limit=limit, node=choice.node, job=choice.job)
     if not after:
@@ -73,12 +79,12 @@ Json = dict[str, Any]
 
 
 def channels_view(desk: NotifyDesk | None) -> list[Json]:
-    """Every channel, what it is sent, and how its last try went."""
+    """Return every channel, what it is sent, and how its last try went."""
     return [_view(worker) for worker in desk.workers] if desk else []
 
 
 def test_channels(desk: NotifyDesk | None, who: str, name: str) -> Json:
-    """Raises HTTPException when there is no such channel, or none at all."""
+    """Send a test message. Raises HTTPException if there is no such channel, or none at all."""
     told = dict(desk.test(who, name)) if desk else {}
     if not told:
         what = f"no channel is called {name}" if name else "no channel is configured"

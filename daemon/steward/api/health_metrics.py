@@ -1,7 +1,6 @@
-"""Prometheus: what the cluster looks like now: states of nodes, what checks say, the verdicts on nodes, breakers,
-incidents, deep checks and how repairs ended.
+"""Prometheus metrics of the cluster's health: nodes, checks, verdicts, breakers, incidents, repairs.
 
-What is of the present is worked out when it is asked for, from the last snapshot: a cycle pays nothing for it.
+Present values are computed from the last snapshot when Prometheus asks, so that a cycle does not pay for them.
 """
 
 from collections import Counter as Tally
@@ -23,13 +22,14 @@ from steward.views.explain_health import check_results
 from steward.views.node_verdict import Word, node_verdicts
 from steward.workflows.snapshot import Snapshot
 
+# So agents cannot create series without limit.
 MOST_NAMES = 400
-"""Checks and breakers that get series of their own; any more share `other`, whatever agents make up."""
+"""The limit on checks and breakers with series of their own; the others share `other`."""
 _OTHER = "other"
 
 
 def node_state(node: Node) -> str:
-    """One word for people: Slurm's base state, or how it is out of service."""
+    """Return the node's state in one word: Slurm's base state, or how it is out of service."""
     if node.is_down:
         return "down"
     if node.is_drain:
@@ -38,7 +38,7 @@ def node_state(node: Node) -> str:
 
 
 class HealthMetrics(Collector):
-    """Fed by Metrics."""
+    """Metrics of the cluster's health; Metrics calls `watch`."""
 
     def __init__(self, registry: CollectorRegistry, want: Desired) -> None:
         self._want = want
@@ -52,7 +52,7 @@ class HealthMetrics(Collector):
         registry.register(self)
 
     def watch(self, snapshot: Snapshot) -> None:
-        """A cycle ended."""
+        """Note a finished cycle."""
         self._latest = snapshot
         if snapshot.memory.cases is snapshot.before.cases:
             return
@@ -77,7 +77,7 @@ class HealthMetrics(Collector):
 
 
 def _result(old: Case | None, now: Case) -> str:
-    """How a repair ended just now; empty when it did not, or was a suspicion only."""
+    """Return how a repair ended in this cycle, or "" if it did not end or was only a suspicion."""
     was = old.step if old is not None else Step.SUSPECT
     if now.step is was:
         return ""
@@ -124,7 +124,7 @@ def _verdicts(seen: Observed, memory: Memory, want: Desired, now: float) -> Gaug
 
 
 def _bounded(names: Iterable[str]) -> dict[str, str]:
-    """Each name with its label; sorted, so that the same ones keep theirs."""
+    """Return each name with its label; sorted, so that a name keeps its label."""
     ordered = sorted(names)
     return {name: name if place < MOST_NAMES else _OTHER for place, name in enumerate(ordered)}
 

@@ -1,4 +1,4 @@
-"""The changes that an order would make to the quotas, as lines for people: before it is carried out."""
+"""The changes that an order would make to the quotas, as lines for people."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,7 +10,7 @@ from steward.policy.quota.words import told
 
 
 def changes(before: Memory, after: Memory, want: Desired) -> list[str]:
-    """`+` is made, `-` is deleted, `~` is changed, with what is filled in; empty: nothing changes."""
+    """Return the lines: `+` created, `-` deleted, `~` changed, with filled-in values; none if nothing changes."""
     old = {quota.name: quota for quota in before.quotas.values()}
     new = {quota.name: quota for quota in after.quotas.values()}
     lines = list(_scheduler(before.scheduler, after.scheduler))
@@ -20,8 +20,10 @@ def changes(before: Memory, after: Memory, want: Desired) -> list[str]:
 
 
 def warnings(memory: Memory, want: Desired, capacity: Mapping[Resource, int]) -> list[str]:
-    """Warnings about settings that are allowed but seldom meant: in each quota, and in all together against what the
-    cluster has."""
+    """Return warnings about settings that are allowed but rarely intended.
+
+    They concern each quota, and all quotas together compared with the cluster's capacity.
+    """
     worth = [_worth(quota, want) for quota in memory.quotas.values() if _counts(quota)]
     found = [text for each in worth for text in each.warnings]
     for name in sorted({name for each in worth for name in each.counted}):
@@ -38,7 +40,7 @@ def warnings(memory: Memory, want: Desired, capacity: Mapping[Resource, int]) ->
 
 
 def capacity_of(memory: Memory, want: Desired, has: Mapping[Resource, int]) -> dict[Resource, int]:
-    """The capacity of every machine type that a quota names; one of which the cluster has none is 0."""
+    """Return the capacity of every machine type that a quota names; 0 for a type that the cluster lacks."""
     named = {name for quota in memory.quotas.values() for name in _worth(quota, want).nominal}
     return {name: has.get(name, 0) for name in named}
 
@@ -67,7 +69,7 @@ def _words(config: SchedulerConfig) -> dict[str, str]:
         "classes": f"priority classes {classes}",
         "fair_share": "fair share" if config.fair_share else "first come, first served",
         "idle_sharing": f"what no team owns is {'' if config.idle_sharing else 'not '}lent",
-        "description": f"description {config.description!r}",
+        "description": f"description '{config.description}'",
     }
 
 
@@ -85,7 +87,7 @@ def _quota(old: ComputeQuota | None, new: ComputeQuota | None, want: Desired) ->
 
 
 def _facts(quota: ComputeQuota, want: Desired) -> dict[str, str]:
-    """The parts of a quota, each in a few words."""
+    """Return the parts of a quota, each in a few words."""
     worth = _worth(quota, want)
     asked = {name: amount for name, amount in worth.nominal.items() if name in worth.counted}
     rest = {name: amount for name, amount in worth.nominal.items() if name not in worth.counted}
@@ -98,7 +100,7 @@ def _facts(quota: ComputeQuota, want: Desired) -> dict[str, str]:
         "weight": f"weight {quota.weight}",
         "preempt": f"preempts its own jobs: {quota.preempt.value}",
         "enabled": "enabled" if quota.enabled else "disabled",
-        "description": f"description {quota.description!r}",
+        "description": f"description '{quota.description}'",
     }
 
 

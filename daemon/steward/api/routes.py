@@ -17,8 +17,11 @@ _IN_PATH = re.compile(r"{(\w+)}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRoute:
-    """What a route does, as documentation says it. `query` and `body`: what a caller may say, with its meaning.
-    `answer`: JSON's word for the answer; empty: text."""
+    """What a route does, for the documentation.
+
+    `query` and `body` are the caller's parameters with their meaning. `answer` is the JSON type of the answer, empty
+    for text.
+    """
 
     method: str
     path: str
@@ -29,7 +32,7 @@ class ApiRoute:
 
     @property
     def id(self) -> str:
-        """A name for what is made of the document, such as `getJobsHistory`."""
+        """The operation id in the OpenAPI document, such as `getJobsHistory`."""
         words = re.findall(r"[a-z]+", _IN_PATH.sub("", self.path).removeprefix("/v1"))
         one = "One" if self.path.endswith("}") and "explain" not in words else ""
         return self.method.lower() + "".join(word.capitalize() for word in words) + one
@@ -132,7 +135,7 @@ ROUTES = (
     _change(
         "/v1/pause",
         "no action on nodes until resumed (jobs are still resumed); survives restarts",
-        why="for whoever reads it",
+        why="a reason, for people",
     ),
     _change("/v1/resume-actions", "acts again; tripped breakers are reset"),
     _read("/v1/plan", "what would be done now if nothing were paused, reported only, or already asked for"),

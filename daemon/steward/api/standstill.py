@@ -1,4 +1,4 @@
-"""While nothing is decided, every page that is answered says so in a header: what it shows is of an older picture."""
+"""While nothing is decided, a header of every answer says so: its content is from an older picture."""
 
 import json
 from http import HTTPStatus
@@ -14,7 +14,7 @@ _MOST = 1000
 
 
 class TellsStandstill:
-    """A JSON object of `since`, `why` and `at`, the time of the picture (null: there is none)."""
+    """Adds the header: a JSON object of `since`, `why` and `at`, the time of the picture, or null if none."""
 
     def __init__(self, app: ASGIApp, source: Source) -> None:
         self._app, self._source = app, source

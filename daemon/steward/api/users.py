@@ -1,6 +1,7 @@
-"""The pages for login hosts (`head.users_http`): jobs, for whoever proves by MUNGE who he is; no other page.
+"""The pages for login hosts (`head.users_http`): jobs, for users who identify themselves by MUNGE.
 
-A user sees his own jobs whole. Whether he sees those of others is Slurm's rule (PrivateData); admins see all.
+There are no other pages. A user sees all of his own jobs. Slurm's PrivateData decides whether he sees those of others;
+admins see all.
 """
 
 from collections.abc import Callable, Collection
@@ -31,7 +32,10 @@ _NOT_HERE = "on login hosts only `explain JOB`, `jobs` and `report` work: run th
 
 
 class UserPages:
-    """`hides_jobs`: whether users may not see each other's jobs. `limits`: of one user."""
+    """The pages of users.
+
+    `hides_jobs` says whether users may not see each other's jobs; `limits` are those of one user.
+    """
 
     def __init__(
         self, source: Source, gatekeeper: Gatekeeper, hides_jobs: Callable[[], bool], limits: CallerLimits
@@ -69,12 +73,12 @@ class UserPages:
         return asker
 
     def _only(self, asker: Asker) -> int | None:
-        """Whose jobs alone he may see; None: those of all."""
+        """Return the only user whose jobs the caller may see, or None if he may see all."""
         return None if asker.is_admin or not self._hides_jobs() else asker.uid
 
 
 def _owner(id: JobId, snapshot: Snapshot) -> int | None:
-    """Slurm's word counts before that of whoever called a job his own."""
+    """Return the job's user: Slurm's, else the one who opted in with it; None if neither is known."""
     known, mem = snapshot.seen.jobs.get(id), snapshot.memory.jobs.get(id)
     if known is not None:
         return known.user_id
@@ -82,7 +86,7 @@ def _owner(id: JobId, snapshot: Snapshot) -> int | None:
 
 
 def build_users(pages: UserPages, hosts: Collection[str]) -> Starlette:
-    """The application. It waits in its own turns: however many users ask, the controller's own pages do not wait."""
+    """Return the application. Its queues are its own, so that users do not delay the controller's pages."""
     reads, heavy = Turns(at_once=2, waiting=64), Turns(at_once=1, waiting=8)
     routes = [
         reads.route("/v1/jobs", pages.jobs),

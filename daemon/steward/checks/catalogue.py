@@ -8,7 +8,7 @@ from steward.checks import CHECKS, kernel_log, site
 from steward.checks.check import Check
 from steward.checks.known import OWN_MODES
 from steward.checks.limits import NO_END, Limits, Names, Setting, Threshold, table_of
-from steward.model.dotted import entry_of, said_of
+from steward.model.dotted import entry_of, lookup_dotted
 
 _ITS_OWN = "default"
 
@@ -59,7 +59,7 @@ def site_check(id: str, limits: Limits, interval_s: float) -> ListedCheck:
         every_s=interval_s if period_s is None else period_s,
         timeout_s=limits.number(site.TIMEOUT_S),
         cost_ms=0.0,
-        mode=said_of(id, limits.modes) or site.MODE,
+        mode=lookup_dotted(id, limits.modes) or site.MODE,
         mode_by=mode_by(id, limits),
         numbers=(),
     )

@@ -6,7 +6,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from steward.checks.limits import Limits, Names, Setting, Threshold
-from steward.model.dotted import said_of
+from steward.model.dotted import lookup_dotted
 from steward.model.health import Advice, Finding, Outcome, Scope, Severity
 from steward.model.ids import NodeName
 from steward.model.probe import Probe, Raw
@@ -151,7 +151,7 @@ class Check:
 
     def mode(self, limits: Limits) -> str:
         """Return the mode of the check under these settings: `off`, `report` or `drain`."""
-        return said_of(self.id, limits.modes) or self.default_mode
+        return lookup_dotted(self.id, limits.modes) or self.default_mode
 
     @property
     def thresholds(self) -> tuple[Threshold, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 from steward.checks import CHECKS, kernel_log, site
 from steward.checks.disk import CLEAR, FULL
 from steward.checks.limits import MODE, OPEN, WORDS, Limits, Names, Setting, Threshold, quoted, table_of
-from steward.model.dotted import ALL, leaves, said_of
+from steward.model.dotted import ALL, leaves, lookup_dotted
 from steward.model.node_names import expand_nodes
 
 DEEP = ("deep.stress", "deep.connectivity")
@@ -58,13 +58,13 @@ def modes(limits: Limits) -> dict[str, str]:
     """
     said = {**{id: OWN_MODES[id] for id in OPEN}, **limits.modes}
     unlisted = {f"{id}{ALL}": word for id, word in said.items() if id in OWN_MODES}
-    return {**{id: said_of(id, limits.modes) or own for id, own in OWN_MODES.items()}, **unlisted, **limits.modes}
+    return {**{id: lookup_dotted(id, limits.modes) or own for id, own in OWN_MODES.items()}, **unlisted, **limits.modes}
 
 
 def mode_of(limits: Limits) -> Callable[[str], str]:
     """Return a function from check id to the mode that the head applies; an unknown check drains."""
     said = modes(limits)
-    return lambda check: said_of(check, said) or "drain"
+    return lambda check: lookup_dotted(check, said) or "drain"
 
 
 def in_force(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -234,7 +234,7 @@ def _job_id(text: str) -> str:
 @click.argument("words", nargs=-1, required=True, metavar="[node|job|group] NAME")
 @with_json
 def explain(context: Context, words: tuple[str, ...]) -> None:
-    """Explain why a node, job or group is as it is, and what is next. With every decision and its evidence."""
+    """Explain why a node, job or group is as it is. Also what is next, and every decision with its evidence."""
     *kinds, name = words
     if len(kinds) > 1 or not set(kinds) <= _KINDS:
         raise click.UsageError("give a NAME, or one of node, job, group and a NAME")

@@ -43,7 +43,7 @@ def quota() -> None:
 @click.option("--all", "show_all", is_flag=True, help="Also resources that were filled in and limit no team.")
 @with_json
 def list_quotas(context: Context, show_all: bool) -> None:
-    """List every team: what it owns, uses, lends and has borrowed. Also its share of what is lent."""
+    """List every team: owns, uses, lends, borrows. Also its share of what is lent."""
     found = context.client().quotas()
     if context.as_json:
         print_json(found)
@@ -57,7 +57,7 @@ def list_quotas(context: Context, show_all: bool) -> None:
 @click.argument("team")
 @with_json
 def show(context: Context, team: str) -> None:
-    """Show one team: its quota, and what its jobs wait for."""
+    """Show one team's quota. Also what its jobs wait for."""
     found = context.client().quota(team)
     if context.as_json:
         print_json(found)
@@ -127,7 +127,7 @@ def delete(context: Context, team: str, yes: bool, no_wait: bool) -> None:
 @click.argument("job")
 @with_json
 def explain(context: Context, job: str) -> None:
-    """Explain why a job waits for quota, or had to give way. The same as `steward explain job JOB`."""
+    """Explain why a job waits for quota. Or had to give way. The same as `steward explain job JOB`."""
     click.get_current_context().invoke(explain_job, words=("job", job), as_json=context.as_json)
 
 

@@ -41,7 +41,7 @@ def approve(context: Context, cases: tuple[str, ...]) -> None:
 
 @click.group()
 def breaker() -> None:
-    """List and reset the breakers that keep Steward from taking out too much."""
+    """List or reset breakers, which limit repairs. They keep Steward from taking out too much."""
 
 
 @breaker.command("list")

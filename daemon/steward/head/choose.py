@@ -123,13 +123,13 @@ except ImportError:  # systemd-python is not installed
     JournalHandler = None  # type: ignore[assignment, misc]
 
 
-_LOOSE_TONGUES = ("urllib3", "botocore", "boto3", "s3transfer")
+_NOISY_LOGGERS = ("urllib3", "botocore", "boto3", "s3transfer")
 """At debug level they log paths of webhooks, and requests with their signatures and session tokens."""
 
 
 def start_logging(level: int) -> None:
     """Log to the journal, with fields, if stderr is the journal's; otherwise key=value lines to stderr."""
-    for name in _LOOSE_TONGUES:
+    for name in _NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     if JournalHandler is not None and _stderr_is_the_journals():
         log_to(JournalHandler(), level)

@@ -16,7 +16,7 @@ from steward.model.observed import AgentDetail, AgentView, Freshness
 from steward.model.repair_policy import RepairPolicy
 from steward.model.text import PAUSED, REPORT_ONLY
 from steward.policy.draft import Draft
-from steward.policy.facts.serving import is_between
+from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.leaks import CURE, leaks
 from steward.policy.traits import is_away_on_purpose
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
@@ -191,7 +191,7 @@ def with_machine(draft: Draft) -> frozenset[NodeName]:
     # not those that are powered down or away for another good reason, nor those of an API group that does not use them
     # now
     away = {name for name, node in nodes.items() if is_away_on_purpose(node)}
-    unused = {name for name, node in nodes.items() if name not in draft.slots and is_between(node, draft)}
+    unused = {name for name, node in nodes.items() if name not in draft.slots and belongs_to_slot(node, draft)}
     return frozenset(nodes.keys() - away - unused)
 
 

@@ -33,7 +33,7 @@ def entry_of(name: str, said: Mapping[str, str]) -> str | None:
     return None
 
 
-def said_of(name: str, said: Mapping[str, str]) -> str | None:
+def lookup_dotted(name: str, said: Mapping[str, str]) -> str | None:
     """Return the value for `name`: its own, else that of the longest matching pattern; None without a match."""
     entry = entry_of(name, said)
     return None if entry is None else said[entry]

@@ -19,7 +19,7 @@ from steward.model.instance import Slot
 from steward.model.memory import NodeMemory
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
-from steward.policy.groundwork import Groundwork
+from steward.policy.fact_cache import FactCache
 from steward.policy.kept import Kept
 from steward.policy.slot_of import slot_of
 
@@ -203,7 +203,7 @@ class NodeBook(Kept[NodeName, NodeMemory]):
         elif after != before:
             self[node] = after
 
-    def prune(self, since: float, in_slurm: Container[NodeName], ground: Groundwork) -> None:
+    def prune(self, since: float, in_slurm: Container[NodeName], ground: FactCache) -> None:
         """Forget what was true at `since` or before.
 
         A settling finding is forgotten elsewhere, when it no longer stands; so is the planned absence of a node that

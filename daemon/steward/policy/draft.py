@@ -29,12 +29,12 @@ from steward.model.quota import ComputeQuota, SchedulerConfig, Wrote
 from steward.model.resume import Bystander, JobMemory
 from steward.policy.books import CaseBook, DeepBook, NodeBook, SlotBook
 from steward.policy.elastic_book import ElasticBook
-from steward.policy.groundwork import Groundwork
+from steward.policy.fact_cache import FactCache
 from steward.policy.kept import Kept
 from steward.policy.overview import Overview
 from steward.policy.quota_book import QuotaJobBook
 from steward.policy.traits import Trait
-from steward.policy.trust import hushed
+from steward.policy.trust import with_unproven_findings_muted
 
 # What steps of one plan found, kept for the steps after them. Each field belongs to the function that it names.
 
@@ -42,12 +42,12 @@ from steward.policy.trust import hushed
 @dataclass(slots=True)
 class Found:
     companies: dict[tuple[int, float], Mapping[NodeName, Sequence[Job]]] = field(default_factory=dict)
-    """`bad_company`, by its arguments."""
+    """`nodes_failing_other_users`, by its arguments."""
     reach: tuple[int, int] | None = None
     cleaning: frozenset[NodeName] | None = None
     """Nodes where lost runs of remembered jobs are completing: `has_jobs`."""
-    restless: frozenset[JobId] | None = None
-    """Remembered jobs that were not at rest at the first call: `restless`."""
+    jobs_needing_attention: frozenset[JobId] | None = None
+    """Remembered jobs that were not at rest at the first call: `jobs_needing_attention`."""
     others: dict[str, Sequence[int]] = field(default_factory=dict)
     """By partition, the priorities of the jobs before which a job that lost its place is put: `put_first`."""
     settled: frozenset[NodeName] | None = None
@@ -117,13 +117,15 @@ class Draft:
     """The person or caller whose order is carried out; empty if the head decides by itself."""
 
     def __init__(
-        self, seen: Observed, want: Desired, memory: Memory, now: float, ground: Groundwork | None = None
+        self, seen: Observed, want: Desired, memory: Memory, now: float, ground: FactCache | None = None
     ) -> None:
         """Open the memory for changes. `ground` is kept from plan to plan; without one, facts are worked out anew."""
-        self.ground = ground if ground is not None else Groundwork()
+        self.ground = ground if ground is not None else FactCache()
         self.ground.turn_to(seen)
         finding = self.ground.agents.having(Trait.FINDING) if ground is not None else seen.agents
-        self.seen = hushed(seen, finding, memory.trials, canaries=want.health.canary_node_count > 0)
+        self.seen = with_unproven_findings_muted(
+            seen, finding, memory.trials, canaries=want.health.canary_node_count > 0
+        )
         self.want, self.now = want, now
         self.overview = Overview(self.seen, memory, self.ground, now)
         self.found = Found()

@@ -18,8 +18,8 @@ from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.serving import is_between
-from steward.policy.facts.verdict import missable, worst
+from steward.policy.facts.serving import belongs_to_slot
+from steward.policy.facts.verdict import monitored_nodes, worst
 from steward.policy.traits import FAILED, HEALTH, PASSED, SKIPPED, Says, Shows
 
 FIGHT = 3
@@ -88,7 +88,7 @@ def _doubtful(last: Mapping[NodeName, DeepResult], draft: Draft) -> list[Node]:
     """Return the nodes that may show a wrong feature."""
     nodes, agents = draft.ground.nodes, draft.ground.agents
     failed = (name for name, result in last.items() if result is DeepResult.FAILED)
-    names = set(failed).union(draft.overview.finding, missable(draft), _not_skipped(draft))
+    names = set(failed).union(draft.overview.finding, monitored_nodes(draft), _not_skipped(draft))
     names.update(draft.cases.nodes_in_repair)
     # all nodes but those that show what their agents report, without any finding
     for says in agents.kinds(Says):
@@ -114,7 +114,7 @@ def _shows(node: Node, word: str) -> bool:
 
 def _word(node: Node, last: dict[NodeName, DeepResult], draft: Draft) -> str:
     """Return the feature that the node should show; empty if nothing can be said now."""
-    if not node.is_powered or is_between(node, draft):
+    if not node.is_powered or belongs_to_slot(node, draft):
         return ""
     view = draft.seen.agents.get(node.name)
     if view is None:

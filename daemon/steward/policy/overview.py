@@ -1,6 +1,6 @@
 """Answers about the same picture that many steps of a plan need, each worked out once, when it is first asked for.
 
-Answers that depend on records alone are kept for the next plan (`groundwork.py`).
+Answers that depend on records alone are kept for the next plan (`fact_cache.py`).
 """
 
 from collections import defaultdict
@@ -16,7 +16,7 @@ from steward.model.memory import Memory
 from steward.model.node import Node
 from steward.model.observed import Observed
 from steward.model.reservation import Reservation
-from steward.policy.groundwork import Groundwork
+from steward.policy.fact_cache import FactCache
 from steward.policy.leaks import leaks
 from steward.policy.traits import OfDeepCheck, Trait, Within
 
@@ -26,7 +26,7 @@ K = TypeVar("K")
 class Overview:
     """An overview of one picture at one moment, and of the memory with which the plan began; nothing in it changes."""
 
-    def __init__(self, seen: Observed, memory: Memory, ground: Groundwork, now: float) -> None:
+    def __init__(self, seen: Observed, memory: Memory, ground: FactCache, now: float) -> None:
         self._seen, self._remembered, self._ground, self._now = seen, memory.nodes, ground, now
         self._of_partitions: dict[str, frozenset[NodeName]] = {}
         self._idle_of: dict[str, frozenset[NodeName]] = {}

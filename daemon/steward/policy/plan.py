@@ -12,6 +12,7 @@ from steward.policy.case.suspicion import open_cases
 from steward.policy.deep.carry import carry_deeps, follow_deeps
 from steward.policy.draft import Draft
 from steward.policy.elastic.follow import follow_runs
+from steward.policy.fact_cache import FactCache
 from steward.policy.facts.at_rest import note_suspensions
 from steward.policy.facts.correlate import find_incidents
 from steward.policy.facts.gres_leaks import note_leaks
@@ -19,7 +20,6 @@ from steward.policy.facts.silence import follow_silence
 from steward.policy.facts.slurm_faults import remember_served, tell_hurt, tell_reasons
 from steward.policy.facts.stops import note_stops
 from steward.policy.features import keep_features
-from steward.policy.groundwork import Groundwork
 from steward.policy.groups.gate import keep_gates
 from steward.policy.groups.goals import finish_operations, keep_groups
 from steward.policy.groups.hot_spares import maintain_hot_spares
@@ -105,13 +105,13 @@ STEPS = (
 once more after the slots: one whose slot leaves ends, and another has its turn."""
 
 
-def plan(seen: Observed, want: Desired, memory: Memory, now: float, ground: Groundwork | None = None) -> Plan:
+def plan(seen: Observed, want: Desired, memory: Memory, now: float, ground: FactCache | None = None) -> Plan:
     """Plan what to do now. The same picture again, with the memory of the first answer, gives no action.
 
     On an old picture of Slurm nothing is decided but that shims past their deadline stop waiting. `ground` is what
     plans before this one worked out of the records: with it the answer is the same, and comes sooner.
     """
-    draft = Draft(seen, want, memory, now, ground if ground is not None else Groundwork())
+    draft = Draft(seen, want, memory, now, ground if ground is not None else FactCache())
     for step in STEPS if draft.slurm_is_fresh else (answer_asks,):
         step(draft)
     return draft.plan()
@@ -121,7 +121,7 @@ class Plans:
     """`plan`, one after the other in one thread: what is worked out of a record is kept until the record changes."""
 
     def __init__(self) -> None:
-        self._ground = Groundwork()
+        self._ground = FactCache()
 
     def __call__(self, seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
         return plan(seen, want, memory, now, self._ground)

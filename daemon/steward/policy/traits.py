@@ -1,4 +1,4 @@
-"""Traits of a record that depend on the record alone, not on the time or the rest of the picture (`groundwork.py`)."""
+"""Traits of a record that depend on the record alone, not on the time or the rest of the picture (`fact_cache.py`)."""
 
 from collections.abc import Hashable, Iterator
 from enum import Enum, auto

@@ -21,7 +21,9 @@ def trial_key(check: str, version: str) -> str:
     return f"{check}@{version}"
 
 
-def hushed(seen: Observed, finding: Iterable[NodeName], trials: Mapping[str, Trial], *, canaries: bool) -> Observed:
+def with_unproven_findings_muted(
+    seen: Observed, finding: Iterable[NodeName], trials: Mapping[str, Trial], *, canaries: bool
+) -> Observed:
     """Return the picture with the bad findings of unproven checks as INFO, which is only reported.
 
     `finding`: nodes whose agents report something are among these. `canaries`: a version without a trial is not

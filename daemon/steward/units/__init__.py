@@ -1,1 +1,1 @@
-"""The systemd units that Steward ships, and how they get onto a machine."""
+"""The systemd units that Steward ships, and their installation."""

@@ -24,7 +24,7 @@ from steward.policy.facts.correlate import AGENTS
 from steward.policy.facts.gone import open_silence
 from steward.policy.facts.loans import loans
 from steward.policy.facts.orphan import is_orphan, way_out
-from steward.policy.facts.serving import is_between
+from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.slurm_faults import acting_row, done_about, is_hands_off, reason_fault
 from steward.policy.facts.verdict import command, standing
 from steward.policy.guards.budget import must_wait
@@ -198,7 +198,7 @@ def _done_about(row: ReasonRow, node: Node, case: Case | None, draft: Draft) -> 
 
 def _is_unused(node: Node | None, draft: Draft) -> bool:
     """Return whether the node is of an API group that does not use it: it has no machine on purpose."""
-    return node is not None and node.name not in draft.slots and is_between(node, draft)
+    return node is not None and node.name not in draft.slots and belongs_to_slot(node, draft)
 
 
 def _spare(name: NodeName, node: Node, draft: Draft) -> str:

@@ -22,7 +22,7 @@ from steward.policy.draft import Draft
 from steward.policy.facts.by_person import give_back, ways_out
 from steward.policy.facts.doubts import doubt, rebooted_again
 from steward.policy.facts.orphan import REBOOTS, is_orphan, way_out
-from steward.policy.facts.serving import is_between
+from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.slurm_faults import is_hands_off
 from steward.policy.facts.verdict import Fault, Standing, blocks_return, may_act_on, mode_of, standing
 from steward.policy.guards.budget import must_wait, why_awaits
@@ -168,7 +168,7 @@ def _case_word(case: Case) -> Word:
 def _of_slot(name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
     """Return the verdict on a node on its way in or out of an API group, or unused by it; else None."""
     record = draft.slots.get(name)
-    if node is not None and not is_between(node, draft):
+    if node is not None and not belongs_to_slot(node, draft):
         return None
     if record is None:
         text = "Slurm does not know it" if node is None else "its group of the API does not use it"

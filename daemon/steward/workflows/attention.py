@@ -19,9 +19,9 @@ from steward.model.observed import AgentView, Subject
 from steward.model.quota import Wrote
 from steward.model.resume import JobMemory
 from steward.model.slot import SlotStep
+from steward.policy.fact_cache import Index
 from steward.policy.facts.forgotten import marked_since, shows_again
 from steward.policy.facts.run_end import is_looked_into
-from steward.policy.groundwork import Index
 
 _RESTING = (SlotStep.SERVING, SlotStep.WAITING)
 """Slots of which no change is expected."""

@@ -14,7 +14,7 @@ from steward.model.ask import OptedIn
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.resume_mode import ResumeMode
-from steward.policy.groundwork import changes
+from steward.policy.fact_cache import changes
 from steward.ports import Clock, PortError
 from steward.workflows.pool import Workers
 

@@ -1,1 +1,1 @@
-"""AWS JSON 1.1 as botocore's own model of SageMaker describes it: requests read, answers shaped, errors told."""
+"""AWS JSON 1.1 as botocore's model of SageMaker defines it: reads requests, renders answers and errors."""

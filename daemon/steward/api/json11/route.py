@@ -1,5 +1,8 @@
-"""`POST /`: one AWS request from its headers to its answer, and who changed what, when and from where: one log line
-(`steward.audit`) and one event for each asked change. Operations are somebody else's: see `Handler`."""
+"""`POST /`: one AWS request, from its headers to its answer, and the audit of changes.
+
+Each requested change makes one log line (`steward.audit`) and one event: who, what, when, from where. See `Handler` for
+the operations.
+"""
 
 import json
 import logging
@@ -31,13 +34,16 @@ _DONE = "done"
 
 
 class Audit:
-    """`tell` keeps an event. Refused changes are told too; those that only came too often go to the log alone."""
+    """Records changes; `tell` keeps an event.
+
+    Refused changes are recorded too; throttled ones only in the log.
+    """
 
     def __init__(self, *, tell: Callable[[Event], None], now: Callable[[], float]) -> None:
         self._tell, self._now = tell, now
 
     def note(self, caller: Caller, operation: str, body: bytes, refusal: Code | None) -> None:
-        """`refusal` None: it was accepted."""
+        """Record a change; `refusal` is None if it was accepted."""
         outcome = refusal.value if refusal else _DONE
         about = {
             "who": caller.user,
@@ -76,11 +82,11 @@ class Json11:
         self._handlers, self._max_body_bytes = handlers, max_body_bytes
 
     def read(self, operation: str, members: Mapping[str, Any]) -> dict[str, Any]:
-        """The input of an operation that is served, as its handler gets it. Raises ApiError."""
+        """Return the input of a served operation, as its handler gets it. Raises ApiError."""
         return validate.read(self._service.input_shape(operation), members)
 
     async def serve(self, request: Request) -> Response:
-        """Never raises: every failure is an answer with a code and a request id."""
+        """Return the answer. Never raises: every failure is an answer with a code and a request id."""
         number = str(uuid.uuid4())
         try:
             received = await self._receive(request, number)
@@ -112,8 +118,7 @@ class Json11:
         )
 
     def _answer(self, received: Received) -> dict[str, Any] | None:
-        """Answer the request. An error that nobody foresaw ends here: it is logged in full, and the caller gets its
-        request id only."""
+        """Return the answer to a request. An unforeseen error is logged; the caller gets only its request id."""
         try:
             return self._admit(received)
         except ApiError:
@@ -143,13 +148,14 @@ class Json11:
             or operation not in self._handlers
             or not self._service.serves(operation)
         ):
-            raise ApiError(Code.UNKNOWN_OPERATION, f"This endpoint has no operation {target[:100]!r}.")
+            raise ApiError(Code.UNKNOWN_OPERATION, f"This endpoint has no operation '{printable(target, 100)}'.")
         return operation
 
     def _change(self, received: Received, identity: Identity, operation: str) -> dict[str, Any] | None:
-        """As `_carry_out`, with a line in the audit log whatever comes of it; who may not is limited as who may."""
+        """Carry out a change, and record it in the audit log whatever its outcome."""
         refusal: Code | None = Code.INTERNAL
         try:
+            # Before the check of rights, so that a user without rights is limited too.
             self._limits.take(identity.user, read=False)
             if identity.read_only:
                 raise ApiError(Code.ACCESS_DENIED, f"{identity.user} may read, but not call {operation}.")
@@ -199,7 +205,7 @@ _MAX_DEPTH = 32
 
 
 def parse(body: bytes) -> dict[str, Any]:
-    """The object in `body`; an empty body is an empty object. Raises ApiError (SerializationException) otherwise."""
+    """Return the object in `body`, which is empty for an empty body. Raises ApiError (SerializationException)."""
     try:
         value = json.loads(body.decode(), object_pairs_hook=_once, parse_constant=_no_constant) if body else {}
     except RecursionError as error:
@@ -224,7 +230,8 @@ def _no_constant(text: str) -> None:
 
 
 def _look_through(value: Any) -> None:
-    """Level by level, so that depth costs no stack."""
+    """Refuse a value that is nested too deep, or has a text that is not Unicode."""
+    # Level by level, so that depth needs no stack.
     level, depth = [value], 0
     while level:
         depth += 1
@@ -242,8 +249,9 @@ def _inside(value: Any) -> list[Any]:
 
 
 def _need_unicode(text: str) -> None:
-    """Half of a surrogate pair can be written in JSON, but neither stored nor sent back."""
+    """Refuse a text that is not Unicode."""
     try:
+        # Half a surrogate pair can be written in JSON, but neither stored nor sent back.
         text.encode()
     except UnicodeEncodeError as error:
         raise _malformed("a text is not Unicode") from error

@@ -1,6 +1,6 @@
-"""The operations we serve, with their shapes, from the model that botocore ships.
+"""The served operations with their shapes, from the model that botocore ships.
 
-Where we take more than the service's published model, every exception stands in one table, with its reason.
+Where the head accepts more than the published model, one table has every exception with its reason.
 """
 
 import json
@@ -51,7 +51,10 @@ _READS = ("Describe", "List")
 
 
 class Service:
-    """Made once: reading botocore's model takes 50 ms. What it keeps is the served tenth of that model."""
+    """The served operations.
+
+    Made once: reading botocore's model takes 50 ms. Only the served tenth of that model is kept.
+    """
 
     def __init__(self, document: Document) -> None:
         model = ServiceModel(document, "sagemaker")
@@ -62,25 +65,25 @@ class Service:
         return operation in self._operations
 
     def input_shape(self, operation: str) -> Shape:
-        """Every operation that we serve has one."""
+        """Return the operation's input shape; every served operation has one."""
         return self._operations[operation].input_shape
 
     def output_shape(self, operation: str) -> Shape | None:
-        """None: the answer is an empty body."""
+        """Return the operation's output shape, or None if the answer has an empty body."""
         return self._operations[operation].output_shape
 
 
 def is_read(operation: str) -> bool:
-    """Whether the operation changes nothing."""
+    """Return whether the operation changes nothing."""
     return operation.startswith(_READS)
 
 
 def load() -> Service:
-    """From the installed botocore. Raises LookupError with a remedy when that one does not know an operation.
+    """Return the service of the installed botocore.
 
-    The part that is kept is made anew from its text: among the objects of the whole model it would hold up the 8 MiB
-    of memory that they take, also when they are gone.
+    Raises LookupError with a remedy if that botocore does not know an operation.
     """
+    # The kept part is made anew from its text: objects among those of the whole model would keep its 8 MiB allocated.
     return Service(json.loads(_served_text()))
 
 
@@ -120,14 +123,14 @@ def _reached(shapes: Document, roots: Iterable[str]) -> set[str]:
 
 
 def _parts(shape: Document) -> Iterator[str]:
-    """The names of the shapes that a shape is made of."""
+    """Yield the names of the shapes that a shape is made of."""
     members = [*shape.get("members", {}).values(), *(shape[key] for key in ("member", "key", "value") if key in shape)]
     return (member["shape"] for member in members)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """`drop` these constraints of the shape, then set `put`."""
+    """Drops these constraints of a shape, then sets `put`."""
 
     drop: frozenset[str] = frozenset()
     put: Mapping[str, Any]
@@ -163,7 +166,7 @@ OVERRIDES: Mapping[str, Override] = MappingProxyType(
 
 
 def relaxed(name: str, shape: Document) -> Document:
-    """The shape with its override, if it has one."""
+    """Return the shape with its override, if it has one."""
     override = OVERRIDES.get(name)
     if override is None:
         return shape

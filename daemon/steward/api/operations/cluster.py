@@ -1,5 +1,4 @@
-"""CreateCluster, DescribeCluster, ListClusters, UpdateCluster, DeleteCluster; AddTags, ListTags, DeleteTags: of the
-cluster, of compute quotas and of the cluster scheduler config."""
+"""The operations on the cluster, and on tags of the cluster, its quotas and its scheduler configuration."""
 
 import json
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from steward.model.arn import arn_of, quota_arn, scheduler_arn
 from steward.model.group import BatchSize, Role
 from steward.model.order import ChangeTags, CreateCluster, DeleteCluster, GroupWish, UpdateCluster, UpdateSoftware
 from steward.model.setup import Lifecycle
+from steward.model.text import printable
 from steward.policy.facts.serving import current_counts
 
 _KEPT = ("ClusterRole", "VpcConfig")
@@ -48,11 +48,11 @@ _READ_OF_GROUP = frozenset(
         "ThreadsPerCore",
     }
 )
-"""The members that have a place in GroupWish; all others are kept as they were given."""
+"""The members that have a place in GroupWish; all others are kept as given."""
 
 
 class Clusters:
-    """There is one at most."""
+    """The operations on the cluster; there is at most one."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -115,7 +115,7 @@ class Clusters:
         return {"ClusterArn": sight.arn}
 
     def delete(self, caller: Caller, members: Members) -> Json:
-        """The cluster is shown as Deleting until its last node is gone, then no more."""
+        """Delete the cluster. It is shown as Deleting until its last node is gone."""
         order = DeleteCluster(who=caller.user, cluster=members["ClusterName"])
         return {"ClusterArn": self._arn(carried(self._source, order).cluster_id)}
 
@@ -124,13 +124,13 @@ class Clusters:
 
 
 def _extras(members: Members) -> str:
-    """The members that are only given back: nothing depends on them."""
+    """Return, as JSON, the members that the head only gives back."""
     kept: dict[str, Any] = {name: members[name] for name in _KEPT if name in members}
     return json.dumps(kept, sort_keys=True)
 
 
 def _is_asked(sight: Sight, members: Members) -> bool:
-    """No cluster here belongs to a training plan."""
+    """Return whether a list with these filters has the cluster, which never belongs to a training plan."""
     cluster = sight.cluster
     is_named = members.get("NameContains", "") in cluster.name
     in_time = between(cluster.created, members, "CreationTimeAfter", "CreationTimeBefore")
@@ -147,7 +147,7 @@ def _summary(sight: Sight) -> Json:
 
 
 def check_cluster(members: Members, *, continuous: bool) -> None:
-    """Raises ApiError for a member of CreateCluster or UpdateCluster, or of its groups, that is not supported."""
+    """Refuse unsupported members of CreateCluster or UpdateCluster, or of its groups. Raises ApiError."""
     _refuse(members, _REFUSED_OF_CLUSTER, "")
     _check_orchestrator(members.get("Orchestrator"), continuous=continuous)
     for number, group in enumerate(members.get("InstanceGroups", ()), 1):
@@ -164,7 +164,7 @@ def _refuse(members: Members, refused: dict[str, str], place: str) -> None:
 
 
 def _check_orchestrator(orchestrator: Members | None, *, continuous: bool) -> None:
-    """Absent means Slurm: there is nothing else here."""
+    """Refuse an orchestrator other than Slurm; without the member it is Slurm."""
     if orchestrator is None:
         return
     if "Eks" in orchestrator:
@@ -183,7 +183,7 @@ def _unsupported(member: str, why: str) -> Exception:
 
 
 def group_wish(entry: Members) -> GroupWish:
-    """Raises ApiError for what can be seen to be wrong without looking at the cluster."""
+    """Return the wish in a group's entry. Raises ApiError for errors visible without the cluster."""
     slurm = entry.get("SlurmConfig", {})
     checks = entry.get("OnStartDeepHealthChecks")
     return GroupWish(
@@ -213,13 +213,13 @@ def _types(entry: Members) -> tuple[str, ...]:
 
 
 def _partition(slurm: Members) -> str | None:
-    """Not said is None; an empty list is none."""
+    """Return the partition that the entry names, "" for an empty list, or None without the member."""
     names = slurm.get("PartitionNames")
     return None if names is None else "".join(names)
 
 
 def _image(entry: Members) -> str | None:
-    """`default` is the provider's own, as if it were not said; in an update it is what is there."""
+    """Return the image; `default` means the provider's own, or in an update the present one."""
     image = entry.get("ImageId")
     return None if image == "default" else image
 
@@ -240,7 +240,9 @@ def _check_scripts(group: str, source: str, digest: str, names: tuple[str, str])
     for name in names:
         parts = name.split("/")
         if name.startswith("/") or ".." in parts or not name.isprintable():
-            raise invalid(f"Instance group {group}: {name!r} is not the name of a file under SourceS3Uri.")
+            raise invalid(
+                f"Instance group {group}: '{printable(name, 100)}' is not the name of a file under SourceS3Uri."
+            )
     if digest and (len(digest) != 64 or not set(digest) <= set("0123456789abcdef")):
         raise invalid(f"Instance group {group}: after #sha256= in SourceS3Uri come 64 hex digits.")
 
@@ -255,7 +257,7 @@ class Software:
         self._source = source
 
     def update(self, caller: Caller, members: Members) -> Json:
-        """Without DeploymentConfig all nodes at once."""
+        """Update the software of groups; without DeploymentConfig on all nodes at once."""
         config = members.get("DeploymentConfig", {})
         rolling = config.get("RollingUpdatePolicy", {})
         image = members.get("ImageId", "")
@@ -292,7 +294,7 @@ class Tags:
         self._source = source
 
     def add(self, caller: Caller, members: Members) -> Json:
-        """The answer has all tags of the resource."""
+        """Set tags. The answer has all tags of the resource."""
         put = {tag["Key"]: tag["Value"] for tag in members["Tags"]}
         answer = carried(self._source, ChangeTags(who=caller.user, arn=self._arn(members), put=put))
         return {"Tags": _shape(answer.tags)}
@@ -308,7 +310,7 @@ class Tags:
         return {}
 
     def _arn(self, members: Members) -> str:
-        """The resource that is named, when it is there."""
+        """Return the ARN of the named resource. Raises ApiError if it does not exist."""
         self._tags(members)
         return str(members["ResourceArn"])
 

@@ -1,5 +1,7 @@
-"""What the pages of one moment share: the snapshot, the verdict on each node, and the pages that were made of it; and
-what an address asks for."""
+"""State that the pages of one moment share, and what an address asks for.
+
+The shared state is the snapshot, the verdict on each node, and the pages already made.
+"""
 
 import threading
 from collections import defaultdict
@@ -15,24 +17,27 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.model.text import printable
 from steward.policy.draft import Draft
-from steward.policy.groundwork import Groundwork
+from steward.policy.fact_cache import FactCache
 from steward.views.node_verdict import NodeVerdict, node_verdicts
 from steward.workflows.snapshot import Snapshot
 
 T = TypeVar("T")
 _LEAST_S = 2.0
 _LARGE = 1000
-"""A cluster of more nodes is looked at again every `_LEAST_S` at most, however often the head decides."""
+"""The number of nodes above which a new look is made only every `_LEAST_S`, however often cycles end."""
 _MOST_KEPT = 64
 _LONGEST = 100
 WORDS = ("q", "state", "check", "user", "place", "node", "job", "kind", "level", "month", "partition")
-"""What the address of a page may ask for, beside the page's number."""
+"""The choices in the address of a page, beside the page's number."""
 _MOST_PAGES = 9999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest:
-    """`name` is from the path, `said` are WORDS with their values, each bounded; `page` counts from 1."""
+    """The choices in the address of a page.
+
+    `name` is from the path, `said` are WORDS with their values, each bounded; `page` counts from 1.
+    """
 
     name: str = ""
     said: tuple[tuple[str, str], ...] = ()
@@ -40,7 +45,8 @@ class PageRequest:
 
     @staticmethod
     def of(path: Mapping[str, Any], query: Mapping[str, str]) -> "PageRequest":
-        """Whatever is not known or no number is left out: an old bookmark still shows its page."""
+        """Return the choices in an address; unknown words and bad numbers are ignored."""
+        # So an old bookmark still shows its page.
         said = ((word, printable(query.get(word, "").strip(), _LONGEST)) for word in WORDS)
         number = query.get("page", "")
         page = int(number) if number.isascii() and number.isdigit() and len(number) <= len(str(_MOST_PAGES)) else 1
@@ -50,13 +56,13 @@ class PageRequest:
         return dict(self.said).get(name, "")
 
     def link(self, page: int) -> str:
-        """The query of another page of the same list."""
+        """Return the query of another page of the same list."""
         return "?" + urlencode([*self.said, ("page", str(page))])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paged(Generic[T]):
-    """A part of a long list, with links to its other pages (empty: there is none)."""
+    """A part of a long list, with links to its other pages, each empty if there is none."""
 
     rows: tuple[T, ...]
     total: int
@@ -77,25 +83,28 @@ class Paged(Generic[T]):
         )
 
     def map(self, change: Callable[[T], Any]) -> "Paged[Any]":
-        """The same page of other things: only what is shown is made."""
+        """Return the same page with each shown row changed; rows of other pages are not computed."""
         rows = tuple(change(row) for row in self.rows)
         return Paged(rows=rows, total=self.total, first=self.first, before=self.before, after=self.after)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """One moment. `ground` is what the looks before it worked out of records that are the same now; `kept` are pages
-    as they were made, by what was asked for."""
+    """One moment, which pages share.
+
+    `ground` is what earlier looks computed from records that are unchanged; `kept` are finished pages, by their
+    request.
+    """
 
     source: Source
     snapshot: Snapshot
     now: float
-    ground: Groundwork = field(default_factory=Groundwork)
+    ground: FactCache = field(default_factory=FactCache)
     kept: dict[Any, str] = field(default_factory=dict)
 
     @cached_property
     def draft(self) -> Draft:
-        """To read only."""
+        """Return a draft that must only be read."""
         return Draft(self.snapshot.seen, self.source.want, self.snapshot.memory, self.now, self.ground)
 
     @cached_property
@@ -104,7 +113,7 @@ class Look:
 
     @cached_property
     def places(self) -> Mapping[str, list[NodeName]]:
-        """Each node in one place: its instance group, or else the partitions that it is in."""
+        """Return each node in one place: its instance group, or else its partitions."""
         found: defaultdict[str, list[NodeName]] = defaultdict(list)
         slots = self.snapshot.memory.slots
         titles: dict[frozenset[str], str] = {}
@@ -121,7 +130,7 @@ class Look:
 
     @cached_property
     def jobs_on(self) -> Mapping[NodeName, tuple[Job, ...]]:
-        """Jobs that Slurm has on each node now, the newest first."""
+        """Return the jobs that Slurm has on each node now, newest first."""
         found: defaultdict[NodeName, list[Job]] = defaultdict(list)
         for job in sorted(self.snapshot.seen.jobs.values(), key=lambda job: -job.id):
             if job.is_active:
@@ -134,14 +143,14 @@ class Look:
 
 
 class PageLooks:
-    """The present look, for all who read. Safe to ask from several threads."""
+    """The present look, for all readers. Safe to use from several threads."""
 
     def __init__(self, source: Source) -> None:
-        self._source, self._lock, self._ground = source, threading.Lock(), Groundwork()
+        self._source, self._lock, self._ground = source, threading.Lock(), FactCache()
         self._look: Look | None = None
 
     def page(self, key: Any, made: Callable[[Look], str]) -> str:
-        """Each page is made once for all who ask for it. Raises Retryable before the head's first cycle has ended."""
+        """Return a page, made once for all readers. Raises Retryable before the head's first cycle has ended."""
         with self._lock:
             look = self._present()
             if key not in look.kept:
@@ -152,7 +161,7 @@ class PageLooks:
             return look.kept[key]
 
     def apart(self) -> Look:
-        """A look of its own, which no other page waits for. Raises as `page` does."""
+        """Return a new look for a page that others must not wait for. Raises as `page` does."""
         return Look(source=self._source, snapshot=self._source.snapshot(), now=self._source.clock.now())
 
     def _present(self) -> Look:

@@ -29,7 +29,7 @@ from steward.views.node_verdict import NodeVerdict, Word, node_verdict
 
 Json = dict[str, Any]
 WRONG = frozenset({Word.LOST, Word.DEGRADED, Word.HELD, Word.SUSPECT, Word.REPORT_ONLY})
-"""Verdicts that somebody should know of."""
+"""The verdicts that need attention."""
 _ALL_NAMED, _NAMED = 64, 60
 _NONE = ""
 _PLAIN = {word: f'<i class="{css(word.value)}">{SIGNS[word.value]}</i>' for word in Word} | {Word.FINE: "<i></i>"}
@@ -46,8 +46,10 @@ class Legend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Nodes of one group or of the same partitions. `names` are those of the cells, in their order, as Slurm writes
-    them; empty where that cannot be."""
+    """The nodes of one group or of the same partitions.
+
+    `names` are those of the cells, in order, as a Slurm host list; empty if no such list has this order.
+    """
 
     title: str
     total: int
@@ -86,12 +88,15 @@ class JobOnNode:
     began: float | None
     ended: float | None
     is_ours: bool
-    """It opted in."""
+    """Whether the job opted in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneNode:
-    """`checks` that failed or could not tell come first; `quiet` passed, `idle` do not apply there."""
+    """The page of one node.
+
+    Failed and unknown `checks` come first; `quiet` checks passed, `idle` ones do not apply there.
+    """
 
     name: NodeName
     view: Json | None
@@ -117,9 +122,10 @@ def legend(look: Look) -> tuple[Legend, ...]:
 
 
 def place(title: str, names: Iterable[NodeName], look: Look) -> Place:
-    """A cell a node, by name. Where there are many only the first ones that are not fine are named."""
+    """Return a cell for each node, by name."""
     order, folded = _in_order(frozenset(names))
     verdicts, nodes = look.verdicts, look.snapshot.seen.nodes
+    # With many nodes only the first ones that are not fine are named.
     all_named, left, odd = len(order) <= _ALL_NAMED, _NAMED, 0
     cells: list[str] = []
     for name in order:
@@ -138,7 +144,7 @@ def place(title: str, names: Iterable[NodeName], look: Look) -> Place:
 
 @lru_cache(maxsize=64)
 def _in_order(names: frozenset[NodeName]) -> tuple[tuple[NodeName, ...], str]:
-    """The names in an order that the page's script can tell from their list alone, and that list."""
+    """Return the names and their host list, in an order that the page's script derives from the list."""
     folded = fold(names)
     try:
         order = tuple(map(NodeName, unfold(folded)))
@@ -158,7 +164,7 @@ def _named(name: NodeName, word: Word, node: Node) -> str:
 
 
 def nodes(look: Look, asked: PageRequest) -> NodesPage:
-    """The nodes that are asked for, the most urgent first."""
+    """Return the chosen nodes, most urgent first."""
     found = sorted(_chosen(look, asked), key=lambda name: (_urgency(name, look), natural(name)))
     return NodesPage(
         nodes=Paged.of(found, asked).map(lambda name: _row(name, look)),
@@ -190,7 +196,7 @@ def _chosen(look: Look, asked: PageRequest) -> list[NodeName]:
 
 
 def _listed(text: str) -> frozenset[str]:
-    """The nodes of `n[1-3],n7`; none of what is no list, or one of too many."""
+    """Return the nodes in a list such as `n[1-3],n7`; none if it is no list, or too long."""
     try:
         return frozenset(unfold(text, _MOST_LISTED))
     except ValueError:
@@ -215,7 +221,7 @@ def rows(names: Iterable[NodeName], look: Look) -> tuple[NodeRow, ...]:
 
 
 def node(look: Look, asked: PageRequest) -> OneNode:
-    """Raises HTTPException for a name that is no node here."""
+    """Return the page of one node. Raises HTTPException for a name that is not a node's."""
     source, snapshot, memory = look.source, look.snapshot, look.snapshot.memory
     name = known_node(asked.name, snapshot)
     told = tuple(_events(look, name))
@@ -250,7 +256,7 @@ def _loud(checks: Iterable[Json]) -> list[Json]:
 
 
 def _events(look: Look, name: NodeName) -> list[Event]:
-    """The newest first; none where the store cannot be read."""
+    """Return the node's events, newest first; none if the store cannot be read."""
     try:
         return [event for _, event in reversed(look.source.store.events(node=name, limit=200))]
     except PortError:
@@ -258,7 +264,7 @@ def _events(look: Look, name: NodeName) -> list[Event]:
 
 
 def _jobs(name: NodeName, runs: Iterable[Run], look: Look) -> tuple[JobOnNode, ...]:
-    """Those that Slurm has there now, then runs of jobs that opted in, the newest first."""
+    """Return the jobs that Slurm has on the node now, then runs of jobs that opted in, newest first."""
     here = look.jobs_on.get(name, ())
     ids = {job.id for job in here}
     past = sorted((run for run in runs if run.job not in ids), key=lambda run: -run.started)

@@ -1,4 +1,4 @@
-"""The first page: what is wrong, what is being done, what waits for a person; then all nodes, and jobs that go on."""
+"""The first page: faults, repairs, and what waits for a person; then all nodes, and running jobs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _NEEDS_LOOK = WRONG - {Word.HELD}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One thing, with a link to its page. `css` is a verdict's, for its sign; `since` Unix seconds."""
+    """A line with a link to its page. `css` is a verdict's class, for its sign; `since` is Unix seconds."""
 
     href: str
     name: str
@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """The first lines of many; `more` is where all are."""
+    """The first of many lines; `more` is the address of all."""
 
     id: str
     title: str
@@ -97,15 +97,16 @@ def overview(look: Look, _asked: PageRequest) -> OverviewPage:
 
 
 def _events(look: Look) -> tuple[Event, ...]:
-    """The last ones, newest first; none where the store cannot be read: the page is needed most then."""
+    """Return the last events, newest first; none if the store cannot be read."""
     try:
         return tuple(event for _, event in reversed(look.source.store.events(limit=_EVENTS)))
+    # The page is needed most when the store fails.
     except PortError:
         return ()
 
 
 def _alerts(status: Json, stands: str) -> Iterable[Alert]:
-    """What makes the whole page, or all repairs, other than they seem."""
+    """Yield the alerts that change the meaning of the whole page, or of all repairs."""
     if stands:
         text = f"{stands[0].upper()}{stands[1:]}. What is shown here is the last picture before that."
         yield Alert(level="error", text=text)
@@ -120,7 +121,7 @@ def _alerts(status: Json, stands: str) -> Iterable[Alert]:
 
 
 def _box(id: str, title: str, parts: Sequence[tuple[Sequence[T], Callable[[T], Line]]], more: str, none: str) -> Box:
-    """Of each part in its turn the first; only lines that are shown are made."""
+    """Return a box with the first lines of the parts, in their order; only shown lines are computed."""
     lines: list[Line] = []
     for every, line in parts:
         lines += [line(one) for one in every[: _ROWS - len(lines)]]

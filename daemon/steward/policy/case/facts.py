@@ -30,7 +30,7 @@ from steward.policy.facts.verdict import (
 )
 from steward.policy.guards.breaker import admit
 from steward.policy.guards.bring_up import has_passed, is_in_service, may_take_jobs, was_checked
-from steward.policy.guards.budget import awaits_yes, must_wait
+from steward.policy.guards.budget import must_wait, needs_approval
 from steward.policy.guards.deep_start import DeepStart
 from steward.policy.guards.ladder import is_light, is_used_up, often_lost, quarantine
 from steward.policy.slurm_reasons import speaks_of
@@ -185,7 +185,7 @@ def _heard_again(scene: CaseScene) -> bool:
         return False
     is_untouched = case.launches == 0 and case.replaced is None and case.stand_in is None
     is_out = is_untouched and case.rung is Advice.REPLACE and case.marked is not None
-    may_be_well = case.gone or (case.trigger is Trigger.LOST and awaits_yes(case, scene.draft))
+    may_be_well = case.gone or (case.trigger is Trigger.LOST and needs_approval(case, scene.draft))
     if not (may_be_well and is_out) or case.old is None or view is None or view.incarnation is None:
         return False
     return view.is_heard and view.incarnation.instance == case.old.instance and not quarantine(case, scene.draft)

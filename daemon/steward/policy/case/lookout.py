@@ -11,11 +11,11 @@ from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.text import one_line
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import restless
+from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.forgotten import returned_by
 from steward.policy.facts.gone import (
     AGREE,
-    gone_by_word,
+    confirmed_gone,
     has_jobs,
     held_nodes,
     most_are_reached,
@@ -24,8 +24,8 @@ from steward.policy.facts.gone import (
     peers_of,
 )
 from steward.policy.facts.orphan import is_orphan, way_out
-from steward.policy.facts.serving import is_between
-from steward.policy.facts.verdict import Standing, Verdict, missable, standing
+from steward.policy.facts.serving import belongs_to_slot
+from steward.policy.facts.verdict import Standing, Verdict, monitored_nodes, standing
 from steward.policy.slurm_reasons import near_miss
 from steward.policy.traits import Trait
 
@@ -68,9 +68,9 @@ def probe_silent(draft: Draft) -> None:
     # of many that fell silent at once, only nodes of jobs whose shims wait are looked at, and one for each job that may
     # be resumed, or all if that may bring the job back: nothing else depends on it
     asked_about = _asked_about(draft) if many else set()
-    for node in map(draft.seen.nodes.__getitem__, missable(draft)):
+    for node in map(draft.seen.nodes.__getitem__, monitored_nodes(draft)):
         is_passed_over = node.name in many and node.name not in asked_about
-        if not is_passed_over and not is_between(node, draft):
+        if not is_passed_over and not belongs_to_slot(node, draft):
             _probe(node, draft, is_of_many=node.name in many)
 
 
@@ -79,7 +79,7 @@ def _asked_about(draft: Draft) -> set[NodeName]:
     asked = {name for ask in draft.seen.asks for name in _nodes_of(ask.job, draft)}
     unheard = frozenset(draft.overview.unheard)
     running = {id for name in unheard for id in draft.overview.running_on.get(name, ())} & draft.jobs.keys()
-    jobs = sorted(running.union(restless(draft)))
+    jobs = sorted(running.union(jobs_needing_attention(draft)))
     for quiet in filter(None, (held_nodes(id, draft) & unheard for id in jobs)):
         by_peers = len(asked) + len(quiet) <= LOOKS_AT_ONCE and len(peers_of(min(quiet), draft)) >= AGREE
         asked |= quiet if by_peers or most_are_reached(draft) else {min(quiet)}
@@ -99,7 +99,7 @@ def _probe(node: Node, draft: Draft, *, is_of_many: bool) -> None:
         note_lost(node.name, verdict.since or draft.now, draft)
     case = draft.cases.in_work(node.name)
     given_up = case is not None and case.step not in (Step.VERIFY, Step.RETURN)
-    if verdict.standing not in LOOKED_AT or given_up or gone_by_word(node, draft):
+    if verdict.standing not in LOOKED_AT or given_up or confirmed_gone(node, draft):
         return
     key = Key(f"probe:{node.name}")
     every = _look_every_s(verdict, draft.asked_at(key), draft, is_of_many=is_of_many)
@@ -154,7 +154,7 @@ def _tell_twins(came: Collection[InstanceId], draft: Draft) -> None:
 
 def note_leaves(draft: Draft) -> None:
     """Remember which agents were told to end, for a head that starts before they are back."""
-    for name in missable(draft):
+    for name in monitored_nodes(draft):
         view = draft.seen.agents.get(name)
         if view is not None and view.leaves and not view.connected and draft.nodes.of(name).left_us is None:
             draft.nodes.note(name, left_us=view.lost_at)

@@ -12,7 +12,7 @@ from steward.policy.case.spares import free_spare, loan_of, needs_spare, shortag
 from steward.policy.case.table import deadline
 from steward.policy.draft import Draft
 from steward.policy.facts.setup import NodeSetup, is_prepared, setup_of_case
-from steward.policy.guards.budget import awaits_yes
+from steward.policy.guards.budget import needs_approval
 from steward.policy.guards.deep_start import DeepStart, launch_of, start_limit, start_of
 from steward.policy.guards.ladder import is_light, time_limit
 from steward.policy.slurm_reasons import breaks_launches
@@ -33,7 +33,7 @@ def limit_s(case: Case, node: Node, draft: Draft) -> float | None:
     is_rungs = case.step in (Step.MEND, Step.VERIFY) and is_light(case)
     if is_rungs or (case.step is Step.LAUNCH and case.rung is Advice.REBOOT):
         return time_limit(case.rung, rules)
-    if case.step is Step.RELEASE and (awaits_yes(case, draft) or not waits_for_jobs(case, node)):
+    if case.step is Step.RELEASE and (needs_approval(case, draft) or not waits_for_jobs(case, node)):
         return None
     return deadline(case.step, rules)
 

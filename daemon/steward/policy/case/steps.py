@@ -27,7 +27,7 @@ from steward.policy.facts.forgotten import note_mark
 from steward.policy.facts.setup import ask_setup
 from steward.policy.facts.verdict import ask_mend, command
 from steward.policy.guards.bring_up import LAUNCH_AGAIN_S, ask_checks, may_be_half_made
-from steward.policy.guards.budget import ask_for_yes, awaits_yes, must_wait
+from steward.policy.guards.budget import ask_for_yes, must_wait, needs_approval
 from steward.policy.guards.deep_start import DeepStart, ask_launch, ask_start, why_failed
 from steward.policy.guards.ladder import (
     first_rung,
@@ -180,7 +180,7 @@ def _sign_again(scene: CaseScene, text: str) -> None:
 
 
 def _wait(scene: CaseScene) -> None:
-    if awaits_yes(ask_for_yes(scene.case, scene.draft), scene.draft):
+    if needs_approval(ask_for_yes(scene.case, scene.draft), scene.draft):
         return
     if waits_for_jobs(scene.case, scene.node):
         text = f"{scene.case.node}: waits for its jobs to end"

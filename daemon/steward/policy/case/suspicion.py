@@ -19,7 +19,7 @@ from steward.policy.facts.by_person import why_undoable
 from steward.policy.facts.correlate import in_incident, is_scout
 from steward.policy.facts.deep_faults import deep_fault, failed_deep
 from steward.policy.facts.gone import gone
-from steward.policy.facts.serving import is_between, is_current
+from steward.policy.facts.serving import belongs_to_slot, is_current
 from steward.policy.facts.silence import is_withheld
 from steward.policy.facts.slurm_faults import (
     breakers_of_launches,
@@ -28,7 +28,7 @@ from steward.policy.facts.slurm_faults import (
     reason_fault,
     with_reason,
 )
-from steward.policy.facts.verdict import Fault, Standing, command, incarnation_of, missable, standing, worst
+from steward.policy.facts.verdict import Fault, Standing, command, incarnation_of, monitored_nodes, standing, worst
 from steward.policy.guards.breaker import admit, holding, tripped
 from steward.policy.guards.ladder import first_rung, identity, on_probation
 from steward.policy.traits import Trait
@@ -39,7 +39,7 @@ def open_cases(draft: Draft) -> None:
     failed = failed_deep(draft) | breakers_of_launches(draft)
     settling = Settling(draft)
     for node in _unwell(failed, draft):
-        if (_is_well(node, draft) and node.name not in failed) or is_between(node, draft):
+        if (_is_well(node, draft) and node.name not in failed) or belongs_to_slot(node, draft):
             continue
         fault = fault_of(node, draft)
         if fault is None or not _needs_case(node, fault, draft):
@@ -57,7 +57,7 @@ def open_cases(draft: Draft) -> None:
 def _unwell(failed: frozenset[NodeName], draft: Draft) -> list[Node]:
     """Return nodes with any sign of trouble, sorted by name."""
     out = (node.name for node in draft.overview.with_reason(Trait.ORDERED, Trait.SLURMS_WORDS))
-    names = failed.union(out, missable(draft), draft.overview.finding)
+    names = failed.union(out, monitored_nodes(draft), draft.overview.finding)
     return [draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes]
 
 

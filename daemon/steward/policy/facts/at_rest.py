@@ -19,14 +19,14 @@ from steward.policy.traits import Trait
 _AtRest = dict[JobId, tuple[JobMemory, Job | None, tuple[Run, ...]]]
 
 
-def restless(draft: Draft) -> list[JobId]:
+def jobs_needing_attention(draft: Draft) -> list[JobId]:
     """Return the ids of the jobs that are not at rest, sorted; jobs that this plan has changed so far are included."""
-    if draft.found.restless is None:
-        draft.found.restless = _restless_so_far(draft)
-    return sorted((draft.found.restless | draft.jobs.touched) & draft.jobs.keys())
+    if draft.found.jobs_needing_attention is None:
+        draft.found.jobs_needing_attention = _needing_attention_so_far(draft)
+    return sorted((draft.found.jobs_needing_attention | draft.jobs.touched) & draft.jobs.keys())
 
 
-def _restless_so_far(draft: Draft) -> frozenset[JobId]:
+def _needing_attention_so_far(draft: Draft) -> frozenset[JobId]:
     """Return the jobs that are not at rest, including those of which an agent reports progress."""
     jobs, ledger = draft.seen.jobs, draft.ledger
     known: _AtRest = draft.ground.once("at rest", (draft.want.resume,), dict)
@@ -89,7 +89,7 @@ def _just_runs(job: Job, mem: JobMemory, run: Run, draft: Draft) -> bool:
 
 def note_suspensions(draft: Draft) -> None:
     """Note since when each job is suspended, and when it was continued."""
-    for id in restless(draft):
+    for id in jobs_needing_attention(draft):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
         if job is not None and (now := _suspension(job, mem, draft)) != mem.suspension:
             draft.jobs[id] = replace(mem, suspension=now)

@@ -24,7 +24,7 @@ def culprits(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
     blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
     if not blamed:
         return frozenset()
-    company = bad_company(mem.uid, draft.now, draft)
+    company = nodes_failing_other_users(mem.uid, draft.now, draft)
     return frozenset(node for node in blamed if node in company or not _is_sound(node, draft))
 
 
@@ -42,7 +42,7 @@ def _is_sound(node: NodeName, draft: Draft) -> bool:
 LEAST_USERS = 2
 
 
-def bad_company(uid: int, around: float, draft: Draft) -> Mapping[NodeName, Sequence[Job]]:
+def nodes_failing_other_users(uid: int, around: float, draft: Draft) -> Mapping[NodeName, Sequence[Job]]:
     """Return the nodes on which jobs of several users other than `uid` failed alone around a time, with those jobs.
 
     Empty if most nodes are like that: then the cause is not in the nodes.

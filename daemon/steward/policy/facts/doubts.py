@@ -7,7 +7,7 @@ from steward.model.health import Finding, Scope, Severity
 from steward.model.ids import CaseId, NodeName
 from steward.policy.draft import Draft
 from steward.policy.facts.correlate import in_incident
-from steward.policy.facts.serving import is_between
+from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.verdict import mode_of
 
 AGAIN_S = 7 * 86400.0
@@ -26,7 +26,7 @@ def suspects(draft: Draft) -> dict[NodeName, str]:
     names = again.keys() | set(draft.overview.finding)
     for node in (draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes):
         why = doubt(node.name, again, draft)
-        if why and draft.cases.open_of(node.name) is None and not is_between(node, draft) and not node.is_foreign:
+        if why and draft.cases.open_of(node.name) is None and not belongs_to_slot(node, draft) and not node.is_foreign:
             found[node.name] = why
     return found
 

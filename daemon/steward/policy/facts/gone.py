@@ -16,8 +16,8 @@ from steward.policy.facts.forgotten import bears_old_mark
 from steward.policy.facts.verdict import (
     Standing,
     machine_of,
-    missable,
     missed_since,
+    monitored_nodes,
     standing,
     went_with_host,
 )
@@ -39,10 +39,10 @@ def open_silence(draft: Draft) -> Incident | None:
 
 def gone(node: Node, draft: Draft) -> str:
     """Return why we are sure that the lost node is gone; empty if we are not."""
-    return gone_by_word(node, draft) or _gone_by_looks(node, draft)
+    return confirmed_gone(node, draft) or _gone_by_looks(node, draft)
 
 
-def gone_by_word(node: Node, draft: Draft) -> str:
+def confirmed_gone(node: Node, draft: Draft) -> str:
     """Return the word of the provider or of Slurm that the node is gone; empty if there is none."""
     verdict = standing(node, draft)
     if verdict.standing is not Standing.LOST or verdict.since is None:
@@ -163,7 +163,7 @@ def reach(draft: Draft) -> tuple[int, int]:
     """Return how many nodes the head reaches (agent heard, or slurmd answered lately), and how many it misses."""
     if draft.found.reach is None:
         heard, missing = len(draft.seen.nodes) - len(draft.overview.unheard), 0
-        for name in missable(draft):
+        for name in monitored_nodes(draft):
             node, view = draft.seen.nodes[name], draft.seen.agents.get(name)
             if view is not None and _is_reached(view, draft):
                 heard += 1

@@ -8,7 +8,7 @@ from steward.model.job import Job
 from steward.model.node_names import fold
 from steward.model.resume import Lent
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import restless
+from steward.policy.facts.at_rest import jobs_needing_attention
 
 LENT_FOR_S = 60.0
 """How long nodes are lent to a job, which has started by then; the nodes that it did not take are hot spares again."""
@@ -16,7 +16,7 @@ LENT_FOR_S = 60.0
 
 def lent_nodes(draft: Draft) -> frozenset[NodeName]:
     """Return the hot spares that are lent to jobs now."""
-    lent = (draft.jobs[id].lent for id in restless(draft))
+    lent = (draft.jobs[id].lent for id in jobs_needing_attention(draft))
     return frozenset(node for one in lent if one is not None for node in one.nodes)
 
 

@@ -9,7 +9,7 @@ from steward.policy.draft import Draft
 from steward.policy.facts.by_person import give_back
 from steward.policy.facts.forgotten import give_back_again
 from steward.policy.facts.loans import can_be_replaced
-from steward.policy.facts.serving import is_between
+from steward.policy.facts.serving import belongs_to_slot
 
 REBOOTS = frozenset({"REBOOT_REQUESTED", "REBOOT_ISSUED"})
 """A person's `scontrol reboot`, after which Slurm itself gives the node back."""
@@ -18,7 +18,7 @@ REBOOTS = frozenset({"REBOOT_REQUESTED", "REBOOT_ISSUED"})
 def is_orphan(node: Node, draft: Draft) -> bool:
     """Return whether the node is out of service with our mark, and no case is open that would give it back."""
     is_out = node.mark is not None and (node.is_drain or node.is_down) and draft.cases.open_of(node.name) is None
-    is_meant = (node.name in draft.want.spares and node.mark == SPARE) or is_between(node, draft)
+    is_meant = (node.name in draft.want.spares and node.mark == SPARE) or belongs_to_slot(node, draft)
     return is_out and not is_meant and not REBOOTS & node.flags and not give_back_again(node, draft)
 
 

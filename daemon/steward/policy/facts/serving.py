@@ -64,7 +64,7 @@ def staying(group: Group, draft: Draft) -> list[SlotRecord]:
     return [record for record in draft.slots.members(group.name) if not record.is_leaving]
 
 
-def is_between(node: Node, draft: Draft) -> bool:
+def belongs_to_slot(node: Node, draft: Draft) -> bool:
     """Return whether the node is its slot's business and no repair's: on its way in or out, or without a slot.
 
     A node that left stays so when its group is deleted, until a person or another group takes it.

@@ -10,16 +10,16 @@ from steward.model.node_names import fold
 from steward.policy.draft import Draft
 from steward.policy.facts.correlate import AGENTS, crowded, in_incident, limit, without_acknowledged
 from steward.policy.facts.gone import (
+    confirmed_gone,
     gone,
-    gone_by_word,
     is_late,
     most_are_reached,
     note_unanswered,
     open_silence,
     reach,
 )
-from steward.policy.facts.serving import is_being_verified, is_between
-from steward.policy.facts.verdict import is_awaited, missable, missed_since, went_with_host
+from steward.policy.facts.serving import belongs_to_slot, is_being_verified
+from steward.policy.facts.verdict import is_awaited, missed_since, monitored_nodes, went_with_host
 from steward.policy.traits import is_away_on_purpose
 
 
@@ -49,9 +49,9 @@ def away(draft: Draft) -> Mapping[NodeName, float]:
     under repair.
     """
     found = {}
-    for node in missable(draft):
+    for node in monitored_nodes(draft):
         known = draft.seen.nodes[node]
-        if is_away_on_purpose(known) or (is_between(known, draft) and not is_being_verified(node, draft)):
+        if is_away_on_purpose(known) or (belongs_to_slot(known, draft) and not is_being_verified(node, draft)):
             continue
         view = draft.seen.agents.get(node)
         if view is not None and went_with_host(view, draft):
@@ -80,7 +80,7 @@ def _lost_with_others(node: NodeName, draft: Draft) -> float | None:
 
 def _is_known_gone(name: NodeName, draft: Draft) -> bool:
     """Return whether the node is known to be gone."""
-    return draft.cases.lost(name) is not None or bool(gone_by_word(draft.seen.nodes[name], draft))
+    return draft.cases.lost(name) is not None or bool(confirmed_gone(draft.seen.nodes[name], draft))
 
 
 def is_withheld(node: NodeName, draft: Draft) -> bool:

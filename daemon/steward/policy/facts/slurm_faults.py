@@ -13,7 +13,7 @@ from steward.model.resume import JobMemory
 from steward.model.text import one_line
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.serving import is_between
+from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.verdict import Fault, command, mode_of
 from steward.policy.slurm_reasons import ACTING, LAUNCH_FAILED, ReasonRow, Response, slurms_own
 from steward.policy.traits import Trait
@@ -191,7 +191,7 @@ def bears_reason(case: Case, node: Node, draft: Draft) -> bool:
 def out_by_reason(draft: Draft) -> Iterator[tuple[Node, ReasonRow]]:
     """Yield the nodes that Slurm itself took out of service for a reason that we act on."""
     for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
-        if not is_between(node, draft) and (row := acting_row(node, draft)) is not None:
+        if not belongs_to_slot(node, draft) and (row := acting_row(node, draft)) is not None:
             yield node, row
 
 
@@ -200,7 +200,7 @@ def tell_reasons(draft: Draft) -> None:
     for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
         if node.reason is None or (row := slurms_own(node, draft.want.slurm_user)) is None:
             continue
-        if row.response in (Response.LEAVE, Response.WATCH) or is_between(node, draft):
+        if row.response in (Response.LEAVE, Response.WATCH) or belongs_to_slot(node, draft):
             continue
         text, what = first_token(node.reason.text), done_about(row, node, draft)
         said = f"{node.name}: Slurm says '{one_line(text, 200)}' ({row.kind.value}): {what}"

@@ -7,7 +7,7 @@ complete.
 
 from steward.model.ids import NodeName
 from steward.policy.draft import Draft
-from steward.policy.facts.serving import is_between
+from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.traits import is_away_on_purpose
 
 BEFORE_S = 2.0
@@ -74,4 +74,4 @@ def _is_planned(name: NodeName, at: float, draft: Draft) -> bool:
         return False
     case = draft.cases.in_work(name)
     is_repaired = case is not None and case.opened < at and draft.cases.expects_no_agent(name)
-    return is_repaired or is_away_on_purpose(node) or is_between(node, draft)
+    return is_repaired or is_away_on_purpose(node) or belongs_to_slot(node, draft)

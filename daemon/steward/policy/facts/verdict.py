@@ -6,7 +6,7 @@ from enum import Enum
 
 from steward.model.action import MendNode
 from steward.model.case import Case, Trigger
-from steward.model.dotted import said_of
+from steward.model.dotted import lookup_dotted
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Scope, Severity
 from steward.model.ids import Key, NodeName
 from steward.model.instance import Instance
@@ -101,7 +101,7 @@ def standing(node: Node, draft: Draft) -> Verdict:
     return verdict
 
 
-def missable(draft: Draft) -> Sequence[NodeName]:
+def monitored_nodes(draft: Draft) -> Sequence[NodeName]:
     """Return the monitored nodes whose agent is not connected or not punctual, by name.
 
     A node is monitored if its agent was seen before, by this head or an earlier one. All others without an agent are
@@ -109,11 +109,11 @@ def missable(draft: Draft) -> Sequence[NodeName]:
     """
     unheard, views, before = draft.overview.unheard, draft.ground.agents.keys_stamp, draft.agents.unchanged
     if before is None:
-        return _find_missable(draft)
-    return draft.ground.once("missable", (unheard, views, before), lambda: _find_missable(draft))
+        return _find_monitored_nodes(draft)
+    return draft.ground.once("monitored nodes", (unheard, views, before), lambda: _find_monitored_nodes(draft))
 
 
-def _find_missable(draft: Draft) -> Sequence[NodeName]:
+def _find_monitored_nodes(draft: Draft) -> Sequence[NodeName]:
     """Return the monitored nodes whose agent is not connected or not punctual."""
     views = draft.seen.agents
     return [name for name in draft.overview.unheard if name in views or name in draft.agents]
@@ -295,7 +295,7 @@ def incarnation_of(node: NodeName, draft: Draft) -> Incarnation | None:
 
 def mode_of(check: str, draft: Draft) -> str:
     """Return off, report or drain: the check's own mode, else its nearest family's, else drain."""
-    return said_of(check, draft.want.modes) or "drain"
+    return lookup_dotted(check, draft.want.modes) or "drain"
 
 
 def may_act_on(finding: Finding, draft: Draft) -> bool:

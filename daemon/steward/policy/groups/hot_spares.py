@@ -15,7 +15,7 @@ from steward.model.reservation import Reservation, hot_name
 from steward.model.resume import JobMemory, Lent
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import restless
+from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.lent import LENT_FOR_S, lent_nodes
 from steward.policy.facts.verdict import Standing, standing, worst
 from steward.policy.traits import is_idle
@@ -40,7 +40,7 @@ def maintain_hot_spares(draft: Draft) -> None:
 
 
 def _take_back(draft: Draft) -> None:
-    for id in restless(draft):
+    for id in jobs_needing_attention(draft):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
         if mem.lent is not None and (_is_over(job, mem.lent) or draft.now >= mem.lent.at + LENT_FOR_S):
             draft.jobs[id] = replace(mem, lent=None)
@@ -73,7 +73,7 @@ def _keep(group: str, count: int, draft: Draft) -> None:
 
 def _more(group: str, count: int, there: frozenset[NodeName], draft: Draft) -> frozenset[NodeName]:
     """Return up to `count` more idle nodes; none while a resumed job waits, or by setting while any job waits."""
-    if any(_comes_back(draft.jobs[id], draft) for id in restless(draft)):
+    if any(_comes_back(draft.jobs[id], draft) for id in jobs_needing_attention(draft)):
         return frozenset()  # it may need the idle nodes
     reserved = {node for each in draft.seen.reservations.values() for node in each.nodes}
     members = [name for name, slot in draft.slots.repairable.items() if slot.group == group]

@@ -24,7 +24,7 @@ _DOES = {
 }
 
 
-def awaits_yes(case: Case, draft: Draft) -> bool:
+def needs_approval(case: Case, draft: Draft) -> bool:
     """Return whether this repair may not begin before a person approves it."""
     return case.step in (Step.SUSPECT, Step.DRAIN, Step.RELEASE) and bool(why_awaits(case, draft))
 
@@ -40,7 +40,7 @@ def why_awaits(case: Case, draft: Draft) -> str:
 
 def ask_for_yes(case: Case, draft: Draft) -> Case:
     """Tell people once for each proposed remedy, and remember since when the case waits."""
-    if not awaits_yes(case, draft):
+    if not needs_approval(case, draft):
         return case if case.asked is None or case.approved is not None else draft.cases.keep(replace(case, asked=None))
     text = (
         f"{case.node} takes no more jobs; Steward asks to {_DOES[case.rung]}: {case.why}. Yes: `steward approve "

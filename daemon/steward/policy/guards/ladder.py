@@ -9,7 +9,7 @@ from steward.model.ids import InstanceId, NodeName
 from steward.model.mend import fits, is_gpu_uuid
 from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import restless
+from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.verdict import incarnation_of
 
 LIGHT = (Advice.NONE, Advice.RESTART_SERVICE, Advice.RESET_GPU)
@@ -58,7 +58,7 @@ def _does_harm(finding: Finding) -> bool:
 def _hit_opted_in_job(node: NodeName, draft: Draft) -> bool:
     """Return whether a job with `--auto-resume` has the node."""
     running = (id for id in draft.overview.running_on.get(node, ()) if id in draft.jobs)
-    found = (draft.jobs[id] for id in {*running, *restless(draft)})
+    found = (draft.jobs[id] for id in {*running, *jobs_needing_attention(draft)})
     # such a node is always replaced, never rebooted, as HyperPod does it
     return any(mem.ended is None and node in mem.nodes for mem in found)
 

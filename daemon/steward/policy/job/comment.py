@@ -19,7 +19,7 @@ from steward.model.resume import Decision, JobMemory
 from steward.model.text import printable
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import restless
+from steward.policy.facts.at_rest import jobs_needing_attention
 
 AGAIN_S = 60.0
 MANY = 20
@@ -37,7 +37,7 @@ _STOPPED = "stopped, "
 
 def comment_jobs(draft: Draft) -> None:
     """Write each job's comment whenever its text changes; repeat a failed try after a minute."""
-    ids = restless(draft)
+    ids = jobs_needing_attention(draft)
     come_back = sum(draft.jobs[id].pending_from is not None for id in ids)
     for id in filter(draft.ledger.__contains__, ids):
         job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)

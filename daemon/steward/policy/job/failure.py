@@ -11,7 +11,7 @@ from steward.model.job import SLURMS_HOLDS, Job, JobState
 from steward.model.job_report import GRES_LOST, Lean, LogSign, TaskExit
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.policy.draft import Draft
-from steward.policy.facts.blame import bad_company, users
+from steward.policy.facts.blame import nodes_failing_other_users, users
 from steward.policy.job.evidence import Evidence, Reach, evidence
 from steward.policy.job.exclude import is_short_without
 from steward.policy.job.options import Options, options
@@ -252,7 +252,7 @@ def _failure(
 
 def _against(reach: Reach, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
     """Return the evidence against the nodes in reach, including failures of other users' jobs there."""
-    company = bad_company(mem.uid, failed_at, draft)
+    company = nodes_failing_other_users(mem.uid, failed_at, draft)
     others = (_beside(node, company[node]) for node in sorted(reach.held & company.keys()))
     return (*evidence(reach, mem, failed_at, draft), *others)
 

@@ -15,7 +15,7 @@ from steward.model.job import Job
 from steward.model.resume import JobMemory, Raised
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import restless
+from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.job.nudge import lost_its_place
 
 FIRST_FOR_S = 60.0
@@ -75,7 +75,7 @@ def _others(partition: str, draft: Draft) -> Sequence[int]:
 
 def restore_turns(draft: Draft) -> None:
     """Restore the nice value of every job that runs or had its time; leave a value that a person set since."""
-    for id in restless(draft):
+    for id in jobs_needing_attention(draft):
         mem = draft.jobs[id]
         if mem.raised is not None:
             _restore(mem, mem.raised, draft)

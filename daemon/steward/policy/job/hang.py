@@ -15,7 +15,7 @@ from steward.model.resume import Attempt, Decision, JobMemory, Standstill
 from steward.model.text import ago
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import restless, went_on
+from steward.policy.facts.at_rest import jobs_needing_attention, went_on
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.failure import FailureSource, last_retry, told
 from steward.policy.job.progress import told_of
@@ -42,7 +42,7 @@ def follow_hangs(draft: Draft) -> None:
 
     While the agents of a job's nodes cannot all be heard, its hang stays as it was.
     """
-    for id in restless(draft):
+    for id in jobs_needing_attention(draft):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
         if job is None or not _is_watched(job, mem, draft):
             _over(mem, job, draft)

@@ -17,7 +17,7 @@ from steward.model.reservation import keep_name
 from steward.model.resume import Decision, JobMemory, KeptNodes
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import restless
+from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.lent import lend
 from steward.policy.facts.run_end import credential_safe_at
 from steward.policy.job.first import put_first
@@ -43,7 +43,7 @@ def free_kept(draft: Draft) -> None:
 
     This is done before jobs are nudged.
     """
-    for id in restless(draft):
+    for id in jobs_needing_attention(draft):
         mem = draft.jobs[id]
         if mem.kept is not None and mem.kept.freed is None:
             _free_if_over(mem, mem.kept, draft)
@@ -206,7 +206,7 @@ def _free_key(name: str) -> Key:
 
 def free_decided(draft: Draft) -> None:
     """Free the nodes of jobs that do not need them after the decisions of this plan."""
-    for id in restless(draft):
+    for id in jobs_needing_attention(draft):
         mem, kept = draft.jobs[id], draft.jobs[id].kept
         if kept is not None and kept.freed is None and (is_left_to_slurm(mem) or _is_retried(mem, kept)):
             _free_if_over(mem, kept, draft)
@@ -222,7 +222,7 @@ def keep_nodes(draft: Draft) -> None:
         return
     downed = {action.node for action in draft.actions if isinstance(action, DownNode)}
     hit = {id for node in downed for id in draft.overview.running_on.get(node, ())} & draft.jobs.keys()
-    for id in sorted(hit.union(restless(draft))):
+    for id in sorted(hit.union(jobs_needing_attention(draft))):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
         if job is not None and _comes_back(job, mem, downed) and not begins_later(job, draft):
             _keep(job, mem, draft)
@@ -278,7 +278,7 @@ def _keep_key(id: JobId, restart: int) -> Key:
 def _is_too_much(job: Job, nodes: frozenset[NodeName], draft: Draft) -> bool:
     """Return whether the nodes are more of their partition than the site allows to be kept; say so once."""
     of_it = [draft.overview.nodes_of(part) for part in job.partitions]
-    others = (draft.jobs[id].kept for id in restless(draft))
+    others = (draft.jobs[id].kept for id in jobs_needing_attention(draft))
     kept = {node for one in others if one is not None and one.freed is None for node in one.nodes}
     limit = draft.want.resume.keep_fraction
     if all(len((kept | nodes) & there) <= limit * len(there) for there in of_it if nodes & there):

@@ -11,7 +11,7 @@ from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.resume import Decision, JobMemory
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import restless
+from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.run_end import end_of
 from steward.policy.facts.stops import stopped_nodes
 from steward.policy.job.decide import decide
@@ -33,7 +33,7 @@ def _candidates(draft: Draft) -> list[JobId]:
     """Return the jobs with a ruling, and those that ended on nodes that were shut down or could not begin a script."""
     stopped = stopped_nodes(draft.now - draft.want.resume.evidence_after_s, draft) | nodes_that_broke(draft)
     hit = {id for id, mem in draft.jobs.items() if mem.nodes & stopped} if stopped else set()
-    return sorted(hit.union(restless(draft)))
+    return sorted(hit.union(jobs_needing_attention(draft)))
 
 
 def _may_be_overturned(job: Job, mem: JobMemory, draft: Draft) -> bool:

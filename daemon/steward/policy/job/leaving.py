@@ -20,7 +20,7 @@ from steward.model.node_names import fold
 from steward.model.resume import JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import restless
+from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.run_end import cleans_up_since, end_of, is_looked_into
 from steward.policy.state_machine import BLIND_S
 
@@ -59,7 +59,7 @@ LOST_BEFORE_S = 60.0
 
 def let_go(draft: Draft) -> None:
     """End the remains of each opted-in job's run on sound nodes, after a lost node was taken out of service."""
-    for id in restless(draft):
+    for id in jobs_needing_attention(draft):
         job = draft.seen.jobs.get(id)
         if job is not None and job.is_completing:
             _let_go(job, draft.jobs[id], draft)

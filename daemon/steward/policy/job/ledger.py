@@ -16,7 +16,7 @@ from steward.model.memory import Memory
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.text import one_line
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import restless
+from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.job.progress import told_of
 
 RUNS_KEPT = 20
@@ -36,7 +36,7 @@ _GO_ON = {
 def keep_ledger(draft: Draft) -> None:
     """Bring the ledger of every remembered job up to date."""
     # a job that changes its size may be at rest otherwise
-    for id in dict.fromkeys([*restless(draft), *sorted(draft.elastic.keys() & draft.jobs.keys())]):
+    for id in dict.fromkeys([*jobs_needing_attention(draft), *sorted(draft.elastic.keys() & draft.jobs.keys())]):
         before = draft.ledger.get(id, ())
         after = _followed(before, draft.jobs[id], draft.seen.jobs.get(id), draft)
         if after != before:

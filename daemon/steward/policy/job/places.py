@@ -14,7 +14,7 @@ from steward.model.reservation import HOT_PREFIX, keep_name
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
 from steward.policy.facts.blame import culprits, users_own
-from steward.policy.guards.budget import awaits_yes
+from steward.policy.guards.budget import needs_approval
 from steward.policy.job.exclude import needs, own_reservation
 from steward.policy.job.fits import fit_of, is_kept
 
@@ -169,7 +169,7 @@ def has_hope(places: JobPlaces, draft: Draft) -> bool:
 def _is_repaired(name: NodeName, draft: Draft) -> bool:
     """Return whether the node is under repair and no person's approval is awaited."""
     case = draft.cases.open_of(name)
-    return case is not None and case.step is not Step.HELD and not awaits_yes(case, draft)
+    return case is not None and case.step is not Step.HELD and not needs_approval(case, draft)
 
 
 def rivals(job: Job, nodes: frozenset[NodeName], draft: Draft) -> tuple[Job, ...]:

@@ -16,7 +16,7 @@ from steward.model.port_error import is_refusal
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import restless, suspended_s
+from steward.policy.facts.at_rest import jobs_needing_attention, suspended_s
 from steward.policy.traits import Trait
 
 
@@ -68,7 +68,7 @@ def give_back_time(draft: Draft) -> None:
     """Extend the time limit of each retried job by the time that the fault took."""
     if not draft.want.resume.give_back_time:
         return
-    for id in restless(draft):
+    for id in jobs_needing_attention(draft):
         if not (attempts := draft.jobs[id].attempts):
             continue
         job = draft.seen.jobs.get(id)

@@ -11,7 +11,7 @@ from steward.model.port_error import is_refusal
 from steward.model.resume import Decision, JobMemory, TakenOut
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import restless, suspended_s
+from steward.policy.facts.at_rest import jobs_needing_attention, suspended_s
 from steward.policy.facts.opted_in import nodes_of_parts
 from steward.policy.facts.run_end import cleans_up_since, done_since, over_since
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
@@ -40,7 +40,7 @@ COMPLETING_WATCH_S = 60.0
 
 def follow_jobs(draft: Draft) -> None:
     """Bring the memory of each job up to the picture and do what its state asks for."""
-    ids = restless(draft)
+    ids = jobs_needing_attention(draft)
     forgive_blind_time(ids, draft)
     for id in ids:
         job = draft.seen.jobs.get(id)

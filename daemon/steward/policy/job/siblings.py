@@ -12,7 +12,7 @@ from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import restless
+from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.job.nudge import begins_later, is_left_to_slurm, lost_its_place, not_before
 
 DELAY_S, AGAIN_S = 20.0, 10.0
@@ -27,7 +27,7 @@ def keep_slots(draft: Draft) -> None:
     """
     downed = {action.node for action in draft.actions if isinstance(action, DownNode)}
     hit = {id for node in downed for id in draft.overview.running_on.get(node, ())} & draft.jobs.keys()
-    for id in sorted(hit.union(restless(draft))):
+    for id in sorted(hit.union(jobs_needing_attention(draft))):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
         if job is None or job.array_job_id is None or job.array_task is None or mem.ended is not None:
             continue

@@ -14,7 +14,7 @@ from steward.model.node_names import fold
 from steward.model.order import Approve, ChangeRun, CheckDeep, OrderAnswer, Refusal, RefusalKind, StartHealthCheck
 from steward.model.slot import SlotStep
 from steward.policy.facts.run_rules import rules_of
-from steward.policy.guards.budget import awaits_yes
+from steward.policy.guards.budget import needs_approval
 from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import conflict, group_of, invalid, not_found
 
@@ -37,7 +37,7 @@ def _case(word: str, draft: OrderDraft) -> Case:
     if not named:
         raise not_found(f"{word} is neither a case nor a node with a case. {_waiting(draft)}")
     case = next((case for case in named if case.is_open), named[-1])
-    if not awaits_yes(case, draft):
+    if not needs_approval(case, draft):
         yes = f", approved by {case.approved_by}" if case.approved is not None else ""
         raise conflict(f"Case {case.number} of {case.node} does not wait for approval (step {case.step.value}{yes}).")
     return case

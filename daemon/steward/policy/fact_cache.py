@@ -1,7 +1,7 @@
 """A cache of facts about every node, agent and job, so that a plan costs what changed and not what is there.
 
 Facts of a record are worked out once; a record that is the same object as in the picture before is skipped. A plan
-without the cache is the same plan (tests/property/test_groundwork.py). The cache relies on this: pictures and their
+without the cache is the same plan (tests/property/test_fact_cache.py). The cache relies on this: pictures and their
 records never change once they are made.
 """
 
@@ -118,7 +118,7 @@ def changes(before: Mapping[K, V], after: Mapping[K, V]) -> tuple[list[tuple[K, 
     return changed, [key for key in before if key not in after]
 
 
-class Groundwork:
+class FactCache:
     """The cache of one picture at a time. It lives for as long as plans follow each other; one thread uses it."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
 from steward.policy.draft import Draft
-from steward.policy.groundwork import Groundwork, Index, changes
+from steward.policy.fact_cache import FactCache, Index, changes
 from steward.policy.job.ask import answer_asks
 from steward.policy.kept import Kept
 from steward.policy.plan import STEPS, Plans, plan
@@ -65,8 +65,8 @@ class SameAnswer(Law):
 
 def thorough(seen: Observed, want: Desired, memory: Memory, now: float) -> Plan:
     """A plan in which no job is passed over for being at rest."""
-    draft = Draft(seen, want, memory, now, Groundwork())
-    draft.found.restless = frozenset(memory.jobs)
+    draft = Draft(seen, want, memory, now, FactCache())
+    draft.found.jobs_needing_attention = frozenset(memory.jobs)
     for step in STEPS if draft.slurm_is_fresh else (answer_asks,):
         step(draft)
     return draft.plan()
@@ -189,7 +189,7 @@ def test_a_picture_that_cannot_be_worked_out_leaves_nothing_half_known() -> None
     assert (index.having("a"), index.having("b"), index.having("c")) == (set(), {2}, {1})
 
 
-def test_with_the_groundwork_of_another_cluster_a_plan_is_the_same() -> None:
+def test_with_the_fact_cache_of_another_cluster_a_plan_is_the_same() -> None:
     ground, lost = Plans(), a_cluster(4).lost("n2")
     big = a_cluster(30)
     ground(big.seen, big.want, big.memory, T0)
