@@ -1,8 +1,9 @@
-"""Which requests are let in: those that are meant for this head, with a body that is bounded in size and time, and not
-too often by one caller. A signed change is carried out once: who listens on the way cannot have it done again.
+"""Admission of requests: meant for this head, with a body bounded in size and time, at a limited rate per caller.
 
-A page in an administrator's browser can give its own name our address (DNS rebinding) and would then read what is open
-on loopback; a request that was signed for another endpoint is none of ours.
+A signed change is carried out once: a listener on the network cannot replay it.
+
+A page in an administrator's browser can point its own name at our address (DNS rebinding) and would then read what is
+open on loopback. A request that was signed for another endpoint is refused.
 """
 
 import asyncio
@@ -31,19 +32,23 @@ _MISDIRECTED = 421
 
 
 def own_names(*configured: str) -> frozenset[str]:
-    """`localhost`, this machine's name with and without its domain, and those of the settings."""
+    """Return the head's names: `localhost`, the machine's with and without its domain, and the configured ones."""
     machine = os.uname().nodename
     return frozenset(name.lower() for name in ("localhost", machine, machine.partition(".")[0], *configured) if name)
 
 
 def path_of(request: Request) -> str:
-    """The path for which the page was chosen, and for which a proof must be good. `request.url` has the caller's Host
-    in it, which some versions of Starlette take for a part of the path."""
+    """Return the path by which the page was chosen, and for which a proof must be made."""
+    # not `request.url`: some versions of Starlette take a part of the caller's Host for a part of the path
     return str(request.scope["path"])
 
 
 class OwnHosts:
-    """An address is always taken: no page can have one for its name. A request without Host comes from no browser."""
+    """A middleware that refuses requests addressed to another host name (421).
+
+    An IP address is always accepted: a browser's page cannot have one as its name. So is a request without Host: no
+    browser sends one.
+    """
 
     def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
         self._app, self._names = app, names
@@ -71,18 +76,21 @@ def _without_port(host: str) -> str:
 
 
 READ_S = 30.0
-"""Who sends no more holds a connection, and not for ever."""
+"""A body must arrive within this time: a caller that stops sending must not hold its connection forever."""
 _MAX_BODY = 65536
 _MAX_WORD = 400
 _MAX_DIGITS = 18
 
 
 class TooLong(Exception):
-    """A body has more bytes than are taken."""
+    """The body of a request is larger than allowed."""
 
 
 async def body_of(request: Request, *, most: int, within_s: float = READ_S) -> bytes:
-    """Raises TooLong, TimeoutError, or ClientDisconnect where the caller has gone away before the end."""
+    """Return the body of a request.
+
+    Raises TooLong beyond `most` bytes, TimeoutError, or ClientDisconnect if the caller disconnects before the end.
+    """
     if _is_declared_longer(request, most):
         raise TooLong
     body = bytearray()
@@ -95,14 +103,14 @@ async def body_of(request: Request, *, most: int, within_s: float = READ_S) -> b
 
 
 def _is_declared_longer(request: Request, most: int) -> bool:
-    """Whether its Content-Length says so: it is refused at once, not when so much has come. A server lets no text pass
-    that is no number."""
+    """Return whether the Content-Length header exceeds `most`, so that the body is refused before it arrives."""
+    # the HTTP server rejects a Content-Length that is not a number; the digits are bounded so that `int` stays cheap
     declared = request.headers.get("content-length", "")
     return declared.isdecimal() and int(declared[:_MAX_DIGITS]) > most
 
 
 async def read_body(request: Request, *, within_s: float = READ_S) -> bytes:
-    """Raises HTTPException for a body that is too long, or that has not come within that time."""
+    """Return the body. Raises HTTPException if it is too long, late, or cut off by the caller."""
     try:
         return await body_of(request, most=_MAX_BODY, within_s=within_s)
     except TooLong as error:
@@ -114,14 +122,17 @@ async def read_body(request: Request, *, within_s: float = READ_S) -> bytes:
 
 
 async def admitted(request: Request, gatekeeper: Gatekeeper) -> tuple[str, bytes]:
-    """Who asks for a change, of those who may, and the body. Raises HTTPException, and as `Gatekeeper.admit`."""
+    """Return the name of a caller who may change things, and the body.
+
+    Raises HTTPException, and as `Gatekeeper.admit` does.
+    """
     body = await read_body(request)
     proof = request.headers.get("authorization", "")
     return await run_in_threadpool(gatekeeper.admit, proof, request.method, path_of(request), body), body
 
 
 def json_of(body: bytes) -> Any:
-    """Raises HTTPException for what is no JSON."""
+    """Return the parsed body. Raises HTTPException if it is not JSON."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -129,7 +140,10 @@ def json_of(body: bytes) -> Any:
 
 
 def words_of(body: bytes) -> Mapping[str, str]:
-    """The words of a body such as `{"why": "..."}`; an empty body has none. Raises HTTPException."""
+    """Return the texts of a body such as `{"why": "..."}`; none if the body is empty.
+
+    Raises HTTPException for other bodies.
+    """
     given = json_of(body) if body else {}
     if not isinstance(given, dict) or not all(isinstance(word, str) for word in given.values()):
         raise HTTPException(400, 'the body is not an object of texts, such as {"why": TEXT}')
@@ -142,7 +156,7 @@ _MAX_SEEN = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """`burst` calls at once, then `per_s` calls a second."""
+    """A rate limit: `burst` calls at once, then `per_s` calls a second."""
 
     per_s: float
     burst: int
@@ -155,7 +169,7 @@ class _Bucket:
 
 
 def call_limits(api: ApiSettings, now: Callable[[], float]) -> "CallerLimits":
-    """How often one caller may call, as the site has set it."""
+    """Return the rate limits for each caller, as set by the site."""
     return CallerLimits(
         reads=Rate(per_s=api.reads_per_s, burst=api.read_burst_count),
         writes=Rate(per_s=api.writes_per_s, burst=api.write_burst_count),
@@ -164,7 +178,10 @@ def call_limits(api: ApiSettings, now: Callable[[], float]) -> "CallerLimits":
 
 
 class CallerLimits:
-    """Safe to use from several threads. The callers least lately heard of are forgotten beyond a few thousand."""
+    """The rate limits of each caller; safe to use from several threads.
+
+    Beyond `_MAX_BUCKETS` the callers seen least recently are forgotten.
+    """
 
     def __init__(self, *, reads: Rate, writes: Rate, now: Callable[[], float]) -> None:
         self._rates, self._now = {True: reads, False: writes}, now
@@ -172,7 +189,7 @@ class CallerLimits:
         self._lock = threading.Lock()
 
     def take(self, user: str, *, read: bool) -> None:
-        """Raises ApiError (ThrottlingException), after which SDKs wait and call again by themselves."""
+        """Count one call. Raises ApiError (ThrottlingException) above the rate: SDKs then back off and retry."""
         with self._lock:
             bucket = self._refilled(user, read)
             if bucket.tokens >= 1:
@@ -193,9 +210,11 @@ class CallerLimits:
 
 
 class Replays:
-    """Signatures that were taken, each for as long as its time would still be good (twice `skew_s`). Safe to use from
-    several threads. Beyond many thousands the oldest is forgotten here, but not by `first_use` (see StorePort), which
-    knows also what was taken before a restart."""
+    """The signatures that were accepted; safe to use from several threads.
+
+    Each is remembered for twice `skew_s`: as long as its timestamp can be valid. Beyond `_MAX_SEEN` the oldest is
+    forgotten here, but not by `first_use` (see StorePort), which also knows the signatures accepted before a restart.
+    """
 
     def __init__(self, *, skew_s: float, now: Callable[[], float], first_use: Callable[[str, float], bool]) -> None:
         self._keep_s, self._now, self._first_use = 2 * skew_s, now, first_use
@@ -203,14 +222,18 @@ class Replays:
         self._lock = threading.Lock()
 
     def take(self, signature: str) -> None:
-        """Raises ApiError for one that was taken before: a code after which SDKs sign anew, because two equal requests
-        of one second have one signature. Raises Retryable when it cannot be noted: nothing is done then."""
+        """Accept a signature once.
+
+        Raises ApiError if it was accepted before, Retryable if it cannot be stored: the change must not be carried out
+        then.
+        """
         with self._lock:
             self._forget()
             is_known = signature in self._seen
             if not is_known:
                 self._seen[signature] = self._now()
         if is_known or not self._first_use(signature, self._now() + self._keep_s):
+            # after this code SDKs sign anew: two equal requests of one second have the same signature
             raise ApiError(Code.THROTTLED, "A request with this very signature was taken before: sign it anew.")
 
     def _forget(self) -> None:
@@ -219,5 +242,6 @@ class Replays:
             self._seen.popitem(last=False)
 
     def _is_kept(self, at: float, now: float) -> bool:
-        """A clock that was set back makes the next ones seem newer; the oldest still goes first."""
+        """Return whether a signature accepted at `at` must still be remembered."""
+        # after the clock was set back `now - at` may be negative: the signature is kept longer, never shorter
         return now - at <= self._keep_s

@@ -1,4 +1,4 @@
-"""Who may change things: a MUNGE credential that was made for this very request, by root, SlurmUser or an admin."""
+"""Permission to change things: a MUNGE credential made for this very request by root, SlurmUser or an admin."""
 
 import pwd
 
@@ -9,22 +9,28 @@ SCHEME = "MUNGE"
 
 
 class Refused(Exception):
-    """Not this caller, or not proved; the text says what to do."""
+    """The caller has no permission, or no valid proof of identity; the text says what to do."""
 
 
 class Unproved(Refused):
-    """No proof came with the request."""
+    """The request carries no MUNGE credential."""
 
 
 class Gatekeeper:
-    """Believes munged and nothing else. A credential is good once on this host: munged refuses replays. One that names
-    a cluster is good for `cluster` alone."""
+    """A check of callers by MUNGE credentials.
+
+    A credential is valid once on this host: munged refuses replays. If it names a cluster, it is valid for `cluster`
+    only.
+    """
 
     def __init__(self, munge: MungePort, allowed: frozenset[int], cluster: str = "") -> None:
         self._munge, self._allowed, self._cluster = munge, allowed, cluster
 
     def admit(self, authorization: str, method: str, path: str, body: bytes) -> str:
-        """The caller's login name. Raises Refused, or Retryable when munged does not answer."""
+        """Return the login name of a caller who may change things.
+
+        Raises Refused, or Retryable if munged does not answer.
+        """
         credential = _credential(authorization, "root or SlurmUser")
         identity = self.identify(credential, payload(method, path, body))
         if identity.read_only:
@@ -32,8 +38,10 @@ class Gatekeeper:
         return identity.user
 
     def may_read_of(self, owner: int, authorization: str, method: str, path: str) -> bool:
-        """Whether the caller of a page for all has proved to be `owner` or an admin. Whatever is wrong with his proof,
-        he may read what all may."""
+        """Return whether the caller of a page open to all has proved to be `owner` or an admin.
+
+        A bad proof is not an error: the caller may still read what all may read.
+        """
         try:
             asker = self.asker(authorization, method, path)
         except (Refused, Retryable):
@@ -41,12 +49,15 @@ class Gatekeeper:
         return asker.is_admin or asker.uid == owner
 
     def asker(self, authorization: str, method: str, path: str) -> Asker:
-        """Who asks for a page that not all may read. Raises Unproved, Refused, or Retryable as `admit` does."""
+        """Return the caller of a page that is not open to all.
+
+        Raises Unproved, Refused, or Retryable as `admit` does.
+        """
         uid = self._maker(_credential(authorization, "yourself"), payload(method, path, b""))
         return Asker(uid=uid, is_admin=uid in self._allowed)
 
     def identify(self, credential: str, carries: bytes) -> Identity:
-        """Whoever made a credential for just this; not an admin: to read only. Raises as `admit` does."""
+        """Return the identity of the credential's maker, read-only unless an admin. Raises as `admit` does."""
         uid = self._maker(credential, carries)
         return Identity(user=login(uid), way="munge", read_only=uid not in self._allowed)
 
@@ -74,7 +85,7 @@ def _other_cluster(carried: bytes, carries: bytes) -> str:
 
 
 def login(uid: int) -> str:
-    """The login name, or the number where there is none."""
+    """Return the user's login name, or `uid NUMBER` if there is none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -1,5 +1,7 @@
-"""The pages that explain a node, a job or an instance group, each with the last events about it; and elastic runs,
-with what people ask of one."""
+"""The pages that explain a node, a job or an instance group, each with its last events; and elastic runs.
+
+Orders for elastic runs are read here, too.
+"""
 
 import re
 from collections.abc import Mapping
@@ -28,16 +30,19 @@ from steward.views.explain_group import explain_group, run_lines
 from steward.workflows.snapshot import Snapshot
 
 _JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?")
-"""An id, or as squeue shows it for a task of an array: the array's and its index."""
+"""A job id, or a task of an array as squeue shows it: the array's id and the task's index."""
 _EVENTS = 50
 
 Explained = tuple[tuple[str, ...], list[tuple[int, Event]]]
-"""Lines about something, and the last events about it."""
+"""Lines about a node, a job or a group, and its last events."""
 
 
 def explain_routes(source: Source, gatekeeper: Gatekeeper, reads: Turns, heavy: Turns) -> list[Route]:
-    """A group's is `heavy`: it goes through every event. All may read them; what a job printed is only in the answer to
-    its user and to admins."""
+    """Return the routes of explanations, which all users may read.
+
+    A group's page is `heavy`: it searches all events. What a job printed is only in the answer to its user and to
+    admins.
+    """
 
     def node(request: Request) -> Response:
         snapshot = source.snapshot()
@@ -71,7 +76,7 @@ def explained_node(name: NodeName, source: Source, snapshot: Snapshot) -> Explai
 
 
 def explained_job(id: JobId, source: Source, snapshot: Snapshot, *, private: bool = False) -> Explained:
-    """`private`: with what the job printed."""
+    """Return the lines and events about a job; `private`: also what the job printed."""
     text = explain_job(id, snapshot.seen, source.want, snapshot.memory, source.clock.now(), private=private)
     return text, source.store.events(job=id, limit=_EVENTS)
 
@@ -82,7 +87,7 @@ def explained_page(explained: Explained) -> Response:
 
 
 def known_node(word: str, snapshot: Snapshot) -> NodeName:
-    """Raises HTTPException for a name that is no node here."""
+    """Return the node of this name. Raises HTTPException if the cluster has no such node."""
     name = NodeName(word)
     if all(name not in known for known in (snapshot.seen.nodes, snapshot.seen.agents, snapshot.memory.slots)):
         raise HTTPException(404, f"{printable(word, 200)} is not a node of this cluster")
@@ -90,7 +95,7 @@ def known_node(word: str, snapshot: Snapshot) -> NodeName:
 
 
 def job_of(word: str, snapshot: Snapshot) -> JobId:
-    """Raises HTTPException for what is no job that Slurm or we know."""
+    """Return the id of a job. Raises HTTPException if neither Slurm nor Steward knows the job."""
     id = job_number(word, snapshot.seen)
     if id is None or (id not in snapshot.seen.jobs and id not in snapshot.memory.jobs):
         raise unknown_job(word)
@@ -98,20 +103,24 @@ def job_of(word: str, snapshot: Snapshot) -> JobId:
 
 
 def job_now(word: str, source: Source, snapshot: Snapshot) -> tuple[JobId, Snapshot]:
-    """As `job_of`, with a snapshot that shows the job as Slurm does now: it may have begun or ended since the last
-    turn."""
+    """Return the id of a job as `job_of` does, and a snapshot with the job's present state in Slurm."""
+    # the job may have begun or ended since the last cycle
     if (id := job_number(word, snapshot.seen)) is not None:
         snapshot = source.with_job(id, snapshot)
     return job_of(word, snapshot), snapshot
 
 
 def unknown_job(word: str) -> HTTPException:
-    """Also for one whose existence the asker may not learn of."""
+    """Return the error for an unknown job; also used if the caller may not learn that the job exists."""
     return HTTPException(404, f"job {word} is not known to Slurm (any more), and never opted in")
 
 
 def job_number(word: str, seen: Observed) -> JobId | None:
-    """None: a task of an array that Slurm does not know. Tasks that wait are one record, that of the array."""
+    """Return the id of a job from `ID` or `ARRAY_INDEX`; None if Slurm does not know the task.
+
+    Raises HTTPException for any other text.
+    """
+    # the pending tasks of an array are one record, that of the array itself: a record of the task's own comes first
     if not (found := _JOB.fullmatch(word)):
         raise HTTPException(404, f"{printable(word, 40)} is not a job number")
     number, index = found.groups()
@@ -127,13 +136,13 @@ _PAUSED = {"true": True, "false": False, "": None}
 
 
 def runs_view(snapshot: Snapshot, site: ElasticPolicy) -> list[Json]:
-    """All remembered runs, open ones first, then the newest."""
+    """Return all remembered elastic runs: open ones first, then the newest."""
     runs = sorted(snapshot.memory.elastic.values(), key=lambda run: (not run.is_open, -run.begun, run.id))
     return [_run_view(run, site, snapshot.at) for run in runs]
 
 
 def run_report(snapshot: Snapshot, run: ElasticRun) -> Json:
-    """The run's size and throughput over time: every change, and a picture as lines of text."""
+    """Return a run's size and throughput over time: each change of size, and a plot as lines of text."""
     words = (word for agent in snapshot.seen.agents.values() for word in agent.elastic if word.run == run.id)
     consumed = next((word.consumed for word in words if word.consumed is not None), run.consumed)
     stretches = stretches_of(run, snapshot.at, consumed)
@@ -152,7 +161,7 @@ def run_report(snapshot: Snapshot, run: ElasticRun) -> Json:
 
 
 def change_run(who: str, said: Mapping[str, str]) -> ChangeRun:
-    """The order of a body such as `{"run": "7", "size": "4"}`. Raises Refusal for what is no number."""
+    """Return the order of a body such as `{"run": "7", "size": "4"}`. Raises Refusal for a bad value."""
     run, size, paused = said.get("run", ""), said.get("size", ""), said.get("paused", "")
     if not is_number(run) or (size and not is_number(size)) or paused not in _PAUSED:
         raise Refusal(RefusalKind.VALIDATION, "run and size are whole numbers, paused is true or false")
@@ -184,7 +193,7 @@ def _run_view(run: ElasticRun, site: ElasticPolicy, now: float) -> Json:
 
 
 def _beyond_s(run: ElasticRun, now: float) -> float:
-    """Node-seconds that it had beyond its base."""
+    """Return the node-seconds that the run used beyond its base size."""
     return run.node_seconds + max(len(run.members) - run.base, 0) * max(now - run.counted, 0.0)
 
 

@@ -1,7 +1,6 @@
-"""Prometheus: what the cluster looks like now: states of nodes, what checks say, the verdicts on nodes, breakers,
-incidents, deep checks and how repairs ended.
+"""Prometheus metrics of the present: nodes, checks, verdicts, breakers, incidents, deep checks, results of repairs.
 
-What is of the present is worked out when it is asked for, from the last snapshot: a cycle pays nothing for it.
+The figures are computed at each scrape from the last snapshot: a cycle does not pay for them.
 """
 
 from collections import Counter as Tally
@@ -24,12 +23,12 @@ from steward.views.node_verdict import Word, node_verdicts
 from steward.workflows.snapshot import Snapshot
 
 MOST_NAMES = 400
-"""Checks and breakers that get series of their own; any more share `other`, whatever agents make up."""
+"""At most this many checks, and breakers, have series of their own; any more share `other`, whatever agents report."""
 _OTHER = "other"
 
 
 def node_state(node: Node) -> str:
-    """One word for people: Slurm's base state, or how it is out of service."""
+    """Return the node's state as one word: `down`, `draining` or `drained`, else Slurm's base state."""
     if node.is_down:
         return "down"
     if node.is_drain:
@@ -38,7 +37,7 @@ def node_state(node: Node) -> str:
 
 
 class HealthMetrics(Collector):
-    """Fed by Metrics."""
+    """Metrics of the cluster's health, updated by Metrics."""
 
     def __init__(self, registry: CollectorRegistry, want: Desired) -> None:
         self._want = want
@@ -52,7 +51,7 @@ class HealthMetrics(Collector):
         registry.register(self)
 
     def watch(self, snapshot: Snapshot) -> None:
-        """A cycle ended."""
+        """Count the repairs that ended in this cycle."""
         self._latest = snapshot
         if snapshot.memory.cases is snapshot.before.cases:
             return
@@ -77,7 +76,7 @@ class HealthMetrics(Collector):
 
 
 def _result(old: Case | None, now: Case) -> str:
-    """How a repair ended just now; empty when it did not, or was a suspicion only."""
+    """Return how a repair ended in this cycle; empty if it did not end, or was only a suspicion."""
     was = old.step if old is not None else Step.SUSPECT
     if now.step is was:
         return ""
@@ -124,7 +123,8 @@ def _verdicts(seen: Observed, memory: Memory, want: Desired, now: float) -> Gaug
 
 
 def _bounded(names: Iterable[str]) -> dict[str, str]:
-    """Each name with its label; sorted, so that the same ones keep theirs."""
+    """Return the label of each name: the name itself, or `other` beyond `MOST_NAMES`."""
+    # sorted, so that the same names keep their labels
     ordered = sorted(names)
     return {name: name if place < MOST_NAMES else _OTHER for place, name in enumerate(ordered)}
 

@@ -1,5 +1,8 @@
-"""The endpoint for AWS clients, made when the first of them calls: botocore, with its model of the service, is a tenth
-of the head's memory and a fifth of its start, which a head whose users have no AWS client need not pay."""
+"""The endpoint for AWS clients, made at the first call of such a client.
+
+botocore, with its model of the service, takes a tenth of the head's memory and a fifth of its start: a head whose users
+have no AWS client need not pay for it.
+"""
 
 import json
 import logging
@@ -20,7 +23,7 @@ _FAILED = "the endpoint for AWS clients cannot be made"
 
 
 class Endpoint(Protocol):
-    """See `json11.route`."""
+    """The endpoint as its callers see it; see `json11.route`."""
 
     async def serve(self, request: Request) -> Response: ...
 
@@ -28,7 +31,10 @@ class Endpoint(Protocol):
 
 
 class LateEndpoint:
-    """Safe to use from several threads. `make` is called once, and again after it raised."""
+    """An endpoint that is made when first needed; safe to use from several threads.
+
+    `make` is called once, and again if it raised.
+    """
 
     def __init__(self, make: Callable[[], Endpoint]) -> None:
         self._make = make
@@ -36,7 +42,7 @@ class LateEndpoint:
         self._lock = threading.Lock()
 
     async def serve(self, request: Request) -> Response:
-        """Never raises."""
+        """Answer the request; never raise."""
         try:
             made = await run_in_threadpool(self._get) if self._made is None else self._made
         except PortError as error:
@@ -48,7 +54,7 @@ class LateEndpoint:
         return await made.serve(request)
 
     def read(self, operation: str, members: Mapping[str, Any]) -> dict[str, Any]:
-        """The input of an operation, as its handler gets it. Raises ApiError and PortError."""
+        """Return the input of an operation, as its handler gets it. Raises ApiError and PortError."""
         return self._get().read(operation, members)
 
     def _get(self) -> Endpoint:
@@ -59,6 +65,6 @@ class LateEndpoint:
 
 
 def _unavailable(why: str) -> Response:
-    """SDKs call again by themselves."""
+    """Return the answer ServiceUnavailable, after which SDKs retry."""
     told = ApiError(Code.UNAVAILABLE, why)
     return Response(json.dumps(told.body()), told.status, media_type=CONTENT_TYPE)

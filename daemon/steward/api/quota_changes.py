@@ -1,4 +1,4 @@
-"""The changes that an order would make to the quotas, as lines for people: before it is carried out."""
+"""The changes that an order would make to the quotas, as lines for people, computed before the order is carried out."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,7 +10,7 @@ from steward.policy.quota.words import told
 
 
 def changes(before: Memory, after: Memory, want: Desired) -> list[str]:
-    """`+` is made, `-` is deleted, `~` is changed, with what is filled in; empty: nothing changes."""
+    """Return a line for each change: `+` created, `-` deleted, `~` changed, with values filled in; empty if none."""
     old = {quota.name: quota for quota in before.quotas.values()}
     new = {quota.name: quota for quota in after.quotas.values()}
     lines = list(_scheduler(before.scheduler, after.scheduler))
@@ -20,8 +20,7 @@ def changes(before: Memory, after: Memory, want: Desired) -> list[str]:
 
 
 def warnings(memory: Memory, want: Desired, capacity: Mapping[Resource, int]) -> list[str]:
-    """Warnings about settings that are allowed but seldom meant: in each quota, and in all together against what the
-    cluster has."""
+    """Return warnings about quotas that are valid but seldom intended, such as a sum above what the cluster has."""
     worth = [_worth(quota, want) for quota in memory.quotas.values() if _counts(quota)]
     found = [text for each in worth for text in each.warnings]
     for name in sorted({name for each in worth for name in each.counted}):
@@ -38,7 +37,7 @@ def warnings(memory: Memory, want: Desired, capacity: Mapping[Resource, int]) ->
 
 
 def capacity_of(memory: Memory, want: Desired, has: Mapping[Resource, int]) -> dict[Resource, int]:
-    """The capacity of every machine type that a quota names; one of which the cluster has none is 0."""
+    """Return the capacity of every resource that a quota names; 0 if the cluster has none of it."""
     named = {name for quota in memory.quotas.values() for name in _worth(quota, want).nominal}
     return {name: has.get(name, 0) for name in named}
 
@@ -85,7 +84,7 @@ def _quota(old: ComputeQuota | None, new: ComputeQuota | None, want: Desired) ->
 
 
 def _facts(quota: ComputeQuota, want: Desired) -> dict[str, str]:
-    """The parts of a quota, each in a few words."""
+    """Return the parts of a quota, each in a few words."""
     worth = _worth(quota, want)
     asked = {name: amount for name, amount in worth.nominal.items() if name in worth.counted}
     rest = {name: amount for name, amount in worth.nominal.items() if name not in worth.counted}

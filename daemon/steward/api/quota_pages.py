@@ -1,4 +1,4 @@
-"""The pages of quotas: tables of teams, what a document would change, and the document applied."""
+"""The pages of quotas: tables of teams, the preview of a document, and its application."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -40,11 +40,11 @@ QUOTAS, SCHEDULER = "ComputeQuotas", "ClusterSchedulerConfig"
 _SCHEDULER_NAME = "scheduler"
 _KNOWN = MappingProxyType({QUOTAS: list, SCHEDULER: dict})
 Read = Callable[[str, Mapping[str, Any]], dict[str, Any]]
-"""The input of an operation of the API, read by its model. Raises ApiError."""
+"""Reads the input of an API operation by its model. Raises ApiError."""
 
 
 def quota_routes(source: Source, gatekeeper: Gatekeeper, read: Read, reads: Turns) -> list[Route]:
-    """All may read; a document is previewed and applied by admins."""
+    """Return the routes of quotas: all users may read; only admins preview and apply a document."""
 
     def teams(_request: Request) -> Response:
         snapshot = source.snapshot()
@@ -78,7 +78,7 @@ def quota_routes(source: Source, gatekeeper: Gatekeeper, read: Read, reads: Turn
 
 
 def quotas_page(source: Source, snapshot: Snapshot, view: QuotaView) -> Json:
-    """Every team, every resource that quotas name, and what is odd about them."""
+    """Return every team, every resource that quotas name, and warnings about them."""
     memory, accounting = snapshot.memory, snapshot.seen.accounting
     return {
         "at": snapshot.at,
@@ -93,7 +93,7 @@ def quotas_page(source: Source, snapshot: Snapshot, view: QuotaView) -> Json:
 
 
 def team_page(source: Source, snapshot: Snapshot, name: str) -> Json:
-    """One team with its jobs. Raises HTTPException for a team without a quota."""
+    """Return one team with its jobs. Raises HTTPException for a team without a quota."""
     draft = _draft(source, snapshot)
     view = next((each for each in quota_view(draft).teams if each.quota.team == name), None)
     if view is None:
@@ -128,7 +128,7 @@ def _asked(view: TeamView) -> Json:
 
 
 def _jobs(team: str, draft: Draft) -> list[Json]:
-    """The team's jobs, each with the one line about it; the newest where there are many."""
+    """Return at most `_JOBS` jobs of the team, running ones first, each with its first line of explanation."""
     mine = [job for job in draft.seen.jobs.values() if job.account == team and (job.is_active or job.is_pending)]
     chosen = sorted(mine, key=lambda job: (not job.is_active, job.id))[:_JOBS]
     turn = take_turn(draft)
@@ -158,8 +158,10 @@ def _order(source: Source, read: Read, snapshot: Snapshot, who: str, said: Json)
 
 
 def _proved(gatekeeper: Gatekeeper, page: Callable[[str, Json], Json]) -> Callable[[Request], Any]:
-    """The page for an admin who sent an object. A document that is wrong is his mistake (400), one that cannot be now
-    is not (409)."""
+    """Return the route handler of a page for admins who send a JSON object.
+
+    A document that is wrong in itself is answered with 400, one that conflicts with the present state with 409.
+    """
 
     async def serve(request: Request) -> Response:
         who, body = await admitted(request, gatekeeper)
@@ -175,8 +177,11 @@ def _proved(gatekeeper: Gatekeeper, page: Callable[[str, Json], Json]) -> Callab
 
 
 def order_of(document: Any, read: Read, *, who: str, arn: str, prune: bool, based_on: str) -> ApplyQuotas:
-    """Each entry is an input of CreateComputeQuota, or the one of CreateClusterSchedulerConfig, without ClusterArn; a
-    quota without a Name is called as its team. Raises Refusal: one line for everything that is wrong with an entry."""
+    """Return the order of a document.
+
+    Each entry is an input of CreateComputeQuota, or the one of CreateClusterSchedulerConfig, without ClusterArn; a
+    quota without a Name gets its team's name. Raises Refusal: one line with all errors of an entry.
+    """
     found = _outline(document)
     quotas = [_quota(entry, f"{QUOTAS}.{number}", read, arn) for number, entry in enumerate(found.get(QUOTAS, ()), 1)]
     scheduler = _scheduler(found[SCHEDULER], read, arn) if SCHEDULER in found else None
@@ -209,7 +214,10 @@ def _scheduler(entry: Any, read: Read, arn: str) -> tuple[str, SchedulerWish]:
 
 
 def _read(operation: str, entry: Mapping[str, Any], place: str, read: Read, arn: str) -> dict[str, Any]:
-    """Tags belong to a call of the API: they are not in a document."""
+    """Return the input of an operation from an entry of a document, which has no tags: they belong to API calls.
+
+    Raises Refusal.
+    """
     for name in ("ClusterArn", "Tags"):
         if name in entry:
             raise _invalid(f"{place}: leave {name} out")

@@ -1,4 +1,4 @@
-"""The pages of the ledger: `GET /v1/report` and a job's attempts, also of jobs that Slurm has forgotten."""
+"""The pages of the ledger: `GET /v1/report` and the runs of a job, also of jobs that Slurm has forgotten."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ _LONGEST = 120
 
 
 def report_routes(source: Source, turns: Turns) -> list[Route]:
-    """Each in its turn: a year of a big cluster takes a while."""
+    """Return the routes of the ledger, each limited by `turns`: a year of a big cluster takes a while."""
 
     def report(request: Request) -> Response:
         return report_page(source, request.query_params)
@@ -48,7 +48,7 @@ def report_routes(source: Source, turns: Turns) -> list[Route]:
 
 
 def report_page(source: Source, query: Mapping[str, str], only: int | None = None) -> Response:
-    """`only`: of this user's jobs alone. Raises HTTPException."""
+    """Return the report; with `only`, of this user's jobs alone. Raises HTTPException."""
     now = source.clock.now()
     try:
         choice = replace(ReportChoice.of(query, now), only=only)
@@ -65,7 +65,10 @@ def report_page(source: Source, query: Mapping[str, str], only: int | None = Non
 
 
 def history_page(source: Source, word: str, only: int | None = None) -> Response:
-    """`only`: this user's runs alone, where several had a job of this number. Raises HTTPException."""
+    """Return the runs of a job; with `only`, this user's alone, if several users had this job id.
+
+    Raises HTTPException.
+    """
     if not is_number(word):
         raise HTTPException(404, f"{printable(word, 40)} is not a job number")
     found = history_view(source.store, int(word), only)
@@ -80,8 +83,11 @@ def _not_there(job: int) -> HTTPException:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportChoice:
-    """The choice of what a report is about. Empty, 0 or None: all; `window.until` is the present at most. `only`: the
-    one user whose jobs the asker may see."""
+    """The filters of a report.
+
+    Empty, 0 or None means all; `window.until` is at most the present. `only` is the one user whose jobs the caller may
+    see.
+    """
 
     window: Window
     job: int = 0
@@ -91,7 +97,7 @@ class ReportChoice:
 
     @staticmethod
     def of(query: Mapping[str, str], now: float) -> "ReportChoice":
-        """Raises ValueError, with one line that says what is wrong."""
+        """Return the filters of a query. Raises ValueError with one line that says what is wrong."""
         since, until = _number(query, "since"), _number(query, "until") or now
         if month := query.get("month", ""):
             try:
@@ -112,7 +118,7 @@ class ReportChoice:
 
 
 def report_view(store: StorePort, choice: ReportChoice, now: float) -> Json:
-    """Each job with its sums and incidents, and the sums of all; with `choice.job` the job's timeline, too."""
+    """Return each job with its sums and incidents, and the total; with `choice.job` also the job's timeline."""
     window = choice.window
     wanted = LedgerQuery(job=choice.job, since=window.since, until=window.until)
     lines = store.ledger(wanted)
@@ -139,8 +145,10 @@ def report_view(store: StorePort, choice: ReportChoice, now: float) -> Json:
 
 
 def history_view(store: StorePort, job: int, only: int | None = None) -> list[Json]:
-    """Every run of a job (of one user's, where `only` names him), oldest first: a job that was requeued has several
-    under one number."""
+    """Return every run of a job, oldest first; with `only`, this user's alone.
+
+    A requeued job has several runs under one id.
+    """
     found = store.ledger(LedgerQuery(job=job))
     runs = [line for line in found if isinstance(line, Run) and only in (None, line.uid)]
     ordered = sorted(runs, key=lambda run: (run.opted_at, run.restart, run.attempt))
@@ -162,7 +170,7 @@ def sums_view(sums: Sums) -> Json:
 
 
 def run_view(run: Run) -> Json:
-    """The stable shape of one run (docs/report.md)."""
+    """Return the stable JSON shape of one run (docs/report.md)."""
     return {
         "restart": run.restart,
         "attempt": run.attempt,
@@ -224,7 +232,7 @@ def _incident_view(one: JobIncident) -> Json:
 
 
 def _of_jobs(cases: list[Case], ledgers: list[JobLedger], choice: ReportChoice) -> list[Case]:
-    """Those that hit the jobs shown, where the report is about some of them."""
+    """Return the repairs that hit the jobs shown; all repairs if the report is not filtered."""
     if not (choice.job or choice.user or choice.partition or choice.only is not None):
         return cases
     named = {id for one in ledgers for run in one.runs for id in run.cases}

@@ -1,4 +1,4 @@
-"""Where the API's answers come from. Filled in by the head's wiring."""
+"""The data that the API answers from, set up by the head's wiring."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ from steward.workflows.snapshot import HeadStandstill, Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckBook:
-    """The checks as the head's settings have them. `interval_s` is the period of those without one of their own."""
+    """The checks as configured at the head. `interval_s` is the period of checks without one of their own."""
 
     limits: Limits = field(default_factory=Limits)
     interval_s: float = 15.0
@@ -32,13 +32,13 @@ class CheckBook:
         return CheckBook(limits=limits, interval_s=interval_s, listed=catalogue(limits, interval_s))
 
     def mode_of(self, check: str) -> str:
-        """off, report or drain."""
+        """Return the check's mode: off, report or drain."""
         return mode_of(self.limits)(check)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Everything is safe to use from several threads. `started`: Unix seconds."""
+    """The data and services behind the API; safe to use from several threads. `started` is Unix seconds."""
 
     cluster: str
     version: str
@@ -55,19 +55,27 @@ class Source:
     doctor: Callable[[], list[DoctorLine]]
     notify: NotifyDesk | None = None
     read_job: Callable[[JobId], Mapping[JobId, Job]] = lambda id: {}
-    """The job as Slurm shows it now; empty where it does not know it. Raises PortError where it does not answer."""
+    """Reads the job as Slurm shows it now; empty if Slurm does not know it.
+
+    Raises PortError if Slurm does not answer.
+    """
     checks: CheckBook = field(default_factory=lambda: CheckBook.of(Limits(), 15.0))
 
     def snapshot(self) -> Snapshot:
-        """The snapshot of the last cycle. Raises Retryable, with the reason, before the first has ended."""
+        """Return the snapshot of the last cycle.
+
+        Raises Retryable, with the reason, before the first cycle has ended.
+        """
         found = self.latest()
         if found is None:
             raise Retryable(self.stands() or "the head has not finished its first look at the cluster; see its log")
         return found
 
     def with_job(self, id: JobId, snapshot: Snapshot) -> Snapshot:
-        """The snapshot with the job as Slurm shows it now, which the next turn may see only seconds later; unchanged
-        where Slurm does not answer or does not know it any more."""
+        """Return the snapshot with the job's present state in Slurm, which the next cycle may see only seconds later.
+
+        Return it unchanged if Slurm does not answer or does not know the job any more.
+        """
         if snapshot.seen.slurm is not Freshness.FRESH:
             return snapshot
         try:
@@ -79,6 +87,6 @@ class Source:
         )
 
     def stands(self) -> str:
-        """Why nothing is decided now, as a sentence; empty while the head decides."""
+        """Return why nothing is decided now, as a sentence; empty while the head decides."""
         found = self.standstill()
         return found.text(self.clock.now()) if found is not None else ""

@@ -1,4 +1,4 @@
-"""Readers who wait: for a costly page in its turn, for the one examination that runs now, for the end of a cycle."""
+"""Waiting readers: for their turn at a costly page, for the one running examination, for the end of a cycle."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,10 @@ from steward.workflows.snapshot import Snapshot
 
 
 class Turns:
-    """`at_once` are made, `waiting` wait for at most `wait_s`; whoever comes then is to come again (503)."""
+    """A limit on concurrent requests for costly pages.
+
+    `at_once` run and `waiting` more wait for at most `wait_s`; any further request is answered with 503.
+    """
 
     def __init__(self, *, at_once: int, waiting: int, wait_s: float = 20.0) -> None:
         self._turn, self._wait_s = asyncio.Semaphore(at_once), wait_s
@@ -24,7 +27,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Raises HTTPException where too many are before."""
+        """Wait for a turn and hold it. Raises HTTPException if too many requests are ahead."""
         if self._here >= self._most:
             raise _later()
         self._here += 1
@@ -45,7 +48,7 @@ class Turns:
             raise _later() from error
 
     def route(self, path: str, page: Callable[[Request], Response]) -> Route:
-        """The page in its turn, in a thread."""
+        """Return a route that serves the page in a thread, after waiting for a turn."""
 
         async def in_turn(request: Request) -> Response:
             async with self.turn():
@@ -62,7 +65,10 @@ _FRESH_S = 5.0
 
 
 class Examination:
-    """One at a time, in a thread; those who ask meanwhile or within `fresh_s` seconds after it get the same lines."""
+    """The doctor's examination: one at a time, in a thread.
+
+    Requests made meanwhile, or within `fresh_s` seconds after its end, get the same lines.
+    """
 
     def __init__(self, examine: Callable[[], Sequence[DoctorLine]], *, fresh_s: float = _FRESH_S) -> None:
         self._examine, self._fresh_s = examine, fresh_s
@@ -80,7 +86,7 @@ class Examination:
 
 
 class News:
-    """Tells waiting readers that a cycle ended. Waited for in the loop, told from the cycle's thread."""
+    """A signal to waiting readers that a cycle ended; awaited in the event loop, sent from the cycle's thread."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None

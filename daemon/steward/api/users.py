@@ -1,6 +1,6 @@
-"""The pages for login hosts (`head.users_http`): jobs, for whoever proves by MUNGE who he is; no other page.
+"""The pages for login hosts (`head.users_http`): only jobs, only for users who prove their identity by MUNGE.
 
-A user sees his own jobs whole. Whether he sees those of others is Slurm's rule (PrivateData); admins see all.
+Users see their own jobs in full. Whether they see other users' jobs is Slurm's rule (PrivateData); admins see all.
 """
 
 from collections.abc import Callable, Collection
@@ -31,7 +31,7 @@ _NOT_HERE = "on login hosts only `explain JOB`, `jobs` and `report` work: run th
 
 
 class UserPages:
-    """`hides_jobs`: whether users may not see each other's jobs. `limits`: of one user."""
+    """The handlers of these pages. `hides_jobs` tells whether jobs are private; `limits` are those of one user."""
 
     def __init__(
         self, source: Source, gatekeeper: Gatekeeper, hides_jobs: Callable[[], bool], limits: CallerLimits
@@ -69,12 +69,12 @@ class UserPages:
         return asker
 
     def _only(self, asker: Asker) -> int | None:
-        """Whose jobs alone he may see; None: those of all."""
+        """Return the one user whose jobs the caller may see; None if the caller may see all jobs."""
         return None if asker.is_admin or not self._hides_jobs() else asker.uid
 
 
 def _owner(id: JobId, snapshot: Snapshot) -> int | None:
-    """Slurm's word counts before that of whoever called a job his own."""
+    """Return the owner of a job, by Slurm's record if there is one, else by Steward's; None if the job is unknown."""
     known, mem = snapshot.seen.jobs.get(id), snapshot.memory.jobs.get(id)
     if known is not None:
         return known.user_id
@@ -82,7 +82,7 @@ def _owner(id: JobId, snapshot: Snapshot) -> int | None:
 
 
 def build_users(pages: UserPages, hosts: Collection[str]) -> Starlette:
-    """The application. It waits in its own turns: however many users ask, the controller's own pages do not wait."""
+    """Return the application, with turns of its own: many users cannot delay the pages of the controller."""
     reads, heavy = Turns(at_once=2, waiting=64), Turns(at_once=1, waiting=8)
     routes = [
         reads.route("/v1/jobs", pages.jobs),

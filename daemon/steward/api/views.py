@@ -1,7 +1,7 @@
-"""The content of the read-only pages, from one snapshot; and names of users, by number.
+"""The content of the read-only pages, made from one snapshot; and user names by user id.
 
-A site's names are often kept in a directory over the network: none is asked for twice in a row, for a page of five
-thousand jobs is about a few dozen users.
+Sites often keep names in a network directory: each name is looked up once and cached, since a page of five thousand
+jobs is about a few dozen users.
 """
 
 import pwd
@@ -35,17 +35,17 @@ _MOST = 20_000
 
 
 class UserNames:
-    """Safe to call from several threads. What is told may be `_KEPT_S` old."""
+    """A cache of user names; safe to call from several threads. A name may be `_KEPT_S` old."""
 
     def __init__(
         self, look_up: Callable[[int], str] | None = None, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        """`look_up` raises KeyError or OverflowError for a number without a name."""
+        """Use `look_up` to find names; it raises KeyError or OverflowError for an id without a name."""
         self._look_up, self._monotonic = look_up or _of_this_machine, monotonic
         self._known: dict[int, tuple[str, float]] = {}
 
     def __call__(self, uid: int) -> str:
-        """The number where this machine knows no name."""
+        """Return the user's name, or the id as text if this machine knows no name."""
         known, now = self._known.get(uid), self._monotonic()
         if known is not None and now < known[1]:
             return known[0]
@@ -71,12 +71,12 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 
 def draft_of(source: Source, snapshot: Snapshot) -> Draft:
-    """A draft to read from: what views work on."""
+    """Return a draft for views, which only read it."""
     return Draft(snapshot.seen, source.want, snapshot.memory, source.clock.now())
 
 
 def status_view(source: Source, snapshot: Snapshot, draft: Draft) -> Json:
-    """The cluster at a glance."""
+    """Return the state of the cluster in brief."""
     seen, memory = snapshot.seen, snapshot.memory
     return {
         "standstill": shape(standstill) if (standstill := source.standstill()) is not None else None,
@@ -119,7 +119,7 @@ def status_view(source: Source, snapshot: Snapshot, draft: Draft) -> Json:
 
 
 def _held_back(snapshot: Snapshot, draft: Draft) -> Json:
-    """What keeps repairs of many nodes from being done."""
+    """Return the open incidents and the tripped breakers."""
     return {
         "incidents": [shape(one) for one in snapshot.memory.incidents.values() if one.over is None],
         "breakers": breakers_view(draft),
@@ -127,8 +127,11 @@ def _held_back(snapshot: Snapshot, draft: Draft) -> Json:
 
 
 def breakers_view(draft: Draft) -> list[Json]:
-    """Tripped ones, the oldest first. `next_try` (Unix s): from when one repair is let through; None: a person
-    must reset it. `nodes` are those whose repair it withholds, `now` says so."""
+    """Return the tripped breakers, the oldest first.
+
+    `next_try` (Unix seconds) is when one repair is let through; None if a person must reset the breaker. `nodes` are
+    those whose repair it withholds, and `now` says so in words.
+    """
     found = sorted(draft.breakers.values(), key=lambda each: (each.tripped, each.scope))
     held = withheld(draft)
     return [
@@ -143,7 +146,7 @@ def breakers_view(draft: Draft) -> list[Json]:
 
 
 def _groups_view(snapshot: Snapshot) -> list[Json]:
-    """Instance groups of the API's cluster, oldest first."""
+    """Return the instance groups of the API's cluster, oldest first."""
     memory = snapshot.memory
     current = current_counts(memory, snapshot.seen)
     return [
@@ -162,7 +165,7 @@ def _groups_view(snapshot: Snapshot) -> list[Json]:
 
 
 def nodes_view(source: Source, snapshot: Snapshot) -> list[Json]:
-    """Every node of Slurm with its verdict, its agent and its open case."""
+    """Return every node of Slurm with its verdict, its agent and its open case."""
     return views_of(
         sorted(snapshot.seen.nodes, key=natural), node_verdicts(draft_of(source, snapshot)), source, snapshot
     )
@@ -171,7 +174,7 @@ def nodes_view(source: Source, snapshot: Snapshot) -> list[Json]:
 def views_of(
     names: Iterable[NodeName], said: Mapping[NodeName, NodeVerdict], source: Source, snapshot: Snapshot
 ) -> list[Json]:
-    """The pages about these nodes, in this order."""
+    """Return the views of these nodes, in this order."""
     details, nodes = source.details(), snapshot.seen.nodes
     cases = {case.node: case for case in snapshot.memory.cases.values() if case.is_open}
     agents = snapshot.seen.agents
@@ -227,7 +230,7 @@ def _agent_view(agent: AgentView | None, detail: AgentDetail | None) -> Json | N
 
 
 def cases_view(snapshot: Snapshot) -> list[Json]:
-    """All remembered repairs, open ones first, then the newest."""
+    """Return all remembered repairs: open ones first, then the newest."""
     cases = sorted(snapshot.memory.cases.values(), key=lambda case: (not case.is_open, -case.opened))
     return [
         {**shape(case), "open": case.is_open, "token": case.token, "number": case.number, "waits": case.waits_for_yes}
@@ -236,7 +239,10 @@ def cases_view(snapshot: Snapshot) -> list[Json]:
 
 
 def approve(who: str, said: Mapping[str, str]) -> Approve:
-    """The order of a body such as `{"cases": "c17,n[2-4]"}`. Raises Refusal for what is no list of names."""
+    """Return the order of a body such as `{"cases": "c17,n[2-4]"}`.
+
+    Raises Refusal if `cases` is not a list of names.
+    """
     try:
         words = expand_nodes(said.get("cases", ""))
     except ValueError as error:
@@ -245,17 +251,17 @@ def approve(who: str, said: Mapping[str, str]) -> Approve:
 
 
 def jobs_view(snapshot: Snapshot) -> list[Json]:
-    """All remembered jobs with `--auto-resume`."""
+    """Return all remembered jobs with `--auto-resume`."""
     return [{**shape(job), "user": user_name(job.uid), **_slurm_of(snapshot, job)} for job in in_order(snapshot.memory)]
 
 
 def in_order(memory: Memory) -> list[JobMemory]:
-    """Jobs that go on first, then the newest."""
+    """Return the remembered jobs: those that are not over first, then the newest."""
     return sorted(memory.jobs.values(), key=lambda job: (job.ended is not None, -job.id))
 
 
 def _slurm_of(snapshot: Snapshot, job: JobMemory) -> Json:
-    """Facts that Slurm forgot and the ledger still knows: the job's name, and the nodes of its last run."""
+    """Return Slurm's facts of a job; of a job that Slurm has forgotten, the name and last nodes of the ledger."""
     known = snapshot.seen.jobs.get(job.id)
     if known is None:
         runs = snapshot.memory.ledger.get(job.id, ())
@@ -271,13 +277,13 @@ def _slurm_of(snapshot: Snapshot, job: JobMemory) -> Json:
 
 
 def nodes_of(job: Job, memory: Memory) -> frozenset[NodeName]:
-    """Where it runs; of an elastic run, which counts as one job, those of its replicas, too."""
+    """Return the nodes that the job runs on; for an elastic run, those of its replica jobs, too."""
     run = memory.elastic.get(job.id)
     return job.nodes | run.members if run is not None and job.nodes else job.nodes
 
 
 def plan_view(source: Source, snapshot: Snapshot, now: float) -> Json:
-    """The plan that would be carried out at `now`, and what stands in its way."""
+    """Return the plan that would be carried out at `now`, and whether actions are paused."""
     plan = dry_run(source.plan, snapshot, source.want, now)
     return {
         "at": now,
@@ -291,6 +297,6 @@ def plan_view(source: Source, snapshot: Snapshot, now: float) -> Json:
 
 
 def natural(name: NodeName | str) -> tuple[Any, ...]:
-    """Sort key that puts n2 before n10."""
+    """Return a sort key that puts n2 before n10."""
     parts = _DIGITS.split(name)
     return ("".join(parts[::2]), [int(number) for number in parts[1::2]], name)
