@@ -1,6 +1,6 @@
-"""The pages for people at `/`: server-rendered, read-only, live by server-sent events, and whole without JavaScript.
+"""The pages for people at `/`: server-rendered, read-only, updated by server-sent events, complete without JavaScript.
 
-A page is one row of PAGES: a view makes a record of one look, and a template shows it.
+Each page is one row of PAGES: a view makes a record from one look, and a template shows the record.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from steward.ports import Retryable
 
 _MAX_WATCHERS = 32
 _LEAST_S = 2.0
-"""A browser is told of a new cycle at most so often."""
+"""A browser is notified of new cycles at most this often."""
 _KEEPALIVE_S = 15.0
 _KINDS = MappingProxyType({"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"})
 _HEADERS = MappingProxyType(
@@ -40,15 +40,18 @@ _HEADERS = MappingProxyType(
         "Cache-Control": "no-store",
     }
 )
-"""Nothing from elsewhere, nothing inline, in nobody's frame. Forms only search: they are sent by GET."""
+"""No content from other hosts, nothing inline, no framing. Forms only search: they are sent by GET."""
 _PART = "steward-part"
-"""The header of a request for what changes of a page, without the frame around it."""
+"""The header of a request for the changing part of a page, without the frame around it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRoute:
-    """`title` stands before the name from the path, where there is one. `heavy`: it may take long, so it is made in a
-    turn of its own, and not again while somebody looks at it."""
+    """A page with its path, template and view.
+
+    `title` stands before the name from the path, if there is one. A `heavy` page may take long: it is made in a turn of
+    its own, and is not refreshed while it is open.
+    """
 
     path: str
     template: str
@@ -86,7 +89,7 @@ PAGES = (
 
 
 def page_routes(source: Source, news: News, reads: Turns, heavy: Turns) -> list[Route]:
-    """All may read them, as the JSON pages with the same content; what a job printed is in none of them."""
+    """Return the routes of the pages: all users may read them, and no page contains what a job printed."""
     pages = _Pages(source, news)
     return [
         *((heavy if page.heavy else reads).route(page.path, _in_words(pages.serving(page))) for page in PAGES),
@@ -97,7 +100,8 @@ def page_routes(source: Source, news: News, reads: Turns, heavy: Turns) -> list[
 
 
 def _harmless(value: Any) -> Any:
-    """The one door of every value to the page; what is markup was made here."""
+    """Return a value without control characters; every value of a page passes here."""
+    # markup was made by the pages themselves, from values that are harmless already
     return harmless(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
@@ -108,7 +112,7 @@ class _Pages:
 
     @cached_property
     def _templates(self) -> Any:
-        """Read when somebody looks at a page first: a head's start does not wait for them."""
+        """The templates, loaded at the first request for a page so that the head starts without them."""
         jinja2 = import_module("jinja2")
         templates = jinja2.Environment(
             loader=jinja2.PackageLoader("steward.api.page"),
@@ -125,7 +129,7 @@ class _Pages:
         return str(self._templates.get_template(template).render(**values))
 
     def serving(self, page: PageRoute) -> Callable[[Request], Response]:
-        """The page, or only what changes of it."""
+        """Return the handler of a page, which answers with the whole page or only its changing part."""
 
         def serve(request: Request) -> Response:
             asked = PageRequest.of(request.path_params, request.query_params)
@@ -145,7 +149,7 @@ class _Pages:
         return made(self._looks.apart()) if page.heavy else self._looks.page((page.path, asked), made)
 
     def search(self, request: Request) -> Response:
-        """Straight to the node, job or repair of that name, or else to the nodes whose names have it in them."""
+        """Redirect to the node, job or repair of that name, else to the list of nodes whose names contain the word."""
         word, snapshot = PageRequest.of({}, request.query_params).word("q"), self._source.snapshot()
         memory = snapshot.memory
         place = f"/nodes?q={quote(word, safe='')}"
@@ -165,7 +169,8 @@ class _Pages:
         return Response(text, media_type=_KINDS[name], headers=dict(_HEADERS))
 
     async def news(self, _request: Request) -> Response:
-        """A line for each cycle that ended. 503 where too many watch: their pages ask by themselves, more rarely."""
+        """Stream a line for each cycle that ended; answer 503 if too many browsers watch."""
+        # a page that gets 503 asks again by itself, more rarely
         if self._watchers >= _MAX_WATCHERS:
             raise HTTPException(503, "too many watch the page now")
         return StreamingResponse(self._lines(), media_type="text/event-stream", headers=dict(_HEADERS))
@@ -188,7 +193,7 @@ class _Pages:
 
 
 def _in_words(page: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """Make a page show errors as a plain line, not as JSON; while the head starts the browser asks again."""
+    """Return the page with errors as plain text instead of JSON; while the head starts, the browser asks again."""
 
     def said(request: Request) -> Response:
         try:

@@ -1,4 +1,4 @@
-"""The pages of repairs: all that are remembered, and one of them."""
+"""The pages of repairs: the list of all remembered ones, and one repair."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from steward.views.node_verdict import next_of_case
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRow:
-    """`next` is empty for a closed one."""
+    """A repair in a list. `next` is its next step; empty if the repair is closed."""
 
     case: Case
     next: str
@@ -29,7 +29,7 @@ class Cases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneCase:
-    """`moments` are those that were reached, in their order, each in Unix seconds."""
+    """One repair with its history. `moments` are the times of the steps reached, in order, in Unix seconds."""
 
     row: CaseRow
     awaited: str
@@ -38,7 +38,7 @@ class OneCase:
 
 
 def cases(look: Look, asked: PageRequest) -> Cases:
-    """Open ones first, then the newest."""
+    """Return the repairs that match: open ones first, then the newest."""
     state, text = asked.word("state"), asked.word("q").lower()
     found = [
         case
@@ -55,7 +55,7 @@ def row(case: Case, look: Look) -> CaseRow:
 
 
 def case(look: Look, asked: PageRequest) -> OneCase:
-    """Raises HTTPException for one that is not remembered."""
+    """Return the page of one repair. Raises HTTPException if it is not remembered."""
     every = look.snapshot.memory.cases.values()
     found = next((one for one in every if asked.name in (one.id, one.number)), None)
     if found is None:
@@ -72,7 +72,7 @@ def case(look: Look, asked: PageRequest) -> OneCase:
 
 
 def _events(look: Look, case: Case) -> list[Event]:
-    """The newest first; none where the store cannot be read."""
+    """Return the events of a repair, the newest first; none if the store cannot be read."""
     try:
         told = look.source.store.events(node=case.node, limit=500)
     except PortError:

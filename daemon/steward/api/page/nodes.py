@@ -1,4 +1,4 @@
-"""The pages of nodes: the grid of a place, the whole list with its filters, and one node."""
+"""The pages of nodes: the grid of a place, the list with its filters, and one node."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from steward.views.node_verdict import NodeVerdict, Word, node_verdict
 
 Json = dict[str, Any]
 WRONG = frozenset({Word.LOST, Word.DEGRADED, Word.HELD, Word.SUSPECT, Word.REPORT_ONLY})
-"""Verdicts that somebody should know of."""
+"""Verdicts that need a person's attention."""
 _ALL_NAMED, _NAMED = 64, 60
 _NONE = ""
 _PLAIN = {word: f'<i class="{css(word.value)}">{SIGNS[word.value]}</i>' for word in Word} | {Word.FINE: "<i></i>"}
@@ -46,8 +46,11 @@ class Legend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Nodes of one group or of the same partitions. `names` are those of the cells, in their order, as Slurm writes
-    them; empty where that cannot be."""
+    """The grid of the nodes of one group, or of the same partitions.
+
+    `names` is the list of the cells' nodes in Slurm's notation, in the order of the cells; empty if no list keeps their
+    order.
+    """
 
     title: str
     total: int
@@ -58,7 +61,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRow:
-    """A node in a list. `since` is Unix seconds."""
+    """A node in a list. `since` is in Unix seconds."""
 
     name: str
     state: str
@@ -86,12 +89,16 @@ class JobOnNode:
     began: float | None
     ended: float | None
     is_ours: bool
-    """It opted in."""
+    """The job opted in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneNode:
-    """`checks` that failed or could not tell come first; `quiet` passed, `idle` do not apply there."""
+    """One node.
+
+    `checks` are those that failed or are unknown, failed ones first; `quiet` passed; `idle` did not run or do not
+    apply.
+    """
 
     name: NodeName
     view: Json | None
@@ -117,7 +124,7 @@ def legend(look: Look) -> tuple[Legend, ...]:
 
 
 def place(title: str, names: Iterable[NodeName], look: Look) -> Place:
-    """A cell a node, by name. Where there are many only the first ones that are not fine are named."""
+    """Return the grid of these nodes, one cell each; in a large place only the first nodes not fine are labelled."""
     order, folded = _in_order(frozenset(names))
     verdicts, nodes = look.verdicts, look.snapshot.seen.nodes
     all_named, left, odd = len(order) <= _ALL_NAMED, _NAMED, 0
@@ -138,7 +145,10 @@ def place(title: str, names: Iterable[NodeName], look: Look) -> Place:
 
 @lru_cache(maxsize=64)
 def _in_order(names: frozenset[NodeName]) -> tuple[tuple[NodeName, ...], str]:
-    """The names in an order that the page's script can tell from their list alone, and that list."""
+    """Return the names in the order of their folded list, and that list; the page's script unfolds it again.
+
+    If the folded list cannot be unfolded to the same names, return them in natural order with an empty list.
+    """
     folded = fold(names)
     try:
         order = tuple(map(NodeName, unfold(folded)))
@@ -158,7 +168,7 @@ def _named(name: NodeName, word: Word, node: Node) -> str:
 
 
 def nodes(look: Look, asked: PageRequest) -> NodesPage:
-    """The nodes that are asked for, the most urgent first."""
+    """Return the nodes that match, the most urgent first."""
     found = sorted(_chosen(look, asked), key=lambda name: (_urgency(name, look), natural(name)))
     return NodesPage(
         nodes=Paged.of(found, asked).map(lambda name: _row(name, look)),
@@ -190,7 +200,7 @@ def _chosen(look: Look, asked: PageRequest) -> list[NodeName]:
 
 
 def _listed(text: str) -> frozenset[str]:
-    """The nodes of `n[1-3],n7`; none of what is no list, or one of too many."""
+    """Return the nodes of a list such as `n[1-3],n7`; empty if the text is not a list, or is too long a list."""
     try:
         return frozenset(unfold(text, _MOST_LISTED))
     except ValueError:
@@ -215,7 +225,7 @@ def rows(names: Iterable[NodeName], look: Look) -> tuple[NodeRow, ...]:
 
 
 def node(look: Look, asked: PageRequest) -> OneNode:
-    """Raises HTTPException for a name that is no node here."""
+    """Return the page of one node. Raises HTTPException if the cluster has no such node."""
     source, snapshot, memory = look.source, look.snapshot, look.snapshot.memory
     name = known_node(asked.name, snapshot)
     told = tuple(_events(look, name))
@@ -250,7 +260,7 @@ def _loud(checks: Iterable[Json]) -> list[Json]:
 
 
 def _events(look: Look, name: NodeName) -> list[Event]:
-    """The newest first; none where the store cannot be read."""
+    """Return the events of a node, the newest first; none if the store cannot be read."""
     try:
         return [event for _, event in reversed(look.source.store.events(node=name, limit=200))]
     except PortError:
@@ -258,7 +268,7 @@ def _events(look: Look, name: NodeName) -> list[Event]:
 
 
 def _jobs(name: NodeName, runs: Iterable[Run], look: Look) -> tuple[JobOnNode, ...]:
-    """Those that Slurm has there now, then runs of jobs that opted in, the newest first."""
+    """Return the node's active jobs, then its past runs of jobs that opted in, each the newest first."""
     here = look.jobs_on.get(name, ())
     ids = {job.id for job in here}
     past = sorted((run for run in runs if run.job not in ids), key=lambda run: -run.started)

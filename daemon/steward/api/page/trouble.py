@@ -1,4 +1,4 @@
-"""The pages of incidents and breakers, of checks, of events, and of what Steward would do now."""
+"""The pages of incidents and breakers, of checks, of events, and of the plan that would be carried out now."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ _EVENTS_BACK = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incidents:
-    """Those that go on first; `breakers` are those that tripped."""
+    """The incidents, open ones first, and the tripped breakers."""
 
     incidents: tuple[Incident, ...]
     breakers: tuple[Json, ...]
@@ -43,7 +43,7 @@ class Checks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """`since` is Unix seconds."""
+    """A node's finding of a check. `since` is in Unix seconds."""
 
     node: str
     severity: str
@@ -60,7 +60,7 @@ class OneCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsPage:
-    """The newest first."""
+    """The events that match, the newest first."""
 
     events: Paged[Event]
     asked: PageRequest
@@ -80,7 +80,7 @@ class Doing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """`held` says why nothing of it is done; empty: it is."""
+    """The planned actions. `held` says why none of them is carried out; empty if they are."""
 
     actions: Paged[Doing]
     held: str
@@ -95,7 +95,7 @@ def incidents(look: Look, _asked: PageRequest) -> Incidents:
 
 
 def incident(look: Look, asked: PageRequest) -> OneIncident:
-    """Raises HTTPException for one that is not remembered."""
+    """Return the page of one incident. Raises HTTPException if it is not remembered."""
     found = look.snapshot.memory.incidents.get(asked.name)
     if found is None:
         raise HTTPException(404, f"incident {printable(asked.name, 60)} is not remembered")
@@ -108,7 +108,7 @@ def incident(look: Look, asked: PageRequest) -> OneIncident:
 
 
 def checks(look: Look, asked: PageRequest) -> Checks:
-    """Those that fail somewhere first."""
+    """Return the checks that match: those that fail on a node first."""
     text = asked.word("q").lower()
     every = checks_view(look.source.checks, look.snapshot)
     found = [one for one in every if not text or text in one["id"].lower() or text in one["title"].lower()]
@@ -117,7 +117,7 @@ def checks(look: Look, asked: PageRequest) -> Checks:
 
 
 def check(look: Look, asked: PageRequest) -> OneCheck:
-    """Raises HTTPException for a check that neither the head nor an agent knows."""
+    """Return the page of one check. Raises HTTPException if neither the head nor an agent knows the check."""
     every = checks_view(look.source.checks, look.snapshot)
     found = next((one for one in every if one["id"] == asked.name), None)
     if found is None:
@@ -138,8 +138,10 @@ def check(look: Look, asked: PageRequest) -> OneCheck:
 
 
 def events(look: Look, asked: PageRequest) -> EventsPage:
-    """The newest that are asked for, of the last `_EVENTS_BACK`. Raises HTTPException, and Retryable where the store
-    cannot be read."""
+    """Return the events that match, of the last `_EVENTS_BACK`.
+
+    Raises HTTPException for a bad filter, Retryable if the store cannot be read.
+    """
 
     def job_of(word: str) -> int:
         found = job_number(word, look.snapshot.seen)
@@ -153,7 +155,7 @@ def events(look: Look, asked: PageRequest) -> EventsPage:
 
 
 def plan(look: Look, asked: PageRequest) -> Planned:
-    """The actions of the plan that would be carried out now."""
+    """Return the actions of the plan that would be carried out now."""
     actions = plan_view(look.source, look.snapshot, look.now)["actions"]
     held = "actions are paused" if look.snapshot.memory.paused else ""
     held = held or ("" if look.source.want.repair.act else "Steward only reports")
