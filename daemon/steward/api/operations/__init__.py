@@ -13,7 +13,7 @@ from steward.api.source import Source
 
 
 def handlers(source: Source) -> Mapping[str, Handler]:
-    """One for each operation that is served."""
+    """Return the handler of each operation that is served."""
     clusters, nodes, batches, events = Clusters(source), Nodes(source), Batches(source), Events(source)
     scalings, tags = Scalings(source), Tags(source)
     quotas, schedulers = Quotas(source), Schedulers(source)

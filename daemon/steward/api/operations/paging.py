@@ -1,7 +1,7 @@
-"""Lists in pages. A page's token says behind which item it ended, so that what comes and goes meanwhile shifts nothing.
+"""Lists in pages. A page's token holds the key of its last item, so that later additions and removals shift nothing.
 
-The token is no secret and grants nothing: it is bound to the call and its filters by a digest, so that a client's
-mistake is told instead of answered with the wrong page.
+The token is not secret and grants nothing. A digest binds it to the operation and its filters, so that a client's
+mistake is answered with an error instead of the wrong page.
 """
 
 import base64
@@ -14,7 +14,7 @@ from steward.api.json11.errors import invalid
 
 T = TypeVar("T")
 Key = tuple[float | str, ...]
-"""Where an item stands in its list: unique, of the same kinds of values for all of its items."""
+"""The sort key of an item in its list: unique, and of the same types for all items."""
 
 _DEFAULT = 100
 _OWN = frozenset({"MaxResults", "NextToken"})
@@ -24,9 +24,10 @@ _FORGED = "NextToken is not one that this call, with these filters, has given: b
 def page(
     items: Iterable[tuple[Key, T]], members: Mapping[str, Any], *, scope: str, descending: bool = False
 ) -> tuple[list[T], str | None]:
-    """The items of the asked page, and the token of the next one (None: this is the last).
+    """Return the items of the requested page, and the token of the next one; None if this is the last.
 
-    `members` is the request: SortOrder (else `descending`), MaxResults, NextToken; everything else of it is a filter.
+    `members` is the request: SortOrder (default by `descending`), MaxResults and NextToken; all other members are
+    filters.
     """
     order = members.get("SortOrder")
     backwards = descending if order is None else order == "Descending"
@@ -41,7 +42,7 @@ def page(
 
 
 def between(at: float, members: Mapping[str, Any], after: str, before: str) -> bool:
-    """The time filters of a list: `after` and `before` name its members."""
+    """Return whether `at` passes a list's time filters; `after` and `before` are the names of their members."""
     earliest: float = members.get(after, float("-inf"))
     latest: float = members.get(before, float("inf"))
     return earliest <= at <= latest

@@ -1,4 +1,4 @@
-"""The wishes of a call for a quota or for how teams share, as values; and such values as the API shows them."""
+"""Requests for a quota or a scheduler configuration as values, and such values in the API's shape."""
 
 from steward.api.operations.sight import Json, Members
 from steward.model.quota import (
@@ -12,14 +12,14 @@ from steward.model.quota import (
 from steward.model.quota_order import QuotaWish, SchedulerWish
 
 _MIG = "mig-"
-"""HyperPod's words for MIG profiles begin so; Slurm's types do not."""
+"""The prefix of HyperPod's names for MIG profiles; Slurm's types do not have it."""
 _BORROW_PERCENT = 50
-"""HyperPod's default."""
+"""The limit on borrowing, in percent, that HyperPod uses by default."""
 _ENABLED, _DISABLED = "Enabled", "Disabled"
 
 
 def quota_wish(members: Members) -> QuotaWish:
-    """The wish of CreateComputeQuota or UpdateComputeQuota."""
+    """Return the wish of CreateComputeQuota or UpdateComputeQuota."""
     config, target = members.get("ComputeQuotaConfig", {}), members.get("ComputeQuotaTarget", {})
     sharing = config.get("ResourceSharingConfig", {})
     return QuotaWish(
@@ -36,7 +36,7 @@ def quota_wish(members: Members) -> QuotaWish:
 
 
 def scheduler_wish(members: Members) -> SchedulerWish:
-    """The wish of CreateClusterSchedulerConfig or UpdateClusterSchedulerConfig."""
+    """Return the wish of CreateClusterSchedulerConfig or UpdateClusterSchedulerConfig."""
     config = members.get("SchedulerConfig", {})
     classes = config.get("PriorityClasses")
     return SchedulerWish(
@@ -48,7 +48,7 @@ def scheduler_wish(members: Members) -> SchedulerWish:
 
 
 def config_shape(quota: ComputeQuota) -> Json:
-    """ComputeQuotaConfig as it was asked for: what is filled in is in `steward quota show`."""
+    """Return the ComputeQuotaConfig as requested; `steward quota show` shows the values filled in."""
     return {
         "ComputeQuotaResources": [_share_shape(share) for share in quota.shares],
         "ResourceSharingConfig": {

@@ -1,5 +1,7 @@
-"""The view of one request: the last snapshot, with the one cluster that there is; and how things are called through the
-API: ARNs, node ids, event ids, all of them computed, none stored."""
+"""The view of one API request: the last snapshot with the cluster, and the API's names of things.
+
+ARNs, node ids and event ids are computed, not stored.
+"""
 
 import hashlib
 import re
@@ -28,19 +30,19 @@ _EVENT_DIGITS = 12
 
 
 def node_id(instance: InstanceId) -> str:
-    """The provider's own id where it looks like EC2's; else one that is made from it and is always the same."""
+    """Return the provider's own id if it looks like EC2's, else a stable id computed from it."""
     if _NODE_ID.fullmatch(instance):
         return instance
     return f"i-{hashlib.sha256(instance.encode()).hexdigest()[:17]}"
 
 
 def event_id(cluster: Cluster, number: int) -> str:
-    """A UUID's form around the event's sequence number."""
+    """Return the event's sequence number in the form of a UUID."""
     return f"{_event_prefix(cluster)}{number:0{_EVENT_DIGITS}x}"
 
 
 def event_number(cluster: Cluster, id: str) -> int | None:
-    """The sequence number in an id that `event_id` made; None for any other."""
+    """Return the sequence number in an id made by `event_id`; None for any other id."""
     prefix, digits = id[:-_EVENT_DIGITS], id[-_EVENT_DIGITS:]
     return int(digits, 16) if prefix == _event_prefix(cluster) else None
 
@@ -53,16 +55,16 @@ def _event_prefix(cluster: Cluster) -> str:
 Json = dict[str, Any]
 Members = Mapping[str, Any]
 Handler = Callable[[Caller, Members], Mapping[str, Any]]
-"""Of one operation: gets valid input (null members left out, times as Unix seconds), gives the output's members. Runs
-in a thread.
+"""The handler of an operation, run in a thread.
 
-Refuses with ApiError. Retryable becomes ServiceUnavailable, anything else that it raises InternalFailure.
+It gets valid input (null members left out, times as Unix seconds) and returns the output's members. It refuses with
+ApiError; Retryable becomes ServiceUnavailable, any other exception InternalFailure.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """`policy` is what the site has set for capacity."""
+    """The view of one request. `policy` is the site's configuration of capacity."""
 
     cluster: Cluster
     memory: Memory
@@ -71,7 +73,7 @@ class Sight:
     cases: Mapping[NodeName, Case]
     """Open repairs by node."""
     deeps: Mapping[NodeName, DeepRun] = field(default_factory=dict)
-    """Deep checks that have their nodes, by node."""
+    """Deep checks that occupy their nodes, by node."""
 
     @property
     def arn(self) -> str:
@@ -81,21 +83,21 @@ class Sight:
         return [slot for slot in self.memory.slots.values() if slot.group == group.name]
 
     def instance_of(self, slot: SlotRecord) -> Instance | None:
-        """As the provider lists it now."""
+        """Return the slot's instance as the provider lists it now; None if it does not."""
         return None if slot.instance is None else self.seen.instances.get(slot.instance)
 
     def agent_of(self, slot: SlotRecord) -> AgentView | None:
         return self.seen.agents.get(slot.node)
 
     def slot_with_id(self, id: str) -> SlotRecord | None:
-        """`id` as we show it."""
+        """Return the slot of a node id as the API shows it; None if there is none."""
         return next((slot for slot, shown in self._shown_ids() if shown == id), None)
 
     def slot_with_logical(self, logical: str) -> SlotRecord | None:
         return next((slot for slot in self.memory.slots.values() if slot.logical == logical), None)
 
     def provider_ids(self, ids: list[str]) -> tuple[str, ...]:
-        """The provider's own ids for those that we show; an unknown one stays as it is."""
+        """Return the provider's own ids for ids as the API shows them; an unknown id is kept."""
         own = {shown: str(slot.instance) for slot, shown in self._shown_ids()}
         return tuple(own.get(id, id) for id in ids)
 
@@ -106,7 +108,7 @@ class Sight:
 
 
 def snapshot_of(source: Source) -> Snapshot:
-    """Raises ApiError (ServiceUnavailable) before the head's first look."""
+    """Return the last snapshot. Raises ApiError (ServiceUnavailable) before the head's first cycle has ended."""
     snapshot = source.latest()
     if snapshot is None:
         why = source.stands() or "the head has not finished its first look at the cluster; see its log"
@@ -115,7 +117,7 @@ def snapshot_of(source: Source) -> Snapshot:
 
 
 def any_sight(source: Source) -> Sight | None:
-    """None: there is no cluster."""
+    """Return the view of the cluster; None if there is no cluster."""
     snapshot = snapshot_of(source)
     memory = snapshot.memory
     if memory.cluster is None:
@@ -131,7 +133,7 @@ def any_sight(source: Source) -> Sight | None:
 
 
 def sight_of(source: Source, name_or_arn: str) -> Sight:
-    """Raises ApiError (ResourceNotFound) when there is no such cluster."""
+    """Return the view of this cluster. Raises ApiError (ResourceNotFound) if there is no such cluster."""
     sight = any_sight(source)
     if sight is None or name_or_arn not in (sight.cluster.name, sight.arn):
         raise not_found(f"Cluster with name {name_or_arn} not found.")
@@ -139,8 +141,10 @@ def sight_of(source: Source, name_or_arn: str) -> Sight:
 
 
 def carried(source: Source, order: Order) -> OrderAnswer:
-    """Give the order to the cycle and return its answer. Raises ApiError where it is refused, Retryable where no cycle
-    has taken it in time."""
+    """Give the order to the cycle and return its answer.
+
+    Raises ApiError if the order is refused, Retryable if no cycle has taken it in time.
+    """
     try:
         return source.commands.give(order)
     except Refusal as refusal:
