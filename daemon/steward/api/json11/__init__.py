@@ -1,1 +1,1 @@
-"""AWS JSON 1.1 as botocore's own model of SageMaker describes it: requests read, answers shaped, errors told."""
+"""AWS JSON 1.1 by botocore's own model of SageMaker: reads requests, shapes answers, reports errors."""

@@ -1,13 +1,13 @@
-"""Errors as AWS clients understand them: a code, a status, one line."""
+"""Errors in the form that AWS clients understand: a code, an HTTP status, one line."""
 
 from enum import Enum
 
 CONTENT_TYPE = "application/x-amz-json-1.1"
-"""Of every request and answer."""
+"""The content type of every request and answer."""
 
 
 class Code(Enum):
-    """Everything that a client can be told. The first four are in the service's model and become classes there."""
+    """The error codes. The first four are in the service's model, and SDKs have exception classes for them."""
 
     CONFLICT = "ConflictException"
     IN_USE = "ResourceInUse"
@@ -40,8 +40,7 @@ _STATUS = {
 
 
 class ApiError(Exception):
-    """The exception with which a handler refuses. SDKs call again by themselves after THROTTLED, UNAVAILABLE and
-    INTERNAL."""
+    """A refusal by a handler. SDKs retry after THROTTLED, UNAVAILABLE and INTERNAL."""
 
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)
@@ -52,12 +51,12 @@ class ApiError(Exception):
         return _STATUS.get(self.code, 400)
 
     def body(self) -> dict[str, str]:
-        """The member's name is the model's own for modelled errors, lower case for the common ones."""
+        """Return the body of the answer; the message's member is capitalized only in errors of the service's model."""
         return {"__type": self.code.value, "Message" if self.code in _MODELLED else "message": self.message}
 
 
 def invalid(message: str) -> ApiError:
-    """A ValidationException in the handler's own words."""
+    """Return a ValidationException with this message."""
     return ApiError(Code.INVALID, message)
 
 

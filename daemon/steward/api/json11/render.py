@@ -1,4 +1,4 @@
-"""An answer in the model's shape. What does not fit is our own mistake and is never sent or dropped in silence."""
+"""Answers in the model's shape. One that does not fit is our own mistake: it is neither sent nor cut silently."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -8,14 +8,14 @@ from botocore.model import ListShape, MapShape, Shape, StructureShape
 
 
 class Misshapen(Exception):
-    """A handler's answer is not what the model says; the text names the member."""
+    """A handler's answer does not fit the model; the text names the member."""
 
 
 def render(shape: Shape | None, answer: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Make the body of an answer: None for an operation without output. Times are given and sent as Unix seconds.
+    """Return the body of an answer; None for an operation without output. Times are given and sent as Unix seconds.
 
-    A member that is None is left out, as is an empty list where the model wants one item at least. Raises Misshapen for
-    an unknown member, a required one that is missing, a wrong type or an unknown enum value.
+    A member that is None is left out, as is an empty list if the model requires at least one item. Raises Misshapen for
+    an unknown member, a missing required one, a wrong type or an unknown enum value.
     """
     if shape is None:
         if answer:
@@ -84,7 +84,7 @@ def _boolean(_shape: Shape, value: Any, place: str) -> Any:
 
 
 def _need(kind: Any, value: Any, place: str) -> Any:
-    """A bool is an int to Python, but not to anybody else."""
+    """Return the value. Raises Misshapen if it is not of this kind; a bool is not an int here."""
     if not isinstance(value, kind) or isinstance(value, bool):
         raise Misshapen(f"{place} is a {type(value).__name__}, not a {getattr(kind, '__name__', kind)}")
     return value

@@ -1,5 +1,8 @@
-"""`POST /`: one AWS request from its headers to its answer, and who changed what, when and from where: one log line
-(`steward.audit`) and one event for each asked change. Operations are somebody else's: see `Handler`."""
+"""`POST /`: one AWS request from its headers to its answer, with an audit of changes.
+
+Each requested change makes one log line (`steward.audit`) and one event: the user, the operation, the time and the
+address. The operations themselves are handlers: see `Handler`.
+"""
 
 import json
 import logging
@@ -31,13 +34,16 @@ _DONE = "done"
 
 
 class Audit:
-    """`tell` keeps an event. Refused changes are told too; those that only came too often go to the log alone."""
+    """The audit of changes: `tell` stores an event.
+
+    Refused changes are recorded, too; those refused for their rate go to the log only.
+    """
 
     def __init__(self, *, tell: Callable[[Event], None], now: Callable[[], float]) -> None:
         self._tell, self._now = tell, now
 
     def note(self, caller: Caller, operation: str, body: bytes, refusal: Code | None) -> None:
-        """`refusal` None: it was accepted."""
+        """Record a requested change; `refusal` is None if it was accepted."""
         outcome = refusal.value if refusal else _DONE
         about = {
             "who": caller.user,
@@ -58,7 +64,7 @@ def _event(at: float, operation: str, about: dict[str, str], level: Level) -> Ev
 
 
 class Json11:
-    """The endpoint. `max_body_bytes` bounds a request's body."""
+    """The endpoint for AWS clients. `max_body_bytes` limits a request's body."""
 
     def __init__(
         self,
@@ -76,11 +82,11 @@ class Json11:
         self._handlers, self._max_body_bytes = handlers, max_body_bytes
 
     def read(self, operation: str, members: Mapping[str, Any]) -> dict[str, Any]:
-        """The input of an operation that is served, as its handler gets it. Raises ApiError."""
+        """Return the input of a served operation, as its handler gets it. Raises ApiError."""
         return validate.read(self._service.input_shape(operation), members)
 
     async def serve(self, request: Request) -> Response:
-        """Never raises: every failure is an answer with a code and a request id."""
+        """Answer the request; every failure is an answer with a code and a request id, never an exception."""
         number = str(uuid.uuid4())
         try:
             received = await self._receive(request, number)
@@ -112,8 +118,10 @@ class Json11:
         )
 
     def _answer(self, received: Received) -> dict[str, Any] | None:
-        """Answer the request. An error that nobody foresaw ends here: it is logged in full, and the caller gets its
-        request id only."""
+        """Return the answer to the request. Raises ApiError for every failure.
+
+        An unexpected error is logged in full; the caller gets only the request id.
+        """
         try:
             return self._admit(received)
         except ApiError:
@@ -147,7 +155,8 @@ class Json11:
         return operation
 
     def _change(self, received: Received, identity: Identity, operation: str) -> dict[str, Any] | None:
-        """As `_carry_out`, with a line in the audit log whatever comes of it; who may not is limited as who may."""
+        """Carry out a change as `_carry_out` does, with a line in the audit log whatever the result."""
+        # the rate is limited before permission is checked, so that callers without permission are limited, too
         refusal: Code | None = Code.INTERNAL
         try:
             self._limits.take(identity.user, read=False)
@@ -199,7 +208,7 @@ _MAX_DEPTH = 32
 
 
 def parse(body: bytes) -> dict[str, Any]:
-    """The object in `body`; an empty body is an empty object. Raises ApiError (SerializationException) otherwise."""
+    """Return the JSON object in `body`, empty for an empty body. Raises ApiError (SerializationException)."""
     try:
         value = json.loads(body.decode(), object_pairs_hook=_once, parse_constant=_no_constant) if body else {}
     except RecursionError as error:
@@ -224,7 +233,8 @@ def _no_constant(text: str) -> None:
 
 
 def _look_through(value: Any) -> None:
-    """Level by level, so that depth costs no stack."""
+    """Raise ApiError if the value is nested too deep or contains a text that is not Unicode."""
+    # level by level, not recursively: depth costs no stack
     level, depth = [value], 0
     while level:
         depth += 1
@@ -242,7 +252,8 @@ def _inside(value: Any) -> list[Any]:
 
 
 def _need_unicode(text: str) -> None:
-    """Half of a surrogate pair can be written in JSON, but neither stored nor sent back."""
+    """Raise ApiError if a text is not Unicode."""
+    # JSON can contain half of a surrogate pair, which can be neither stored nor sent back
     try:
         text.encode()
     except UnicodeEncodeError as error:

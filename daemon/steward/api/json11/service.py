@@ -1,6 +1,6 @@
-"""The operations we serve, with their shapes, from the model that botocore ships.
+"""The operations served, with their shapes, from the model that botocore ships.
 
-Where we take more than the service's published model, every exception stands in one table, with its reason.
+Each exception in which we accept more than the published model is in one table, with its reason.
 """
 
 import json
@@ -51,7 +51,7 @@ _READS = ("Describe", "List")
 
 
 class Service:
-    """Made once: reading botocore's model takes 50 ms. What it keeps is the served tenth of that model."""
+    """The service's model: loaded once, as reading botocore's takes 50 ms; only the served tenth is kept."""
 
     def __init__(self, document: Document) -> None:
         model = ServiceModel(document, "sagemaker")
@@ -62,25 +62,23 @@ class Service:
         return operation in self._operations
 
     def input_shape(self, operation: str) -> Shape:
-        """Every operation that we serve has one."""
+        """Return the shape of the operation's input; every served operation has one."""
         return self._operations[operation].input_shape
 
     def output_shape(self, operation: str) -> Shape | None:
-        """None: the answer is an empty body."""
+        """Return the shape of the operation's output; None if the answer has an empty body."""
         return self._operations[operation].output_shape
 
 
 def is_read(operation: str) -> bool:
-    """Whether the operation changes nothing."""
+    """Return whether the operation changes nothing."""
     return operation.startswith(_READS)
 
 
 def load() -> Service:
-    """From the installed botocore. Raises LookupError with a remedy when that one does not know an operation.
-
-    The part that is kept is made anew from its text: among the objects of the whole model it would hold up the 8 MiB
-    of memory that they take, also when they are gone.
-    """
+    """Return the service from the installed botocore. Raises LookupError with a remedy if an operation is missing."""
+    # the served part is parsed anew from its text: its objects, if left among those of the whole model, would keep the
+    # model's 8 MiB of memory from being freed
     return Service(json.loads(_served_text()))
 
 
@@ -120,14 +118,14 @@ def _reached(shapes: Document, roots: Iterable[str]) -> set[str]:
 
 
 def _parts(shape: Document) -> Iterator[str]:
-    """The names of the shapes that a shape is made of."""
+    """Return the names of the shapes that a shape is made of."""
     members = [*shape.get("members", {}).values(), *(shape[key] for key in ("member", "key", "value") if key in shape)]
     return (member["shape"] for member in members)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """`drop` these constraints of the shape, then set `put`."""
+    """A change to a shape: `drop` these constraints, then set `put`; `why` is the reason."""
 
     drop: frozenset[str] = frozenset()
     put: Mapping[str, Any]
@@ -163,7 +161,7 @@ OVERRIDES: Mapping[str, Override] = MappingProxyType(
 
 
 def relaxed(name: str, shape: Document) -> Document:
-    """The shape with its override, if it has one."""
+    """Return the shape with its override, if there is one."""
     override = OVERRIDES.get(name)
     if override is None:
         return shape
