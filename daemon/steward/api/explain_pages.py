@@ -120,7 +120,6 @@ def job_number(word: str, seen: Observed) -> JobId | None:
 
     Raises HTTPException for any other text.
     """
-    # the pending tasks of an array are one record, that of the array itself: a record of the task's own comes first
     if not (found := _JOB.fullmatch(word)):
         raise HTTPException(404, f"{printable(word, 40)} is not a job number")
     number, index = found.groups()
@@ -128,6 +127,7 @@ def job_number(word: str, seen: Observed) -> JobId | None:
         return JobId(int(number))
     task = (JobId(int(number)), int(index))
     same = [job for job in seen.jobs.values() if job.array_job_id == task[0] and job.array_task in (task[1], None)]
+    # the pending tasks of an array are one record, that of the array itself: a record of the task's own comes first
     return min(same, key=lambda job: (job.array_task is None, job.id)).id if same else None
 
 

@@ -156,9 +156,9 @@ class Json11:
 
     def _change(self, received: Received, identity: Identity, operation: str) -> dict[str, Any] | None:
         """Carry out a change as `_carry_out` does, with a line in the audit log whatever the result."""
-        # the rate is limited before permission is checked, so that callers without permission are limited, too
         refusal: Code | None = Code.INTERNAL
         try:
+            # the rate is limited before permission is checked, so that callers without permission are limited, too
             self._limits.take(identity.user, read=False)
             if identity.read_only:
                 raise ApiError(Code.ACCESS_DENIED, f"{identity.user} may read, but not call {operation}.")

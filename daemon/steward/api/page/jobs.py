@@ -106,7 +106,6 @@ def row(job: JobMemory, look: Look) -> JobRow:
 
 def job(look: Look, asked: PageRequest) -> OneJob:
     """Return the page of one job. Raises HTTPException if neither Slurm nor Steward knows the job."""
-    # what the job printed is left out: only its user and admins may read that
     snapshot = look.snapshot
     id = job_of(asked.name, snapshot)
     known, mem = look.job(id), snapshot.memory.jobs.get(id)
@@ -124,6 +123,7 @@ def job(look: Look, asked: PageRequest) -> OneJob:
         nodes=rows(nodes[:_NODES], look),
         more_nodes=max(len(nodes) - _NODES, 0),
         is_elastic=id in snapshot.memory.elastic,
+        # what the job printed is left out: only its user and admins may read that
         lines=job_lines(id, snapshot.memory, look.draft),
         events=tuple(_events(look, id)),
     )
