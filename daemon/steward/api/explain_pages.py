@@ -90,7 +90,7 @@ def known_node(word: str, snapshot: Snapshot) -> NodeName:
     """Return the node of this name. Raises HTTPException if the cluster has no such node."""
     name = NodeName(word)
     if all(name not in known for known in (snapshot.seen.nodes, snapshot.seen.agents, snapshot.memory.slots)):
-        raise HTTPException(404, f"{printable(word, 200)} is not a node of this cluster")
+        raise HTTPException(404, f"{printable(word, 200)} is not a node of this cluster: `steward nodes` lists them")
     return name
 
 
@@ -112,7 +112,10 @@ def job_now(word: str, source: Source, snapshot: Snapshot) -> tuple[JobId, Snaps
 
 def unknown_job(word: str) -> HTTPException:
     """Return the error for an unknown job; also used if the caller may not learn that the job exists."""
-    return HTTPException(404, f"job {word} is not known to Slurm (any more), and never opted in")
+    return HTTPException(
+        404,
+        f"job {word} is not known to Slurm (any more), and never asked to be resumed: `sacct -j {word}` may know it",
+    )
 
 
 def job_number(word: str, seen: Observed) -> JobId | None:
