@@ -1,8 +1,9 @@
-"""The limits on requests: names of this head, size and duration of bodies, calls per caller, replays.
+"""Admission of requests: meant for this head, with a body bounded in size and time, at a limited rate per caller.
 
-A signed change is carried out once: an eavesdropper cannot repeat it. A page in an administrator's browser can give its
-own name our address (DNS rebinding), and would then read what is open on loopback. A request signed for another
-endpoint is refused.
+A signed change is carried out once: a listener on the network cannot replay it.
+
+A page in an administrator's browser can point its own name at our address (DNS rebinding) and would then read what is
+open on loopback. A request that was signed for another endpoint is refused.
 """
 
 import asyncio
@@ -31,22 +32,22 @@ _MISDIRECTED = 421
 
 
 def own_names(*configured: str) -> frozenset[str]:
-    """Return the accepted host names: `localhost`, this machine's, with and without domain, and the settings'."""
+    """Return the head's names: `localhost`, the machine's with and without its domain, and the configured ones."""
     machine = os.uname().nodename
     return frozenset(name.lower() for name in ("localhost", machine, machine.partition(".")[0], *configured) if name)
 
 
 def path_of(request: Request) -> str:
-    """Return the path that chose the page, for which a proof must be good."""
-    # `request.url` contains the caller's Host, which some versions of Starlette take for a part of the path.
+    """Return the path by which the page was chosen, and for which a proof must be made."""
+    # not `request.url`: some versions of Starlette take a part of the caller's Host for a part of the path
     return str(request.scope["path"])
 
 
 class OwnHosts:
-    """Refuses requests for another host name.
+    """A middleware that refuses requests addressed to another host name (421).
 
-    An address is always accepted: no page can have one as its name. A request without Host does not come from a
-    browser.
+    An IP address is always accepted: a browser's page cannot have one as its name. So is a request without Host: no
+    browser sends one.
     """
 
     def __init__(self, app: ASGIApp, names: Collection[str]) -> None:
@@ -75,18 +76,21 @@ def _without_port(host: str) -> str:
 
 
 READ_S = 30.0
-"""The time limit for a body: a caller that sends nothing more does not hold the connection for ever."""
+"""A body must arrive within this time: a caller that stops sending must not hold its connection forever."""
 _MAX_BODY = 65536
 _MAX_WORD = 400
 _MAX_DIGITS = 18
 
 
 class TooLong(Exception):
-    """The body has more bytes than allowed."""
+    """The body of a request is larger than allowed."""
 
 
 async def body_of(request: Request, *, most: int, within_s: float = READ_S) -> bytes:
-    """Return the body. Raises TooLong, TimeoutError, or ClientDisconnect if the caller went away before the end."""
+    """Return the body of a request.
+
+    Raises TooLong beyond `most` bytes, TimeoutError, or ClientDisconnect if the caller disconnects before the end.
+    """
     if _is_declared_longer(request, most):
         raise TooLong
     body = bytearray()
@@ -99,14 +103,14 @@ async def body_of(request: Request, *, most: int, within_s: float = READ_S) -> b
 
 
 def _is_declared_longer(request: Request, most: int) -> bool:
-    """Return whether Content-Length exceeds `most`."""
-    # So a long body is refused before it arrives. The server refuses a Content-Length that is not a number.
+    """Return whether the Content-Length header exceeds `most`, so that the body is refused before it arrives."""
+    # the HTTP server rejects a Content-Length that is not a number; the digits are bounded so that `int` stays cheap
     declared = request.headers.get("content-length", "")
     return declared.isdecimal() and int(declared[:_MAX_DIGITS]) > most
 
 
 async def read_body(request: Request, *, within_s: float = READ_S) -> bytes:
-    """Return the body. Raises HTTPException if it is too long, too slow or incomplete."""
+    """Return the body. Raises HTTPException if it is too long, late, or cut off by the caller."""
     try:
         return await body_of(request, most=_MAX_BODY, within_s=within_s)
     except TooLong as error:
@@ -118,9 +122,9 @@ async def read_body(request: Request, *, within_s: float = READ_S) -> bytes:
 
 
 async def admitted(request: Request, gatekeeper: Gatekeeper) -> tuple[str, bytes]:
-    """Return the user who asks for a change, if allowed, and the body.
+    """Return the name of a caller who may change things, and the body.
 
-    Raises HTTPException, and the errors of `Gatekeeper.admit`.
+    Raises HTTPException, and as `Gatekeeper.admit` does.
     """
     body = await read_body(request)
     proof = request.headers.get("authorization", "")
@@ -128,7 +132,7 @@ async def admitted(request: Request, gatekeeper: Gatekeeper) -> tuple[str, bytes
 
 
 def json_of(body: bytes) -> Any:
-    """Return the value in a JSON body. Raises HTTPException for a body that is not JSON."""
+    """Return the parsed body. Raises HTTPException if it is not JSON."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -136,7 +140,10 @@ def json_of(body: bytes) -> Any:
 
 
 def words_of(body: bytes) -> Mapping[str, str]:
-    """Return the texts in a body such as `{"why": "..."}`; none for an empty body. Raises HTTPException."""
+    """Return the texts of a body such as `{"why": "..."}`; none if the body is empty.
+
+    Raises HTTPException for other bodies.
+    """
     given = json_of(body) if body else {}
     if not isinstance(given, dict) or not all(isinstance(word, str) for word in given.values()):
         raise HTTPException(400, 'the body is not an object of texts, such as {"why": TEXT}')
@@ -149,7 +156,7 @@ _MAX_SEEN = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A limit on calls: `burst` calls at once, then `per_s` calls a second."""
+    """A rate limit: `burst` calls at once, then `per_s` calls a second."""
 
     per_s: float
     burst: int
@@ -162,7 +169,7 @@ class _Bucket:
 
 
 def call_limits(api: ApiSettings, now: Callable[[], float]) -> "CallerLimits":
-    """Return the limits on one caller's calls that the site has set."""
+    """Return the rate limits for each caller, as set by the site."""
     return CallerLimits(
         reads=Rate(per_s=api.reads_per_s, burst=api.read_burst_count),
         writes=Rate(per_s=api.writes_per_s, burst=api.write_burst_count),
@@ -171,9 +178,9 @@ def call_limits(api: ApiSettings, now: Callable[[], float]) -> "CallerLimits":
 
 
 class CallerLimits:
-    """Limits the calls of each caller. Safe to use from several threads.
+    """The rate limits of each caller; safe to use from several threads.
 
-    Beyond a few thousand callers, the one not seen for longest is forgotten.
+    Beyond `_MAX_BUCKETS` the callers seen least recently are forgotten.
     """
 
     def __init__(self, *, reads: Rate, writes: Rate, now: Callable[[], float]) -> None:
@@ -182,7 +189,7 @@ class CallerLimits:
         self._lock = threading.Lock()
 
     def take(self, user: str, *, read: bool) -> None:
-        """Count a call. Raises ApiError (ThrottlingException) beyond the limit; SDKs then wait and retry."""
+        """Count one call. Raises ApiError (ThrottlingException) above the rate: SDKs then back off and retry."""
         with self._lock:
             bucket = self._refilled(user, read)
             if bucket.tokens >= 1:
@@ -203,10 +210,10 @@ class CallerLimits:
 
 
 class Replays:
-    """The signatures of accepted requests, each kept while its time would still be good (twice `skew_s`).
+    """The signatures that were accepted; safe to use from several threads.
 
-    Safe to use from several threads. Beyond many thousands the oldest is forgotten here, but not by `first_use` (see
-    StorePort), which also knows the signatures from before a restart.
+    Each is remembered for twice `skew_s`: as long as its timestamp can be valid. Beyond `_MAX_SEEN` the oldest is
+    forgotten here, but not by `first_use` (see StorePort), which also knows the signatures accepted before a restart.
     """
 
     def __init__(self, *, skew_s: float, now: Callable[[], float], first_use: Callable[[str, float], bool]) -> None:
@@ -215,14 +222,18 @@ class Replays:
         self._lock = threading.Lock()
 
     def take(self, signature: str) -> None:
-        """Note a signature. Raises ApiError if it was used before, Retryable if it cannot be noted."""
+        """Accept a signature once.
+
+        Raises ApiError if it was accepted before, Retryable if it cannot be stored: the change must not be carried out
+        then.
+        """
         with self._lock:
             self._forget()
             is_known = signature in self._seen
             if not is_known:
                 self._seen[signature] = self._now()
         if is_known or not self._first_use(signature, self._now() + self._keep_s):
-            # SDKs sign anew after this code: two equal requests in one second have one signature.
+            # after this code SDKs sign anew: two equal requests of one second have the same signature
             raise ApiError(Code.THROTTLED, "A request with this very signature was taken before: sign it anew.")
 
     def _forget(self) -> None:
@@ -231,6 +242,6 @@ class Replays:
             self._seen.popitem(last=False)
 
     def _is_kept(self, at: float, now: float) -> bool:
-        """Return whether a signature from `at` is still kept."""
-        # If the clock was set back, later signatures seem newer; the oldest still leaves first.
+        """Return whether a signature accepted at `at` must still be remembered."""
+        # after the clock was set back `now - at` may be negative: the signature is kept longer, never shorter
         return now - at <= self._keep_s

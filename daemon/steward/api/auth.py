@@ -1,4 +1,4 @@
-"""The proof required for changes: a MUNGE credential made for this request by root, SlurmUser or an admin."""
+"""Permission to change things: a MUNGE credential made for this very request by root, SlurmUser or an admin."""
 
 import pwd
 
@@ -9,25 +9,28 @@ SCHEME = "MUNGE"
 
 
 class Refused(Exception):
-    """The caller may not do this, or gave no good proof; the text says what to do."""
+    """The caller has no permission, or no valid proof of identity; the text says what to do."""
 
 
 class Unproved(Refused):
-    """The request has no proof."""
+    """The request carries no MUNGE credential."""
 
 
 class Gatekeeper:
-    """Checks credentials with munged.
+    """A check of callers by MUNGE credentials.
 
-    A credential is good once on this host, since munged refuses replays. One that names a cluster is good for `cluster`
-    alone.
+    A credential is valid once on this host: munged refuses replays. If it names a cluster, it is valid for `cluster`
+    only.
     """
 
     def __init__(self, munge: MungePort, allowed: frozenset[int], cluster: str = "") -> None:
         self._munge, self._allowed, self._cluster = munge, allowed, cluster
 
     def admit(self, authorization: str, method: str, path: str, body: bytes) -> str:
-        """Return the caller's login name. Raises Refused, or Retryable if munged does not answer."""
+        """Return the login name of a caller who may change things.
+
+        Raises Refused, or Retryable if munged does not answer.
+        """
         credential = _credential(authorization, "root or SlurmUser")
         identity = self.identify(credential, payload(method, path, body))
         if identity.read_only:
@@ -35,9 +38,9 @@ class Gatekeeper:
         return identity.user
 
     def may_read_of(self, owner: int, authorization: str, method: str, path: str) -> bool:
-        """Return whether the caller has proved to be `owner` or an admin.
+        """Return whether the caller of a page open to all has proved to be `owner` or an admin.
 
-        A bad proof only means False: the caller may still read what everyone may.
+        A bad proof is not an error: the caller may still read what all may read.
         """
         try:
             asker = self.asker(authorization, method, path)
@@ -46,15 +49,15 @@ class Gatekeeper:
         return asker.is_admin or asker.uid == owner
 
     def asker(self, authorization: str, method: str, path: str) -> Asker:
-        """Return who asks for a page that not everyone may read. Raises Unproved, Refused or Retryable."""
+        """Return the caller of a page that is not open to all.
+
+        Raises Unproved, Refused, or Retryable as `admit` does.
+        """
         uid = self._maker(_credential(authorization, "yourself"), payload(method, path, b""))
         return Asker(uid=uid, is_admin=uid in self._allowed)
 
     def identify(self, credential: str, carries: bytes) -> Identity:
-        """Return who made a credential for exactly this; a user who is not an admin may only read.
-
-        Raises the errors of `admit`.
-        """
+        """Return the identity of the credential's maker, read-only unless an admin. Raises as `admit` does."""
         uid = self._maker(credential, carries)
         return Identity(user=login(uid), way="munge", read_only=uid not in self._allowed)
 
@@ -82,7 +85,7 @@ def _other_cluster(carried: bytes, carries: bytes) -> str:
 
 
 def login(uid: int) -> str:
-    """Return the user's login name, or the number if there is none."""
+    """Return the user's login name, or `uid NUMBER` if there is none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

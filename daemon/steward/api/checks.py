@@ -1,4 +1,4 @@
-"""The pages about checks, deep checks, breakers, trials and lemons, each made from one snapshot."""
+"""The pages about checks, deep checks, trials of checks and lemons, each made from one snapshot."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ from steward.workflows.snapshot import Snapshot
 
 Json = dict[str, Any]
 _MOST_NODES = 200
-"""The limit on nodes named in one answer; the counts include all nodes."""
+"""At most this many nodes are named in one answer; the counts include all nodes."""
 
 
 def checks_view(book: CheckBook, snapshot: Snapshot) -> list[Json]:
@@ -29,7 +29,7 @@ def checks_view(book: CheckBook, snapshot: Snapshot) -> list[Json]:
 
 
 def node_checks_view(book: CheckBook, name: NodeName, snapshot: Snapshot) -> list[Json]:
-    """Return every check as it stands on one node; its `outcome` is None if it did not run there (yet)."""
+    """Return every check with its result on one node; `outcome` is None if it has not run there."""
     view = snapshot.seen.agents.get(name)
     named = {*view.passed, *view.skipped, *(f.check for f in view.findings)} if view else set()
     return [_on_node(one, view) for one in _all(book, named)]
@@ -42,7 +42,8 @@ def _all(book: CheckBook, told: Iterable[str]) -> list[ListedCheck]:
 
 
 def _unlisted(check: str, known: dict[str, ListedCheck], book: CheckBook) -> ListedCheck:
-    """Return a check that only agents know: a kernel-log line of a known family, or else a check of the site."""
+    """Return a check that only agents know."""
+    # a check of the kernel log has the traits of its family; any other unknown check is the site's own
     family = known.get(check.partition(".")[0])
     if family is None:
         return site_check(check, book.limits, book.interval_s)
@@ -99,7 +100,7 @@ def _quiet_outcome(check: str, view: AgentView | None) -> str | None:
 
 
 def trials_view(snapshot: Snapshot) -> list[Json]:
-    """Return every known version of each check that may change, newest first."""
+    """Return every known version of each check that may change, with its trial, the newest version first."""
     found = sorted(snapshot.memory.trials.values(), key=lambda each: (each.check, -each.since, each.version))
     return [
         {
@@ -119,7 +120,7 @@ def trials_view(snapshot: Snapshot) -> list[Json]:
 
 
 def lemons_view(snapshot: Snapshot, now: float) -> list[Json]:
-    """Return the lemons, worst first, each with the arithmetic of its score."""
+    """Return the lemons, the worst first, each with the arithmetic of its score."""
     return [_lemon_view(lemon) for lemon in lemons(snapshot.memory, len(snapshot.seen.nodes), now)]
 
 
@@ -131,13 +132,13 @@ def _lemon_view(lemon: Lemon) -> Json:
 
 
 def deeps_view(snapshot: Snapshot) -> list[Json]:
-    """Return all remembered deep checks, open ones first, then the newest."""
+    """Return all remembered deep checks: open ones first, then the newest."""
     runs = sorted(snapshot.memory.deeps.values(), key=lambda run: (not run.is_open, -run.asked, run.id))
     return [_run_view(run, snapshot) for run in runs]
 
 
 def deep_view(id: str, snapshot: Snapshot) -> Json | None:
-    """Return one deep check with its measures, or None if its id is unknown."""
+    """Return one deep check with its measures; None if no deep check has this id."""
     run = snapshot.memory.deeps.get(id)
     if run is None:
         return None
@@ -146,7 +147,7 @@ def deep_view(id: str, snapshot: Snapshot) -> Json | None:
 
 
 def check_deep(who: str, said: Mapping[str, str]) -> CheckDeep:
-    """Return the order in a body such as `{"nodes": "n[1-8]", "kinds": "InstanceStress"}`.
+    """Return the order of a body such as `{"nodes": "n[1-8]", "kinds": "InstanceStress"}`.
 
     Raises Refusal if `nodes` is not a list of nodes.
     """

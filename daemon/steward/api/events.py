@@ -1,4 +1,4 @@
-"""The pages about events and notifications: the events a caller chose, and what each channel is sent."""
+"""The pages about events and notifications: events by filter, and the state of each channel."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from steward.workflows.notify import ChannelWorker, NotifyDesk
 
 _PAGE = 1000
 _BACK = 5000
-"""The limit on events searched for a choice without `after`."""
+"""A filtered search for the newest events reads at most this many of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventChoice:
-    """The choice of events.
+    """A filter of events.
 
-    `kind` is the start of the kind, `level` the lowest level, `since` Unix seconds; empty or 0 chooses all.
+    `kind` is a prefix of the event's kind, `level` the lowest level, `since` Unix seconds; empty or 0 means all.
     """
 
     node: str = ""
@@ -31,10 +31,7 @@ class EventChoice:
 
     @staticmethod
     def of(said: Mapping[str, str], job_of: Callable[[str], int]) -> "EventChoice":
-        """Return the choice in a query; `job_of` reads a job's number.
-
-        Raises HTTPException for a bad level, job or time.
-        """
+        """Return the filter of a query; `job_of` parses a job id. Raises HTTPException for a bad level, job or time."""
         try:
             level = Level(said.get("level", Level.INFO.value))
         except ValueError as error:
@@ -57,7 +54,7 @@ class EventChoice:
 
 
 def choose_events(store: StorePort, after: int, limit: int, choice: EventChoice) -> list[tuple[int, Event]]:
-    """Return at most `limit` chosen events after `after`, or the newest if it is 0; oldest first."""
+    """Return at most `limit` events after `after`, or the newest ones if `after` is 0; oldest first."""
     if choice.is_all:
         return store.events(after=after, limit=limit, node=choice.node, job=choice.job)
     if not after:
@@ -79,12 +76,15 @@ Json = dict[str, Any]
 
 
 def channels_view(desk: NotifyDesk | None) -> list[Json]:
-    """Return every channel, what it is sent, and how its last try went."""
+    """Return every channel with its filter, the queue length, the last delivery and the last error."""
     return [_view(worker) for worker in desk.workers] if desk else []
 
 
 def test_channels(desk: NotifyDesk | None, who: str, name: str) -> Json:
-    """Send a test message. Raises HTTPException if there is no such channel, or none at all."""
+    """Send a test message and return each channel's result.
+
+    Raises HTTPException if there is no such channel, or none at all.
+    """
     told = dict(desk.test(who, name)) if desk else {}
     if not told:
         what = f"no channel is called {name}" if name else "no channel is configured"

@@ -1,4 +1,7 @@
-"""The pages that explain a node, job or instance group, with its last events; and the pages of elastic runs."""
+"""The pages that explain a node, a job or an instance group, each with its last events; and elastic runs.
+
+Orders for elastic runs are read here, too.
+"""
 
 import re
 from collections.abc import Mapping
@@ -31,11 +34,15 @@ _JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?")
 _EVENTS = 50
 
 Explained = tuple[tuple[str, ...], list[tuple[int, Event]]]
-"""Lines about a subject, and the last events about it."""
+"""Lines about a node, a job or a group, and its last events."""
 
 
 def explain_routes(source: Source, gatekeeper: Gatekeeper, reads: Turns, heavy: Turns) -> list[Route]:
-    """Return the routes of the explanations. Everyone may read them."""
+    """Return the routes of explanations, which all users may read.
+
+    A group's page is `heavy`: it searches all events. What a job printed is only in the answer to its user and to
+    admins.
+    """
 
     # A group's page is `heavy`, since it reads every event. A job's output is only in answers to its user and to
     # admins.
@@ -71,7 +78,7 @@ def explained_node(name: NodeName, source: Source, snapshot: Snapshot) -> Explai
 
 
 def explained_job(id: JobId, source: Source, snapshot: Snapshot, *, private: bool = False) -> Explained:
-    """Return the explanation of a job; `private` adds the job's output."""
+    """Return the lines and events about a job; `private`: also what the job printed."""
     text = explain_job(id, snapshot.seen, source.want, snapshot.memory, source.clock.now(), private=private)
     return text, source.store.events(job=id, limit=_EVENTS)
 
@@ -82,7 +89,7 @@ def explained_page(explained: Explained) -> Response:
 
 
 def known_node(word: str, snapshot: Snapshot) -> NodeName:
-    """Return the node's name. Raises HTTPException if it is not a node here."""
+    """Return the node of this name. Raises HTTPException if the cluster has no such node."""
     name = NodeName(word)
     if all(name not in known for known in (snapshot.seen.nodes, snapshot.seen.agents, snapshot.memory.slots)):
         raise HTTPException(404, f"{printable(word, 200)} is not a node of this cluster: `steward nodes` lists them")
@@ -90,7 +97,7 @@ def known_node(word: str, snapshot: Snapshot) -> NodeName:
 
 
 def job_of(word: str, snapshot: Snapshot) -> JobId:
-    """Return the job's id. Raises HTTPException if neither Slurm nor the head knows the job."""
+    """Return the id of a job. Raises HTTPException if neither Slurm nor Steward knows the job."""
     id = job_number(word, snapshot.seen)
     if id is None or (id not in snapshot.seen.jobs and id not in snapshot.memory.jobs):
         raise unknown_job(word)
@@ -98,15 +105,15 @@ def job_of(word: str, snapshot: Snapshot) -> JobId:
 
 
 def job_now(word: str, source: Source, snapshot: Snapshot) -> tuple[JobId, Snapshot]:
-    """Return the job's id, and a snapshot that shows the job as Slurm does now. Raises as `job_of` does."""
-    # The job may have begun or ended since the last cycle.
+    """Return the id of a job as `job_of` does, and a snapshot with the job's present state in Slurm."""
+    # the job may have begun or ended since the last cycle
     if (id := job_number(word, snapshot.seen)) is not None:
         snapshot = source.with_job(id, snapshot)
     return job_of(word, snapshot), snapshot
 
 
 def unknown_job(word: str) -> HTTPException:
-    """Return the error for an unknown job, or for a job that the caller may not know of."""
+    """Return the error for an unknown job; also used if the caller may not learn that the job exists."""
     return HTTPException(
         404,
         f"job {word} is not known to Slurm (any more), and never asked to be resumed: `sacct -j {word}` may know it",
@@ -114,7 +121,10 @@ def unknown_job(word: str) -> HTTPException:
 
 
 def job_number(word: str, seen: Observed) -> JobId | None:
-    """Return the job's id, or None for an array task that Slurm does not know. Raises HTTPException."""
+    """Return the id of a job from `ID` or `ARRAY_INDEX`; None if Slurm does not know the task.
+
+    Raises HTTPException for any other text.
+    """
     if not (found := _JOB.fullmatch(word)):
         raise HTTPException(404, f"{printable(word, 40)} is not a job number")
     number, index = found.groups()
@@ -123,6 +133,7 @@ def job_number(word: str, seen: Observed) -> JobId | None:
     task = (JobId(int(number)), int(index))
     # Waiting tasks are one record, that of the array.
     same = [job for job in seen.jobs.values() if job.array_job_id == task[0] and job.array_task in (task[1], None)]
+    # the pending tasks of an array are one record, that of the array itself: a record of the task's own comes first
     return min(same, key=lambda job: (job.array_task is None, job.id)).id if same else None
 
 
@@ -131,13 +142,13 @@ _PAUSED = {"true": True, "false": False, "": None}
 
 
 def runs_view(snapshot: Snapshot, site: ElasticPolicy) -> list[Json]:
-    """Return all remembered elastic runs, open ones first, then the newest."""
+    """Return all remembered elastic runs: open ones first, then the newest."""
     runs = sorted(snapshot.memory.elastic.values(), key=lambda run: (not run.is_open, -run.begun, run.id))
     return [_run_view(run, site, snapshot.at) for run in runs]
 
 
 def run_report(snapshot: Snapshot, run: ElasticRun) -> Json:
-    """Return an elastic run's size and throughput over time: every change, and a picture as lines of text."""
+    """Return a run's size and throughput over time: each change of size, and a plot as lines of text."""
     words = (word for agent in snapshot.seen.agents.values() for word in agent.elastic if word.run == run.id)
     consumed = next((word.consumed for word in words if word.consumed is not None), run.consumed)
     stretches = stretches_of(run, snapshot.at, consumed)
@@ -156,7 +167,7 @@ def run_report(snapshot: Snapshot, run: ElasticRun) -> Json:
 
 
 def change_run(who: str, said: Mapping[str, str]) -> ChangeRun:
-    """Return the order in a body such as `{"run": "7", "size": "4"}`. Raises Refusal for what is not a number."""
+    """Return the order of a body such as `{"run": "7", "size": "4"}`. Raises Refusal for a bad value."""
     run, size, paused = said.get("run", ""), said.get("size", ""), said.get("paused", "")
     if not is_number(run) or (size and not is_number(size)) or paused not in _PAUSED:
         raise Refusal(RefusalKind.VALIDATION, "run and size are whole numbers, paused is true or false")
@@ -188,7 +199,7 @@ def _run_view(run: ElasticRun, site: ElasticPolicy, now: float) -> Json:
 
 
 def _beyond_s(run: ElasticRun, now: float) -> float:
-    """Return the node-seconds that the run used beyond its base."""
+    """Return the node-seconds that the run used beyond its base size."""
     return run.node_seconds + max(len(run.members) - run.base, 0) * max(now - run.counted, 0.0)
 
 

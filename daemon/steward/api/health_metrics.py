@@ -1,6 +1,6 @@
-"""Prometheus metrics of the cluster's health: nodes, checks, verdicts, breakers, incidents, repairs.
+"""Prometheus metrics of the present: nodes, checks, verdicts, breakers, incidents, deep checks, results of repairs.
 
-Present values are computed from the last snapshot when Prometheus asks, so that a cycle does not pay for them.
+The figures are computed at each scrape from the last snapshot: a cycle does not pay for them.
 """
 
 from collections import Counter as Tally
@@ -24,12 +24,12 @@ from steward.workflows.snapshot import Snapshot
 
 # So agents cannot create series without limit.
 MOST_NAMES = 400
-"""The limit on checks and breakers with series of their own; the others share `other`."""
+"""At most this many checks, and breakers, have series of their own; any more share `other`, whatever agents report."""
 _OTHER = "other"
 
 
 def node_state(node: Node) -> str:
-    """Return the node's state in one word: Slurm's base state, or how it is out of service."""
+    """Return the node's state as one word: `down`, `draining` or `drained`, else Slurm's base state."""
     if node.is_down:
         return "down"
     if node.is_drain:
@@ -38,7 +38,7 @@ def node_state(node: Node) -> str:
 
 
 class HealthMetrics(Collector):
-    """Metrics of the cluster's health; Metrics calls `watch`."""
+    """Metrics of the cluster's health, updated by Metrics."""
 
     def __init__(self, registry: CollectorRegistry, want: Desired) -> None:
         self._want = want
@@ -52,7 +52,7 @@ class HealthMetrics(Collector):
         registry.register(self)
 
     def watch(self, snapshot: Snapshot) -> None:
-        """Note a finished cycle."""
+        """Count the repairs that ended in this cycle."""
         self._latest = snapshot
         if snapshot.memory.cases is snapshot.before.cases:
             return
@@ -77,7 +77,7 @@ class HealthMetrics(Collector):
 
 
 def _result(old: Case | None, now: Case) -> str:
-    """Return how a repair ended in this cycle, or "" if it did not end or was only a suspicion."""
+    """Return how a repair ended in this cycle; empty if it did not end, or was only a suspicion."""
     was = old.step if old is not None else Step.SUSPECT
     if now.step is was:
         return ""
@@ -124,7 +124,8 @@ def _verdicts(seen: Observed, memory: Memory, want: Desired, now: float) -> Gaug
 
 
 def _bounded(names: Iterable[str]) -> dict[str, str]:
-    """Return each name with its label; sorted, so that a name keeps its label."""
+    """Return the label of each name: the name itself, or `other` beyond `MOST_NAMES`."""
+    # sorted, so that the same names keep their labels
     ordered = sorted(names)
     return {name: name if place < MOST_NAMES else _OTHER for place, name in enumerate(ordered)}
 

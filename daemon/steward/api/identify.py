@@ -1,8 +1,8 @@
-"""The two ways to identify the caller of the AWS endpoint: an AWS signature, or a MUNGE credential.
+"""The two proofs of identity on the AWS endpoint: an AWS signature or a MUNGE credential. There is no third.
 
-An AWS Signature Version 4 is recomputed: botocore makes the canonical request and the signature; what must be signed,
-when and for whom is decided here. A signed read can be replayed while its time is within the bound, as with AWS; a
-change cannot (see `admission.Replays`).
+An AWS Signature Version 4 is verified here: botocore makes the canonical request and the signature; this module judges
+what is signed, when, and for which region and service. A signed read can be replayed while its timestamp is valid, as
+with AWS; a change cannot (see `admission.Replays`).
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from steward.model.access import AccessKey, Identity, payload
 class Received:
     """A request as received.
 
-    Header names are lower case; `query` is as sent; `id` is the request id in the answer.
+    Header names are lower case; `query` is as sent; `id` is the request id of the answer.
     """
 
     id: str
@@ -38,7 +38,7 @@ class Received:
     address: str
 
     def header(self, name: str) -> str | None:
-        """Return a header's value, or None if it was not sent."""
+        """Return the header's value, repeated ones joined by commas as HTTP specifies; None if it was not sent."""
         values = self.all_of(name)
         # As HTTP defines it, a header that was sent more than once is one text, with commas.
         return ",".join(values) if values else None
@@ -61,16 +61,19 @@ KeyOf = Callable[[str], AccessKey | None]
 
 
 class Sigv4:
-    """Checks AWS signatures.
+    """A verifier of AWS signatures.
 
-    `key_of` finds an access key by its id; `skew_s` bounds the difference of the caller's clock, either way.
+    `key_of` finds an access key by its id; `skew_s` bounds how far the caller's clock may be off, either way.
     """
 
     def __init__(self, *, key_of: KeyOf, region: str, skew_s: float, now: Callable[[], float]) -> None:
         self._key_of, self._region, self._skew_s, self._now = key_of, region, skew_s, now
 
     def identify(self, received: Received) -> Identity:
-        """Return who signed the request. Raises ApiError for a bad signature, and the errors of `key_of`."""
+        """Return the identity that signed the request.
+
+        Raises ApiError if the signature is bad, and as `key_of` does.
+        """
         claim = _AUTHORIZATION.fullmatch(received.header("authorization") or "")
         if claim is None:
             raise ApiError(Code.INCOMPLETE, f"The Authorization header is not a whole {SCHEME} signature.")
@@ -105,7 +108,7 @@ class Sigv4:
 
 
 def signature(key: AccessKey, region: str, service: str, received: Received, signed: list[str]) -> str:
-    """Return the signature, in hex, that the holder of `key` would make; needs the request's X-Amz-Date."""
+    """Return the signature, in hex, that the holder of `key` would put under this request, which needs X-Amz-Date."""
     url = f"http://head{received.path}" + (f"?{received.query}" if received.query else "")
     request = AWSRequest(method=received.method, url=url, data=received.body)
     request.context["timestamp"] = received.header("x-amz-date")
@@ -115,7 +118,7 @@ def signature(key: AccessKey, region: str, service: str, received: Received, sig
 
 
 class _Signer(SigV4Auth):  # type: ignore[misc]  # botocore has no types
-    """botocore's signer, which signs the headers that the caller signed instead of botocore's own choice."""
+    """A signer of botocore that signs the headers which the caller signed, instead of botocore's own choice."""
 
     def __init__(self, key: AccessKey, region: str, service: str, received: Received, signed: list[str]) -> None:
         super().__init__(Credentials(key.id, key.secret), service, region)
@@ -130,7 +133,7 @@ class _Signer(SigV4Auth):  # type: ignore[misc]  # botocore has no types
 
 
 def _need_signed(received: Received, signed: list[str]) -> None:
-    """Refuse a request with unsigned parts that matter: they could have been changed on the way."""
+    """Raise ApiError if a security-relevant part of the request is not signed: it could be changed on its way."""
     sent = [name for name in _SIGNED_WHEN_SENT if received.header(name) is not None]
     if missing := [name for name in (*_ALWAYS_SIGNED, *sent) if name not in signed]:
         raise _bad(f"{missing[0]} must be a signed header.")
@@ -157,18 +160,18 @@ def _bad(message: str) -> ApiError:
 
 
 class Authenticator:
-    """Identifies callers of the AWS endpoint. Reads also need proof.
+    """A check of the caller's identity, also for reads; safe to use from several threads.
 
-    Safe to use from several threads; may block for munged's answer.
+    It may block until munged answers.
     """
 
     def __init__(self, gatekeeper: auth.Gatekeeper, signatures: Sigv4) -> None:
         self._gatekeeper, self._signatures = gatekeeper, signatures
 
     def identify(self, received: Received) -> Identity:
-        """Return who sent the request.
+        """Return the caller's identity.
 
-        Raises ApiError, Retryable if munged does not answer, Permanent if the keys cannot be read.
+        Raises ApiError without valid proof, Retryable if munged does not answer, Permanent if the keys cannot be read.
         """
         scheme, _, rest = (received.header("authorization") or "").partition(" ")
         if scheme == SCHEME:

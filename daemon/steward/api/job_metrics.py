@@ -1,4 +1,4 @@
-"""Prometheus metrics of jobs: decisions, jobs that wait to resume, a day's use of their time, and quotas."""
+"""Prometheus metrics of jobs: decisions, jobs that wait to be resumed, their time by phase in a day, and quotas."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,13 +18,13 @@ from steward.workflows.snapshot import Snapshot
 
 _DAY_S = 86_400.0
 _FRESH_FOR_S = 60.0
-"""How long the day's sums are kept: they cover all jobs of a day, and Prometheus asks every few seconds."""
+"""The sums of a day are reused this long: they cover all jobs of a day, and Prometheus asks every few seconds."""
 
 
 class JobMetrics(Collector):
-    """Metrics of jobs; Metrics calls `watch`.
+    """Metrics of jobs and quotas, updated by Metrics.
 
-    Labels are rules, partitions and teams: the number of jobs and users has no limit.
+    Labels are rules, partitions and teams: the number of jobs and users has no bound.
     """
 
     def __init__(self, registry: CollectorRegistry, want: Desired) -> None:
@@ -42,7 +42,7 @@ class JobMetrics(Collector):
         registry.register(self)
 
     def watch(self, snapshot: Snapshot) -> None:
-        """Count the decisions of a cycle."""
+        """Count the decisions made in this cycle."""
         self._latest = snapshot
         before, now = snapshot.before.jobs, snapshot.memory.jobs
         for id, mem in now.items() if now is not before else ():
@@ -87,9 +87,9 @@ def _sources(snapshot: Snapshot | None) -> GaugeMetricFamily:
 
 
 def _day(sums: Mapping[str, Sums]) -> Iterator[GaugeMetricFamily]:
-    """Yield the figures of `steward report` for one day.
+    """Yield the node-seconds of `steward report` of one day, by partition and phase.
 
-    The working share is goodput (of `held`) and ETTR (of all).
+    The share of phase `work` is the goodput if divided by `held`, and the ETTR if divided by all node-seconds.
     """
     text = "Node-seconds of jobs with --auto-resume in the last 24 hours, by phase (docs/report.md)."
     phases = GaugeMetricFamily("steward_job_node_seconds_1d", text, labels=["partition", "phase"])

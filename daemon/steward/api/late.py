@@ -1,7 +1,7 @@
-"""The endpoint for AWS clients, made at their first call.
+"""The endpoint for AWS clients, made at the first call of such a client.
 
-botocore with its model of the service is a tenth of the head's memory and a fifth of its start. A head without AWS
-clients does not pay for it.
+botocore, with its model of the service, takes a tenth of the head's memory and a fifth of its start: a head whose users
+have no AWS client need not pay for it.
 """
 
 import json
@@ -23,7 +23,7 @@ _FAILED = "the endpoint for AWS clients cannot be made"
 
 
 class Endpoint(Protocol):
-    """The endpoint; see `json11.route`."""
+    """The endpoint as its callers see it; see `json11.route`."""
 
     async def serve(self, request: Request) -> Response: ...
 
@@ -31,9 +31,9 @@ class Endpoint(Protocol):
 
 
 class LateEndpoint:
-    """An endpoint made at the first call. Safe to use from several threads.
+    """An endpoint that is made when first needed; safe to use from several threads.
 
-    `make` is called once, and again after it raised.
+    `make` is called once, and again if it raised.
     """
 
     def __init__(self, make: Callable[[], Endpoint]) -> None:
@@ -42,7 +42,7 @@ class LateEndpoint:
         self._lock = threading.Lock()
 
     async def serve(self, request: Request) -> Response:
-        """Return the answer. Never raises."""
+        """Answer the request; never raise."""
         try:
             made = await run_in_threadpool(self._get) if self._made is None else self._made
         except PortError as error:
@@ -65,6 +65,6 @@ class LateEndpoint:
 
 
 def _unavailable(why: str) -> Response:
-    """Return the answer for an endpoint that could not be made; SDKs retry after it."""
+    """Return the answer ServiceUnavailable, after which SDKs retry."""
     told = ApiError(Code.UNAVAILABLE, why)
     return Response(json.dumps(told.body()), told.status, media_type=CONTENT_TYPE)

@@ -1,4 +1,4 @@
-"""Prometheus metrics: durations of repairs and resumes, actions, and the cluster's present state."""
+"""Prometheus metrics: durations of repairs and resumes, actions by outcome, and the state of the cluster now."""
 
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ _CHANGE_S = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200)
 
 
 class Metrics:
-    """All metrics of the head. The cycle calls `watch` and `count`; HTTP reads them."""
+    """The head's metrics: updated by the cycle (`watch`, `count`), read over HTTP."""
 
     def __init__(self, want: Desired | None = None) -> None:
         self._registry = registry = CollectorRegistry()
@@ -76,7 +76,7 @@ class Metrics:
         self._jobs = JobMetrics(registry, want or Desired())
 
     def text(self, standstill_s: float = 0.0) -> bytes:
-        """Return the metrics in the exposition format."""
+        """Return all metrics in Prometheus's text format."""
         self._standstill.set(standstill_s)
         return generate_latest(self._registry)
 
@@ -85,7 +85,7 @@ class Metrics:
         self._actions.labels(kind, outcome).inc()
 
     def watch(self, snapshot: Snapshot) -> None:
-        """Note a finished cycle."""
+        """Record the figures of a cycle that ended."""
         self._cycle.observe(snapshot.phases.total_s)
         if snapshot.phases.bell_s is not None:
             self._bell.observe(snapshot.phases.bell_s)
@@ -125,7 +125,7 @@ class Metrics:
 
 
 def _fault_of(attempt: Attempt, memory: Memory) -> float:
-    """Return when the blamed node last broke, or the time of the decision if no node is blamed."""
+    """Return the time of the latest fault that the attempt blames; the time of the decision if there is none."""
     blamed = [case for case in memory.cases.values() if _explains(case, attempt)]
     return max((case.fault_at or attempt.at for case in blamed), default=attempt.at)
 
@@ -135,7 +135,7 @@ def _explains(case: Case, attempt: Attempt) -> bool:
 
 
 class GroupMetrics:
-    """Metrics of instance groups; Metrics calls `watch`. A deleted group leaves no series."""
+    """Metrics of instance groups, updated by Metrics; a deleted group leaves no series behind."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._counts = {
@@ -155,7 +155,7 @@ class GroupMetrics:
         )
 
     def watch(self, before: Memory, now: Memory, seen: Observed) -> None:
-        """Note a finished cycle."""
+        """Record the counts, the slots and the failures of a cycle that ended."""
         self._note_counts(now, seen)
         self._note_slots(now)
         self._note_failures(before, now)
@@ -175,7 +175,7 @@ class GroupMetrics:
             self._slots.labels(group, step).set(count)
 
     def _note_failures(self, before: Memory, now: Memory) -> None:
-        """Count each new try, with the reason for the last failure."""
+        """Count the new tries that failed, by the reason of the last one."""
         for node, slot in now.slots.items():
             old = before.slots.get(node)
             if slot is old or slot.hitch is Hitch.NONE:
@@ -186,9 +186,9 @@ class GroupMetrics:
 
 
 class LedgerMetrics:
-    """Metrics of the ledger; Metrics calls `watch`.
+    """Metrics of the time that faults cost jobs, updated by Metrics.
 
-    Labels are partitions alone: the number of jobs and users has no limit.
+    Labels are partitions only: the number of jobs and users has no bound.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -198,7 +198,7 @@ class LedgerMetrics:
         }
 
     def watch(self, before: Memory, now: Memory) -> None:
-        """Count the figures that became known in this cycle, each once."""
+        """Observe, once each, the figures that became known in this cycle."""
         for job, runs in now.ledger.items() if now.ledger is not before.ledger else ():
             old = before.ledger.get(job, ())
             if runs is old or runs == old:
@@ -229,10 +229,7 @@ def _figures(runs: Sequence[Run]) -> Iterator[tuple[str, str, str, float]]:
 
 
 class ElasticMetrics:
-    """Metrics of elastic runs; Metrics calls `watch`.
-
-    Labels are causes alone: the number of runs has no limit.
-    """
+    """Metrics of elastic runs, updated by Metrics. Labels are causes only: the number of runs has no bound."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._runs = Gauge("steward_elastic_runs", "Elastic runs that are not over.", registry=registry)
@@ -249,7 +246,7 @@ class ElasticMetrics:
         )
 
     def watch(self, before: Memory, now: Memory) -> None:
-        """Count the figures that became known in this cycle, each once."""
+        """Count the changes of size that began or ended in this cycle, once each."""
         if now.elastic is before.elastic:
             return
         is_open = [run for run in now.elastic.values() if run.is_open]

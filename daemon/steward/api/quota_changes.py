@@ -1,4 +1,4 @@
-"""The changes that an order would make to the quotas, as lines for people."""
+"""The changes that an order would make to the quotas, as lines for people, computed before the order is carried out."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,7 +10,7 @@ from steward.policy.quota.words import told
 
 
 def changes(before: Memory, after: Memory, want: Desired) -> list[str]:
-    """Return the lines: `+` created, `-` deleted, `~` changed, with filled-in values; none if nothing changes."""
+    """Return a line for each change: `+` created, `-` deleted, `~` changed, with values filled in; empty if none."""
     old = {quota.name: quota for quota in before.quotas.values()}
     new = {quota.name: quota for quota in after.quotas.values()}
     lines = list(_scheduler(before.scheduler, after.scheduler))
@@ -20,10 +20,7 @@ def changes(before: Memory, after: Memory, want: Desired) -> list[str]:
 
 
 def warnings(memory: Memory, want: Desired, capacity: Mapping[Resource, int]) -> list[str]:
-    """Return warnings about settings that are allowed but rarely intended.
-
-    They concern each quota, and all quotas together compared with the cluster's capacity.
-    """
+    """Return warnings about quotas that are valid but seldom intended, such as a sum above what the cluster has."""
     worth = [_worth(quota, want) for quota in memory.quotas.values() if _counts(quota)]
     found = [text for each in worth for text in each.warnings]
     for name in sorted({name for each in worth for name in each.counted}):
@@ -40,7 +37,7 @@ def warnings(memory: Memory, want: Desired, capacity: Mapping[Resource, int]) ->
 
 
 def capacity_of(memory: Memory, want: Desired, has: Mapping[Resource, int]) -> dict[Resource, int]:
-    """Return the capacity of every machine type that a quota names; 0 for a type that the cluster lacks."""
+    """Return the capacity of every resource that a quota names; 0 if the cluster has none of it."""
     named = {name for quota in memory.quotas.values() for name in _worth(quota, want).nominal}
     return {name: has.get(name, 0) for name in named}
 

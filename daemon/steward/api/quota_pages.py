@@ -40,11 +40,11 @@ QUOTAS, SCHEDULER = "ComputeQuotas", "ClusterSchedulerConfig"
 _SCHEDULER_NAME = "scheduler"
 _KNOWN = MappingProxyType({QUOTAS: list, SCHEDULER: dict})
 Read = Callable[[str, Mapping[str, Any]], dict[str, Any]]
-"""Reads the input of an operation by the API's model. Raises ApiError."""
+"""Reads the input of an API operation by its model. Raises ApiError."""
 
 
 def quota_routes(source: Source, gatekeeper: Gatekeeper, read: Read, reads: Turns) -> list[Route]:
-    """Return the routes of quotas. Everyone may read; admins may preview and apply a document."""
+    """Return the routes of quotas: all users may read; only admins preview and apply a document."""
 
     def teams(_request: Request) -> Response:
         snapshot = source.snapshot()
@@ -128,7 +128,7 @@ def _asked(view: TeamView) -> Json:
 
 
 def _jobs(team: str, draft: Draft) -> list[Json]:
-    """Return the team's jobs, each with its line of explanation; only the newest if there are many."""
+    """Return at most `_JOBS` jobs of the team, running ones first, each with its first line of explanation."""
     mine = [job for job in draft.seen.jobs.values() if job.account == team and (job.is_active or job.is_pending)]
     chosen = sorted(mine, key=lambda job: (not job.is_active, job.id))[:_JOBS]
     turn = take_turn(draft)
@@ -158,9 +158,9 @@ def _order(source: Source, read: Read, snapshot: Snapshot, who: str, said: Json)
 
 
 def _proved(gatekeeper: Gatekeeper, page: Callable[[str, Json], Json]) -> Callable[[Request], Any]:
-    """Return a route's function for an admin who sends an object.
+    """Return the route handler of a page for admins who send a JSON object.
 
-    A wrong document answers 400, one that cannot be carried out now 409.
+    A document that is wrong in itself is answered with 400, one that conflicts with the present state with 409.
     """
 
     async def serve(request: Request) -> Response:
@@ -177,10 +177,10 @@ def _proved(gatekeeper: Gatekeeper, page: Callable[[str, Json], Json]) -> Callab
 
 
 def order_of(document: Any, read: Read, *, who: str, arn: str, prune: bool, based_on: str) -> ApplyQuotas:
-    """Return the order in a document. Raises Refusal with one line for all errors of an entry.
+    """Return the order of a document.
 
-    Each entry is an input of CreateComputeQuota, or of CreateClusterSchedulerConfig, without ClusterArn; a quota
-    without a Name gets its team's.
+    Each entry is an input of CreateComputeQuota, or the one of CreateClusterSchedulerConfig, without ClusterArn; a
+    quota without a Name gets its team's name. Raises Refusal: one line with all errors of an entry.
     """
     found = _outline(document)
     quotas = [_quota(entry, f"{QUOTAS}.{number}", read, arn) for number, entry in enumerate(found.get(QUOTAS, ()), 1)]
@@ -214,8 +214,10 @@ def _scheduler(entry: Any, read: Read, arn: str) -> tuple[str, SchedulerWish]:
 
 
 def _read(operation: str, entry: Mapping[str, Any], place: str, read: Read, arn: str) -> dict[str, Any]:
-    """Return an entry's input, read by the API's model. Raises Refusal."""
-    # Tags belong to a call of the API: they are not in a document.
+    """Return the input of an operation from an entry of a document, which has no tags: they belong to API calls.
+
+    Raises Refusal.
+    """
     for name in ("ClusterArn", "Tags"):
         if name in entry:
             raise _invalid(f"{place}: leave {name} out")

@@ -1,4 +1,4 @@
-"""The pages of the ledger: `GET /v1/report` and a job's runs, including jobs that Slurm forgot."""
+"""The pages of the ledger: `GET /v1/report` and the runs of a job, also of jobs that Slurm has forgotten."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ _LONGEST = 120
 
 
 def report_routes(source: Source, turns: Turns) -> list[Route]:
-    """Return the routes, each in its turn: a year of a big cluster takes a while."""
+    """Return the routes of the ledger, each limited by `turns`: a year of a big cluster takes a while."""
 
     def report(request: Request) -> Response:
         return report_page(source, request.query_params)
@@ -48,7 +48,7 @@ def report_routes(source: Source, turns: Turns) -> list[Route]:
 
 
 def report_page(source: Source, query: Mapping[str, str], only: int | None = None) -> Response:
-    """Answer with the report; `only` limits it to this user's jobs. Raises HTTPException."""
+    """Return the report; with `only`, of this user's jobs alone. Raises HTTPException."""
     now = source.clock.now()
     try:
         choice = replace(ReportChoice.of(query, now), only=only)
@@ -65,9 +65,9 @@ def report_page(source: Source, query: Mapping[str, str], only: int | None = Non
 
 
 def history_page(source: Source, word: str, only: int | None = None) -> Response:
-    """Answer with a job's runs. Raises HTTPException.
+    """Return the runs of a job; with `only`, this user's alone, if several users had this job id.
 
-    `only` limits them to this user's, if several users had a job of this number.
+    Raises HTTPException.
     """
     if not is_number(word):
         raise HTTPException(404, f"{printable(word, 40)} is not a job number")
@@ -83,9 +83,10 @@ def _not_there(job: int) -> HTTPException:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportChoice:
-    """The choice of a report's jobs. Empty, 0 or None chooses all.
+    """The filters of a report.
 
-    `window.until` is at most now. `only` is the one user whose jobs the caller may see.
+    Empty, 0 or None means all; `window.until` is at most the present. `only` is the one user whose jobs the caller may
+    see.
     """
 
     window: Window
@@ -96,7 +97,7 @@ class ReportChoice:
 
     @staticmethod
     def of(query: Mapping[str, str], now: float) -> "ReportChoice":
-        """Return the choice in a query. Raises ValueError with one line about the error."""
+        """Return the filters of a query. Raises ValueError with one line that says what is wrong."""
         since, until = _number(query, "since"), _number(query, "until") or now
         if month := query.get("month", ""):
             try:
@@ -117,7 +118,7 @@ class ReportChoice:
 
 
 def report_view(store: StorePort, choice: ReportChoice, now: float) -> Json:
-    """Return each job's sums and incidents, and the sums of all; with `choice.job` also its timeline."""
+    """Return each job with its sums and incidents, and the total; with `choice.job` also the job's timeline."""
     window = choice.window
     wanted = LedgerQuery(job=choice.job, since=window.since, until=window.until)
     lines = store.ledger(wanted)
@@ -144,8 +145,10 @@ def report_view(store: StorePort, choice: ReportChoice, now: float) -> Json:
 
 
 def history_view(store: StorePort, job: int, only: int | None = None) -> list[Json]:
-    """Return every run of a job, oldest first; `only` limits them to one user's."""
-    # A job that was requeued has several runs under one number.
+    """Return every run of a job, oldest first; with `only`, this user's alone.
+
+    A requeued job has several runs under one id.
+    """
     found = store.ledger(LedgerQuery(job=job))
     runs = [line for line in found if isinstance(line, Run) and only in (None, line.uid)]
     ordered = sorted(runs, key=lambda run: (run.opted_at, run.restart, run.attempt))
@@ -167,7 +170,7 @@ def sums_view(sums: Sums) -> Json:
 
 
 def run_view(run: Run) -> Json:
-    """Return one run in the stable shape (docs/report.md)."""
+    """Return the stable JSON shape of one run (docs/report.md)."""
     return {
         "restart": run.restart,
         "attempt": run.attempt,
@@ -229,7 +232,7 @@ def _incident_view(one: JobIncident) -> Json:
 
 
 def _of_jobs(cases: list[Case], ledgers: list[JobLedger], choice: ReportChoice) -> list[Case]:
-    """Return the repairs that hit the shown jobs, if the report is about only some jobs."""
+    """Return the repairs that hit the jobs shown; all repairs if the report is not filtered."""
     if not (choice.job or choice.user or choice.partition or choice.only is not None):
         return cases
     named = {id for one in ledgers for run in one.runs for id in run.cases}

@@ -1,4 +1,4 @@
-"""The routes of the HTTP API as data: docs/api.md and the OpenAPI document are made of them.
+"""The routes of the HTTP API as data, from which docs/api.md and the OpenAPI document are made.
 
 `python -m steward.api.routes` prints the list of docs/api.md.
 """
@@ -17,10 +17,9 @@ _IN_PATH = re.compile(r"{(\w+)}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRoute:
-    """What a route does, for the documentation.
+    """The documentation of a route.
 
-    `query` and `body` are the caller's parameters with their meaning. `answer` is the JSON type of the answer, empty
-    for text.
+    `query` and `body` are the parameters with their meaning. `answer` is the JSON type of the answer; empty means text.
     """
 
     method: str
@@ -32,7 +31,7 @@ class ApiRoute:
 
     @property
     def id(self) -> str:
-        """The operation id in the OpenAPI document, such as `getJobsHistory`."""
+        """The OpenAPI operation id, such as `getJobsHistory`."""
         words = re.findall(r"[a-z]+", _IN_PATH.sub("", self.path).removeprefix("/v1"))
         one = "One" if self.path.endswith("}") and "explain" not in words else ""
         return self.method.lower() + "".join(word.capitalize() for word in words) + one

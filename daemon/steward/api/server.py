@@ -1,7 +1,4 @@
-"""The HTTP API: reads are open on loopback, changes need proof (see `auth`).
-
-All is JSON; errors are `{"error": ...}`.
-"""
+"""The HTTP API: reads are open on loopback, changes need proof (see `auth`). Errors are `{"error": ...}`."""
 
 import asyncio
 import contextlib
@@ -61,9 +58,9 @@ _MAX_WAITERS = 64
 
 
 class Pages:
-    """The JSON pages, one method each.
+    """The handlers of the JSON pages, one method each.
 
-    Methods that are not `async` run in a thread: a big cluster's page does not delay heartbeats.
+    Those that are not `async` run in a thread, so that a big cluster's page does not delay heartbeats.
     """
 
     def __init__(self, source: Source, gatekeeper: Gatekeeper, news: News) -> None:
@@ -100,7 +97,7 @@ class Pages:
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def events(self, request: Request) -> Response:
-        """Answer with events; with `after` and `wait_s` at the first new one, or empty after `wait_s`."""
+        """Return the events after `after`; if there are none yet, wait up to `wait_s` seconds for the first one."""
         choice = EventChoice.of(request.query_params, self._job_number)
         after = _number(request, "after", 0, 2**62)
         limit = _number(request, "limit", 100, _MAX_EVENTS)
@@ -114,12 +111,15 @@ class Pages:
             await self._news.wait(min(left, 1.0))
 
     async def _chosen(self, after: int, limit: int, choice: EventChoice) -> list[tuple[int, Event]]:
-        """Return the chosen events; one search at a time, since each may read every stored event."""
+        """Return the chosen events; searches run one at a time, since each may read every stored event."""
         async with contextlib.nullcontext() if choice.is_all else self._searching.turn():
             return await run_in_threadpool(choose_events, self._source.store, after, limit, choice)
 
     def _job_number(self, word: str) -> int:
-        """Return the number of a job, including one that Slurm forgot; of an array task only while Slurm has it."""
+        """Return the id of a job, also of one that Slurm has forgotten; of an array's task only while Slurm knows it.
+
+        Raises HTTPException.
+        """
         latest = self._source.latest()
         found = job_number(word, latest.seen) if latest else None
         if found is None:
@@ -139,7 +139,7 @@ class Pages:
         return JSONResponse(breakers_view(draft_of(self._source, self._source.snapshot())))
 
     def checks(self, request: Request) -> Response:
-        """Answer with the checks; with `node`, as they stand on that node."""
+        """Return every check over the cluster, or with `node` on that node."""
         snapshot, name = self._source.snapshot(), NodeName(request.query_params.get("node", ""))
         if not name:
             return JSONResponse(checks_view(self._source.checks, snapshot))
@@ -163,7 +163,7 @@ class Pages:
         return JSONResponse(channels_view(self._source.notify))
 
     async def notify_test(self, request: Request) -> Response:
-        """Send a test message, and answer with each channel's error, if any."""
+        """Send a test message and return each channel's result."""
         who, body = await admitted(request, self._gatekeeper)
         channel = words_of(body).get("channel", "")
         return JSONResponse(await run_in_threadpool(test_channels, self._source.notify, who, channel))
@@ -199,10 +199,7 @@ class Pages:
 def build(
     source: Source, gatekeeper: Gatekeeper, news: News, aws: Endpoint, hosts: Collection[str] = own_names()
 ) -> Starlette:
-    """Return the application: the head's pages, and `aws` at the root for AWS clients.
-
-    `hosts` are the accepted host names.
-    """
+    """Return the application: our own pages, and `aws` at the root. `hosts` are the names of this head."""
     pages = Pages(source, gatekeeper, news)
     reads, heavy = Turns(at_once=4, waiting=64), Turns(at_once=1, waiting=8)
     routes = [
@@ -267,7 +264,7 @@ def _http_error(_request: Request, error: Exception) -> Response:
 
 
 def says(status: int, headers: Mapping[str, str] | None = None) -> Callable[[Request, Exception], Response]:
-    """Return a handler that answers with the text of an error, which is meant for the caller."""
+    """Return a handler that answers errors whose text is meant for the caller."""
     return lambda _request, error: JSONResponse({"error": str(error)}, status_code=status, headers=headers)
 
 
@@ -277,4 +274,4 @@ ERRORS: dict[Any, Callable[[Request, Exception], Response]] = {
     Refusal: says(409),
     PortError: says(503),
 }
-"""The answers of the pages to errors."""
+"""The answers of our pages to exceptions."""

@@ -1,4 +1,4 @@
-"""Values as JSON: dataclasses become objects, enums their values, mappings objects, sets sorted lists."""
+"""Our values as JSON: dataclasses become objects, enums their values, mappings objects, sets sorted lists."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -11,11 +11,11 @@ from steward.model.events import Event
 from steward.workflows.journal import kind_of
 
 _SHOWN: dict[type, tuple[str, ...] | None] = {}
-"""The shown fields of each type, computed once; None for a type that is not a dataclass."""
+"""The public fields of each type seen so far; None if the type is not a dataclass."""
 
 
 def shape(value: Any) -> Any:
-    """Return the value as JSON, without PRIVATE fields. Raises TypeError for a value without a JSON shape."""
+    """Return a value as JSON, without PRIVATE fields. Raises TypeError if its type has no JSON shape."""
     shown = _shown(type(value))
     if shown is not None:
         return {name: shape(getattr(value, name)) for name in shown}
@@ -34,7 +34,7 @@ def shape(value: Any) -> Any:
 
 
 def _shown(kind: type) -> tuple[str, ...] | None:
-    """Return the shown fields of a dataclass, or None for another type."""
+    """Return the public fields of a dataclass; None for another type."""
     if kind not in _SHOWN:
         shown = tuple(one.name for one in fields(kind) if one.metadata != PRIVATE) if is_dataclass(kind) else None
         _SHOWN[kind] = shown
@@ -42,10 +42,10 @@ def _shown(kind: type) -> tuple[str, ...] | None:
 
 
 def action_shape(action: Action) -> dict[str, Any]:
-    """Return an action with its kind."""
+    """Return an action as JSON, with its kind."""
     return {"action": kind_of(action), **shape(action)}
 
 
 def event_shape(number: int, event: Event) -> dict[str, Any]:
-    """Return an event with its sequence number."""
+    """Return an event as JSON, with its sequence number."""
     return {"seq": number, **shape(event), "data": dict(event.data)}

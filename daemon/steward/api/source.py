@@ -1,4 +1,4 @@
-"""The sources of the API's answers, filled in by the head's wiring."""
+"""The data that the API answers from, set up by the head's wiring."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ from steward.workflows.snapshot import HeadStandstill, Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckBook:
-    """The checks as set in the head's settings. `interval_s` is the period of checks without their own."""
+    """The checks as configured at the head. `interval_s` is the period of checks without one of their own."""
 
     limits: Limits = field(default_factory=Limits)
     interval_s: float = 15.0
@@ -38,10 +38,7 @@ class CheckBook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The sources of the API's answers. Safe to use from several threads.
-
-    `started` is Unix seconds.
-    """
+    """The data and services behind the API; safe to use from several threads. `started` is Unix seconds."""
 
     cluster: str
     version: str
@@ -58,18 +55,27 @@ class Source:
     doctor: Callable[[], list[DoctorLine]]
     notify: NotifyDesk | None = None
     read_job: Callable[[JobId], Mapping[JobId, Job]] = lambda id: {}
-    """Reads a job from Slurm; empty if Slurm does not know it. Raises PortError if Slurm does not answer."""
+    """Reads the job as Slurm shows it now; empty if Slurm does not know it.
+
+    Raises PortError if Slurm does not answer.
+    """
     checks: CheckBook = field(default_factory=lambda: CheckBook.of(Limits(), 15.0))
 
     def snapshot(self) -> Snapshot:
-        """Return the last cycle's snapshot. Raises Retryable, with the reason, before the first has ended."""
+        """Return the snapshot of the last cycle.
+
+        Raises Retryable, with the reason, before the first cycle has ended.
+        """
         found = self.latest()
         if found is None:
             raise Retryable(self.stands() or "the head has not finished its first look at the cluster; see its log")
         return found
 
     def with_job(self, id: JobId, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with the job as Slurm has it now, or unchanged if Slurm does not know it or answer."""
+        """Return the snapshot with the job's present state in Slurm, which the next cycle may see only seconds later.
+
+        Return it unchanged if Slurm does not answer or does not know the job any more.
+        """
         if snapshot.seen.slurm is not Freshness.FRESH:
             return snapshot
         try:
@@ -82,6 +88,6 @@ class Source:
         )
 
     def stands(self) -> str:
-        """Return why nothing is decided now, as a sentence, or "" while the head decides."""
+        """Return why nothing is decided now, as a sentence; empty while the head decides."""
         found = self.standstill()
         return found.text(self.clock.now()) if found is not None else ""

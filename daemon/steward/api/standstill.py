@@ -1,4 +1,4 @@
-"""While nothing is decided, a header of every answer says so: its content is from an older picture."""
+"""A header on every successful answer while the head decides nothing: the answer is of an older picture."""
 
 import json
 from http import HTTPStatus
@@ -14,7 +14,10 @@ _MOST = 1000
 
 
 class TellsStandstill:
-    """Adds the header: a JSON object of `since`, `why` and `at`, the time of the picture, or null if none."""
+    """A middleware that sets the header of a standstill.
+
+    Its value is a JSON object of `since`, `why` and `at`, the time of the picture (null if there is none).
+    """
 
     def __init__(self, app: ASGIApp, source: Source) -> None:
         self._app, self._source = app, source

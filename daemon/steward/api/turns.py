@@ -1,4 +1,4 @@
-"""Queues for readers: for a costly page, for the running doctor's lines, for the end of a cycle."""
+"""Waiting readers: for their turn at a costly page, for the one running examination, for the end of a cycle."""
 
 import asyncio
 import contextlib
@@ -16,9 +16,9 @@ from steward.workflows.snapshot import Snapshot
 
 
 class Turns:
-    """A queue for costly pages.
+    """A limit on concurrent requests for costly pages.
 
-    `at_once` pages are made at a time; `waiting` callers wait for at most `wait_s`; further callers get 503.
+    `at_once` run and `waiting` more wait for at most `wait_s`; any further request is answered with 503.
     """
 
     def __init__(self, *, at_once: int, waiting: int, wait_s: float = 20.0) -> None:
@@ -27,7 +27,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn. Raises HTTPException if too many callers wait, or the wait is too long."""
+        """Wait for a turn and hold it. Raises HTTPException if too many requests are ahead."""
         if self._here >= self._most:
             raise _later()
         self._here += 1
@@ -48,7 +48,7 @@ class Turns:
             raise _later() from error
 
     def route(self, path: str, page: Callable[[Request], Response]) -> Route:
-        """Return a route that makes the page in its turn, in a thread."""
+        """Return a route that serves the page in a thread, after waiting for a turn."""
 
         async def in_turn(request: Request) -> Response:
             async with self.turn():
@@ -65,9 +65,9 @@ _FRESH_S = 5.0
 
 
 class Examination:
-    """Runs one examination at a time, in a thread.
+    """The doctor's examination: one at a time, in a thread.
 
-    Callers in the meantime, or within `fresh_s` seconds after it, get the same lines.
+    Requests made meanwhile, or within `fresh_s` seconds after its end, get the same lines.
     """
 
     def __init__(self, examine: Callable[[], Sequence[DoctorLine]], *, fresh_s: float = _FRESH_S) -> None:
@@ -86,10 +86,7 @@ class Examination:
 
 
 class News:
-    """Tells waiting readers that a cycle ended.
-
-    Readers wait in the event loop; the cycle's thread tells them.
-    """
+    """A signal to waiting readers that a cycle ended; awaited in the event loop, sent from the cycle's thread."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -1,7 +1,6 @@
-"""The pages for login hosts (`head.users_http`): jobs, for users who identify themselves by MUNGE.
+"""The pages for login hosts (`head.users_http`): only jobs, only for users who prove their identity by MUNGE.
 
-There are no other pages. A user sees all of his own jobs. Slurm's PrivateData decides whether he sees those of others;
-admins see all.
+Users see their own jobs in full. Whether they see other users' jobs is Slurm's rule (PrivateData); admins see all.
 """
 
 from collections.abc import Callable, Collection
@@ -32,10 +31,7 @@ _NOT_HERE = "on login hosts only `explain JOB`, `jobs` and `report` work: run th
 
 
 class UserPages:
-    """The pages of users.
-
-    `hides_jobs` says whether users may not see each other's jobs; `limits` are those of one user.
-    """
+    """The handlers of these pages. `hides_jobs` tells whether jobs are private; `limits` are those of one user."""
 
     def __init__(
         self, source: Source, gatekeeper: Gatekeeper, hides_jobs: Callable[[], bool], limits: CallerLimits
@@ -73,12 +69,12 @@ class UserPages:
         return asker
 
     def _only(self, asker: Asker) -> int | None:
-        """Return the only user whose jobs the caller may see, or None if he may see all."""
+        """Return the one user whose jobs the caller may see; None if the caller may see all jobs."""
         return None if asker.is_admin or not self._hides_jobs() else asker.uid
 
 
 def _owner(id: JobId, snapshot: Snapshot) -> int | None:
-    """Return the job's user: Slurm's, else the one who opted in with it; None if neither is known."""
+    """Return the owner of a job, by Slurm's record if there is one, else by Steward's; None if the job is unknown."""
     known, mem = snapshot.seen.jobs.get(id), snapshot.memory.jobs.get(id)
     if known is not None:
         return known.user_id
@@ -86,7 +82,7 @@ def _owner(id: JobId, snapshot: Snapshot) -> int | None:
 
 
 def build_users(pages: UserPages, hosts: Collection[str]) -> Starlette:
-    """Return the application. Its queues are its own, so that users do not delay the controller's pages."""
+    """Return the application, with turns of its own: many users cannot delay the pages of the controller."""
     reads, heavy = Turns(at_once=2, waiting=64), Turns(at_once=1, waiting=8)
     routes = [
         reads.route("/v1/jobs", pages.jobs),

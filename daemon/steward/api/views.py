@@ -1,7 +1,7 @@
-"""The content of the read-only pages, from one snapshot; and the names of users, by number.
+"""The content of the read-only pages, made from one snapshot; and user names by user id.
 
-A site's names are often in a directory over the network: none is looked up twice in a row, since a page of five
-thousand jobs has a few dozen users.
+Sites often keep names in a network directory: each name is looked up once and cached, since a page of five thousand
+jobs is about a few dozen users.
 """
 
 import pwd
@@ -35,17 +35,17 @@ _MOST = 20_000
 
 
 class UserNames:
-    """Looks up user names, which may be `_KEPT_S` old. Safe to call from several threads."""
+    """A cache of user names; safe to call from several threads. A name may be `_KEPT_S` old."""
 
     def __init__(
         self, look_up: Callable[[int], str] | None = None, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        """`look_up` raises KeyError or OverflowError for a number without a name."""
+        """Use `look_up` to find names; it raises KeyError or OverflowError for an id without a name."""
         self._look_up, self._monotonic = look_up or _of_this_machine, monotonic
         self._known: dict[int, tuple[str, float]] = {}
 
     def __call__(self, uid: int) -> str:
-        """Return the user's name, or the number if this machine knows no name."""
+        """Return the user's name, or the id as text if this machine knows no name."""
         known, now = self._known.get(uid), self._monotonic()
         if known is not None and now < known[1]:
             return known[0]
@@ -71,12 +71,12 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 
 def draft_of(source: Source, snapshot: Snapshot) -> Draft:
-    """Return a draft that views only read."""
+    """Return a draft for views, which only read it."""
     return Draft(snapshot.seen, source.want, snapshot.memory, source.clock.now())
 
 
 def status_view(source: Source, snapshot: Snapshot, draft: Draft) -> Json:
-    """Return the cluster's state in short."""
+    """Return the state of the cluster in brief."""
     seen, memory = snapshot.seen, snapshot.memory
     return {
         "standstill": shape(standstill) if (standstill := source.standstill()) is not None else None,
@@ -119,7 +119,7 @@ def status_view(source: Source, snapshot: Snapshot, draft: Draft) -> Json:
 
 
 def _held_back(snapshot: Snapshot, draft: Draft) -> Json:
-    """Return what withholds repairs of many nodes: open incidents and breakers."""
+    """Return the open incidents and the tripped breakers."""
     return {
         "incidents": [shape(one) for one in snapshot.memory.incidents.values() if one.over is None],
         "breakers": breakers_view(draft),
@@ -127,10 +127,10 @@ def _held_back(snapshot: Snapshot, draft: Draft) -> Json:
 
 
 def breakers_view(draft: Draft) -> list[Json]:
-    """Return the tripped breakers, oldest first.
+    """Return the tripped breakers, the oldest first.
 
-    From `next_try` (Unix seconds) one repair is let through; None means that a person must reset the breaker. `nodes`
-    are those whose repair it withholds; `now` describes its present state.
+    `next_try` (Unix seconds) is when one repair is let through; None if a person must reset the breaker. `nodes` are
+    those whose repair it withholds, and `now` says so in words.
     """
     found = sorted(draft.breakers.values(), key=lambda each: (each.tripped, each.scope))
     held = withheld(draft)
@@ -230,7 +230,7 @@ def _agent_view(agent: AgentView | None, detail: AgentDetail | None) -> Json | N
 
 
 def cases_view(snapshot: Snapshot) -> list[Json]:
-    """Return all remembered repairs, open ones first, then the newest."""
+    """Return all remembered repairs: open ones first, then the newest."""
     cases = sorted(snapshot.memory.cases.values(), key=lambda case: (not case.is_open, -case.opened))
     return [
         {**shape(case), "open": case.is_open, "token": case.token, "number": case.number, "waits": case.waits_for_yes}
@@ -239,7 +239,10 @@ def cases_view(snapshot: Snapshot) -> list[Json]:
 
 
 def approve(who: str, said: Mapping[str, str]) -> Approve:
-    """Return the order in a body such as `{"cases": "c17,n[2-4]"}`. Raises Refusal for a bad list of names."""
+    """Return the order of a body such as `{"cases": "c17,n[2-4]"}`.
+
+    Raises Refusal if `cases` is not a list of names.
+    """
     try:
         words = expand_nodes(said.get("cases", ""))
     except ValueError as error:
@@ -253,12 +256,12 @@ def jobs_view(snapshot: Snapshot) -> list[Json]:
 
 
 def in_order(memory: Memory) -> list[JobMemory]:
-    """Return the jobs that go on first, then the newest."""
+    """Return the remembered jobs: those that are not over first, then the newest."""
     return sorted(memory.jobs.values(), key=lambda job: (job.ended is not None, -job.id))
 
 
 def _slurm_of(snapshot: Snapshot, job: JobMemory) -> Json:
-    """Return the job's name, state and nodes, from the ledger if Slurm has forgotten the job."""
+    """Return Slurm's facts of a job; of a job that Slurm has forgotten, the name and last nodes of the ledger."""
     known = snapshot.seen.jobs.get(job.id)
     if known is None:
         runs = snapshot.memory.ledger.get(job.id, ())
@@ -274,13 +277,13 @@ def _slurm_of(snapshot: Snapshot, job: JobMemory) -> Json:
 
 
 def nodes_of(job: Job, memory: Memory) -> frozenset[NodeName]:
-    """Return the nodes the job runs on, including replicas of an elastic run, which counts as one job."""
+    """Return the nodes that the job runs on; for an elastic run, those of its replica jobs, too."""
     run = memory.elastic.get(job.id)
     return job.nodes | run.members if run is not None and job.nodes else job.nodes
 
 
 def plan_view(source: Source, snapshot: Snapshot, now: float) -> Json:
-    """Return the plan that would be carried out at `now`, and what withholds it."""
+    """Return the plan that would be carried out at `now`, and whether actions are paused."""
     plan = dry_run(source.plan, snapshot, source.want, now)
     return {
         "at": now,

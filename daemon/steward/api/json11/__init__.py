@@ -1,1 +1,1 @@
-"""AWS JSON 1.1 as botocore's model of SageMaker defines it: reads requests, renders answers and errors."""
+"""AWS JSON 1.1 by botocore's own model of SageMaker: reads requests, shapes answers, reports errors."""

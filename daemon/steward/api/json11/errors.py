@@ -1,4 +1,4 @@
-"""Errors as AWS clients understand them: a code, a status, one line."""
+"""Errors in the form that AWS clients understand: a code, an HTTP status, one line."""
 
 from enum import Enum
 
@@ -7,7 +7,7 @@ CONTENT_TYPE = "application/x-amz-json-1.1"
 
 
 class Code(Enum):
-    """Every error code that a client can get. The first four are in the service's model and become classes there."""
+    """The error codes. The first four are in the service's model, and SDKs have exception classes for them."""
 
     CONFLICT = "ConflictException"
     IN_USE = "ResourceInUse"
@@ -40,10 +40,7 @@ _STATUS = {
 
 
 class ApiError(Exception):
-    """The exception with which a handler refuses.
-
-    SDKs retry after THROTTLED, UNAVAILABLE and INTERNAL.
-    """
+    """A refusal by a handler. SDKs retry after THROTTLED, UNAVAILABLE and INTERNAL."""
 
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)
@@ -54,13 +51,12 @@ class ApiError(Exception):
         return _STATUS.get(self.code, 400)
 
     def body(self) -> dict[str, str]:
-        """Return the body of the error."""
-        # The member's name is the model's for modelled errors, and lower case for the common ones.
+        """Return the body of the answer; the message's member is capitalized only in errors of the service's model."""
         return {"__type": self.code.value, "Message" if self.code in _MODELLED else "message": self.message}
 
 
 def invalid(message: str) -> ApiError:
-    """Return a ValidationException with the handler's message."""
+    """Return a ValidationException with this message."""
     return ApiError(Code.INVALID, message)
 
 

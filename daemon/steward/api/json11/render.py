@@ -1,4 +1,4 @@
-"""Renders an answer in the model's shape. A misshapen answer is the handler's bug: it is never sent nor dropped."""
+"""Answers in the model's shape. One that does not fit is our own mistake: it is neither sent nor cut silently."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,10 +12,10 @@ class Misshapen(Exception):
 
 
 def render(shape: Shape | None, answer: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the body of an answer, or None for an operation without output.
+    """Return the body of an answer; None for an operation without output. Times are given and sent as Unix seconds.
 
-    Times are given and sent as Unix seconds. A member that is None is left out, as is an empty list for which the model
-    requires an item. Raises Misshapen for an unknown or missing member, a wrong type or an unknown enum value.
+    A member that is None is left out, as is an empty list if the model requires at least one item. Raises Misshapen for
+    an unknown member, a missing required one, a wrong type or an unknown enum value.
     """
     if shape is None:
         if answer:
@@ -84,7 +84,7 @@ def _boolean(_shape: Shape, value: Any, place: str) -> Any:
 
 
 def _need(kind: Any, value: Any, place: str) -> Any:
-    """Return the value. Raises Misshapen if it is not of this type; a bool does not count as an int."""
+    """Return the value. Raises Misshapen if it is not of this kind; a bool is not an int here."""
     if not isinstance(value, kind) or isinstance(value, bool):
         raise Misshapen(f"{place} is a {type(value).__name__}, not a {getattr(kind, '__name__', kind)}")
     return value

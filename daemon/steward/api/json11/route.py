@@ -1,7 +1,7 @@
-"""`POST /`: one AWS request, from its headers to its answer, and the audit of changes.
+"""`POST /`: one AWS request from its headers to its answer, with an audit of changes.
 
-Each requested change makes one log line (`steward.audit`) and one event: who, what, when, from where. See `Handler` for
-the operations.
+Each requested change makes one log line (`steward.audit`) and one event: the user, the operation, the time and the
+address. The operations themselves are handlers: see `Handler`.
 """
 
 import json
@@ -34,16 +34,16 @@ _DONE = "done"
 
 
 class Audit:
-    """Records changes; `tell` keeps an event.
+    """The audit of changes: `tell` stores an event.
 
-    Refused changes are recorded too; throttled ones only in the log.
+    Refused changes are recorded, too; those refused for their rate go to the log only.
     """
 
     def __init__(self, *, tell: Callable[[Event], None], now: Callable[[], float]) -> None:
         self._tell, self._now = tell, now
 
     def note(self, caller: Caller, operation: str, body: bytes, refusal: Code | None) -> None:
-        """Record a change; `refusal` is None if it was accepted."""
+        """Record a requested change; `refusal` is None if it was accepted."""
         outcome = refusal.value if refusal else _DONE
         about = {
             "who": caller.user,
@@ -64,7 +64,7 @@ def _event(at: float, operation: str, about: dict[str, str], level: Level) -> Ev
 
 
 class Json11:
-    """The endpoint. `max_body_bytes` bounds a request's body."""
+    """The endpoint for AWS clients. `max_body_bytes` limits a request's body."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Json11:
         return validate.read(self._service.input_shape(operation), members)
 
     async def serve(self, request: Request) -> Response:
-        """Return the answer. Never raises: every failure is an answer with a code and a request id."""
+        """Answer the request; every failure is an answer with a code and a request id, never an exception."""
         number = str(uuid.uuid4())
         try:
             received = await self._receive(request, number)
@@ -118,7 +118,10 @@ class Json11:
         )
 
     def _answer(self, received: Received) -> dict[str, Any] | None:
-        """Return the answer to a request. An unforeseen error is logged; the caller gets only its request id."""
+        """Return the answer to the request. Raises ApiError for every failure.
+
+        An unexpected error is logged in full; the caller gets only the request id.
+        """
         try:
             return self._admit(received)
         except ApiError:
@@ -152,10 +155,10 @@ class Json11:
         return operation
 
     def _change(self, received: Received, identity: Identity, operation: str) -> dict[str, Any] | None:
-        """Carry out a change, and record it in the audit log whatever its outcome."""
+        """Carry out a change as `_carry_out` does, with a line in the audit log whatever the result."""
         refusal: Code | None = Code.INTERNAL
         try:
-            # Before the check of rights, so that a user without rights is limited too.
+            # the rate is limited before permission is checked, so that callers without permission are limited, too
             self._limits.take(identity.user, read=False)
             if identity.read_only:
                 raise ApiError(Code.ACCESS_DENIED, f"{identity.user} may read, but not call {operation}.")
@@ -205,7 +208,7 @@ _MAX_DEPTH = 32
 
 
 def parse(body: bytes) -> dict[str, Any]:
-    """Return the object in `body`, which is empty for an empty body. Raises ApiError (SerializationException)."""
+    """Return the JSON object in `body`, empty for an empty body. Raises ApiError (SerializationException)."""
     try:
         value = json.loads(body.decode(), object_pairs_hook=_once, parse_constant=_no_constant) if body else {}
     except RecursionError as error:
@@ -230,8 +233,8 @@ def _no_constant(text: str) -> None:
 
 
 def _look_through(value: Any) -> None:
-    """Refuse a value that is nested too deep, or has a text that is not Unicode."""
-    # Level by level, so that depth needs no stack.
+    """Raise ApiError if the value is nested too deep or contains a text that is not Unicode."""
+    # level by level, not recursively: depth costs no stack
     level, depth = [value], 0
     while level:
         depth += 1
@@ -249,7 +252,8 @@ def _inside(value: Any) -> list[Any]:
 
 
 def _need_unicode(text: str) -> None:
-    """Refuse a text that is not Unicode."""
+    """Raise ApiError if a text is not Unicode."""
+    # JSON can contain half of a surrogate pair, which can be neither stored nor sent back
     try:
         # Half a surrogate pair can be written in JSON, but neither stored nor sent back.
         text.encode()

@@ -1,6 +1,6 @@
-"""The served operations with their shapes, from the model that botocore ships.
+"""The operations served, with their shapes, from the model that botocore ships.
 
-Where the head accepts more than the published model, one table has every exception with its reason.
+Each exception in which we accept more than the published model is in one table, with its reason.
 """
 
 import json
@@ -51,10 +51,7 @@ _READS = ("Describe", "List")
 
 
 class Service:
-    """The served operations.
-
-    Made once: reading botocore's model takes 50 ms. Only the served tenth of that model is kept.
-    """
+    """The service's model: loaded once, as reading botocore's takes 50 ms; only the served tenth is kept."""
 
     def __init__(self, document: Document) -> None:
         model = ServiceModel(document, "sagemaker")
@@ -65,11 +62,11 @@ class Service:
         return operation in self._operations
 
     def input_shape(self, operation: str) -> Shape:
-        """Return the operation's input shape; every served operation has one."""
+        """Return the shape of the operation's input; every served operation has one."""
         return self._operations[operation].input_shape
 
     def output_shape(self, operation: str) -> Shape | None:
-        """Return the operation's output shape, or None if the answer has an empty body."""
+        """Return the shape of the operation's output; None if the answer has an empty body."""
         return self._operations[operation].output_shape
 
 
@@ -79,11 +76,9 @@ def is_read(operation: str) -> bool:
 
 
 def load() -> Service:
-    """Return the service of the installed botocore.
-
-    Raises LookupError with a remedy if that botocore does not know an operation.
-    """
-    # The kept part is made anew from its text: objects among those of the whole model would keep its 8 MiB allocated.
+    """Return the service from the installed botocore. Raises LookupError with a remedy if an operation is missing."""
+    # the served part is parsed anew from its text: its objects, if left among those of the whole model, would keep the
+    # model's 8 MiB of memory from being freed
     return Service(json.loads(_served_text()))
 
 
@@ -123,14 +118,14 @@ def _reached(shapes: Document, roots: Iterable[str]) -> set[str]:
 
 
 def _parts(shape: Document) -> Iterator[str]:
-    """Yield the names of the shapes that a shape is made of."""
+    """Return the names of the shapes that a shape is made of."""
     members = [*shape.get("members", {}).values(), *(shape[key] for key in ("member", "key", "value") if key in shape)]
     return (member["shape"] for member in members)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """Drops these constraints of a shape, then sets `put`."""
+    """A change to a shape: `drop` these constraints, then set `put`; `why` is the reason."""
 
     drop: frozenset[str] = frozenset()
     put: Mapping[str, Any]
@@ -166,7 +161,7 @@ OVERRIDES: Mapping[str, Override] = MappingProxyType(
 
 
 def relaxed(name: str, shape: Document) -> Document:
-    """Return the shape with its override, if it has one."""
+    """Return the shape with its override, if there is one."""
     override = OVERRIDES.get(name)
     if override is None:
         return shape

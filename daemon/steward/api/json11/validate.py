@@ -1,4 +1,4 @@
-"""Checks a request's members against the model, and reports all errors at once."""
+"""Validation of a request's members by the model; all errors are reported at once."""
 
 import json
 import math
@@ -20,10 +20,7 @@ _INT_BITS = {"integer": 31, "long": 63}
 
 
 def read(shape: Shape, members: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the input without null members, with timestamps as Unix seconds.
-
-    Raises ApiError (ValidationException).
-    """
+    """Return the input without null members, timestamps as Unix seconds. Raises ApiError (ValidationException)."""
     findings = _Findings()
     found: dict[str, Any] = _structure(shape, members, "", findings)
     if findings.count:
@@ -32,12 +29,12 @@ def read(shape: Shape, members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def member_name(name: str) -> str:
-    """Return the name as the service writes it in messages: `instanceGroups` for `InstanceGroups`."""
+    """Return a member's name as the service writes it in messages: `InstanceGroups` is `instanceGroups`."""
     return name[:1].lower() + name[1:]
 
 
 class _Findings:
-    """Counts all errors and keeps the first ones."""
+    """The errors found: all are counted, the first `_MAX_TOLD` are reported."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -138,7 +135,8 @@ def _number(shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
 
 
 def _timestamp(_shape: Shape, value: Any, place: str, findings: _Findings) -> Any:
-    """Return the time in Unix seconds, or None with an error noted."""
+    """Return a timestamp as Unix seconds; None, with an error in `findings`, if it is not one."""
+    # a comparison with NaN is false, so that infinity and NaN are refused, too
     number = isinstance(value, int | float) and not isinstance(value, bool)
     # A comparison with NaN is false, so infinity and NaN are refused too.
     if not number or not 0 <= value <= _LAST_SECOND:
@@ -172,8 +170,8 @@ _READERS: Mapping[str, Callable[[Any, Any, str, _Findings], Any]] = {
 
 
 def of_text(shape: Shape, text: str) -> Iterator[str]:
-    """Yield the errors in a text."""
-    # A pattern is only tried on a text of allowed length.
+    """Yield the constraints that a text violates."""
+    # length first: a pattern is matched only against a text of an allowed length
     too_long_or_short = list(of_length(shape, len(text)))
     yield from too_long_or_short
     words = shape.metadata.get("enum")
@@ -185,7 +183,7 @@ def of_text(shape: Shape, text: str) -> Iterator[str]:
 
 
 def of_number(shape: Shape, number: float) -> Iterator[str]:
-    """Yield the errors in a number: outside the range of the model, or of its type."""
+    """Yield the constraints that a number violates: the model's range and the range of the number's type."""
     bits = _INT_BITS.get(shape.type_name)
     lowest = shape.metadata.get("min", None if bits is None else -(2**bits))
     highest = shape.metadata.get("max", None if bits is None else 2**bits - 1)
@@ -198,7 +196,7 @@ def of_number(shape: Shape, number: float) -> Iterator[str]:
 
 
 def _is_finite(number: float) -> bool:
-    """Return whether the number is finite."""
+    """Return whether a number is finite as a double; an integer may be too large for one."""
     try:
         return math.isfinite(number)
     # A whole number may be too large for a double.
@@ -207,7 +205,7 @@ def _is_finite(number: float) -> bool:
 
 
 def of_length(shape: Shape, length: int) -> Iterator[str]:
-    """Yield the errors in the length of a text, list or map."""
+    """Yield the constraints that the length of a text, a list or a map violates."""
     shortest, longest = shape.metadata.get("min"), shape.metadata.get("max")
     if shortest is not None and length < shortest:
         yield f"Member must have length greater than or equal to {shortest}"
@@ -221,6 +219,6 @@ def _matches(pattern: str, text: str) -> bool:
 
 @lru_cache(maxsize=512)
 def _compiled(pattern: str) -> "regex.Pattern[str]":
-    """Return the compiled pattern."""
-    # The model's patterns are Java's, where `\d` and `\s` mean ASCII; `\p{L}` is Unicode in both.
+    """Return a compiled pattern of the model."""
+    # the patterns are Java's, where `\d` and `\s` mean ASCII; `\p{L}` is Unicode's in both
     return regex.compile(pattern, 0 if "\\p{" in pattern else regex.ASCII)

@@ -13,7 +13,7 @@ from steward.api.source import Source
 
 
 def handlers(source: Source) -> Mapping[str, Handler]:
-    """Return the handler of each served operation."""
+    """Return the handler of each operation that is served."""
     clusters, nodes, batches, events = Clusters(source), Nodes(source), Batches(source), Events(source)
     scalings, tags = Scalings(source), Tags(source)
     quotas, schedulers = Quotas(source), Schedulers(source)

@@ -1,6 +1,6 @@
-"""The batch operations on nodes: delete, reboot, replace, add, and deep health checks.
+"""Batch operations on nodes: delete, reboot, replace and add nodes, and StartClusterHealthCheck.
 
-Each call is one order, and answers with two lists: accepted and failed ids.
+A request becomes one order; the answer lists what succeeded and what failed.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ from steward.model.order import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """How a batch call names its errors."""
+    """The names of errors in one of the three operations on existing nodes."""
 
     wish: NodeWish
     code: str
@@ -100,7 +100,7 @@ def _answer(kind: _Kind, outcomes: Iterable[NodeOutcome]) -> Json:
 
 
 def _in_our_words(text: str, ids: Iterable[str]) -> str:
-    """Return the text with the provider's instance ids replaced by the ids that the API shows."""
+    """Return the text with the provider's own ids replaced by the ids that the API shows."""
     for id in sorted(ids, key=len, reverse=True):
         text = text.replace(id, node_id(InstanceId(id)))
     return text
@@ -126,7 +126,7 @@ class AddBatch:
         self._source = source
 
     def add(self, caller: Caller, members: Members) -> Json:
-        """Add nodes. An entry with zones or types that its group does not have fails alone."""
+        """Add nodes; an entry whose zones or types its group does not have fails alone."""
         sight = sight_of(self._source, members["ClusterName"])
         judged = [(entry, _unfit(entry, sight)) for entry in members["NodesToAdd"]]
         unfit = [failed for _, failed in judged if failed]

@@ -1,4 +1,7 @@
-"""The operations on the cluster, and on tags of the cluster, its quotas and its scheduler configuration."""
+"""CreateCluster, DescribeCluster, ListClusters, UpdateCluster, UpdateClusterSoftware, DeleteCluster; and tags.
+
+AddTags, ListTags and DeleteTags work on the cluster, on compute quotas and on the cluster scheduler config.
+"""
 
 import json
 from collections.abc import Mapping
@@ -48,11 +51,11 @@ _READ_OF_GROUP = frozenset(
         "ThreadsPerCore",
     }
 )
-"""The members that have a place in GroupWish; all others are kept as given."""
+"""The members that GroupWish has a field for; all others are stored as given."""
 
 
 class Clusters:
-    """The operations on the cluster; there is at most one."""
+    """The operations on the cluster; a head has at most one."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -115,7 +118,7 @@ class Clusters:
         return {"ClusterArn": sight.arn}
 
     def delete(self, caller: Caller, members: Members) -> Json:
-        """Delete the cluster. It is shown as Deleting until its last node is gone."""
+        """Delete the cluster; it is shown as Deleting until its last node is gone, and then no more."""
         order = DeleteCluster(who=caller.user, cluster=members["ClusterName"])
         return {"ClusterArn": self._arn(carried(self._source, order).cluster_id)}
 
@@ -124,13 +127,14 @@ class Clusters:
 
 
 def _extras(members: Members) -> str:
-    """Return, as JSON, the members that the head only gives back."""
+    """Return the members that are only stored and shown again, as JSON."""
     kept: dict[str, Any] = {name: members[name] for name in _KEPT if name in members}
     return json.dumps(kept, sort_keys=True)
 
 
 def _is_asked(sight: Sight, members: Members) -> bool:
-    """Return whether a list with these filters has the cluster, which never belongs to a training plan."""
+    """Return whether a list with these filters contains the cluster."""
+    # a cluster here never belongs to a training plan
     cluster = sight.cluster
     is_named = members.get("NameContains", "") in cluster.name
     in_time = between(cluster.created, members, "CreationTimeAfter", "CreationTimeBefore")
@@ -147,7 +151,7 @@ def _summary(sight: Sight) -> Json:
 
 
 def check_cluster(members: Members, *, continuous: bool) -> None:
-    """Refuse unsupported members of CreateCluster or UpdateCluster, or of its groups. Raises ApiError."""
+    """Raise ApiError for a member of CreateCluster or UpdateCluster, or of their groups, that is not supported."""
     _refuse(members, _REFUSED_OF_CLUSTER, "")
     _check_orchestrator(members.get("Orchestrator"), continuous=continuous)
     for number, group in enumerate(members.get("InstanceGroups", ()), 1):
@@ -164,7 +168,7 @@ def _refuse(members: Members, refused: dict[str, str], place: str) -> None:
 
 
 def _check_orchestrator(orchestrator: Members | None, *, continuous: bool) -> None:
-    """Refuse an orchestrator other than Slurm; without the member it is Slurm."""
+    """Raise ApiError if the orchestrator is not a Slurm cluster that Steward supports; absent means Slurm."""
     if orchestrator is None:
         return
     if "Eks" in orchestrator:
@@ -183,7 +187,7 @@ def _unsupported(member: str, why: str) -> Exception:
 
 
 def group_wish(entry: Members) -> GroupWish:
-    """Return the wish in a group's entry. Raises ApiError for errors visible without the cluster."""
+    """Return the wish of an instance group. Raises ApiError for errors that are visible without the cluster's state."""
     slurm = entry.get("SlurmConfig", {})
     checks = entry.get("OnStartDeepHealthChecks")
     return GroupWish(
@@ -213,13 +217,13 @@ def _types(entry: Members) -> tuple[str, ...]:
 
 
 def _partition(slurm: Members) -> str | None:
-    """Return the partition that the entry names, "" for an empty list, or None without the member."""
+    """Return the partition's name, empty for an empty list; None if PartitionNames is absent."""
     names = slurm.get("PartitionNames")
     return None if names is None else "".join(names)
 
 
 def _image(entry: Members) -> str | None:
-    """Return the image; `default` means the provider's own, or in an update the present one."""
+    """Return the image; None for `default`, which means the provider's own image, or in an update the present one."""
     image = entry.get("ImageId")
     return None if image == "default" else image
 
@@ -257,7 +261,7 @@ class Software:
         self._source = source
 
     def update(self, caller: Caller, members: Members) -> Json:
-        """Update the software of groups; without DeploymentConfig on all nodes at once."""
+        """Update the software of the cluster; without DeploymentConfig, of all nodes at once."""
         config = members.get("DeploymentConfig", {})
         rolling = config.get("RollingUpdatePolicy", {})
         image = members.get("ImageId", "")
@@ -294,7 +298,7 @@ class Tags:
         self._source = source
 
     def add(self, caller: Caller, members: Members) -> Json:
-        """Set tags. The answer has all tags of the resource."""
+        """Add tags and return all tags of the resource."""
         put = {tag["Key"]: tag["Value"] for tag in members["Tags"]}
         answer = carried(self._source, ChangeTags(who=caller.user, arn=self._arn(members), put=put))
         return {"Tags": _shape(answer.tags)}
@@ -310,7 +314,7 @@ class Tags:
         return {}
 
     def _arn(self, members: Members) -> str:
-        """Return the ARN of the named resource. Raises ApiError if it does not exist."""
+        """Return the ARN of the request. Raises ApiError (ResourceNotFound) if there is no such resource."""
         self._tags(members)
         return str(members["ResourceArn"])
 

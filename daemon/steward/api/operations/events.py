@@ -1,4 +1,4 @@
-"""The operations on events and scalings of the cluster, its groups and its nodes."""
+"""ListClusterEvents, DescribeClusterEvent, ListClusterOperations, DescribeClusterOperation."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ _CLUSTER, _GROUP, _INSTANCE = "Cluster", "InstanceGroup", "Instance"
 
 
 class Events:
-    """The operations on events: the newest few hundred, as HyperPod. `steward events` has more."""
+    """The newest `_KEPT` events, as HyperPod shows them; `steward events` shows more."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -60,7 +60,7 @@ def _lines(events: list[tuple[int, Event]], sight: Sight) -> Iterator["_Line"]:
 
 
 class _Line:
-    """An event as the API shows it."""
+    """An event in the API's shape."""
 
     def __init__(self, number: int, event: Event, slot: SlotRecord | None, sight: Sight) -> None:
         self.number, self.event = number, event
@@ -110,7 +110,7 @@ class _Line:
 
     @property
     def _instance(self) -> str | None:
-        """Return the instance of the event, else the node's present instance if it ran at that time."""
+        """The instance named by the event, else the node's present one if it ran at that time; None if unknown."""
         told, slot = self._data.get("instance"), self._slot
         if not told and slot and slot.instance and slot.launched is not None and slot.launched <= self.event.at:
             told = slot.instance
@@ -122,7 +122,7 @@ _IN_PROGRESS, _SUPERSEDED, _DONE = "InProgress", "Superseded", "Done"
 
 
 class Scalings:
-    """The operations on cluster operations; here each of them is a scaling."""
+    """The operations of the cluster, each of which is a scaling."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""An instance group as DescribeCluster shows it."""
+"""An instance group in the shape of DescribeCluster."""
 
 import json
 
@@ -39,7 +39,7 @@ def group_details(group: Group, sight: Sight, current: int) -> Json:
 
 
 def lifecycle_of(group: Group) -> Json | None:
-    """Return LifeCycleConfig as it was given, or None if there is none."""
+    """Return the group's LifeCycleConfig as it was given; None if it has no source."""
     cycle = group.lifecycle
     if not cycle.source:
         return None
@@ -51,7 +51,7 @@ def lifecycle_of(group: Group) -> Json | None:
 
 
 def split_checksum(uri: str) -> tuple[str, str]:
-    """Return the folder, and the digest that it must have, or "" if none was given."""
+    """Return the folder, and the digest that its content must have (empty if none was given)."""
     folder, _, digest = uri.partition(_CHECKSUM)
     return folder, digest
 
@@ -98,7 +98,7 @@ def _software(group: Group) -> Json:
 
 
 def _versions(group: Group) -> tuple[Version, Version]:
-    """Return the versions most instances have now and shall have; a rollback swaps the two."""
+    """Return the version that most instances have, and the version that they shall get; a rollback swaps the two."""
     rollout = group.rollout
     if rollout is None or rollout.state not in _UNDER_WAY:
         return group.version, group.version
@@ -108,7 +108,7 @@ def _versions(group: Group) -> tuple[Version, Version]:
 
 
 def _deployment(rollout: Rollout) -> Json | None:
-    """Return DeploymentConfiguration, or None for an update of all nodes at once."""
+    """Return the DeploymentConfiguration; None if all nodes are updated at once."""
     if rollout.batch is None:
         return None
     return {

@@ -28,7 +28,7 @@ class Nodes:
         self._source = source
 
     def list_nodes(self, _caller: Caller, members: Members) -> Json:
-        """List the nodes; without IncludeNodeLogicalIds only those with an instance."""
+        """List nodes; without IncludeNodeLogicalIds, only those that have an instance."""
         sight = sight_of(self._source, members["ClusterName"])
         shown, token = page(_asked(sight, members), members, scope=f"nodes of {sight.cluster.id}")
         logical = members.get("IncludeNodeLogicalIds", False)
@@ -52,7 +52,7 @@ def _asked(sight: Sight, members: Members) -> Iterator[tuple[Key, SlotRecord]]:
 
 
 def _key(slot: SlotRecord, members: Members) -> Key:
-    """Return the node's place in the list: by launch time, or by its name in Slurm; the logical id makes it unique."""
+    """Return the node's sort key: by name in Slurm or by launch time, made unique by the logical id."""
     if members.get("SortBy") == "NAME":
         return (str(slot.node), slot.logical)
     return (_launched(slot), slot.logical)
@@ -69,7 +69,7 @@ def _named(sight: Sight, members: Members) -> SlotRecord:
 
 
 def _launched(slot: SlotRecord) -> float:
-    """Return when the instance was launched, or when the node was wished for if it has none."""
+    """Return the launch time of the node's instance; without an instance, the time of the wish for the node."""
     return slot.created if slot.launched is None else slot.launched
 
 
@@ -116,21 +116,21 @@ def _shown_id(slot: SlotRecord) -> str | None:
 
 
 def _type(slot: SlotRecord, group: Group, sight: Sight) -> str:
-    """Return the instance's type as the provider has it, else the group's first."""
-    # The provider may have taken any of the group's types.
+    """Return the instance type that the provider tells, else the first type of the group."""
+    # of several types the provider may have taken any
     instance = sight.instance_of(slot)
     return (instance.type if instance else "") or next(iter(group.types), "unknown")
 
 
 def _address(slot: SlotRecord, sight: Sight, version: int) -> str | None:
-    """Return the address the agent sends from, else the provider's or Slurm's, if it is of this IP version."""
+    """Return the node's address of this IP version from its agent, else the provider, else Slurm; None if unknown."""
     agent, instance, node = sight.agent_of(slot), sight.instance_of(slot), sight.seen.nodes.get(slot.node)
     said = [agent.address if agent else "", instance.address if instance else "", node.address if node else ""]
     return next((text for text in said if _version_of(text) == version), None)
 
 
 def _version_of(text: str) -> int:
-    """Return the IP version of an address: 4, 6, or 0 for a text that is not an address."""
+    """Return the IP version of an address; 0 if the text is not an address."""
     try:
         return ipaddress.ip_address(text).version
     except ValueError:
@@ -162,8 +162,7 @@ def _word(slot: SlotRecord, group: Group, case: Case | None, run: DeepRun | None
 
 
 def _word_of_repair(case: Case | None) -> str:
-    """Return the status of a node under repair."""
-    # A suspected node still runs; one that waits for a person has failed.
+    """Return the status of a node in service: Running while it is only suspected, Failure while a person must act."""
     if case is None or case.step is Step.SUSPECT:
         return "Running"
     return "Failure" if case.step is Step.HELD else "Pending"
@@ -179,7 +178,7 @@ def _deep(run: DeepRun) -> str:
 
 
 def _trouble(slot: SlotRecord) -> str:
-    """Return the last failure and the time of the next try, or "" for a node in service."""
+    """Return the last failure and the time of the next try; empty for a node in service."""
     if slot.hitch is Hitch.NONE or slot.step is SlotStep.SERVING:
         return ""
     again = f" Next try at {_clock(slot.next_try)}." if slot.next_try else ""

@@ -1,8 +1,7 @@
-"""Lists in pages.
+"""Lists in pages. A page's token holds the key of its last item, so that later additions and removals shift nothing.
 
-A page's token names the last item shown, so that items which come and go in the meantime shift nothing. The token is no
-secret and grants nothing: a digest binds it to the call and its filters, so that a client's mistake is reported instead
-of answered with the wrong page.
+The token is not secret and grants nothing. A digest binds it to the operation and its filters, so that a client's
+mistake is answered with an error instead of the wrong page.
 """
 
 import base64
@@ -15,7 +14,7 @@ from steward.api.json11.errors import invalid
 
 T = TypeVar("T")
 Key = tuple[float | str, ...]
-"""The place of an item in its list: unique, and of the same types for all items."""
+"""The sort key of an item in its list: unique, and of the same types for all items."""
 
 _DEFAULT = 100
 _OWN = frozenset({"MaxResults", "NextToken"})
@@ -25,9 +24,10 @@ _FORGED = "NextToken is not one that this call, with these filters, has given: b
 def page(
     items: Iterable[tuple[Key, T]], members: Mapping[str, Any], *, scope: str, descending: bool = False
 ) -> tuple[list[T], str | None]:
-    """Return the items of the requested page, and the next page's token, or None for the last page.
+    """Return the items of the requested page, and the token of the next one; None if this is the last.
 
-    `members` is the request: SortOrder (else `descending`), MaxResults and NextToken; all other members are filters.
+    `members` is the request: SortOrder (default by `descending`), MaxResults and NextToken; all other members are
+    filters.
     """
     order = members.get("SortOrder")
     backwards = descending if order is None else order == "Descending"

@@ -1,4 +1,4 @@
-"""The operations on compute quotas and on the cluster's scheduler configuration."""
+"""The operations on compute quotas and on the cluster scheduler config: create, describe, list, update, delete."""
 
 from steward.api.json11.errors import not_found
 from steward.api.operations.paging import Key, between, page
@@ -26,7 +26,7 @@ from steward.model.quota_order import (
 
 
 class Quotas:
-    """The operations on quotas of the Slurm cluster that the head manages."""
+    """The operations on quotas of the head's Slurm cluster."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -43,7 +43,7 @@ class Quotas:
         return {"ComputeQuotaArn": self._arn(id), "ComputeQuotaId": id}
 
     def describe(self, _caller: Caller, members: Members) -> Json:
-        """Describe a quota. Raises ApiError for a version other than the present, which alone is kept."""
+        """Describe a quota; only its present version is stored."""
         quota = self._quota(members["ComputeQuotaId"])
         asked = members.get("ComputeQuotaVersion", quota.version)
         if asked != quota.version:
@@ -103,8 +103,8 @@ class Quotas:
         }
 
     def _key(self, quota: ComputeQuota, by: str) -> Key:
-        """Return the quota's place in the list sorted by a member; "" if that is ClusterArn."""
-        # All quotas are of one cluster.
+        """Return the quota's sort key."""
+        # a sort by ClusterArn leaves the order to the id: all quotas are of one cluster
         first = {"Name": quota.name, "Status": quota.status.value, "CreationTime": quota.created}.get(by, "")
         return (first, quota.id)
 
@@ -115,7 +115,7 @@ def cluster_arns(source: Source) -> tuple[str, ...]:
 
 
 def is_asked(one: ComputeQuota | SchedulerConfig, source: Source, members: Members) -> bool:
-    """Return whether a list with these filters has this quota or configuration."""
+    """Return whether a list with these filters contains the resource."""
     return (
         members.get("NameContains", "") in one.name
         and members.get("Status", one.status.value) == one.status.value
@@ -132,7 +132,7 @@ _PARTS = ("PriorityClasses", "FairShare", "IdleResourceSharing")
 
 
 class Schedulers:
-    """The operations on the scheduler configuration; there is at most one."""
+    """The operations on the scheduler configuration; a cluster has at most one."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -149,7 +149,7 @@ class Schedulers:
         return {"ClusterSchedulerConfigArn": self._arn(id), "ClusterSchedulerConfigId": id}
 
     def describe(self, _caller: Caller, members: Members) -> Json:
-        """Describe the configuration. Raises ApiError for a version other than the present one."""
+        """Describe the configuration; only its present version is stored."""
         config = self._config(members["ClusterSchedulerConfigId"])
         asked = members.get("ClusterSchedulerConfigVersion", config.version)
         if asked != config.version:

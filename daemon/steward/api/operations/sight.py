@@ -1,4 +1,4 @@
-"""The view that serves one request: the last snapshot with the cluster, and the API's names.
+"""The view of one API request: the last snapshot with the cluster, and the API's names of things.
 
 ARNs, node ids and event ids are computed, not stored.
 """
@@ -30,19 +30,19 @@ _EVENT_DIGITS = 12
 
 
 def node_id(instance: InstanceId) -> str:
-    """Return the provider's id if it has the form of EC2's, else an id that is always computed the same."""
+    """Return the provider's own id if it looks like EC2's, else a stable id computed from it."""
     if _NODE_ID.fullmatch(instance):
         return instance
     return f"i-{hashlib.sha256(instance.encode()).hexdigest()[:17]}"
 
 
 def event_id(cluster: Cluster, number: int) -> str:
-    """Return an event's id: its sequence number in the form of a UUID."""
+    """Return the event's sequence number in the form of a UUID."""
     return f"{_event_prefix(cluster)}{number:0{_EVENT_DIGITS}x}"
 
 
 def event_number(cluster: Cluster, id: str) -> int | None:
-    """Return the sequence number in an id made by `event_id`, or None for another id."""
+    """Return the sequence number in an id made by `event_id`; None for any other id."""
     prefix, digits = id[:-_EVENT_DIGITS], id[-_EVENT_DIGITS:]
     return int(digits, 16) if prefix == _event_prefix(cluster) else None
 
@@ -55,16 +55,16 @@ def _event_prefix(cluster: Cluster) -> str:
 Json = dict[str, Any]
 Members = Mapping[str, Any]
 Handler = Callable[[Caller, Members], Mapping[str, Any]]
-"""The handler of an operation: gets valid input, returns the output's members.
+"""The handler of an operation, run in a thread.
 
-The input has no null members, and times as Unix seconds. A handler runs in a thread. It refuses with ApiError;
-Retryable becomes ServiceUnavailable, any other exception InternalFailure.
+It gets valid input (null members left out, times as Unix seconds) and returns the output's members. It refuses with
+ApiError; Retryable becomes ServiceUnavailable, any other exception InternalFailure.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """The view that serves one request. `policy` is the site's capacity policy."""
+    """The view of one request. `policy` is the site's configuration of capacity."""
 
     cluster: Cluster
     memory: Memory
@@ -73,7 +73,7 @@ class Sight:
     cases: Mapping[NodeName, Case]
     """The open repairs by node."""
     deeps: Mapping[NodeName, DeepRun] = field(default_factory=dict)
-    """The deep checks that hold nodes, by node."""
+    """Deep checks that occupy their nodes, by node."""
 
     @property
     def arn(self) -> str:
@@ -83,21 +83,21 @@ class Sight:
         return [slot for slot in self.memory.slots.values() if slot.group == group.name]
 
     def instance_of(self, slot: SlotRecord) -> Instance | None:
-        """Return the node's instance as the provider lists it now, or None."""
+        """Return the slot's instance as the provider lists it now; None if it does not."""
         return None if slot.instance is None else self.seen.instances.get(slot.instance)
 
     def agent_of(self, slot: SlotRecord) -> AgentView | None:
         return self.seen.agents.get(slot.node)
 
     def slot_with_id(self, id: str) -> SlotRecord | None:
-        """Return the node that the API shows with this id, or None."""
+        """Return the slot of a node id as the API shows it; None if there is none."""
         return next((slot for slot, shown in self._shown_ids() if shown == id), None)
 
     def slot_with_logical(self, logical: str) -> SlotRecord | None:
         return next((slot for slot in self.memory.slots.values() if slot.logical == logical), None)
 
     def provider_ids(self, ids: list[str]) -> tuple[str, ...]:
-        """Return the provider's ids for ids that the API shows; an unknown id is returned unchanged."""
+        """Return the provider's own ids for ids as the API shows them; an unknown id is kept."""
         own = {shown: str(slot.instance) for slot, shown in self._shown_ids()}
         return tuple(own.get(id, id) for id in ids)
 
@@ -108,7 +108,7 @@ class Sight:
 
 
 def snapshot_of(source: Source) -> Snapshot:
-    """Return the last snapshot. Raises ApiError (ServiceUnavailable) before the head's first cycle."""
+    """Return the last snapshot. Raises ApiError (ServiceUnavailable) before the head's first cycle has ended."""
     snapshot = source.latest()
     if snapshot is None:
         why = source.stands() or "the head has not finished its first look at the cluster; see its log"
@@ -117,7 +117,7 @@ def snapshot_of(source: Source) -> Snapshot:
 
 
 def any_sight(source: Source) -> Sight | None:
-    """Return the view of the cluster, or None if there is no cluster."""
+    """Return the view of the cluster; None if there is no cluster."""
     snapshot = snapshot_of(source)
     memory = snapshot.memory
     if memory.cluster is None:
@@ -133,7 +133,7 @@ def any_sight(source: Source) -> Sight | None:
 
 
 def sight_of(source: Source, name_or_arn: str) -> Sight:
-    """Return the view of the named cluster. Raises ApiError (ResourceNotFound) if there is no such cluster."""
+    """Return the view of this cluster. Raises ApiError (ResourceNotFound) if there is no such cluster."""
     sight = any_sight(source)
     if sight is None or name_or_arn not in (sight.cluster.name, sight.arn):
         raise not_found(f"Cluster with name {name_or_arn} not found.")
@@ -143,7 +143,7 @@ def sight_of(source: Source, name_or_arn: str) -> Sight:
 def carried(source: Source, order: Order) -> OrderAnswer:
     """Give the order to the cycle and return its answer.
 
-    Raises ApiError if it is refused, Retryable if no cycle took it in time.
+    Raises ApiError if the order is refused, Retryable if no cycle has taken it in time.
     """
     try:
         return source.commands.give(order)

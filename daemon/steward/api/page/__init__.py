@@ -1,7 +1,6 @@
-"""The pages for people at `/`: rendered by the server, read-only, complete without JavaScript.
+"""The pages for people at `/`: server-rendered, read-only, updated by server-sent events, complete without JavaScript.
 
-Server-sent events refresh them. A page is one row of PAGES: a view makes a record from one look, and a template shows
-it.
+Each page is one row of PAGES: a view makes a record from one look, and a template shows the record.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ from steward.ports import Retryable
 
 _MAX_WATCHERS = 32
 _LEAST_S = 2.0
-"""The least time between two refreshes of a browser."""
+"""A browser is notified of new cycles at most this often."""
 _KEEPALIVE_S = 15.0
 _KINDS = MappingProxyType({"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"})
 _HEADERS = MappingProxyType(
@@ -41,19 +40,16 @@ _HEADERS = MappingProxyType(
         "Cache-Control": "no-store",
     }
 )
-"""The headers of every page: nothing from other sites, nothing inline, no frames.
-
-Forms only search: they are sent by GET.
-"""
+"""No content from other hosts, nothing inline, no framing. Forms only search: they are sent by GET."""
 _PART = "steward-part"
 """The header of a request for the changing part of a page, without the frame around it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRoute:
-    """A page for people.
+    """A page with its path, template and view.
 
-    `title` stands before the name from the path, if there is one. A `heavy` page may take long: it waits in a queue of
+    `title` stands before the name from the path, if there is one. A `heavy` page may take long: it is made in a turn of
     its own, and is not refreshed while it is open.
     """
 
@@ -93,8 +89,7 @@ PAGES = (
 
 
 def page_routes(source: Source, news: News, reads: Turns, heavy: Turns) -> list[Route]:
-    """Return the routes of the pages. Everyone may read them."""
-    # As for the JSON pages with the same content; a job's output is in none of them.
+    """Return the routes of the pages: all users may read them, and no page contains what a job printed."""
     pages = _Pages(source, news)
     return [
         *((heavy if page.heavy else reads).route(page.path, _in_words(pages.serving(page))) for page in PAGES),
@@ -105,8 +100,8 @@ def page_routes(source: Source, news: News, reads: Turns, heavy: Turns) -> list[
 
 
 def _harmless(value: Any) -> Any:
-    """Return the value with harmless characters. Every value passes here on its way to a page."""
-    # Markup was made by the head itself.
+    """Return a value without control characters; every value of a page passes here."""
+    # markup was made by the pages themselves, from values that are harmless already
     return harmless(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
@@ -117,7 +112,7 @@ class _Pages:
 
     @cached_property
     def _templates(self) -> Any:
-        """Return the templates, read at the first page: a head's start does not wait for them."""
+        """The templates, loaded at the first request for a page so that the head starts without them."""
         jinja2 = import_module("jinja2")
         templates = jinja2.Environment(
             loader=jinja2.PackageLoader("steward.api.page"),
@@ -134,7 +129,7 @@ class _Pages:
         return str(self._templates.get_template(template).render(**values))
 
     def serving(self, page: PageRoute) -> Callable[[Request], Response]:
-        """Return the function that serves the page, or only its changing part."""
+        """Return the handler of a page, which answers with the whole page or only its changing part."""
 
         def serve(request: Request) -> Response:
             asked = PageRequest.of(request.path_params, request.query_params)
@@ -154,7 +149,7 @@ class _Pages:
         return made(self._looks.apart()) if page.heavy else self._looks.page((page.path, asked), made)
 
     def search(self, request: Request) -> Response:
-        """Redirect to the node, job or repair of that name, else to the nodes with the text in their names."""
+        """Redirect to the node, job or repair of that name, else to the list of nodes whose names contain the word."""
         word, snapshot = PageRequest.of({}, request.query_params).word("q"), self._source.snapshot()
         memory = snapshot.memory
         place = f"/nodes?q={quote(word, safe='')}"
@@ -174,8 +169,8 @@ class _Pages:
         return Response(text, media_type=_KINDS[name], headers=dict(_HEADERS))
 
     async def news(self, _request: Request) -> Response:
-        """Stream a line for each finished cycle. Raises HTTPException (503) beyond the limit of streams."""
-        # The script of a refused page polls instead, less often.
+        """Stream a line for each cycle that ended; answer 503 if too many browsers watch."""
+        # a page that gets 503 asks again by itself, more rarely
         if self._watchers >= _MAX_WATCHERS:
             raise HTTPException(503, "too many watch the page now")
         return StreamingResponse(self._lines(), media_type="text/event-stream", headers=dict(_HEADERS))
@@ -198,7 +193,7 @@ class _Pages:
 
 
 def _in_words(page: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """Make a page show errors as plain text, not as JSON; while the head starts the browser retries."""
+    """Return the page with errors as plain text instead of JSON; while the head starts, the browser asks again."""
 
     def said(request: Request) -> Response:
         try:

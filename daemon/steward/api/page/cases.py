@@ -1,4 +1,4 @@
-"""The pages of repairs: all remembered ones, and one of them."""
+"""The pages of repairs: the list of all remembered ones, and one repair."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from steward.views.node_verdict import next_of_case
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRow:
-    """A repair in a list. `next` is empty for a closed one."""
+    """A repair in a list. `next` is its next step; empty if the repair is closed."""
 
     case: Case
     next: str
@@ -29,10 +29,7 @@ class Cases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneCase:
-    """The page of one repair.
-
-    `moments` are the steps that it reached, in order, each in Unix seconds.
-    """
+    """One repair with its history. `moments` are the times of the steps reached, in order, in Unix seconds."""
 
     row: CaseRow
     awaited: str
@@ -41,7 +38,7 @@ class OneCase:
 
 
 def cases(look: Look, asked: PageRequest) -> Cases:
-    """Return the repairs, open ones first, then the newest."""
+    """Return the repairs that match: open ones first, then the newest."""
     state, text = asked.word("state"), asked.word("q").lower()
     found = [
         case
@@ -75,7 +72,7 @@ def case(look: Look, asked: PageRequest) -> OneCase:
 
 
 def _events(look: Look, case: Case) -> list[Event]:
-    """Return the repair's events, newest first; none if the store cannot be read."""
+    """Return the events of a repair, the newest first; none if the store cannot be read."""
     try:
         told = look.source.store.events(node=case.node, limit=500)
     except PortError:

@@ -1,6 +1,6 @@
 """Small charts as numbers, which the templates draw as SVG: the last 24 hours, and a job's time by phase.
 
-Their data are what the head remembers anyway: repairs (a week), runs of jobs that opted in (a day after the job's end)
+They use only what the head remembers anyway: repairs (a week), runs of jobs that opted in (a day after the job's end)
 and events.
 """
 
@@ -24,7 +24,7 @@ _TICK = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartBar:
-    """A stretch of time: `x` and `width` are parts of WIDTH."""
+    """A period of time; `x` and `width` are in units of WIDTH."""
 
     x: float
     width: float
@@ -34,7 +34,7 @@ class ChartBar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeBar:
-    """A stretch of a run with one number of nodes; `height` is in percent."""
+    """A period of a run with one number of nodes; `height` is in percent."""
 
     x: float
     width: float
@@ -44,7 +44,7 @@ class SizeBar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartLane:
-    """One line of a chart of 24 hours; `text` says the same in words."""
+    """One row of a chart of 24 hours; `text` says the same in words."""
 
     label: str
     bars: tuple[ChartBar, ...]
@@ -53,7 +53,7 @@ class ChartLane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spark:
-    """Counts over the last 24 hours, oldest first; `text` sums them up."""
+    """Counts over the last 24 hours, the oldest first; `text` sums them up in words."""
 
     label: str
     text: str
@@ -65,7 +65,7 @@ class Spark:
 
     @property
     def bars(self) -> list[tuple[float, float, float]]:
-        """Return x, width and height (of 20) of each bar that is not empty."""
+        """The x, width and height (of 20) of each bar that is not empty."""
         width = WIDTH / max(len(self.counts), 1)
         heights = (20.0 * count / max(self.most, 1) for count in self.counts)
         return [(round(at * width, 1), round(width * 0.8, 1), round(h, 1)) for at, h in enumerate(heights) if h]
@@ -73,7 +73,7 @@ class Spark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTime:
-    """A job's time as stretches of a bar, and in words; both are empty without a run."""
+    """A job's time as parts of a bar, and in words; both are empty without a run."""
 
     bars: tuple[ChartBar, ...] = ()
     spent: str = ""
@@ -99,7 +99,7 @@ def job_time(runs: Sequence[Run], ended: float | None, now: float) -> JobTime:
 
 
 def open_counts(label: str, spans: Iterable[tuple[float, float | None]], now: float) -> Spark:
-    """Return how many of the time spans cover each part of the day; an end of None means still open."""
+    """Return how many of the spans overlap each part of the day; a span whose end is None is still open."""
     steps = [0] * (_SLOTS + 1)
     for begin, end in spans:
         first, last = _slot(begin, now, _SLOTS), _slot(now if end is None else end, now, _SLOTS)
@@ -114,7 +114,7 @@ def open_counts(label: str, spans: Iterable[tuple[float, float | None]], now: fl
 
 
 def hourly(label: str, times: Iterable[float], now: float) -> Spark:
-    """Return how many of the moments are in each hour of the day."""
+    """Return how many of the times lie in each hour of the day."""
     counts = [0] * _HOURS
     for at in times:
         slot = _slot(at, now, _HOURS)
@@ -128,7 +128,7 @@ def _slot(at: float, now: float, slots: int) -> int:
 
 
 def size_bars(stretches: Sequence[Stretch], most: int) -> tuple[SizeBar, ...]:
-    """Return a bar for each stretch of an elastic run; none while it forms."""
+    """Return the bars of an elastic run's size over time; empty while the run still forms."""
     if not stretches:
         return ()
     began, took = stretches[0].began, max(stretches[-1].ended - stretches[0].began, 1e-3)
@@ -144,7 +144,7 @@ def size_bars(stretches: Sequence[Stretch], most: int) -> tuple[SizeBar, ...]:
 
 
 def out_of_service(case: Case) -> tuple[float, float | None]:
-    """Return the span from the fault until the node served again; its end is None if it does not yet."""
+    """Return the span from the fault until the node's return to service; its end is None while the node is out."""
     begin = case.fault_at if case.fault_at is not None else case.opened
     return begin, case.returned if case.returned is not None else case.closed
 
@@ -152,7 +152,7 @@ def out_of_service(case: Case) -> tuple[float, float | None]:
 def day_of_node(
     cases: Sequence[Case], runs: Sequence[Run], events: Sequence[Event], now: float
 ) -> tuple[ChartLane, ...]:
-    """Return the node's repairs, jobs with --auto-resume and events of the last 24 hours."""
+    """Return the chart of a node's last 24 hours: its repairs, its jobs with --auto-resume, and its events."""
     out = [(*out_of_service(case), "lost", f"{case.id}: {case.why.text}") for case in cases]
     jobs = [(run.started, run.ended, "work", f"job {run.job} {run.name}") for run in runs]
     told = [(event.at, event.at, f"tick {event.level.value}", event.text) for event in events]

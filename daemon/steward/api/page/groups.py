@@ -1,4 +1,4 @@
-"""The pages of instance groups, gates, quotas and elastic runs: lists, and one of each."""
+"""The pages of instance groups and gates, of teams' quotas and of elastic runs: the lists, and one of each."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneGroup:
-    """The page of one group; `lines` are those of `steward explain group`."""
+    """One instance group. `lines` are those of `steward explain group`."""
 
     group: Json
     lines: tuple[str, ...]
@@ -46,7 +46,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneRun:
-    """The page of one elastic run; `sizes` are its nodes over time, `most` their highest number."""
+    """One elastic run. `sizes` are its nodes over time, `most` is their highest number."""
 
     run: ElasticRun
     view: Json
@@ -55,7 +55,7 @@ class OneRun:
 
 
 def groups(look: Look, _asked: PageRequest) -> Groups:
-    """Return the groups, oldest first, and the gates before partitions."""
+    """Return the instance groups, oldest first, and the gates of partitions."""
     gates = look.snapshot.memory.gates
     return Groups(groups=_groups(look), gates=tuple(gates[name] for name in sorted(gates)))
 
@@ -65,7 +65,7 @@ def _groups(look: Look) -> tuple[Json, ...]:
 
 
 def group(look: Look, asked: PageRequest) -> OneGroup:
-    """Return the page of one group. Raises HTTPException for a name that is not a group's."""
+    """Return the page of one instance group. Raises HTTPException if there is no such group."""
     snapshot, memory, name = look.snapshot, look.snapshot.memory, asked.name
     found = next((one for one in _groups(look) if one["name"] == name), None)
     if found is None:
@@ -91,12 +91,12 @@ def quota(look: Look, asked: PageRequest) -> Json:
 
 
 def runs(look: Look, asked: PageRequest) -> Runs:
-    """Return the elastic runs, open ones first, then the newest."""
+    """Return the elastic runs: open ones first, then the newest."""
     return Runs(runs=Paged.of(runs_view(look.snapshot, look.source.want.elastic), asked))
 
 
 def run(look: Look, asked: PageRequest) -> OneRun:
-    """Return the page of one elastic run. Raises HTTPException if it is not remembered."""
+    """Return the page of one elastic run. Raises HTTPException if no such run is remembered."""
     found = look.snapshot.memory.elastic.get(JobId(int(asked.name))) if is_number(asked.name) else None
     if found is None:
         raise HTTPException(404, f"{printable(asked.name, 40)} is not an elastic run that is remembered")

@@ -23,7 +23,7 @@ _NODES, _EVENTS = 60, 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow:
-    """A job in a list. `last` is the last decision about it."""
+    """A job in a list. `last` is the last decision about the job."""
 
     id: JobId
     name: str
@@ -48,10 +48,7 @@ class Jobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneJob:
-    """The page of one job.
-
-    `row` is None for a job that did not opt in; `slurm` is None for one that Slurm forgot.
-    """
+    """One job. `row` is None if the job did not opt in, `slurm` is None if Slurm has forgotten the job."""
 
     id: JobId
     slurm: Job | None
@@ -67,7 +64,7 @@ class OneJob:
 
 
 def jobs(look: Look, asked: PageRequest) -> Jobs:
-    """Return the jobs with --auto-resume: those that go on first, then the newest."""
+    """Return the jobs with --auto-resume that match: those that are not over first, then the newest."""
     memory = look.snapshot.memory
     found = [job for job in in_order(memory) if _is_asked_for(job, look, asked)]
     users = sorted({user_name(uid) for uid in {job.uid for job in memory.jobs.values()}})
@@ -108,8 +105,7 @@ def row(job: JobMemory, look: Look) -> JobRow:
 
 
 def job(look: Look, asked: PageRequest) -> OneJob:
-    """Return the page of one job. Raises HTTPException if neither Slurm nor the head knows it."""
-    # Without the job's output, which only its user and admins may read.
+    """Return the page of one job. Raises HTTPException if neither Slurm nor Steward knows the job."""
     snapshot = look.snapshot
     id = job_of(asked.name, snapshot)
     known, mem = look.job(id), snapshot.memory.jobs.get(id)
@@ -127,6 +123,7 @@ def job(look: Look, asked: PageRequest) -> OneJob:
         nodes=rows(nodes[:_NODES], look),
         more_nodes=max(len(nodes) - _NODES, 0),
         is_elastic=id in snapshot.memory.elastic,
+        # what the job printed is left out: only its user and admins may read that
         lines=job_lines(id, snapshot.memory, look.draft),
         events=tuple(_events(look, id)),
     )
@@ -137,7 +134,7 @@ def _numbered(runs: Iterable[Any]) -> list[tuple[int, Any]]:
 
 
 def _events(look: Look, id: JobId) -> list[Event]:
-    """Return the job's events, newest first; none if the store cannot be read."""
+    """Return the events of a job, the newest first; none if the store cannot be read."""
     try:
         return [event for _, event in reversed(look.source.store.events(job=id, limit=_EVENTS))]
     except PortError:

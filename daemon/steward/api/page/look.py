@@ -1,6 +1,6 @@
-"""State that the pages of one moment share, and what an address asks for.
+"""The data that all pages of one moment share: the snapshot, the verdict on each node, and pages already made.
 
-The shared state is the snapshot, the verdict on each node, and the pages already made.
+The filters and the page number of an address are read here, too.
 """
 
 import threading
@@ -24,19 +24,19 @@ from steward.workflows.snapshot import Snapshot
 T = TypeVar("T")
 _LEAST_S = 2.0
 _LARGE = 1000
-"""The number of nodes above which a new look is made only every `_LEAST_S`, however often cycles end."""
+"""Above this number of nodes a new look is made every `_LEAST_S` at most, however often the head decides."""
 _MOST_KEPT = 64
 _LONGEST = 100
 WORDS = ("q", "state", "check", "user", "place", "node", "job", "kind", "level", "month", "partition")
-"""The choices in the address of a page, beside the page's number."""
+"""The query parameters of a page, beside the page number."""
 _MOST_PAGES = 9999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest:
-    """The choices in the address of a page.
+    """A request for a page.
 
-    `name` is from the path, `said` are WORDS with their values, each bounded; `page` counts from 1.
+    `name` is from the path, `said` holds the parameters of WORDS with their values, each bounded; `page` counts from 1.
     """
 
     name: str = ""
@@ -45,8 +45,8 @@ class PageRequest:
 
     @staticmethod
     def of(path: Mapping[str, Any], query: Mapping[str, str]) -> "PageRequest":
-        """Return the choices in an address; unknown words and bad numbers are ignored."""
-        # So an old bookmark still shows its page.
+        """Return the request of an address; unknown or invalid parameters are ignored."""
+        # an old bookmark still shows its page
         said = ((word, printable(query.get(word, "").strip(), _LONGEST)) for word in WORDS)
         number = query.get("page", "")
         page = int(number) if number.isascii() and number.isdigit() and len(number) <= len(str(_MOST_PAGES)) else 1
@@ -56,13 +56,13 @@ class PageRequest:
         return dict(self.said).get(name, "")
 
     def link(self, page: int) -> str:
-        """Return the query of another page of the same list."""
+        """Return the query for another page of the same list."""
         return "?" + urlencode([*self.said, ("page", str(page))])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paged(Generic[T]):
-    """A part of a long list, with links to its other pages, each empty if there is none."""
+    """A part of a long list, with links to the pages before and after (empty if there is none)."""
 
     rows: tuple[T, ...]
     total: int
@@ -83,16 +83,16 @@ class Paged(Generic[T]):
         )
 
     def map(self, change: Callable[[T], Any]) -> "Paged[Any]":
-        """Return the same page with each shown row changed; rows of other pages are not computed."""
+        """Return the same page with each row converted; only the rows shown are made."""
         rows = tuple(change(row) for row in self.rows)
         return Paged(rows=rows, total=self.total, first=self.first, before=self.before, after=self.after)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """One moment, which pages share.
+    """The data of one moment.
 
-    `ground` is what earlier looks computed from records that are unchanged; `kept` are finished pages, by their
+    `ground` holds results that earlier looks computed from records which are unchanged; `kept` holds finished pages by
     request.
     """
 
@@ -104,7 +104,7 @@ class Look:
 
     @cached_property
     def draft(self) -> Draft:
-        """Return a draft that must only be read."""
+        """The draft of this look; read-only."""
         return Draft(self.snapshot.seen, self.source.want, self.snapshot.memory, self.now, self.ground)
 
     @cached_property
@@ -113,7 +113,7 @@ class Look:
 
     @cached_property
     def places(self) -> Mapping[str, list[NodeName]]:
-        """Return each node in one place: its instance group, or else its partitions."""
+        """The nodes by place: a node's place is its instance group, or else the set of its partitions."""
         found: defaultdict[str, list[NodeName]] = defaultdict(list)
         slots = self.snapshot.memory.slots
         titles: dict[frozenset[str], str] = {}
@@ -130,7 +130,7 @@ class Look:
 
     @cached_property
     def jobs_on(self) -> Mapping[NodeName, tuple[Job, ...]]:
-        """Return the jobs that Slurm has on each node now, newest first."""
+        """The active jobs on each node, the newest first."""
         found: defaultdict[NodeName, list[Job]] = defaultdict(list)
         for job in sorted(self.snapshot.seen.jobs.values(), key=lambda job: -job.id):
             if job.is_active:
@@ -143,14 +143,17 @@ class Look:
 
 
 class PageLooks:
-    """The present look, for all readers. Safe to use from several threads."""
+    """The present look, shared by all readers; safe to use from several threads."""
 
     def __init__(self, source: Source) -> None:
         self._source, self._lock, self._ground = source, threading.Lock(), FactCache()
         self._look: Look | None = None
 
     def page(self, key: Any, made: Callable[[Look], str]) -> str:
-        """Return a page, made once for all readers. Raises Retryable before the head's first cycle has ended."""
+        """Return a page, made once per look for all readers.
+
+        Raises Retryable before the head's first cycle has ended.
+        """
         with self._lock:
             look = self._present()
             if key not in look.kept:
@@ -161,7 +164,7 @@ class PageLooks:
             return look.kept[key]
 
     def apart(self) -> Look:
-        """Return a new look for a page that others must not wait for. Raises as `page` does."""
+        """Return a look that is not shared, so that no other page waits for it. Raises as `page` does."""
         return Look(source=self._source, snapshot=self._source.snapshot(), now=self._source.clock.now())
 
     def _present(self) -> Look:

@@ -1,4 +1,4 @@
-"""The pages of nodes: the grid of a place, the whole list with its filters, and one node."""
+"""The pages of nodes: the grid of a place, the list with its filters, and one node."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from steward.views.node_verdict import NodeVerdict, Word, node_verdict
 
 Json = dict[str, Any]
 WRONG = frozenset({Word.LOST, Word.DEGRADED, Word.HELD, Word.SUSPECT, Word.REPORT_ONLY})
-"""The verdicts that need attention."""
+"""Verdicts that need a person's attention."""
 _ALL_NAMED, _NAMED = 64, 60
 _NONE = ""
 _PLAIN = {word: f'<i class="{css(word.value)}">{SIGNS[word.value]}</i>' for word in Word} | {Word.FINE: "<i></i>"}
@@ -46,9 +46,10 @@ class Legend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The nodes of one group or of the same partitions.
+    """The grid of the nodes of one group, or of the same partitions.
 
-    `names` are those of the cells, in order, as a Slurm host list; empty if no such list has this order.
+    `names` is the list of the cells' nodes in Slurm's notation, in the order of the cells; empty if no list keeps their
+    order.
     """
 
     title: str
@@ -60,7 +61,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRow:
-    """A node in a list. `since` is Unix seconds."""
+    """A node in a list. `since` is in Unix seconds."""
 
     name: str
     state: str
@@ -88,14 +89,15 @@ class JobOnNode:
     began: float | None
     ended: float | None
     is_ours: bool
-    """Whether the job opted in."""
+    """The job opted in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneNode:
-    """The page of one node.
+    """One node.
 
-    Failed and unknown `checks` come first; `quiet` checks passed, `idle` ones do not apply there.
+    `checks` are those that failed or are unknown, failed ones first; `quiet` passed; `idle` did not run or do not
+    apply.
     """
 
     name: NodeName
@@ -122,7 +124,7 @@ def legend(look: Look) -> tuple[Legend, ...]:
 
 
 def place(title: str, names: Iterable[NodeName], look: Look) -> Place:
-    """Return a cell for each node, by name."""
+    """Return the grid of these nodes, one cell each; in a large place only the first nodes not fine are labelled."""
     order, folded = _in_order(frozenset(names))
     verdicts, nodes = look.verdicts, look.snapshot.seen.nodes
     # With many nodes only the first ones that are not fine are named.
@@ -144,7 +146,10 @@ def place(title: str, names: Iterable[NodeName], look: Look) -> Place:
 
 @lru_cache(maxsize=64)
 def _in_order(names: frozenset[NodeName]) -> tuple[tuple[NodeName, ...], str]:
-    """Return the names and their host list, in an order that the page's script derives from the list."""
+    """Return the names in the order of their folded list, and that list; the page's script unfolds it again.
+
+    If the folded list cannot be unfolded to the same names, return them in natural order with an empty list.
+    """
     folded = fold(names)
     try:
         order = tuple(map(NodeName, unfold(folded)))
@@ -164,7 +169,7 @@ def _named(name: NodeName, word: Word, node: Node) -> str:
 
 
 def nodes(look: Look, asked: PageRequest) -> NodesPage:
-    """Return the chosen nodes, most urgent first."""
+    """Return the nodes that match, the most urgent first."""
     found = sorted(_chosen(look, asked), key=lambda name: (_urgency(name, look), natural(name)))
     return NodesPage(
         nodes=Paged.of(found, asked).map(lambda name: _row(name, look)),
@@ -196,7 +201,7 @@ def _chosen(look: Look, asked: PageRequest) -> list[NodeName]:
 
 
 def _listed(text: str) -> frozenset[str]:
-    """Return the nodes in a list such as `n[1-3],n7`; none if it is no list, or too long."""
+    """Return the nodes of a list such as `n[1-3],n7`; empty if the text is not a list, or is too long a list."""
     try:
         return frozenset(unfold(text, _MOST_LISTED))
     except ValueError:
@@ -221,7 +226,7 @@ def rows(names: Iterable[NodeName], look: Look) -> tuple[NodeRow, ...]:
 
 
 def node(look: Look, asked: PageRequest) -> OneNode:
-    """Return the page of one node. Raises HTTPException for a name that is not a node's."""
+    """Return the page of one node. Raises HTTPException if the cluster has no such node."""
     source, snapshot, memory = look.source, look.snapshot, look.snapshot.memory
     name = known_node(asked.name, snapshot)
     told = tuple(_events(look, name))
@@ -256,7 +261,7 @@ def _loud(checks: Iterable[Json]) -> list[Json]:
 
 
 def _events(look: Look, name: NodeName) -> list[Event]:
-    """Return the node's events, newest first; none if the store cannot be read."""
+    """Return the events of a node, the newest first; none if the store cannot be read."""
     try:
         return [event for _, event in reversed(look.source.store.events(node=name, limit=200))]
     except PortError:
@@ -264,7 +269,7 @@ def _events(look: Look, name: NodeName) -> list[Event]:
 
 
 def _jobs(name: NodeName, runs: Iterable[Run], look: Look) -> tuple[JobOnNode, ...]:
-    """Return the jobs that Slurm has on the node now, then runs of jobs that opted in, newest first."""
+    """Return the node's active jobs, then its past runs of jobs that opted in, each the newest first."""
     here = look.jobs_on.get(name, ())
     ids = {job.id for job in here}
     past = sorted((run for run in runs if run.job not in ids), key=lambda run: -run.started)

@@ -1,4 +1,4 @@
-"""The first page: faults, repairs, and what waits for a person; then all nodes, and running jobs."""
+"""The first page: faults, work in progress, decisions that wait for a person; then all nodes, and jobs not over."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _NEEDS_LOOK = WRONG - {Word.HELD}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line with a link to its page. `css` is a verdict's class, for its sign; `since` is Unix seconds."""
+    """A line of a box, with a link. `css` is the verdict whose sign is shown; `since` is in Unix seconds."""
 
     href: str
     name: str
@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """The first of many lines; `more` is the address of all."""
+    """A box with the first lines of a longer list; `more` links to the whole list."""
 
     id: str
     title: str
@@ -98,6 +98,7 @@ def overview(look: Look, _asked: PageRequest) -> OverviewPage:
 
 def _events(look: Look) -> tuple[Event, ...]:
     """Return the last events, newest first; none if the store cannot be read."""
+    # the page is needed most when the store is broken, and must not fail with it
     try:
         return tuple(event for _, event in reversed(look.source.store.events(limit=_EVENTS)))
     # The page is needed most when the store fails.
@@ -106,7 +107,7 @@ def _events(look: Look) -> tuple[Event, ...]:
 
 
 def _alerts(status: Json, stands: str) -> Iterable[Alert]:
-    """Yield the alerts that change the meaning of the whole page, or of all repairs."""
+    """Yield warnings about the whole page or all repairs: an old picture, paused or switched-off actions."""
     if stands:
         text = f"{stands[0].upper()}{stands[1:]}. What is shown here is the last picture before that."
         yield Alert(level="error", text=text)
@@ -121,7 +122,7 @@ def _alerts(status: Json, stands: str) -> Iterable[Alert]:
 
 
 def _box(id: str, title: str, parts: Sequence[tuple[Sequence[T], Callable[[T], Line]]], more: str, none: str) -> Box:
-    """Return a box with the first lines of the parts, in their order; only shown lines are computed."""
+    """Return a box filled from each part in turn; only the lines shown are made."""
     lines: list[Line] = []
     for every, line in parts:
         lines += [line(one) for one in every[: _ROWS - len(lines)]]

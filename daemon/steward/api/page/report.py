@@ -1,4 +1,4 @@
-"""The page of the report: how jobs spent their time, by user, partition and month, and the repairs."""
+"""The page of the report: jobs' time by user, partition and month, and the repairs."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +15,10 @@ _MONTHS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPage:
-    """Sums as in `GET /v1/report`. `months` are those that can be chosen, newest first."""
+    """The report of one month.
+
+    Sums are as in `GET /v1/report`. `months` are those that can be chosen, the newest first.
+    """
 
     asked: PageRequest
     month: str
@@ -29,7 +32,7 @@ class ReportPage:
 
 
 def report(look: Look, asked: PageRequest) -> ReportPage:
-    """Return the report on one month (UTC), by default the present one. Raises HTTPException for a bad month."""
+    """Return the report of one month (UTC), by default the present one. Raises HTTPException for an invalid month."""
     months = _months(look.now)
     month = asked.word("month") or months[0]
     try:

@@ -1,4 +1,4 @@
-"""The pages of incidents, breakers, checks and events, and of the present plan."""
+"""The pages of incidents and breakers, of checks, of events, and of the plan that would be carried out now."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ _EVENTS_BACK = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incidents:
-    """Incidents, open ones first; `breakers` are those that tripped."""
+    """The incidents, open ones first, and the tripped breakers."""
 
     incidents: tuple[Incident, ...]
     breakers: tuple[Json, ...]
@@ -43,7 +43,7 @@ class Checks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """A failing result of a check on a node. `since` is Unix seconds."""
+    """A node's finding of a check. `since` is in Unix seconds."""
 
     node: str
     severity: str
@@ -60,7 +60,7 @@ class OneCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsPage:
-    """Events, newest first."""
+    """The events that match, the newest first."""
 
     events: Paged[Event]
     asked: PageRequest
@@ -80,7 +80,7 @@ class Doing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The present plan. `held` says why none of it is done; it is empty if the plan is carried out."""
+    """The planned actions. `held` says why none of them is carried out; empty if they are."""
 
     actions: Paged[Doing]
     held: str
@@ -108,7 +108,7 @@ def incident(look: Look, asked: PageRequest) -> OneIncident:
 
 
 def checks(look: Look, asked: PageRequest) -> Checks:
-    """Return the checks, those that fail on some node first."""
+    """Return the checks that match: those that fail on a node first."""
     text = asked.word("q").lower()
     every = checks_view(look.source.checks, look.snapshot)
     found = [one for one in every if not text or text in one["id"].lower() or text in one["title"].lower()]
@@ -117,7 +117,7 @@ def checks(look: Look, asked: PageRequest) -> Checks:
 
 
 def check(look: Look, asked: PageRequest) -> OneCheck:
-    """Return the page of one check. Raises HTTPException if neither the head nor an agent knows it."""
+    """Return the page of one check. Raises HTTPException if neither the head nor an agent knows the check."""
     every = checks_view(look.source.checks, look.snapshot)
     found = next((one for one in every if one["id"] == asked.name), None)
     if found is None:
@@ -138,9 +138,9 @@ def check(look: Look, asked: PageRequest) -> OneCheck:
 
 
 def events(look: Look, asked: PageRequest) -> EventsPage:
-    """Return the newest chosen events among the last `_EVENTS_BACK`.
+    """Return the events that match, of the last `_EVENTS_BACK`.
 
-    Raises HTTPException, and Retryable if the store cannot be read.
+    Raises HTTPException for a bad filter, Retryable if the store cannot be read.
     """
 
     def job_of(word: str) -> int:

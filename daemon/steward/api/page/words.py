@@ -1,4 +1,4 @@
-"""Verdicts, times and lists of nodes as the pages write them."""
+"""Verdicts, times and lists of nodes in the notation of the pages."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ SIGNS: Mapping[str, str] = MappingProxyType(
         Word.FINE.value: "✓",
     }
 )
-"""A sign for each verdict, for readers who cannot tell the colours apart; most urgent first."""
+"""The sign of each verdict, for readers who do not distinguish colours; the most urgent verdict first."""
 URGENCY = MappingProxyType({Word(word): rank for rank, word in enumerate(SIGNS)})
 _LABELS = MappingProxyType({Word.FOREIGN.value: "drained by admin"})
 _MOST_FOLDED = 300
@@ -34,22 +34,22 @@ _COMMAND = re.compile(r"`([^`]+)`")
 
 
 def label(word: str) -> str:
-    """Return a verdict as people read it."""
+    """Return the text shown for a verdict."""
     return _LABELS.get(word, word)
 
 
 def css(word: str) -> str:
-    """Return the CSS class of a verdict or a level."""
+    """Return a verdict or a level as a CSS class."""
     return word.replace(" ", "-")
 
 
 def clock(at: float | None) -> str:
-    """Return local time with its zone."""
+    """Return the local time with its zone."""
     return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z") if at else "–"
 
 
 def age(seconds: float) -> str:
-    """Return a duration as `12 s`, `3 min`, `5 h` or `2 d`."""
+    """Return a duration such as `12 s`, `3 min`, `5 h` or `2 d`."""
     seconds = max(seconds, 0.0)
     for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
         if seconds < limit:
@@ -58,7 +58,7 @@ def age(seconds: float) -> str:
 
 
 def ago(at: float | None, now: float) -> Markup:
-    """Return how long ago the moment was, with the moment as title; the page's script keeps it up to date."""
+    """Return how long ago a time was, with the time itself as title; the page's script keeps the text current."""
     if not at:
         return Markup("–")
     moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -66,13 +66,13 @@ def ago(at: float | None, now: float) -> Markup:
 
 
 def folded(names: Any) -> str:
-    """Return a list of nodes, cut if it is too long for a table."""
+    """Return a folded list of nodes, cut if it is too long for a table."""
     text = fold(names)
     return text if len(text) <= _MOST_FOLDED else f"{text[:_MOST_FOLDED]}..."
 
 
 def coded(text: str) -> Markup:
-    """Return a sentence as markup, with the commands between backquotes as code."""
+    """Return a sentence with each command between backquotes marked as code."""
     return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(harmless(text)))))
 
 
