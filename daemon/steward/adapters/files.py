@@ -1,6 +1,8 @@
-"""What our processes keep on disk: files that are either the old one or the new one, as bytes and as JSON, with one
-writer at a time; and folders that root works in, where nobody else may change anything and what others left is
-removed safely."""
+"""Files and folders of our processes.
+
+A file is either the old one or the new one, never half of one, as bytes or as JSON, with one writer at a time. A folder
+in which root works is root's alone to change; a file or folder of others is removed safely.
+"""
 
 import fcntl
 import json
@@ -21,7 +23,7 @@ _OURS = 0o600
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """An OSError in here says which file or folder it is about: one of a write (a full disk) does not by itself."""
+    """Have an OSError raised in this block name the file or folder: one of a write (a full disk) does not by itself."""
     try:
         yield
     except OSError as error:
@@ -33,9 +35,11 @@ def named(path: Path) -> Iterator[None]:
 def write_whole(
     path: Path, text: str, *, mode: int = _OURS, sync: bool = False, owner: tuple[int, int] | None = None
 ) -> None:
-    """Replace the file; with `sync` the new text outlives a power cut from now on. Nothing else is left in its folder,
-    however it ends, and nobody whom `mode` shuts out can read it at any time. `owner`: user and group, else who
-    calls. Raises OSError."""
+    """Replace the file; with `sync` the new text is on disk before this returns. Raises OSError.
+
+    A failure leaves nothing else in the folder, and users whom `mode` shuts out can never read the file. `owner`: user
+    and group of the file; None: those of the caller.
+    """
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with named(path), open(new, "w", encoding="utf-8", opener=_made) as file:
@@ -68,7 +72,7 @@ def read_json(path: Path, limit: int = 1 << 20) -> Any:
 
 
 def write_json(path: Path, value: object, *, sync: bool = False) -> None:
-    """Replace the file; with `sync` it outlives a power cut from now on. Raises Retryable when that is not possible."""
+    """Replace the file; with `sync` it is on disk before this returns. Raises Retryable if that is not possible."""
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         write_whole(path, json.dumps(value, separators=(",", ":")), sync=sync)
@@ -78,7 +82,7 @@ def write_json(path: Path, value: object, *, sync: bool = False) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Holds the lock file `path`, made when absent; waits for whoever holds it. A dead holder's lock is free."""
+    """Hold the lock file `path`, made if absent; wait while another process holds it. A dead holder's lock is free."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OURS)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -92,10 +96,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFile(Generic[T]):
-    """What `whose` remembers, in one file. Writers hold `locked()`; readers need nothing, the file is always whole.
+    """The memory of `whose`, in one file. Writers hold `locked()`; readers need no lock: the file is always whole.
 
     Unlike `read_json` it loses nothing: a file that cannot be read, or that `of_json` finds damaged (ValueError,
-    TypeError, KeyError), is an error with a `remedy`. `empty` is the state where there is no file yet.
+    TypeError, KeyError), is an error with a `remedy`. `empty` is the state if there is no file yet.
     """
 
     path: Path
@@ -107,7 +111,7 @@ class StateFile(Generic[T]):
 
     @contextmanager
     def locked(self) -> Iterator[T]:
-        """Raises Retryable where the file's directory cannot be used."""
+        """Hold the lock, and yield the state. Raises Retryable if the file's directory cannot be used."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with locked(self.path.with_suffix(".lock")):
@@ -128,7 +132,7 @@ class StateFile(Generic[T]):
             raise Retryable(f"{self.whose}: {self.path} is damaged ({error}); {self.remedy}") from error
 
     def save(self, state: T) -> None:
-        """On disk before we return."""
+        """Write the state; it is on disk before this returns."""
         write_json(self.path, self.to_json(state), sync=True)
 
 
@@ -137,9 +141,9 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def make_own(folder: Path, mode: int = 0o700) -> None:
-    """The folder is there and ours alone to write in. Raises OSError: it cannot be made, or it is another's: who may
-    change it could put a link in our way."""
+    """Make the folder, writable for this user alone. Raises OSError if it cannot be made or others may change it."""
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    # another user who may change the folder could put a link in our way
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise NotADirectoryError(f"{folder} is a link or no folder: remove it")
@@ -152,9 +156,9 @@ def make_own(folder: Path, mode: int = 0o700) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Whatever it is, it is gone afterwards, and no link in it was followed. Raises OSError.
+    """Remove a file or a folder with all below it; no link in it is followed. Raises OSError.
 
-    `rm` also takes what is nested deeper than Python can go down.
+    `rm` also removes folders that are nested deeper than Python can descend.
     """
     try:
         run(("rm", "-rf", "--one-file-system", "--", str(path)), timeout_s=_REMOVE_S)

@@ -1,4 +1,4 @@
-"""The access keys of the AWS endpoint: a TOML file that nobody but its owner can read.
+"""The access keys of the AWS endpoint: a TOML file that only its owner can read.
 
 [keys.AKIDPLATFORM00000001]
 secret = "40 random characters"
@@ -40,7 +40,10 @@ class _File(Section):
 
 
 class KeysFile:
-    """Read again whenever it changes. `owners`: the uids that may own it. Safe to use from several threads."""
+    """The keys in one file, read again whenever it changes. Safe to use from several threads.
+
+    `owners`: the uids that may own the file.
+    """
 
     def __init__(self, path: Path, owners: frozenset[int]) -> None:
         self._path, self._owners = path, owners
@@ -49,15 +52,16 @@ class KeysFile:
         self._keys: Mapping[str, AccessKey] = {}
 
     def key(self, id: str) -> AccessKey | None:
-        """None: there is no such key. Raises Permanent, with what to mend, when the file cannot be used."""
+        """Return a key. Raises Permanent, with the remedy, if the file cannot be used. None: there is no such key."""
         with self._lock:
             self._refresh()
             return self._keys.get(id)
 
     def _refresh(self) -> None:
-        """Looks at the open file, so that what was judged is what is read. A file gone bad leaves no keys."""
+        """Read the file again if it changed; a file that cannot be used leaves no keys."""
         try:
             with open(self._path, "rb") as file:
+                # of the open file, so that the file that is checked is the file that is read
                 found = os.fstat(file.fileno())
                 self._need_private(found)
                 if _version(found) != self._version:
@@ -85,7 +89,7 @@ def _version(found: os.stat_result) -> Version:
 
 
 def _keys(content: bytes, path: Path) -> Mapping[str, AccessKey]:
-    """No error shows a value: it might be a secret."""
+    """Return the keys. Raises Permanent; the error shows no value, which might be a secret."""
     if len(content) > _MAX_BYTES:
         raise Permanent(f"access keys {path}: more than {_MAX_BYTES} bytes")
     try:

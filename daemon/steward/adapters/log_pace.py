@@ -1,4 +1,4 @@
-"""How many log lines of one kind there are over time: who can make a daemon write a line must not fill its disk."""
+"""A limit for log lines of one kind over time: a program that makes a daemon write lines must not fill its disk."""
 
 import logging
 import time
@@ -12,8 +12,10 @@ _Kind = tuple[str, int, object, object]
 
 
 class Paced(logging.Filter):
-    """Let `at_once` lines of a kind through, then `per_s` a second; the next one that is let through says how many were
-    left out. A kind is a place in the code, and of actions and events their own kind. Errors are always let through."""
+    """Let `at_once` lines of a kind through, then `per_s` a second; the next one tells how many were left out.
+
+    A kind is a place in the code, and for actions and events their own kind. Errors are always let through.
+    """
 
     def __init__(
         self, *, at_once: int = AT_ONCE, per_s: float = PER_S, now: Callable[[], float] = time.monotonic

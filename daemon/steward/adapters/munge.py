@@ -1,4 +1,4 @@
-"""MUNGE credentials through libmunge: who speaks, proved by the cluster's key."""
+"""MUNGE credentials through libmunge: proof of identity by the cluster's key."""
 
 import ctypes
 from collections.abc import Callable, Iterator
@@ -25,11 +25,14 @@ _HINTS = {
 
 
 class Munge:
-    """A munged, by its socket path ("" = the library's default). Calls block up to some seconds while munged is away:
-    call them in a thread. Every call has its own context, so threads may share one object."""
+    """A munged, by its socket path (empty: the library's default).
+
+    Calls block up to some seconds while munged is away: call them in a thread. Every call has its own context, so
+    threads may share one object.
+    """
 
     def __init__(self, socket: str = "") -> None:
-        """Raises Permanent when libmunge is not installed."""
+        """Load libmunge. Raises Permanent if it is not installed."""
         self._socket = socket.encode()
         self._lib, self._quick = _load()
         self._free = ctypes.CDLL(None).free
@@ -37,7 +40,7 @@ class Munge:
         self._free.restype = None
 
     def encode(self, payload: bytes, reader: int | None = None) -> str:
-        """A credential of this process's uid over `payload`. Raises Retryable when munged does not answer."""
+        """Return a credential of this process's uid over `payload`. Raises Retryable if munged does not answer."""
         credential = ctypes.c_void_p()
         with self._context() as context:
             if reader is not None:
@@ -51,7 +54,10 @@ class Munge:
             self._free(credential)
 
     def decode(self, credential: str) -> tuple[int, bytes]:
-        """(uid of the maker, payload). Raises Permanent: forged, replayed or expired; Retryable: no munged."""
+        """Return (uid of the maker, payload).
+
+        Raises Permanent for a forged, replayed or expired credential, Retryable if munged does not answer.
+        """
         try:
             text = credential.encode("ascii")
         except UnicodeEncodeError:
@@ -91,19 +97,19 @@ class Munge:
 
 
 class ToldMunge:
-    """Another MungePort that says so, in the caller's thread, whenever munged did not answer."""
+    """A wrapper of a MungePort that calls `no_answer`, in the caller's thread, whenever munged did not answer."""
 
     def __init__(self, munge: "MungePort", no_answer: Callable[[str], None]) -> None:
         self._munge = munge
         self._no_answer = no_answer
 
     def encode(self, payload: bytes, reader: int | None = None) -> str:
-        """As the other's."""
+        """Return the other's credential."""
         with self._telling():
             return self._munge.encode(payload, reader)
 
     def decode(self, credential: str) -> tuple[int, bytes]:
-        """As the other's."""
+        """Return the other's (uid of the maker, payload)."""
         with self._telling():
             return self._munge.decode(credential)
 
@@ -117,9 +123,9 @@ class ToldMunge:
 
 
 def _load() -> tuple[Any, Any]:
-    """The library for what waits for munged, and for what does not: that goes on without giving way to other threads,
-    each time of which costs a millisecond where they compute."""
+    """Return the library for calls that wait for munged, and the library for calls that do not."""
     try:
+        # PyDLL keeps the interpreter's lock: to give it up costs a millisecond each time while other threads compute
         lib, quick = ctypes.CDLL(_LIBRARY), ctypes.PyDLL(_LIBRARY)
     except OSError as error:
         raise Permanent(f"{_LIBRARY} cannot be loaded ({error}): install libmunge2 (or munge-libs)") from None

@@ -1,4 +1,4 @@
-"""Messages to people: by mail, or by a program of the site's. `webhook.py` is apart: most heads need no HTTP client."""
+"""Messages to people, by mail or by a program of the site. `webhook.py` is apart: most heads need no HTTP client."""
 
 import json
 import smtplib
@@ -24,14 +24,16 @@ class NotifyCommand:
     timeout_s: float = 10.0
 
     def send(self, message: Message) -> None:
-        """Raises Retryable when it does not end with status 0 in time."""
+        """Run the command with the message. Raises Retryable if it does not end with status 0 in time."""
         text = json.dumps(document(message, self.cluster)) + "\n"
         pipe(self.argv, text.encode(), self.timeout_s)
 
 
 def pipe(argv: Sequence[str], text: bytes, timeout_s: float) -> None:
-    """Run it to its end with `text` on its standard input. Raises Retryable; the error quotes neither its arguments
-    nor its output, which may hold secrets."""
+    """Run a program to its end with `text` on its standard input. Raises Retryable.
+
+    The error quotes neither its arguments nor its output, which may hold secrets.
+    """
     try:
         run(argv, timeout_s=timeout_s, input=text, max_bytes=_MAX_OUTPUT)
     except Failed as error:
@@ -48,7 +50,7 @@ def _how(error: Failed, timeout_s: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """Recipients are arguments behind `--`: none can be read as an option."""
+    """A message as a mail through sendmail. Recipients are arguments behind `--`: none can be read as an option."""
 
     sendmail: Path
     to: tuple[str, ...]
@@ -57,13 +59,13 @@ class Mail:
     timeout_s: float = 10.0
 
     def send(self, message: Message) -> None:
-        """Raises Retryable when sendmail does not take it in time."""
+        """Send the message. Raises Retryable if sendmail does not take it in time."""
         argv = [str(self.sendmail), "-i", "-f", self.sender, "--", *self.to]
         pipe(argv, bytes(mail(message, self.to, self.sender, self.cluster)), self.timeout_s)
 
 
 def mail(message: Message, to: Sequence[str], sender: str, cluster: str) -> EmailMessage:
-    """Texts of events are hostile: in a header they are one printable line."""
+    """Return the message as a mail. Texts of events are hostile: in a header they are one printable line."""
     told = fields(message, cluster)
     found = EmailMessage()
     found["Subject"] = told["title"]
@@ -88,7 +90,10 @@ _REFUSED = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smtp:
-    """`sender` without a domain is of this host: servers refuse what is of none. `timeout_s` is for each step."""
+    """A message as a mail through an SMTP server.
+
+    A `sender` without a domain gets the domain of this host: servers refuse one without. `timeout_s` is for each step.
+    """
 
     host: str
     port: int
@@ -98,8 +103,11 @@ class Smtp:
     timeout_s: float = 10.0
 
     def send(self, message: Message) -> None:
-        """Raises Retryable when the server cannot be reached or cannot now, Permanent when it refuses the mail or a
-        recipient. No error quotes what the server says."""
+        """Send the message. No error quotes the server's words.
+
+        Raises Retryable if the server cannot be reached or cannot take it now, Permanent if it refuses the mail or a
+        recipient.
+        """
         sender = self.sender if "@" in self.sender else f"{self.sender}@{socket.getfqdn()}"
         try:
             with smtplib.SMTP(self.host, self.port, timeout=self.timeout_s) as server:

@@ -1,6 +1,6 @@
-"""Blocking calls for asyncio, in daemon threads: a hung one is left behind and never waited for, not even at exit.
+"""Blocking calls for asyncio, in daemon threads: a hung thread is abandoned and never waited for, not even at exit.
 
-The threads are used again, because to start one costs more CPU time than most of what it is started for.
+Threads are used again, because to start one costs more CPU time than most calls.
 """
 
 import asyncio
@@ -14,17 +14,17 @@ from typing import Generic, TypeVar
 from steward.ports import Retryable
 
 PATIENCE_S = 0.01
-"""Work that nobody has taken for so long gets a thread of its own: those there may hang."""
+"""Work that waits for this long gets another thread: the present ones may hang."""
 KEPT = 2
-"""So many wait for more; the others end when there is nothing left to do."""
+"""How many idle threads wait for more work; the others end when no work is left."""
 
 Told = Callable[[], None]
-"""What the loop does with the outcome of a piece of work."""
+"""A callback for the loop, with the outcome of a piece of work."""
 Work = Callable[[], Told | None]
 
 
 class Crew:
-    """Threads that do what the crew is given, in turn, as few as go on with it; none waits for work that hangs.
+    """As few threads as suffice for the work, done in turn; no work waits behind a thread that hangs.
 
     Pieces of work that come together are one hand-over: one thread is woken for all of them, and the loop once for
     their outcomes.
@@ -40,7 +40,7 @@ class Crew:
         self._relief: asyncio.TimerHandle | None = None
 
     def submit(self, work: Work, name: str) -> None:
-        """From a running loop. Raises RuntimeError when there is no thread and none can be started."""
+        """Hand over work from a running loop. Raises RuntimeError if there is no thread and none can be started."""
         with self._lock:
             if not self._threads:
                 self._start()
@@ -58,7 +58,7 @@ class Crew:
             self._relief = loop.call_later(self._patience_s, self._relieve, self._given)
 
     def _relieve(self, given: int) -> None:
-        """Wake or start one more thread if some of the first `given` still wait; tell what waits to be told."""
+        """Wake or start one more thread if some of the first `given` pieces still wait, and report pending outcomes."""
         with self._lock:
             self._relief_by = self._relief = None
             untold, self._untold = self._untold, []
@@ -87,7 +87,7 @@ class Crew:
             del turn, loop, work  # what they hold is not kept while nothing is to be done
 
     def _did(self, loop: asyncio.AbstractEventLoop, told: Told | None) -> None:
-        """Tell the outcome, with those that wait; not yet if more work waits that the loop's relief watches over."""
+        """Report the outcome, with pending ones; not yet if more work waits and the loop's relief is due anyway."""
         with self._lock:
             self._untold += [] if told is None else [(loop, told)]
             if self._waiting and self._relief_by is loop:
@@ -96,7 +96,7 @@ class Crew:
         _tell(untold, self._rest)
 
     def _rest(self) -> None:
-        """With nothing left no relief is needed: the loop is not woken for it."""
+        """Cancel the relief if no work is left, so that the loop is not woken for nothing."""
         with self._lock:
             is_left = self._waiting or self._untold
             if self._relief is not None and not is_left and self._relief_by is asyncio.get_running_loop():
@@ -104,7 +104,7 @@ class Crew:
                 self._relief_by = self._relief = None
 
     def _next(self) -> tuple[str, asyncio.AbstractEventLoop, Work] | None:
-        """The next piece of work, waited for; None when there are enough that wait."""
+        """Wait for the next piece of work and return it; None if enough threads wait already."""
         with self._lock:
             while not self._waiting:
                 if self._idle >= KEPT:
@@ -137,13 +137,13 @@ _CREW = Crew()
 
 
 class Threads:
-    """At most `limit` calls at once. A hung call keeps its place until it ends, so that threads never pile up."""
+    """A limit of `limit` calls at once. A hung call keeps its place until it ends, so that threads never pile up."""
 
     def __init__(self, limit: int) -> None:
         self._free = asyncio.Semaphore(limit)
 
     async def call(self, what: Callable[[], T], *, name: str, timeout_s: float) -> T:
-        """The outcome of `what()`. Raises Retryable after `timeout_s` seconds, whatever `what` raises otherwise."""
+        """Return the outcome of `what()`, or raise its error. Raises Retryable after `timeout_s` seconds."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._free.acquire()
@@ -153,7 +153,10 @@ class Threads:
 
 
 class PerUser:
-    """Threads for each user: what he makes hang holds up nobody else. Kept for good, as a hung call keeps its place."""
+    """Threads for each user: hanging calls of one user hold up no other user.
+
+    They are kept for good, because a hung call keeps its place.
+    """
 
     def __init__(self, threads: Callable[[], Threads]) -> None:
         self._threads = threads
@@ -166,7 +169,7 @@ class PerUser:
 
 
 class _Call(Generic[T]):
-    """One call: runs in a thread, reports to its loop, and frees its place when it has really ended."""
+    """One call: it runs in a thread, reports to its loop, and frees its place when it has really ended."""
 
     def __init__(self, what: Callable[[], T], release: Callable[[], None]) -> None:
         self._what = what
@@ -196,9 +199,11 @@ class _Call(Generic[T]):
             self._outcome.set_result(result)
 
     def _fail(self, error: BaseException) -> None:
-        """Told last: the error knows our frames, and is freed with whoever asked because we do not know it any more."""
+        """Give the error to the waiting task."""
         self._release()
         outcome = self._outcome
+        # the error's traceback holds this call: because the call no longer holds the outcome there is no cycle, and all
+        # is freed with the caller
         del self._outcome
         if not outcome.done():
             outcome.set_exception(error)

@@ -10,10 +10,10 @@ class OthersMayChange(PermissionError):
 
 
 def why_unsafe(seen: os.stat_result, what: str) -> str:
-    """Why root must not do what is written in the file or directory `what`; empty when it may. In a sticky directory
-    (/tmp) nobody moves what is root's."""
+    """Return why root must not trust the file or directory `what`; empty if root may."""
     if seen.st_uid not in (0, os.geteuid()):
         return f"its {what} belongs to uid {seen.st_uid}, not to root (chown root)"
+    # in a sticky directory (/tmp) other users cannot move root's files
     if stat.S_ISDIR(seen.st_mode) and seen.st_mode & stat.S_ISVTX:
         return ""
     if seen.st_mode & stat.S_IWOTH or (seen.st_mode & stat.S_IWGRP and seen.st_gid != 0):
@@ -22,14 +22,17 @@ def why_unsafe(seen: os.stat_result, what: str) -> str:
 
 
 def settings_problem(where: Path, seen: os.stat_result | None = None) -> str:
-    """Why the settings file is not to be used; empty when it may be. `seen`: of the open file. Raises OSError."""
+    """Return why the settings file must not be used; empty if it may. `seen`: of the open file. Raises OSError."""
     real = where.resolve()
     why = why_unsafe(seen or real.stat(), "file") or why_unsafe(real.parent.stat(), "directory")
     return f"{why}, and it names every folder and command that Steward works with as root" if why else ""
 
 
 def settings_text(where: Path) -> str:
-    """The text of the settings file, without a byte order mark. Raises OthersMayChange, OSError, UnicodeDecodeError."""
+    """Return the text of the settings file, without a byte order mark.
+
+    Raises OthersMayChange, OSError, UnicodeDecodeError.
+    """
     with where.open("rb") as file:
         if why := settings_problem(where, os.fstat(file.fileno())):
             raise OthersMayChange(why)

@@ -15,7 +15,7 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessKey:
-    """`started` is its start in clock ticks since the machine's boot: together with the pid it names one process."""
+    """The name of one process: its pid, and its start in clock ticks since the machine's boot."""
 
     pid: int
     started: int
@@ -23,8 +23,10 @@ class ProcessKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One look at a process. A zombie is `dead`: it runs nothing any more and only waits to be collected. `ticks`: what
-    it has had of the processor, in clock ticks."""
+    """One look at a process. `ticks`: its CPU time so far, in clock ticks.
+
+    A zombie is `dead`: it has ended and waits to be reaped.
+    """
 
     process: ProcessKey
     parent: int
@@ -41,7 +43,7 @@ class Seen:
 
 
 def look(pid: int) -> Seen | None:
-    """Look at the process that has this pid now; None when there is none."""
+    """Return one look at the process that has this pid now; None if there is none."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -57,8 +59,9 @@ def look(pid: int) -> Seen | None:
 
 
 def real_uid(pid: int) -> int:
-    """-1 when the process is gone. The folder in /proc of one that cannot be traced is root's: it does not tell."""
+    """Return the real uid of a process; -1 if it is gone."""
     try:
+        # not the owner of the folder in /proc: for a process that cannot be traced that is root
         found = _UID.search((_PROC / str(pid) / "status").read_bytes())
     except OSError:
         return -1
@@ -66,20 +69,20 @@ def real_uid(pid: int) -> int:
 
 
 def is_alive(process: ProcessKey) -> bool:
-    """Whether this very process still runs (stopped counts as running, a zombie does not)."""
+    """Return whether this very process still runs (a stopped one does, a zombie does not)."""
     seen = look(process.pid)
     return seen is not None and seen.process == process and not seen.dead
 
 
 def every() -> Iterator[Seen]:
-    """All processes; those that end while we look are left out."""
+    """Yield all processes; those that end meanwhile are left out."""
     for entry in os.listdir(_PROC):
         if entry.isdigit() and (seen := look(int(entry))) is not None:
             yield seen
 
 
 def descendants(root: ProcessKey) -> list[Seen]:
-    """Live processes below `root`, nearest first; `root` itself is not among them."""
+    """Return the live processes below `root`, nearest first, without `root` itself."""
     children: dict[int, list[Seen]] = {}
     for seen in every():
         children.setdefault(seen.parent, []).append(seen)
@@ -93,13 +96,13 @@ def descendants(root: ProcessKey) -> list[Seen]:
 
 
 def adopt_orphans() -> None:
-    """From now on what our descendants leave behind stays below us in the process tree. Raises OSError."""
+    """Keep orphans of our descendants below this process in the tree, from now on. Raises OSError."""
     if ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "this kernel cannot make a subreaper")
 
 
 def end_all_below(root: ProcessKey) -> None:
-    """Kill every descendant; one that is born meanwhile too."""
+    """Kill every descendant, including those that are born meanwhile."""
     for _ in range(100):
         below = descendants(root)
         for seen in below:
@@ -109,8 +112,9 @@ def end_all_below(root: ProcessKey) -> None:
 
 
 def send(process: ProcessKey, number: signal.Signals) -> bool:
-    """Signal this very process; False when it is gone. Holds a pidfd, so the pid cannot change hands in between."""
+    """Signal this very process; return False if it is gone."""
     try:
+        # with a pidfd the pid cannot change hands in between
         descriptor = os.pidfd_open(process.pid)
     except (ProcessLookupError, FileNotFoundError):  # newer kernels say ENOENT of a process that is just being reaped
         return False

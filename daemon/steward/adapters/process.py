@@ -1,4 +1,4 @@
-"""The one door to other programs: argv lists, a time limit and an output limit always, never a shell."""
+"""The one door to other programs: always an argv list, a time limit and an output limit; never a shell."""
 
 import io
 import os
@@ -20,7 +20,7 @@ MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """How a program ended. `returncode` is negative for a signal; `truncated` tells that output was thrown away."""
+    """The end of a program. `returncode` is negative for a signal; `truncated`: some output was thrown away."""
 
     argv: tuple[str, ...]
     returncode: int
@@ -31,7 +31,7 @@ class Completed:
 
     @property
     def text(self) -> str:
-        """stdout as UTF-8; bytes that are not become U+FFFD."""
+        """Return stdout as UTF-8; invalid bytes become U+FFFD."""
         return self.stdout.decode("utf-8", "replace")
 
     @property
@@ -39,7 +39,7 @@ class Completed:
         return self.stderr.decode("utf-8", "replace").strip()
 
     def line(self) -> str:
-        """Command, status and both outputs in one printable line, each bounded."""
+        """Return command, status and both outputs in one printable line, each bounded."""
         parts = [f"`{show(' '.join(self.argv))}`", f"rc={self.returncode}", f"{self.seconds:.2f}s"]
         parts += [
             f"{name}={show(text)!r}" for name, text in (("stdout", self.text), ("stderr", self.error_text)) if text
@@ -59,8 +59,7 @@ Child = subprocess.Popen[bytes]
 
 
 class Left(Failed):
-    """A program was killed, hangs in the kernel all the same, and is left behind: `child` is to be collected with
-    `end`."""
+    """A program that hangs in the kernel although it was killed, and is left behind; reap `child` with `end`."""
 
     def __init__(self, message: str, child: Child) -> None:
         super().__init__(message)
@@ -81,10 +80,11 @@ def run(
 ) -> Completed:
     """Run a program to its end, in a process group of its own of which nothing is left afterwards.
 
-    `env` is laid over our own environment; `cwd` is where it runs (None: where we do); it inherits `pass_fds`.
-    Each output is cut at `max_bytes`. Raises Failed (a Retryable) when it cannot be started, when `timeout_s` is
-    over, or, with `check`, when its status is not zero; Left when it is still there `patience_s` after it was killed
-    (None: that is waited for).
+    `env` is laid over our own environment; `cwd` is its working directory (None: ours); it inherits `pass_fds`. Each
+    output is cut at `max_bytes`.
+
+    Raises Failed (a Retryable) if the program cannot be started, if `timeout_s` is over, or, with `check`, if its
+    status is not zero. Raises Left if it is still there `patience_s` after it was killed (None: wait for its end).
     """
     started = time.monotonic()
     child = _start(
@@ -123,17 +123,17 @@ def run(
 
 
 def begin(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Child:
-    """Start a program that stays, in a process group of its own, with pipes to its input and from its output. `env` is
-    laid over our own environment.
+    """Start a program that stays, in a process group of its own, with pipes to its input and from its output.
 
-    Who starts it ends it, with `end`, and bounds the time that it waits for it. Raises Failed.
+    `env` is laid over our own environment. The caller must end the program with `end`, and bound every wait for its
+    output. Raises Failed.
     """
     whole = None if env is None else {**os.environ, **env}
     return _start(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=whole, bufsize=0)
 
 
 def _start(argv: Sequence[str], **options: Any) -> Child:
-    """In a process group of its own. Raises Failed."""
+    """Start a program in a process group of its own. Raises Failed."""
     try:
         return subprocess.Popen(list(argv), start_new_session=True, **options)
     except (OSError, ValueError) as error:
@@ -141,7 +141,7 @@ def _start(argv: Sequence[str], **options: Any) -> Child:
 
 
 def end(child: Child, timeout_s: float) -> bool:
-    """Kill it and its process group. False when it hangs in the kernel and is still there after `timeout_s`."""
+    """Kill a program and its process group; return False if it hangs in the kernel for longer than `timeout_s`."""
     if child.returncode is None:
         _kill_group(child)
     return _ends_within(child, timeout_s)
@@ -157,11 +157,11 @@ def run_to_file(
     watch: Callable[[int], None],
     every_s: float = 0.2,
 ) -> int:
-    """Run a program to its end with both outputs in `output`; its status (negative for a signal).
+    """Run a program to its end with both outputs in `output`; return its status (negative for a signal).
 
-    `env` is its whole environment. `watch` is called with its pid at once and every `every_s`; what it raises ends the
-    program. What it leaves in the background lives on, unless its time is over: then its whole process group is killed.
-    Raises Failed as `run` does.
+    `env` is its whole environment. `watch` is called with its pid at once and then each `every_s`; an error that it
+    raises ends the program. Background processes of the program live on, unless its time is over: then its whole
+    process group is killed. Raises Failed as `run` does.
     """
     deadline = time.monotonic() + timeout_s
     child = _start(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=dict(env), cwd=cwd)
@@ -192,31 +192,29 @@ def _close_pipes(child: Child) -> None:
 
 
 def _end_group(child: Child) -> None:
-    """The child has not been collected, unless it ended by itself in this very moment."""
+    """Kill the child's process group and reap the child, unless it ended by itself in this very moment."""
     if child.returncode is None:
         _kill_group(child)
         child.wait()
 
 
 def show(text: str) -> str:
-    """Foreign text for one line of a message: printable, bounded."""
+    """Return foreign text for one line of a message: printable, bounded."""
     clean = "".join(c if c.isprintable() else " " for c in text).strip()
     return clean if len(clean) <= _SHOWN else clean[: _SHOWN - 1] + "…"
 
 
 def _kill_group(child: Child) -> None:
-    """Also after a normal end: what the program left behind in its group goes too.
-
-    The child is not reaped yet, so its process group id cannot have been given to anybody else.
-    """
+    """Kill the child's process group, with any process that the program left behind in it."""
     try:
+        # the child is not reaped yet, so the id of its process group cannot have been given to another one
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:
         return
 
 
 class _Talk:
-    """Feeds and drains one child without ever blocking past the deadline."""
+    """Feeds and drains one child; never blocks past the deadline."""
 
     def __init__(self, child: Child, data: bytes, max_bytes: int) -> None:
         self._data = memoryview(data)
@@ -226,12 +224,12 @@ class _Talk:
         self.truncated = False
 
     def out(self, stream: IO[bytes] | None) -> bytes:
-        """The output so far; a long one is not copied."""
+        """Return the output so far; a long one is not copied."""
         kept = self._got.get(id(stream))
         return kept.getvalue() if kept else b""
 
     def until(self, deadline: float) -> bool:
-        """True when the child ended by itself in time. Its end counts, not that of children which hold its pipes."""
+        """Return whether the child ended by itself in time; its own children, which may hold its pipes, are ignored."""
         exit_fd = os.pidfd_open(self._child.pid)
         try:
             with selectors.DefaultSelector() as ready:
@@ -270,7 +268,7 @@ class _Talk:
                 self._child.stdin.close()
 
     def _write(self, fd: int) -> bool:
-        """One write; True when nothing is left to say or nobody listens."""
+        """Write once; return True if no input is left or the child closed its end."""
         try:
             self._data = self._data[os.write(fd, self._data) :]
         except BlockingIOError:
@@ -280,7 +278,7 @@ class _Talk:
         return not self._data
 
     def _read(self, stream: object, fd: int) -> bool:
-        """One read; False at the end of the stream."""
+        """Read once; return False at the end of the stream."""
         try:
             chunk = os.read(fd, _CHUNK)
         except BlockingIOError:

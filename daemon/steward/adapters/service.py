@@ -1,5 +1,7 @@
-"""What a daemon has of its machine: the service manager to notify, the system's clock, and log lines for
-people and tools on stderr: time, level, who it is about as key=value, then the sentence. One line, always."""
+"""The daemon's machine: its service manager, its clock, and the log on stderr.
+
+A line of the log has the time, the level, its subject as key=value, then the sentence; always one line.
+"""
 
 import contextlib
 import logging
@@ -67,7 +69,7 @@ class NoNotifier:
 
 
 def host_ends() -> bool:
-    """Whether systemd is shutting this host down; False where it does not say so within a second."""
+    """Return whether systemd is shutting this host down; False if it does not say so within a second."""
     try:
         return run(["systemctl", "is-system-running"], timeout_s=1.0, check=False).text.strip() == "stopping"
     except Retryable:
@@ -85,7 +87,7 @@ _BARE = re.compile(r"^[\w.:/@%+,\[\]-]+$")
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """The fields that were given as `extra`: node, case and job come first, and values of None are left out."""
+    """Return the fields that were given as `extra`, without None values; node, case and job come first."""
     given = {key: value for key, value in vars(record).items() if key not in _STANDARD and value is not None}
     first = {key: given.pop(key) for key in _FIRST if key in given}
     return {**first, **given}
@@ -97,7 +99,7 @@ def _quoted(value: object) -> str:
 
 
 def escaped(text: str) -> str:
-    """Without line breaks and other control characters: a node's text must not forge a line of ours."""
+    """Return the text without line breaks and other control characters: a node's text must not forge a line of ours."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
@@ -113,14 +115,14 @@ class KeyValueFormatter(logging.Formatter):
 
 
 def log_to_stderr(level: int) -> None:
-    """All logs of this process as key=value lines on stderr."""
+    """Send all logs of this process to stderr as key=value lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(KeyValueFormatter())
     log_to(handler, level)
 
 
 def log_to(handler: logging.Handler, level: int) -> None:
-    """All logs of this process to `handler` and nowhere else, a bounded number of each kind."""
+    """Send all logs of this process to `handler` and nowhere else, a bounded number of each kind."""
     handler.addFilter(Paced())
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -1,4 +1,4 @@
-"""Reads the settings file, and holds it against the catalogue of checks."""
+"""Read the settings file, and check it against the catalogue of checks."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from steward.model.settings import Problem, Settings, SettingsError, parse
 
 
 def load(path: Path | None, env: Mapping[str, str]) -> Settings:
-    """The settings in use. Raises SettingsError when the file is not there, not readable or wrong."""
+    """Return the settings in use. Raises SettingsError if the file is absent, unreadable or wrong."""
     where = settings_path(path, env)
     settings = parse(_text(where), source=str(where), env=env)
     if problems := wrong_names(settings):
@@ -37,13 +37,15 @@ def _text(where: Path) -> str:
 
 
 def wrong_names(settings: Settings) -> tuple[Problem, ...]:
-    """What is wrong with the tables of checks."""
+    """Return the errors in the tables of checks."""
     return tuple(
         Problem(key=line.partition(": ")[0].partition(" = ")[0], text=line) for line in known.problems(settings.checks)
     )
 
 
 def desired(settings: Settings) -> Desired:
-    """The settings that decisions use, with the mode of every check; a check that the file does not name has its own
-    mode."""
+    """Return the settings for decisions, with the mode of every check.
+
+    A check that the file does not name has its default mode.
+    """
     return dataclasses.replace(settings.desired(), modes=MappingProxyType(known.modes(limits_of(settings.checks))))

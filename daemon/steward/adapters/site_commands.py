@@ -1,4 +1,4 @@
-"""The site's own commands: save and restore a node, and tell which alarms fire. Implements SitePort."""
+"""The site's own commands: save and restore a node, and report the alarms that fire. Implements SitePort."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ _ALARMS_TIMEOUT_S = 30.0
 
 
 class SiteCommands:
-    """argv of each command, empty where the site has none; `deadline_s` bounds backup and restore."""
+    """The argv of each command, empty if the site has none; `deadline_s` bounds backup and restore."""
 
     def __init__(
         self, *, backup: Sequence[str], restore: Sequence[str], alarms: Sequence[str], deadline_s: float
@@ -20,7 +20,7 @@ class SiteCommands:
         self._deadline_s = deadline_s
 
     def back_up(self, node: NodeName, instance: InstanceId, *, restore: bool) -> None:
-        """Without a command there is nothing to do. Raises Permanent, with the command's last line, when it fails."""
+        """Run the command, if there is one. Raises Permanent, with the command's last line, if it fails."""
         command, what = (self._restore, "restore") if restore else (self._backup, "backup")
         if not command:
             return
@@ -34,7 +34,7 @@ class SiteCommands:
             raise Permanent(f"the {what} of {node} ({instance}) failed: {argv[0]} rc={done.returncode}: {said}")
 
     def firing(self, alarms: Sequence[str]) -> tuple[str, ...]:
-        """Names that the command prints and nobody asked about do not count."""
+        """Return the alarms that fire. Other names that the command prints do not count. Raises Retryable."""
         if not self._alarms or not alarms:
             return ()
         if wrong := next((name for name in alarms if name.startswith("-")), None):
@@ -48,6 +48,6 @@ class SiteCommands:
 
 
 def _last_line(done: Completed) -> str:
-    """The last words of a program: what it said on stderr, or else on stdout."""
+    """Return the last words of a program: from stderr, or else from stdout."""
     lines = [line for text in (done.text, done.error_text) for line in text.splitlines() if line.strip()]
     return show(lines[-1]) if lines else "it said nothing"

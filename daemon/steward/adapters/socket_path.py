@@ -1,5 +1,7 @@
-"""Where a unix socket is to be: what a dead process left there is removed, what lives is left alone. And whose the
-other end of a socket is."""
+"""Sockets of our servers: the place of a unix socket, the length of the queue, the user at the other end.
+
+A socket that a dead process left is removed; one that lives is left alone.
+"""
 
 import ipaddress
 import os
@@ -15,8 +17,11 @@ _ANSWER_S = 0.5
 
 
 def make_free(path: Path, *, rival: str) -> None:
-    """Nothing is at `path` afterwards. Raises FileExistsError where a process answers (`rival` says who that may be,
-    and what to do), and for what is no socket."""
+    """Remove a dead socket at `path`.
+
+    Raises FileExistsError if a process answers there (`rival` says which it may be, and what to do), or if the file is
+    not a socket.
+    """
     if not path.exists():
         return
     if not stat.S_ISSOCK(path.stat().st_mode):
@@ -33,8 +38,10 @@ def make_free(path: Path, *, rival: str) -> None:
 
 @contextmanager
 def served_first(path: Path) -> Iterator[Path]:
-    """Yield a name beside `path` to listen at, and move the socket to `path` afterwards: a client that waits for the
-    name is never refused."""
+    """Yield a name beside `path` to listen at, and move the socket to `path` afterwards.
+
+    So a client that waits for the name is never refused.
+    """
     hidden = path.with_name(f"{path.name}.{os.getpid()}")
     hidden.unlink(missing_ok=True)
     try:
@@ -46,12 +53,13 @@ def served_first(path: Path) -> Iterator[Path]:
 
 
 AT_ONCE = 32
-"""So many connections are taken before the loop's other work has its turn: given as `backlog`, for asyncio takes as
-many as wait, which may be thousands of one user's. `lengthen` then has more of them wait."""
+"""How many connections are accepted before the loop's other work has its turn. It is given as `backlog`, because
+asyncio accepts as many at once as wait, which may be thousands of one user's; `lengthen` then makes the queue
+longer."""
 
 
 def lengthen(sockets: Iterable[socket.socket | TransportSocket], queue: int) -> None:
-    """Have so many connections wait at each listening socket; asyncio has set that to what it takes at once."""
+    """Set how many connections may wait at each listening socket; asyncio has set that to what it accepts at once."""
     for each in sockets:
         with socket.socket(fileno=os.dup(each.fileno())) as same:
             same.listen(queue)
@@ -61,7 +69,7 @@ _PEER = struct.Struct("3i")
 
 
 def peer_of(sock: socket.socket) -> tuple[int, int]:
-    """Pid and uid of the process at the other end of a unix socket, as the kernel says."""
+    """Return pid and uid of the process at the other end of a unix socket, from the kernel."""
     pid, uid, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
     return pid, uid
 
@@ -76,13 +84,15 @@ _HEADER = struct.Struct("=IHHII")
 _ASK = struct.Struct("=BBBBI")
 _ID = struct.Struct("!HH16s16s")
 _ANY = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
-"""No interface in particular, and no cookie."""
+"""Any interface, and no cookie."""
 _UID_AT = _HEADER.size + 4 + _ID.size + len(_ANY) + 12
 
 
 def owner_of(theirs: tuple[str, int], ours: tuple[str, int]) -> int | None:
-    """The uid that made the socket at `theirs`, connected to `ours` (both address and port); None where it is not on
-    this machine, or the kernel may not be asked."""
+    """Return the uid that made the socket at `theirs`, connected to `ours` (both address and port).
+
+    None: it is not on this machine, or the kernel may not be asked.
+    """
     try:
         question = _question(theirs, ours)
         with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _INET_DIAG) as kernel:

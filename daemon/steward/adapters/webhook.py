@@ -1,4 +1,4 @@
-"""A message by HTTP POST. The URL is a secret: neither it nor an error that quotes it is ever told."""
+"""A message by HTTP POST. The URL is a secret: it is never shown, nor is an error that quotes it."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ _TYPE = "application/json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """`template`, `secret`: see `body`."""
+    """A message to one URL. `template`, `secret`: see `body`."""
 
     url: str = field(repr=False)
     cluster: str
@@ -23,7 +23,7 @@ class Webhook:
     timeout_s: float = 10.0
 
     def send(self, message: Message) -> None:
-        """Raises Retryable when it may have not arrived, Permanent when the receiver does not want it."""
+        """Send the message. Raises Retryable if it may not have arrived, Permanent if the receiver refuses it."""
         text = body(self.template, message, self.cluster, self.secret)
         headers = {"Content-Type": _TYPE, "Idempotency-Key": message_id(message, self.cluster)}
         try:

@@ -1,11 +1,11 @@
-"""The second witness: is a live slurmd behind a node's port?
+"""The second witness, which finds out whether a live slurmd is behind a node's port.
 
-A stopped process still has its connections accepted, by its kernel. So the witness says that it has nothing to say
-(half-close): a live slurmd then closes too, or complains; a frozen one does neither. Tried on slurmd 22.05.8, 24.11.5
-and 26.05.5: alive, stopped and killed.
+The kernel of a stopped process still accepts its connections. So the witness closes its own side (half-close): a live
+slurmd then closes too, or complains; a frozen one does neither. Tried on slurmd 22.05.8, 24.11.5 and 26.05.5: alive,
+stopped and killed.
 
 Any user can hold more connections to slurmd than it serves. Then it answers as a frozen one does, and once its queue is
-full its kernel drops what comes, as if there were no host: another port of it tells whether it is there.
+full, its kernel drops new connections as if there were no host: another port of the host tells whether it is there.
 """
 
 import asyncio
@@ -27,21 +27,22 @@ _NO_ANSWER = (socket.EAI_AGAIN, socket.EAI_FAIL)
 _OURS = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.ENETDOWN, errno.ENETUNREACH}
 )
-"""What keeps us from looking, and says nothing of the host."""
+"""Errors of this machine, which say nothing about the host."""
 _AT_ONCE = 1000
-"""Connections that are being made: a rack without power answers none of them, and the word on each is soon too old."""
+"""Connections that are being made: a rack without power answers none of them, and each result is soon too old."""
 _NAMES_AT_ONCE = 32
 _SLOW = 0.3
-"""After this share of the time for a connection the host is asked at another port, too."""
+"""After this share of the time for a connection, another port of the host is tried, too."""
 _UNUSED_PORT = 1
 _BUNCH_S = 0.02
-"""What is found out within so long of each other is told together."""
+"""Findings within this time of each other are reported together."""
 
 
 class PortWitness:
-    """WitnessPort by TCP. One look takes at most `connect_s` + `answer_s` seconds, and as long as that for its name.
-    A host's name that does not exist is a host that is not there; where the resolver itself does not answer, or we have
-    no socket or network to look with, nothing is found out.
+    """WitnessPort by TCP. A look takes at most `connect_s` + `answer_s` seconds, and `connect_s` more for its name.
+
+    A host whose name does not exist is not there. If the resolver itself does not answer, or this machine has no socket
+    or network to look with, there is no finding.
     """
 
     def __init__(self, *, connect_s: float = 1.0, answer_s: float = 1.0, now: Callable[[], float] = time.time) -> None:
@@ -50,7 +51,7 @@ class PortWitness:
         self._now = now
 
     def look(self, address: Address) -> WitnessSeen | None:
-        """One look, as of `look_at_all`; None: nothing was found out."""
+        """Return the finding of one look, as in `look_at_all`; None if there is none."""
         found: list[WitnessSeen] = []
         only = NodeName(address.host)
         self.look_at_all({only: address}, lambda seen: found.append(seen[only]))
@@ -59,8 +60,11 @@ class PortWitness:
     def look_at_all(
         self, addresses: Mapping[NodeName, Address], saw: Callable[[Mapping[NodeName, WitnessSeen]], None]
     ) -> None:
-        """ALIVE: it answered or closed. REFUSED: the host is there and nobody listens. UNANSWERED: the host is
-        there and nothing comes back. SILENT: anything else."""
+        """Look at all slurmds at once, and pass the findings to `saw` as they come.
+
+        ALIVE: slurmd answered or closed. REFUSED: the host is there and no process listens. UNANSWERED: the host is
+        there and nothing comes back. SILENT: anything else.
+        """
         asyncio.run(self._look_at_all(addresses, saw))
 
     async def _look_at_all(
@@ -92,7 +96,7 @@ class PortWitness:
         return WitnessSeen(result=result, at=self._now())
 
     async def _targets(self, address: Address, names: Threads) -> list[_Target]:
-        """Where to connect to; nowhere if there is no such host. Raises Retryable when the resolver does not answer."""
+        """Return where to connect to; empty if there is no such host. Raises Retryable if the resolver is silent."""
         if not 0 < address.port < 65536:  # the resolver would take it modulo 65536 and look at somebody else
             return []
         with contextlib.suppress(OSError, UnicodeError):
@@ -107,7 +111,7 @@ class PortWitness:
             return []
 
     async def _connect(self, target: _Target) -> Witness:
-        """Raises Retryable where we cannot look."""
+        """Return the finding for one target. Raises Retryable if this machine cannot look."""
         loop = asyncio.get_running_loop()
         elsewhere = loop.create_task(self._is_there(target))
         try:
@@ -128,7 +132,7 @@ class PortWitness:
             elsewhere.cancel()
 
     async def _answer(self, connection: socket.socket) -> Witness:
-        """The word of who took the connection."""
+        """Return the finding after a connection was accepted."""
         connection.shutdown(socket.SHUT_WR)
         try:
             async with asyncio.timeout(self._answer_s):
@@ -139,7 +143,7 @@ class PortWitness:
         return Witness.ALIVE
 
     async def _is_there(self, target: _Target) -> bool:
-        """Whether the host's kernel answers at a port where nobody listens: asked only where slurmd's port is slow."""
+        """Return whether the host's kernel answers at an unused port; asked only if slurmd's port is slow."""
         await asyncio.sleep(_SLOW * self._connect_s)
         family, (host, _, *more) = target
         try:

@@ -19,14 +19,14 @@ _FOLDERS = {
 
 
 def render(name: str, bin_dir: Path) -> str:
-    """The text of a shipped file, with the folder in which this Steward's programs lie."""
+    """Return the text of a shipped file, with the folder of this Steward's programs."""
     return resources.files("steward.units").joinpath(name).read_text().replace("@BIN@", str(bin_dir))
 
 
 def install(daemon: str, root: Path, bin_dir: Path) -> list[Path]:
-    """Write the daemon's units, the sysusers and the tmpfiles below `root`; returns what was written.
+    """Write the daemon's units, the sysusers and the tmpfiles below `root`; return what was written.
 
-    Raises OSError when the place cannot be written.
+    Raises OSError if the place cannot be written.
     """
     written = []
     for name in (*_UNITS[daemon], "steward.sysusers", "steward.tmpfiles"):
