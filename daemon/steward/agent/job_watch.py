@@ -166,7 +166,7 @@ class JobWatch:
     ) -> None:
         self._node, self._opted, self._eyes, self._head, self._clock = node, opted, eyes, head, clock
         self._threads = {name: threads() for name in ("told", "used")}
-        self._of_user = PerUser(threads)
+        self._of_user, self._users_memory = PerUser(threads), PerUser(threads)
         self._began = clock.now()
         self._watched: dict[JobId, _Watched] = {}
         self._activity = JobActivity()
@@ -244,11 +244,13 @@ class JobWatch:
                 self._watched[job] = _Watched(opted=opted, is_new=opted.at >= self._began, found=empty)
 
     async def _blocking(self, name: str) -> None:
-        if name == "checkpoint":
-            await self._look_at_checkpoints()
-            return
-        look = {"told": self._read, "used": self._measure}[name]
-        await self._call(self._threads[name], look, name)
+        match name:
+            case "checkpoint":
+                await self._look_at_checkpoints()
+            case "used":
+                await self._measure()
+            case _:
+                await self._call(self._threads[name], self._read, name)
 
     async def _look_at_checkpoints(self) -> None:
         """Look at the checkpoints, each user's in a pool of their own, because files of a user may hang."""
@@ -262,6 +264,28 @@ class JobWatch:
                 for uid, jobs in of_user.items()
             )
         )
+
+    async def _measure(self) -> None:
+        """Look at what jobs use, each user's in a pool of their own, because memory of a user's processes may hang."""
+        of_user: defaultdict[int, dict[JobId, int]] = defaultdict(dict)
+        for job, one in self._watched.items():
+            of_user[one.opted.uid][job] = one.opted.uid
+        found: list[Used] = []
+
+        def look(users: Mapping[JobId, int]) -> None:
+            found.append(self._eyes.used(users))
+
+        calls = (
+            self._call(self._users_memory.of(uid), partial(look, users), f"used by {uid}")
+            for uid, users in of_user.items()
+        )
+        await asyncio.gather(*calls)
+        if not found:
+            return
+        cpu_s = {job: spent for used in found for job, spent in used.cpu_s.items()}
+        used = Used(cpu_s=cpu_s, network_bytes=max(one.network_bytes for one in found))
+        self._here = frozenset(cpu_s)
+        await self._call(self._threads["used"], partial(self._note_use, self._clock.now(), used), "use of GPUs")
 
     async def _call(self, threads: Threads, look: Callable[[], None], name: str) -> None:
         try:
@@ -289,11 +313,8 @@ class JobWatch:
         for one in list(self._watched.values()):
             one.found = replace(one.found, step=None, stepped=None)
 
-    def _measure(self) -> None:
-        now = self._clock.now()
-        used = self._eyes.used({job: one.opted.uid for job, one in list(self._watched.items())})
-        self._here = frozenset(used.cpu_s)
-        self._activity.note(now, used, self._eyes.gpus_busy() if used.cpu_s else None)
+    def _note_use(self, at: float, used: Used) -> None:
+        self._activity.note(at, used, self._eyes.gpus_busy() if used.cpu_s else None)
 
     def _stat(self, jobs: Sequence[_Watched]) -> None:
         for one in jobs:

@@ -27,7 +27,8 @@ IDLE_S = 600.0
 SAY_AGAIN_S = 5.0
 _TICK_S = 0.05
 _MAX_UNSENT = 1 << 20
-_MOST_LINES = 8192
+_MOST_UNPROVED = 256
+"""Connections that have not proved themselves, of anybody in the network: each more drops the oldest."""
 _log = logging.getLogger(__name__)
 
 Line = dict[str, Any]
@@ -42,7 +43,7 @@ class Coordinator:
         """Marks the state file as this run's; each run of a job has a token of its own."""
         self.lines: dict[str, asyncio.StreamWriter] = {}
         self.relays: set[asyncio.StreamWriter] = set()
-        self.open = 0
+        self.unproved: dict[asyncio.StreamWriter, None] = {}
         self.kept = ""
         self.said: Line = {}
         self.said_at = float("-inf")
@@ -97,13 +98,15 @@ class Coordinator:
 
     async def hear_member(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one of torchrun's agents; hang up on who does not prove to know the token."""
-        if self.open >= _MOST_LINES:
-            writer.close()
-            return
-        self.open += 1
+        self.unproved[writer] = None
+        if len(self.unproved) > _MOST_UNPROVED:
+            oldest = next(iter(self.unproved))
+            del self.unproved[oldest]
+            oldest.transport.abort()
         node = ""
         try:
             hello = await asyncio.wait_for(self.greet(reader, writer), HELLO_S)
+            self.unproved.pop(writer, None)
             if not (node := self.arrive(hello, writer)):
                 return
             while line := await asyncio.wait_for(reader.readline(), self.silent_s):
@@ -113,7 +116,7 @@ class Coordinator:
         except (BadWord, TimeoutError, OSError, ValueError) as error:
             _log.warning("a connection ends node=%s why=%s", node or "-", error or type(error).__name__)
         finally:
-            self.open -= 1
+            self.unproved.pop(writer, None)
             if node and self.lines.get(node) is writer:
                 del self.lines[node]
                 self.run.lost(node, time.monotonic())

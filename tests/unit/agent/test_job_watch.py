@@ -36,6 +36,7 @@ class FakeEyes:
     gpus: bool | None = False
     newest_of: dict[str, float | Retryable] = field(default_factory=dict)
     hangs: dict[str, Event] = field(default_factory=dict)
+    """Paths and users' numbers."""
     looks: int = 0
     room: bool = True
     _order: dict[ReportedProgress, int] = field(default_factory=dict)
@@ -60,6 +61,8 @@ class FakeEyes:
         return found
 
     def used(self, users: Mapping[JobId, int]) -> Used:
+        for uid in {str(uid) for uid in users.values()} & self.hangs.keys():
+            self.hangs[uid].wait(FACT_S)
         return Used(cpu_s={job: cpu for job, cpu in self.cpu_s.items() if job in users}, network_bytes=self.network)
 
     def gpus_busy(self) -> bool | None:
@@ -420,3 +423,18 @@ def test_processes_that_nobody_spoke_of_are_found_later(tmp_path: Path, monkeypa
         assert bench.watch.is_awake
 
     counted(bench, story)
+
+
+def test_one_users_processes_that_cannot_be_read_hide_no_other_users_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of their memory may be a file that nobody serves."""
+    monkeypatch.setattr(job_watch, "_TIMEOUT_S", 0.2)
+    bench, let_go = Bench(tmp_path), Event()
+    bench.eyes.hangs = {"1001": let_go}
+    for job, uid in ((6, 1001), (7, 1000)):
+        bench.book.add(OptedIn(job=JobId(job), uid=uid, mode=ResumeMode.parse("1"), restart=0, at=T0))
+        bench.eyes.cpu_s[JobId(job)] = 1.0
+    bench.turn()
+    let_go.set()
+    assert {one.job for one in progress_of(bench.frames[-1], N1, bench.eyes.now)} == {7}

@@ -1,7 +1,12 @@
 """The coordinator's lines: only the run's own agents are heard, and what is malformed harms nobody else."""
 
 import asyncio
+import contextlib
 import json
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +17,7 @@ from steward.adapters.node.elastic_start import listen
 from steward.elastic.run import CoordinatedRun
 from steward.elastic.server import Coordinator
 from steward.model.proof import is_proof, proof
+from steward_bed.wait import wait_until
 from tests.fakes.dialled import never_refused
 from tests.fakes.until import FACT_S, comes_true
 
@@ -131,6 +137,37 @@ def test_who_is_not_of_the_run_is_cut_off_and_the_run_goes_on(tmp_path: Path, he
         assert (await first.hear("form"))["members"] == ["n1", "n2"]
 
     coordinated(tmp_path, story)
+
+
+def test_strangers_who_hold_connections_keep_no_agent_out(tmp_path: Path) -> None:
+    async def story(port: int, coordinator: Coordinator) -> None:
+        held = [await Agent.call(port) for _ in range(300)]
+        agents = await both_join(port)
+        assert (await agents[0].hear("form"))["members"] == ["n1", "n2"]
+        assert len(coordinator.unproved) <= 256
+        for each in held:
+            each.writer.close()
+
+    coordinated(tmp_path, story)
+
+
+def test_strangers_fill_no_log(tmp_path: Path) -> None:
+    """It lies in a place that all jobs of the node share."""
+    with listen() as found:
+        port = found.getsockname()[1]
+    argv = [sys.executable, "-m", "steward.elastic", "7", "--folder", str(tmp_path), "--nodes", "1"]
+    env = {**os.environ, "STEWARD_ELASTIC_TOKEN": "word"}
+    with subprocess.Popen([*argv, "--listen", "127.0.0.1", "--port", str(port)], env=env) as process:
+        try:
+            wait_until("it listens", (tmp_path / "address").exists, FACT_S)
+            for _ in range(5000):
+                with socket.create_connection(("127.0.0.1", port), FACT_S) as stranger:
+                    stranger.sendall(b"x\n")
+                    with contextlib.suppress(OSError):
+                        stranger.recv(1)
+        finally:
+            process.terminate()
+    assert 0 < sum(path.stat().st_size for path in tmp_path.glob("log*")) < 300_000
 
 
 def test_a_coordinator_proves_that_it_knows_the_token(tmp_path: Path) -> None:

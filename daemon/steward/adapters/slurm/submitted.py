@@ -5,6 +5,7 @@ slurmctld keeps it as `<StateSaveLocation>/hash.<last digit>/job.<id>/environmen
 NUL. Only our own option is kept of it.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -60,8 +61,11 @@ class SubmittedJobs:
 
 def mode_in(record: bytes) -> ResumeMode | None:
     """Return the option in a job's environment; None if it is missing or makes no sense."""
-    given = dict(entry.partition(b"=")[::2] for entry in record[_COUNT_BYTES:].split(b"\0"))
-    text = next((given[name] for name in VARIABLES if name in given), b"")
+    # searched, not split: a user may submit ten million variables
+    found = filter(
+        None, (re.search(rb"(?:\A.{%d}|\0)%b=([^\0]*)" % (_COUNT_BYTES, name), record, re.DOTALL) for name in VARIABLES)
+    )
+    text = next((match[1] for match in found), b"")
     try:
         return ResumeMode.parse(text.decode("ascii"))
     except ValueError:
