@@ -148,6 +148,7 @@ def make_own(folder: Path, mode: int = 0o700) -> None:
     Raises OSError if it cannot be made or belongs to another user, who could put a link into it.
     """
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    # another user who may change the folder could put a link in our way
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise NotADirectoryError(f"{folder} is a link or no folder: remove it")

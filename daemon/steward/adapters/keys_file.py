@@ -1,4 +1,4 @@
-"""The access keys of the AWS endpoint: a TOML file that nobody but its owner can read.
+"""The access keys of the AWS endpoint: a TOML file that only its owner can read.
 
 [keys.AKIDPLATFORM00000001]
 secret = "40 random characters"
@@ -65,6 +65,7 @@ class KeysFile:
         try:
             # The open file is checked, so that the checked file is the one read.
             with open(self._path, "rb") as file:
+                # of the open file, so that the file that is checked is the file that is read
                 found = os.fstat(file.fileno())
                 self._need_private(found)
                 if _version(found) != self._version:

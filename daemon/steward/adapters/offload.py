@@ -189,7 +189,7 @@ class PerUser:
 
 
 class _Call(Generic[T]):
-    """One call: runs in a thread, reports to its loop, and frees its place when it has really ended."""
+    """One call: it runs in a thread, reports to its loop, and frees its place when it has really ended."""
 
     def __init__(self, what: Callable[[], T], release: Callable[[], None]) -> None:
         self._what = what
@@ -223,6 +223,8 @@ class _Call(Generic[T]):
         # The error refers to this frame; it is freed with the caller's reference because this object drops its own.
         self._release()
         outcome = self._outcome
+        # the error's traceback holds this call: because the call no longer holds the outcome there is no cycle, and all
+        # is freed with the caller
         del self._outcome
         if not outcome.done():
             outcome.set_exception(error)

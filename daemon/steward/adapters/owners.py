@@ -16,6 +16,7 @@ def why_unsafe(seen: os.stat_result, what: str) -> str:
     """
     if seen.st_uid not in (0, os.geteuid()):
         return f"its {what} belongs to uid {seen.st_uid}, not to root (chown root)"
+    # in a sticky directory (/tmp) other users cannot move root's files
     if stat.S_ISDIR(seen.st_mode) and seen.st_mode & stat.S_ISVTX:
         return ""
     if seen.st_mode & stat.S_IWOTH or (seen.st_mode & stat.S_IWGRP and seen.st_gid != 0):

@@ -213,7 +213,7 @@ def _kill_group(child: Child) -> None:
 
 
 class _Talk:
-    """Feeds and drains one child without ever blocking past the deadline."""
+    """Feeds and drains one child; never blocks past the deadline."""
 
     def __init__(self, child: Child, data: bytes, max_bytes: int) -> None:
         self._data = memoryview(data)

@@ -1,4 +1,4 @@
-"""systemd's journal, through systemd-python. Only imported where that is installed."""
+"""The journal of systemd, through systemd-python. Only imported if that is installed."""
 
 import logging
 
@@ -8,7 +8,7 @@ from steward.adapters.service import escaped, fields_of
 
 
 class JournalHandler(logging.Handler):
-    """Records with their fields (`journalctl NODE=n1`, `CASE=`, `JOB=`)."""
+    """Writes records with their fields (`journalctl NODE=n1`, `CASE=`, `JOB=`)."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -22,7 +22,7 @@ class JournalHandler(logging.Handler):
 
 
 def _priority(level: int) -> int:
-    """syslog's numbers."""
+    """Return the level as a number of syslog."""
     for at_least, number in ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6)):
         if level >= at_least:
             return number

@@ -1,6 +1,6 @@
 """The tables of memory with indexes of their own: cases, slots of API groups, nodes, deep checks.
 
-They hold while a plan is made. Each table is changed through its own methods alone.
+They exist while a plan is made. Each table is changed through its own methods alone.
 """
 
 import math
@@ -115,7 +115,7 @@ class SlotBook(Kept[NodeName, SlotRecord]):
         super().__init__(before)
         self._groups, self._want = groups, want
         self.launching = sum(1 for record in self.values() if record.step is SlotStep.LAUNCH)
-        """So many launches are under way."""
+        """How many launches are under way."""
         self._members: defaultdict[str, dict[NodeName, None]] | None = None
         self._sizes: Counter[str] | None = None
         self._repairable: dict[NodeName, Slot] | None = None

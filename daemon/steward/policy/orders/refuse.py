@@ -60,7 +60,10 @@ def check_limits(groups: Sequence[Group], rules: CapacityPolicy) -> None:
 
 
 def check_roles(groups: Sequence[Group], cluster: str, *, has_slurm_config: bool) -> None:
-    """Refuse roles without exactly one controller's group of one instance: this machine. Only with SlurmConfig."""
+    """Refuse more than one controller's group, none if there is SlurmConfig, or one without exactly one instance.
+
+    The controller is the machine on which this head runs.
+    """
     controllers = [group for group in groups if group.role is Role.CONTROLLER]
     if len(controllers) > 1:
         raise invalid(
@@ -81,7 +84,7 @@ _CONTROLLER = "controller"
 
 
 def check_classic(wishes: Sequence[GroupWish]) -> None:
-    """Refuse HyperPod's classic form, in which no group has SlurmConfig, if a group may not be one of workers."""
+    """Refuse HyperPod's classic form (no group has SlurmConfig) if a group might not be one of workers."""
     if has_slurm_config(wishes):
         return
     # the classic form names the controller's group only in the scripts' provisioning_parameters.json, which the head
