@@ -154,7 +154,8 @@ class SlurmPort(Protocol):
         another reservation has makes it fail. Permanent for a name other than `steward-keep-...`, `steward-hot-...`."""
 
     def gres_used(self) -> Mapping[NodeName, str]:
-        """The nodes of which Slurm counts some GRES as used, and which: `gpu:a100:4`. Raises Retryable as `nodes`."""
+        """Return the nodes that Slurm calls idle and of which it counts some GRES as used, and which: `gpu:a100:4`.
+        Both are of one moment. Raises Retryable as `nodes`."""
 
     def fits(self, question: Question) -> Fit:
         """Slurm's own test of when a job that waits or runs would start; nothing is changed. UNKNOWN where Slurm cannot

@@ -18,11 +18,11 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
-from steward.testbed.bed import Bed, BedSpec
-from steward.testbed.faults import FaultKind
-from steward.testbed.layout import Layout
-from steward.testbed.local_setup import load
-from steward.testbed.wait import NotInTime
+from steward_bed.bed import Bed, BedSpec
+from steward_bed.faults import FaultKind
+from steward_bed.layout import Layout
+from steward_bed.local_setup import load
+from steward_bed.wait import NotInTime
 from tests.bench import hostile_acts, scale_bed
 from tests.bench.recovery import new_dir, with_bed
 from tests.bench.soak import rows

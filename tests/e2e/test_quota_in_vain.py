@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from steward.testbed.accounting import sacctmgr
+from steward_bed.accounting import sacctmgr
 from tests.e2e.quota_bed import SOON_S, SWEEP_S, USER, QuotaStory
 
 SEEN_S = 2 * SWEEP_S

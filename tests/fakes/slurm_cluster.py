@@ -95,7 +95,7 @@ class FakeCluster:
             submitted=self.now,
             eligible=self.now,
             time_limit_s=time_limit_s,
-            priority=_TOP_PRIORITY - self.next_id,
+            priority=0 if hold else _TOP_PRIORITY - self.next_id,
         )
         self.next_id += 1
         self.job_table[job.id] = job

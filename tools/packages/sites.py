@@ -12,8 +12,6 @@ from pathlib import Path
 from tools.packages.contents import HEAD_EXTRAS, NODE_EXTRAS, NODE_NEEDS, PREFIX, Package
 
 ROOT = Path(__file__).resolve().parents[2]
-_OF_THE_SOURCES = ("testbed", "demo")
-"""Test clusters and the demo: no machine of a site needs them."""
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _TOOLS = ("setuptools>=68", "wheel", "build")
 
@@ -115,18 +113,8 @@ def _source(shop: Workshop) -> Path:
     copy.mkdir(parents=True)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy / name)
-    copy_installed(ROOT / "daemon/steward", copy / "daemon/steward")
+    shutil.copytree(ROOT / "daemon/steward", copy / "daemon/steward", ignore=shutil.ignore_patterns("__pycache__"))
     return copy
-
-
-def copy_installed(package: Path, to: Path) -> None:
-    """Copy the package without what only the sources have."""
-
-    def left_out(folder: str, names: list[str]) -> set[str]:
-        apart = _OF_THE_SOURCES if Path(folder) == package else ()
-        return {"__pycache__", *apart} & set(names)
-
-    shutil.copytree(package, to, ignore=left_out)
 
 
 if __name__ == "__main__":

@@ -131,6 +131,7 @@ class Elastic:
         self._tasks: set[asyncio.Task[None]] = set()
         self._looked = float("-inf")
         self._known_address = ""
+        self._begun = asyncio.Event()
         for opted, port, token in read_runs(path):
             self._know(opted, port, token)
 
@@ -183,10 +184,12 @@ class Elastic:
 
     async def _keep_address(self) -> None:
         # a lookup of the head's name may take long: the address is ready before a script needs it
+        again_s = TURN_S
         while True:
             with contextlib.suppress(OSError, PortError):
                 self._known_address = await self._own_address(_ORDER_S)
-            await asyncio.sleep(ADDRESS_EVERY_S if self._known_address else TURN_S)
+            again_s = ADDRESS_EVERY_S if self._known_address else min(2 * again_s, ADDRESS_EVERY_S)
+            await asyncio.sleep(again_s)
 
     def frames(self) -> tuple[Frame, ...]:
         """Return the last report on each run."""
@@ -211,8 +214,9 @@ class Elastic:
         keeping = asyncio.get_running_loop().create_task(self._keep_address())
         try:
             while True:
+                self._begun.clear()
                 await self._turn()
-                await asyncio.sleep(TURN_S)
+                await (asyncio.sleep(TURN_S) if self._runs else self._begun.wait())
         finally:
             keeping.cancel()
             for run in self._runs.values():
@@ -363,6 +367,7 @@ class Elastic:
         place = CoordinatorPlace(run=opted.job, uid=opted.uid, folder=folder, port=port, token=token)
         line = ElasticLine(place, lambda word: self._hear_word(run, word), self._dials.of(opted.uid))
         run = self._runs[opted.job] = _Run(opted=opted, place=place, line=line)
+        self._begun.set()
         return run
 
     def _forget(self, job: JobId) -> None:

@@ -52,8 +52,9 @@ class EventWatch(Protocol):
 class Senses:
     """The checks of this node: the `built_in` ones, and the site's own, which `site` lists in a thread.
 
-    While a listing hangs, the site checks of the last list go on. `track` makes the runner of one check; `hardware`
-    returns the identities of the node's hardware.
+    While a listing hangs, the site checks of the last list go on. `track` makes the runner of one check; `next_list`
+    returns the time of the listing after one at a time (loop's clock); `hardware` returns the identities of the node's
+    hardware.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Senses:
         track: Callable[[Check], Track],
         watches: Iterable[EventWatch],
         post: Callable[[Frame], None],
-        refresh_s: float,
+        next_list: Callable[[float], float],
         hardware: Callable[[], tuple[str, ...]] = tuple,
         list_s: float = LIST_S,
     ) -> None:
@@ -73,7 +74,7 @@ class Senses:
         self._track = track
         self._watches = tuple(watches)
         self._post = post
-        self._refresh_s, self._list_s = refresh_s, list_s
+        self._next_list, self._list_s = next_list, list_s
         self._hardware = hardware
         self._tracks = {check.id: track(check) for check in self._built_in}
         self._site = SiteChecks()
@@ -165,7 +166,7 @@ class Senses:
         except (PortError, OSError) as error:
             trouble = str(error)
         finally:
-            self._refresh_due = loop_now() + self._refresh_s
+            self._refresh_due = self._next_list(loop_now())
             self._listed.set()
         self._say(trouble)
 

@@ -8,8 +8,7 @@ from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, listed, print_done, table, when
 from steward.client import Client, HeadError, Json
 from steward.model.deep import DeepKind, DeepResult
-from steward.model.node_names import fold
-from steward.model.setting_types import expand_nodes
+from steward.model.node_names import expand_nodes, fold
 
 _MOST_WORDS = 400
 _COLUMNS = ("NODE", "CHECK", "STATE", "RESULT", "WHY")

@@ -20,8 +20,7 @@ from steward.cli.config import read_settings
 from steward.cli.context import Context, with_context
 from steward.cli.show import line
 from steward.client import Client, HeadError
-from steward.model.node_names import fold
-from steward.model.setting_types import expand_nodes
+from steward.model.node_names import expand_nodes, fold
 from steward.model.text import printable, some
 from steward.ports import PortError
 from steward.workflows.far_hosts import (

@@ -108,8 +108,12 @@ class Job:
     """The nodes that must be among its own (`-w`)."""
     features: str = ""
     """Its `--constraint`."""
+    unavailable: frozenset[NodeName] = frozenset()
+    """The nodes that Slurm called out of service when it last looked at the job (its ReqNodeNotAvail)."""
     exclusive: bool = False
     """Whether it shares its nodes with no other job (`--exclusive`)."""
+    memory_per_cpu: bool = False
+    """Whether it asked for memory for each CPU, or has a partition's DefMemPerCPU; text does not tell."""
     preempted: float | None = None
     """The time since which Slurm preempts it and its grace runs (PreemptTime); None: not preempted, or not known."""
 

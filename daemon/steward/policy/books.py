@@ -18,8 +18,8 @@ from steward.model.memory import NodeMemory
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.groundwork import Groundwork
-from steward.policy.groups.slot_of import slot_of
 from steward.policy.kept import Kept
+from steward.policy.slot_of import slot_of
 
 _TIDY = (Step.SUSPECT, Step.CLOSED)
 """Nothing was done to the node (yet, or any more)."""

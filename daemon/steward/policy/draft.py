@@ -27,13 +27,13 @@ from steward.model.port_error import was_not_tried
 from steward.model.quota import ComputeQuota, SchedulerConfig, Wrote
 from steward.model.resume import Bystander, JobMemory
 from steward.policy.books import CaseBook, DeepBook, NodeBook, SlotBook
-from steward.policy.elastic.book import ElasticBook
+from steward.policy.elastic_book import ElasticBook
 from steward.policy.groundwork import Groundwork
 from steward.policy.kept import Kept
-from steward.policy.node.trust import hushed
 from steward.policy.overview import Overview
-from steward.policy.quota.book import QuotaJobBook
+from steward.policy.quota_book import QuotaJobBook
 from steward.policy.traits import Trait
+from steward.policy.trust import hushed
 
 # What steps of one plan found, kept for the steps after them. Each field belongs to the function that it names.
 

@@ -14,8 +14,6 @@ from steward.model.observed import Observed
 from steward.policy.traits import is_idle
 
 CURE = "restart slurmctld: running jobs go on"
-_LATE_S = 5.0
-"""Slurm takes the GRES of a job back when its nodes have cleaned up."""
 
 
 def leaks(seen: Observed) -> Mapping[NodeName, str]:
@@ -23,9 +21,9 @@ def leaks(seen: Observed) -> Mapping[NodeName, str]:
     found = {name: gres for name, gres in seen.gres_used.items() if name in seen.nodes and is_idle(seen.nodes[name])}
     if not found:
         return found
-    since = seen.gres_at - _LATE_S
+    # A node whose jobs are all suspended is idle, and they keep their GRES.
     begun = (job for job in seen.jobs.values() if not job.is_pending)
-    there = (job for job in begun if not job.is_over or (job.ended or 0.0) > since)
+    there = (job for job in begun if not job.is_over or (job.ended or 0.0) > seen.gres_at)
     busy = frozenset().union(*(job.nodes for job in there))
     return {name: gres for name, gres in found.items() if name not in busy}
 

@@ -112,3 +112,7 @@ class StateMachine(Generic[Step, Fact, Next, Scene]):
                 return None
             scene = after
         return scene
+
+
+BLIND_S = 15.0
+"""The time without a fresh picture from which on it counts against no step's deadline."""

@@ -9,7 +9,7 @@ from steward.model.health import Incarnation
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase
 from steward.model.observed import AgentView
-from steward.policy.node.reasons import near_miss, ordered, row_of_text
+from steward.policy.slurm_reasons import near_miss, ordered, row_of_text
 
 PLANNED_ABSENCE = frozenset(
     {"POWER_DOWN", "POWERING_DOWN", "POWERED_DOWN", "POWERING_UP", "REBOOT_ISSUED", "MAINTENANCE"}

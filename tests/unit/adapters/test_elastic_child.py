@@ -19,7 +19,7 @@ from steward.adapters.node.elastic_start import TRIES, listen
 from steward.adapters.process import run
 from steward.model.ids import JobId
 from steward.ports import Retryable
-from steward.testbed.wait import wait_until
+from steward_bed.wait import wait_until
 from tests.fakes.until import FACT_S
 
 ASKED = {"nodes": "1", "comment": "steward-elastic:7:r1", "grace": "30", "address": "10.0.0.1:20000", "token": "abc"}

@@ -14,8 +14,8 @@ import pytest
 from steward.job import elastic, elastic_link
 from steward.job.elastic_link import AWAY_S, CoordinatorLink
 from steward.model.proof import is_proof, proof
-from steward.testbed.local_setup import free_ports
-from steward.testbed.wait import wait_until
+from steward_bed.local_setup import free_ports
+from steward_bed.wait import wait_until
 from tests.fakes.until import FACT_S
 
 ALONE = {"generation": 1, "rank": 1, "world": 2, "members": [], "address": "127.0.0.1"}

@@ -13,7 +13,7 @@ from steward.model.health import Advice
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.policy.draft import Draft
-from steward.policy.node.correlate import SCOUT_EVERY_S
+from steward.policy.facts.correlate import SCOUT_EVERY_S
 from steward.views.explain import explain_node
 from steward.views.node_verdict import Word, node_verdict
 from tests.builders.deep import reserved

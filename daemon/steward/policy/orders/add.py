@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 from steward.model.group import ClientToken, Cluster, Goal, Group, GroupStatus, Role
 from steward.model.order import Added, AddNodes, OrderAnswer
 from steward.model.why import Why
-from steward.policy.groups.slot_of import mint, taken_names
 from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import check_limits, check_not_busy, check_repeated, check_source, invalid, limit
+from steward.policy.slot_of import mint, taken_names
 
 MOST_GROUPS = 5
 MOST_NODES = 50

@@ -11,8 +11,8 @@ from steward.model.ids import JobId, NodeName
 from steward.model.node_names import fold
 from steward.model.order import Approve, ChangeRun, CheckDeep, OrderAnswer, Refusal, RefusalKind, StartHealthCheck
 from steward.model.slot import SlotStep
-from steward.policy.elastic.rules import rules_of
-from steward.policy.node.budget import awaits_yes
+from steward.policy.facts.run_rules import rules_of
+from steward.policy.guards.budget import awaits_yes
 from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import conflict, group_of, invalid, not_found
 

@@ -14,14 +14,14 @@ from steward.model.node_names import fold
 from steward.model.order import NodeOutcome, NodeRefusal, NodeWish, OrderAnswer, TouchNodes
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
+from steward.policy.case.suspicion import new_case
 from steward.policy.draft import Draft
-from steward.policy.groups.slot_of import pool_of
+from steward.policy.facts.slurm_faults import bears_reason
+from steward.policy.facts.verdict import Fault
 from steward.policy.groups.slot_save import hurried
-from steward.policy.node.slurm_faults import bears_reason
-from steward.policy.node.suspicion import new_case
-from steward.policy.node.verdict import Fault
 from steward.policy.orders.order_draft import OrderDraft, is_going
 from steward.policy.orders.refuse import check_not_busy, conflict, invalid
+from steward.policy.slot_of import pool_of
 
 MOST_INSTANCES = 99
 MOST_LOGICAL = 50

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from steward.model.group import BatchSize, Cluster, ClusterStatus, Goal, Group, GroupStatus, Role, Rollout, RolloutState
 from steward.model.order import GroupWish, OrderAnswer, UpdateCluster, UpdateSoftware
-from steward.policy.groups.serving import current_counts
+from steward.policy.facts.serving import current_counts
 from steward.policy.orders.groups import changed_goal, changed_group, new_group, with_extras
 from steward.policy.orders.order_draft import OrderDraft, is_going
 from steward.policy.orders.refuse import (
