@@ -17,7 +17,7 @@ from steward.adapters.node.elastic_start import listen
 from steward.elastic.run import CoordinatedRun
 from steward.elastic.server import Coordinator
 from steward.model.proof import is_proof, proof
-from steward.testbed.wait import wait_until
+from steward_bed.wait import wait_until
 from tests.fakes.dialled import never_refused
 from tests.fakes.until import FACT_S, comes_true
 
