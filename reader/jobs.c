@@ -116,7 +116,8 @@ extern const char *slurm_job_state_reason_string(uint32_t reason)
 	FIELD(required, put_text, job->req_nodes)                  \
 	FIELD(features, put_text, job->features)                   \
 	FIELD(exclusive, put_number, IS_EXCLUSIVE(job))            \
-	FIELD(memory_per_cpu, put_number, IS_PER_CPU(job))
+	FIELD(memory_per_cpu, put_number, IS_PER_CPU(job))         \
+	FIELD(planned, put_text, job->sched_nodes)
 
 #define AS_NAME(name, put, value) "," #name
 #define PUT(name, put, value)	  put(to, value);

@@ -36,6 +36,7 @@ class Crew:
         self._waiting: deque[tuple[str, asyncio.AbstractEventLoop, Work]] = deque()
         self._untold: list[tuple[asyncio.AbstractEventLoop, Told]] = []
         self._threads = self._idle = self._given = self._taken = 0
+        self._handing: asyncio.AbstractEventLoop | None = None
         self._relief_by: asyncio.AbstractEventLoop | None = None
         self._relief: asyncio.TimerHandle | None = None
 
@@ -45,27 +46,39 @@ class Crew:
             if not self._threads:
                 self._start()
             self._given += 1
-            self._waiting.append((name, asyncio.get_running_loop(), work))
-            if len(self._waiting) > 1 or not self._idle:
+            loop = asyncio.get_running_loop()
+            self._waiting.append((name, loop, work))
+            if self._handing is not loop:
+                self._handing = loop
+                loop.call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        """Wake a thread for all that was given in this turn of the loop: sooner it would fight for the interpreter."""
+        with self._lock:
+            self._handing = None
+            if len(self._waiting) > self._idle or len(self._waiting) > 1:
                 self._relieve_later()
-            else:
+            if self._waiting:
                 self._lock.notify()
 
-    def _relieve_later(self) -> None:
+    def _relieve_later(self, known: int = 0) -> None:
         loop = asyncio.get_running_loop()
         if self._relief_by is not loop:
             self._relief_by = loop
-            self._relief = loop.call_later(self._patience_s, self._relieve, self._given)
+            self._relief = loop.call_later(self._patience_s, self._relieve, self._taken, known)
 
-    def _relieve(self, given: int) -> None:
-        """Wake or start one more thread if some of the first `given` still wait; tell what waits to be told."""
+    def _relieve(self, taken: int, known: int) -> None:
+        """Wake or start one more thread if none took work meanwhile, or some of the first `known` pieces still wait.
+
+        Tell what waits to be told.
+        """
         with self._lock:
             self._relief_by = self._relief = None
             untold, self._untold = self._untold, []
             if self._waiting:
-                if self._taken < given:
+                if self._taken == taken or self._taken < known:
                     self._help()
-                self._relieve_later()
+                self._relieve_later(self._given)
         _tell(untold)
 
     def _help(self) -> None:

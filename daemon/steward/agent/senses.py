@@ -138,19 +138,22 @@ class Senses:
             self._bell.clear()
             now = loop_now()
             self._refresh()
-            for name, track in self._tracks.items():
-                if track.due <= now and name not in self._tasks:
-                    self._start(name, track.look())
+            due = [track for name, track in self._tracks.items() if track.due <= now and name not in self._tasks]
+            for track in sorted(due, key=lambda track: track.check.cost_ms):  # the quick ones wait for no program
+                self._start(track.check.id, track.look())
             self._tell()
             waiting = [track.due for name, track in self._tracks.items() if name not in self._tasks]
             await self._pause(min([*waiting, self._refresh_due]) - now)
 
     async def _pause(self, seconds: float) -> None:
-        """Wait for so many seconds, or until `GATHER_S` after the bell rings."""
+        """Wait for so many seconds, or until the bell rang and every look has ended, or `GATHER_S` went by."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(seconds, 0.01)):
+            async with asyncio.timeout(max(seconds, 0.01)) as limit:
                 await self._bell.wait()
-                await asyncio.sleep(GATHER_S)
+                limit.reschedule(min(limit.when() or math.inf, loop_now() + GATHER_S))
+                while self._tasks:
+                    self._bell.clear()
+                    await self._bell.wait()
 
     def _refresh(self) -> None:
         """Start a listing of the site's checks if one is due, without waiting for it."""

@@ -141,7 +141,7 @@ class Track:
         self._facts = facts
         self._probes = probes
         self._clock = clock
-        self._rule = rule
+        self._rule = rule.of(check)
         self._memory = memory
         self._every_s = check.every_s or interval_s
         self._rounds = Rounds(facts.node, interval_s)

@@ -262,13 +262,13 @@ def _senses(
     )
     memory = CheckMemory(config.agent.state_dir / f"checks-{node}.json", incarnation=who, clock=clock)
 
+    rule = SampleRule(
+        bad_samples=health.bad_samples,
+        last_samples=health.last_samples,
+        clear_after_s=health.clear_after_s,
+    )
+
     def track(check: Check) -> Track:
-        rule = SampleRule(
-            bad_samples=health.bad_samples,
-            last_samples=health.last_samples,
-            clear_after_s=health.clear_after_s,
-            bad_for_s=check.bad_for_s,
-        )
         interval_s = config.agent.check_interval_s
         return Track(check, facts=facts, probes=probes, clock=clock, rule=rule, interval_s=interval_s, memory=memory)
 

@@ -225,6 +225,7 @@ class Hub:
     def paced(self, link: Link, interval_s: float) -> None:
         """Set the pace of an agent's heartbeats, within what agents are asked for."""
         least = self._interval_s
+        link.is_calm = interval_s > least
         self._watch.pace(link, min(max(interval_s, least), max(least, CALM_S)))
 
     def frame(self, link: Link, frame: Frame) -> None:

@@ -158,6 +158,8 @@ class Link(asyncio.StreamReaderProtocol):
         # Kept by `Watch`
         self.interval_s = self.late_after_s = self.gone_after_s = self.told = 0.0
         self.due = 0.0
+        self.is_calm = self._is_skipped = False
+        """Of an agent whose node is calm every other heartbeat is answered: each answer wakes it."""
         self.is_late = self.is_watched = False
         self.can_pong = False
         self.pinged: float | None = None
@@ -293,7 +295,10 @@ class Link(asyncio.StreamReaderProtocol):
         """Answer a heartbeat with a good seal."""
         if self._owner is None or self._seals is None or not self._is_sealed(self._seals, seal, written):
             return
-        self._reply(self._seals, written, times(self._owner.beat(self, sent)))
+        now = self._owner.beat(self, sent)
+        self._is_skipped = self.is_calm and not self._is_skipped
+        if not self._is_skipped:
+            self._reply(self._seals, written, times(now))
 
     def _change_pace(self, sent: float, interval_s: float, seal: object) -> None:
         if (

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,11 @@ class SharedHttp(H11Protocol):
 
     peer: object = None
 
+    def data_received(self, data: bytes) -> None:
+        date = formatdate(time.time(), usegmt=True).encode()
+        self.server_state.default_headers = [(b"date", date), *self.config.encoded_headers]
+        super().data_received(data)
+
     def connection_made(self, transport: Any) -> None:
         """Close the connection if its peer has too many."""
         super().connection_made(transport)
@@ -97,22 +103,36 @@ class _Http(uvicorn.Server):
     """uvicorn without its own handling of signals, which the daemon handles for all its parts. Idle connections end."""
 
     def __init__(self, config: uvicorn.Config, idle_s: float) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
         super().__init__(config)
-        self._idle, self._idle_s, self._look_at = IdleConnections(), idle_s, 0.0
+        self._idle, self._idle_s, self._told = IdleConnections(), idle_s, asyncio.Event()
         self._slim = Slim()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         lengthen(sockets or (), _BACKLOG)
 
-    async def on_tick(self, counter: int) -> bool:
-        now = time.monotonic()
-        if now >= self._look_at:
-            self._look_at = now + self._idle_s
+    async def main_loop(self) -> None:
+        """Until told to exit. uvicorn's own loop ticks ten times a second, for the answers' date and that word."""
+        self._loop = asyncio.get_running_loop()
+        while not self.should_exit:
             self._idle.look(self.server_state.connections)
             if self._slim.look():
                 log.info("memory that is not needed any more was given back")
-        return await super().on_tick(counter)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._idle_s):
+                    await self._told.wait()
+
+    @property
+    def should_exit(self) -> bool:
+        """Return whether the server was told to exit."""
+        return self._exits
+
+    @should_exit.setter
+    def should_exit(self, value: bool) -> None:
+        self._exits = value
+        if value and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._told.set)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -36,6 +36,7 @@ from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
 from steward.policy.leaks import CURE, leak_text
 from steward.policy.slurm_reasons import ReasonRow, slurms_own
+from steward.policy.traits import PLANNED_ABSENCE, is_away_on_purpose
 from steward.views.awaited import of_case
 from steward.views.explain_fit import lack_lines
 from steward.views.explain_group import closed_partitions, elastic_lines, slot_lines
@@ -301,7 +302,8 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
         lines.append(f"The job is kept off {fold(bad)} (ExcNodeList) until it is repaired.")
     if mem.ended is not None:
         return [*lines, f"The job is over: {mem.end_text}."]
-    lines += [*place_lines(mem, draft.now), *silence_lines(job, draft), *_lame_steps(job, mem, draft)]
+    lines += [*place_lines(mem, draft.now), *silence_lines(job, draft), *_left_alone(job, draft)]
+    lines += _lame_steps(job, mem, draft)
     if job is not None and mem.pending_from is not None:
         lines.append(f"The job waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(job, mem, draft)}.")
         lines += lack_lines(job, draft)
@@ -442,6 +444,15 @@ def silence_lines(job: Job | None, draft: Draft) -> list[str]:
     incident = open_silence(draft)
     silent = sorted(incident.waits & job.nodes) if incident is not None and job is not None else []
     return [f"{fold(silent)} fell silent together with others: {incident.text}."] if silent and incident else []
+
+
+def _left_alone(job: Job | None, draft: Draft) -> Iterator[str]:
+    """Name each silent node of the running job that somebody took away on purpose, as far as Slurm knows."""
+    for name in sorted(job.nodes) if job is not None and job.is_active else ():
+        node, view = draft.seen.nodes.get(name), draft.seen.agents.get(name)
+        if node is not None and is_away_on_purpose(node) and view is not None and not view.is_heard:
+            word = ", ".join(sorted(PLANNED_ABSENCE & node.flags))
+            yield f"{name} is silent, and Slurm has it {word}: nothing is done for the job until Slurm finds it DOWN."
 
 
 def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:

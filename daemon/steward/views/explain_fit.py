@@ -7,7 +7,7 @@ from steward.model.text import ago
 from steward.policy.draft import Draft
 from steward.policy.job.fits import why_blocked
 
-NOT_ASKED = "Slurm's own test of whether it fits gave no answer (steward-slurm, `make shim`): idle nodes are counted."
+NOT_ASKED = "Slurm's own test does not tell whether it fits: idle nodes are counted (`steward doctor`)."
 
 
 def lack_lines(job: Job, draft: Draft) -> list[str]:

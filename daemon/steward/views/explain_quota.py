@@ -255,6 +255,13 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
     borrows = ruling.standing is UnitStanding.BORROWED
     team = f"Quota of team {unit.team}: the job may run with what others lend"
     how = team if borrows else f"The quota of team {unit.team} covers the job"
+    if ruling.hopeless and (first := _behind(job, turn)) is not None:
+        nodes, start = ", ".join(sorted(first.planned)[:_NAMED]), until(first.started or draft.now, draft.now)
+        more = f" and {len(first.planned) - _NAMED} more" if len(first.planned) > _NAMED else ""
+        return (
+            f"{how}, but Slurm keeps {nodes}{more} for job {first.id}, which comes first and is to start {start}: only "
+            f"jobs that are over by then start there before it (Slurm: {job.reason})."
+        )
     if ruling.hopeless and job.reason in ("Resources", "Priority"):
         return f"{how}, but {_NO_NODES} (Slurm: {job.reason}). Other jobs of the team may start before it."
     if victims := _victims(unit, turn, draft):
@@ -272,6 +279,12 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
             )
     uses = told(turn.ledger.counted(unit.team, ruling.amounts))
     return f"{how} ({uses}); {waits}."
+
+
+def _behind(job: Job, turn: Turn) -> Job | None:
+    """Return the first job for which Slurm keeps nodes that this one might have; None if there is none."""
+    rooms = {id for id, ruling in turn.rulings.items() if ruling.may_run and not ruling.hopeless}
+    return next(turn.room.places.plans.before(job, rooms.__contains__), None) if turn.room.knows_nodes else None
 
 
 def _by_hand(job: Job, team: str, draft: Draft) -> str:

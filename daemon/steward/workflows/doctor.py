@@ -164,8 +164,10 @@ def _batch_requeue(config: Mapping[str, str]) -> DoctorLine:
 
 def _prolog(config: Mapping[str, str]) -> DoctorLine:
     flags = config.get("PrologFlags", "")
-    if "NoHold" in flags or not _is_set(flags):
-        return ok(_CONF, f"PrologFlags={flags or '(null)'}")
+    if not _is_set(flags):
+        return ok(_CONF, "PrologFlags is not set: the prolog runs on a node with the job's first step there")
+    if "NoHold" in flags:
+        return ok(_CONF, f"PrologFlags={flags}: a job's start does not wait for its prolog")
     return ok(_CONF, f"PrologFlags={flags}: the prolog runs before a job starts; its time counts into every resume")
 
 

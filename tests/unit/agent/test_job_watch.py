@@ -368,21 +368,6 @@ def test_one_users_folder_that_does_not_answer_hides_no_other_users_checkpoints(
     assert told[JobId(6)] is None
 
 
-def test_one_users_processes_that_cannot_be_read_hide_no_other_users_jobs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A page of their memory may be a file that nobody serves."""
-    monkeypatch.setattr(job_watch, "_TIMEOUT_S", 0.2)
-    bench, let_go = Bench(tmp_path), Event()
-    bench.eyes.hangs = {"1001": let_go}
-    for job, uid in ((6, 1001), (7, 1000)):
-        bench.book.add(OptedIn(job=JobId(job), uid=uid, mode=ResumeMode.parse("1"), restart=0, at=T0))
-        bench.eyes.cpu_s[JobId(job)] = 1.0
-    bench.turn()
-    let_go.set()
-    assert {one.job for one in progress_of(bench.frames[-1], N1, bench.eyes.now)} == {7}
-
-
 def counted(bench: Bench, story: Callable[[], Awaitable[None]]) -> None:
     """Run the watch as the agent does, in quick time, beside the story."""
 
@@ -438,3 +423,18 @@ def test_processes_that_nobody_spoke_of_are_found_later(tmp_path: Path, monkeypa
         assert bench.watch.is_awake
 
     counted(bench, story)
+
+
+def test_one_users_processes_that_cannot_be_read_hide_no_other_users_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of their memory may be a file that nobody serves."""
+    monkeypatch.setattr(job_watch, "_TIMEOUT_S", 0.2)
+    bench, let_go = Bench(tmp_path), Event()
+    bench.eyes.hangs = {"1001": let_go}
+    for job, uid in ((6, 1001), (7, 1000)):
+        bench.book.add(OptedIn(job=JobId(job), uid=uid, mode=ResumeMode.parse("1"), restart=0, at=T0))
+        bench.eyes.cpu_s[JobId(job)] = 1.0
+    bench.turn()
+    let_go.set()
+    assert {one.job for one in progress_of(bench.frames[-1], N1, bench.eyes.now)} == {7}

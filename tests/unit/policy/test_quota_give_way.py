@@ -306,6 +306,31 @@ def test_each_part_of_a_heterogeneous_job_gets_nodes_of_its_own(machines: int, g
     assert gone_in(site, 2) == gone
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "gone"),
+    [
+        ({}, {}, set()),
+        ({}, {"time_limit_s": None}, set()),
+        ({}, {"time_limit_s": 600.0}, {3}),
+        ({}, {"priority": 7}, {3}),
+        ({"priority": 3}, {}, {3}),
+        ({"planned": frozenset()}, {}, {3}),
+        ({"planned": frozenset({n("n1")})}, {}, {3}),
+        ({"partition": "other"}, {}, {3}),
+    ],
+    ids=["longer", "endless", "done by then", "comes first", "comes later", "no plan", "elsewhere", "partition"],
+)
+def test_nobody_gives_way_where_slurm_keeps_the_nodes_for_a_job_that_comes_first(
+    first: dict[str, Any], second: dict[str, Any], gone: set[int]
+) -> None:
+    """Job 8 needs both nodes, of which team a owns one and has it for an hour more."""
+    site, both = all_lent(WEAK), frozenset({n("n1"), n("n2")})
+    plan = {"planned": both, "node_count": 2, "priority": 5, "reason": "Resources", **first}
+    site = waits(site, 8, "b", 2, **plan).change_job(8, started=site.now + 3600.0)
+    site = waits(site, 9, "b", 2, **{"priority": 5, "reason": "Priority", "time_limit_s": 7200.0, **second})
+    assert gone_in(site, 2) == gone
+
+
 SIGNAL = f"quota:signal:3:0:{borrowed_and_wanted_back(WEAK).now:.0f}"
 
 

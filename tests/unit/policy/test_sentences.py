@@ -896,6 +896,11 @@ STILL: list[Row] = [
         lambda: left_behind(restart=0),
         lambda: left_behind(restart=1),
     ),
+    (
+        "n1 is silent, and Slurm has it MAINTENANCE: nothing is done for the job until Slurm finds it DOWN",
+        lambda: a_run().lost("n1").node("n1", flags=frozenset({"MAINTENANCE"})),
+        lambda: a_run().node("n1", flags=frozenset({"MAINTENANCE"})),
+    ),
     ("Its newest checkpoint: /c of step 50", lambda: saved_at(50), lambda: in_queue()),
     ("Resumes in a row without a new one: ", lambda: saved_at(50), lambda: remembered(a_run(), saved=Saved(path="/c"))),
     ("job 7 stands still: no step since step 100 for more than 300 s", lambda: hang.stuck(), lambda: hang.a_job()),
@@ -1025,7 +1030,7 @@ def short_of(word: str) -> Callable[[], Picture]:
 
 FIT: list[Row] = [
     (
-        "Slurm's own test of whether it fits gave no answer (steward-slurm, `make shim`): idle nodes are counted.",
+        "Slurm's own test does not tell whether it fits: idle nodes are counted (`steward doctor`).",
         lambda: answered(the_job_waits(), UNKNOWN),
         lambda: answered(the_job_waits(), fits.LATER),
     ),

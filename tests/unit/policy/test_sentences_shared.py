@@ -17,7 +17,7 @@ from steward.policy.quota.turn import Turn, take_turn
 from steward.views.explain import explain_job
 from steward.views.explain_group import run_lines
 from steward.views.explain_quota import lines_of
-from tests.builders.picture import T0, Picture
+from tests.builders.picture import T0, Picture, n
 from tests.builders.quota import G6, P5, WEAK, a_quota, own, runs, teams, waits
 from tests.builders.quota_site import a_site, settled
 from tests.builders.sentences import ROOT, Row, lacking
@@ -40,6 +40,15 @@ def ruled(standing: UnitStanding, **fields: Any) -> str:
     draft, turn = turn_of(picture)
     rulings = {**turn.rulings, JobId(2): replace(turn.rulings[JobId(2)], standing=standing, **fields)}
     return "\n".join(lines_of(picture.seen.jobs[JobId(2)], replace(turn, rulings=rulings), draft))
+
+
+def behind(limit_s: float) -> str:
+    """Of a job behind one that needs both nodes, of which team a owns one and borrows the other."""
+    picture = settled(runs(runs(a_site(WEAK), 1, "a", 4), 2, "a", 4, "b", "n2"))
+    both = frozenset({n("n1"), n("n2")})
+    picture = waits(picture, 8, "b", 2, planned=both, node_count=2, priority=5, reason="Resources")
+    picture = picture.change_job(8, started=picture.now + 3600.0)
+    return said(waits(picture, 9, "b", 2, priority=5, reason="Priority", time_limit_s=limit_s), 9)
 
 
 def turn_of(picture: Picture) -> tuple[Draft, Turn]:
@@ -292,6 +301,12 @@ QUOTAS: list[Row] = [
         "it waits for nodes (Slurm: Resources). Other jobs of the team may start before it.",
         lambda: ruled(UnitStanding.OWN, hopeless=True),
         lambda: ruled(UnitStanding.OWN, hopeless=False),
+    ),
+    (
+        "The quota of team b covers the job, but Slurm keeps n1, n2 for job 8, which comes first and is to start in 60 "
+        "min: only jobs that are over by then start there before it (Slurm: Priority).",
+        lambda: behind(7200.0),
+        lambda: behind(600.0),
     ),
     (
         "the limit in Slurm is about to be raised (QOSGrpGRES)",

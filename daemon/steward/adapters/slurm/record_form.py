@@ -60,7 +60,7 @@ JOB = RecordForm({
     "priority": _MAYBE, "nice": _NUMBER, "submit_host": _TEXT, "expedited": _YES, "requested": _TEXT,
     "allocated": _TEXT, "node_sizes": _TEXT, "tres_per_job": _TEXT, "tres_per_node": _TEXT, "tasks_per_node": _MAYBE,
     "tasks": _MAYBE, "required": _TEXT, "features": _TEXT, "exclusive": _YES,
-    "memory_per_cpu": _YES,
+    "memory_per_cpu": _YES, "planned": _TEXT,
 })  # fmt: skip
 PARTITION = RecordForm({
     "name": _TEXT, "state": _STATE, "nodes": _TEXT, "loaded": _NUMBER, "allow_qos": _TEXT, "deny_qos": _TEXT,

@@ -119,6 +119,7 @@ class _OfQuotas(TypedDict):
     exclusive: bool
     memory_per_cpu: bool
     unavailable: frozenset[NodeName]
+    planned: frozenset[NodeName]
     waiting_tasks: int
     most_tasks: int
 
@@ -139,6 +140,7 @@ def _of_quotas(of: Mapping[str, str], has: bool) -> _OfQuotas:
         "exclusive": of["exclusive"] == "1",
         "memory_per_cpu": of["memory_per_cpu"] == "1",
         "unavailable": unavailable(record_form.text(of["described"])),
+        "planned": frozenset() if has else expand(record_form.text(of["planned"])),
         "waiting_tasks": count_tasks(of["array_tasks"]),
         "most_tasks": tasks_at_once(of["array_tasks"]),
     }

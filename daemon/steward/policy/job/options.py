@@ -95,8 +95,8 @@ def _is_by_us(last: Attempt, mem: JobMemory) -> bool:
 
 def _resumed(mem: JobMemory, last: Attempt, rules: ResumePolicy) -> str:
     """Return the resume in words: `1 of 5, after n2 failed; last checkpoint: step 50`."""
-    after = f"{fold(last.culprits)} failed" if last.culprits else last.why.text
-    text = f"{mem.resumes} of {options(mem.mode, rules).max_resumes}, after {after}"
+    why = f", after {fold(last.culprits)} failed" if last.culprits else f": {last.why.text}"
+    text = f"{mem.resumes} of {options(mem.mode, rules).max_resumes}{why}"
     if mem.saved is None:
         return f"{text}; no checkpoint is known"
     return f"{text}; last checkpoint: {mem.saved.path if mem.saved.step is None else f'step {mem.saved.step}'}"

@@ -203,7 +203,11 @@ class Decider:
 
     def _wish(self, unit: Unit, asked: Amounts, size: int = 0) -> Wish | None:
         """Return the nodes that the unit needs; None if nodes are not known."""
-        return self._room.places.wish(unit, asked, size) if self._room.knows_nodes else None
+        return self._room.places.wish(unit, asked, size, self._gets_room) if self._room.knows_nodes else None
+
+    def _gets_room(self, id: JobId) -> bool:
+        ruling = self.rulings.get(id)
+        return ruling is not None and ruling.may_run and not ruling.hopeless
 
     def _finds_room(self, unit: Unit, asked: Amounts, wish: Wish | None) -> bool:
         """Return whether the unit has room, or borrowers were evicted for it."""

@@ -4,7 +4,7 @@ Only nodes that a job may use count for it: those of its partition that it does 
 of GRES.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest, nsmallest
 from itertools import islice, permutations
@@ -15,6 +15,7 @@ from steward.model.quota import CPU, MEM, Resource, machine_type_of, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.constraint import eligible
 from steward.policy.quota.flavors import Flavors
+from steward.policy.quota.planned import Plans
 from steward.policy.quota.requests import Amounts, Requests, Unit, holds_nodes
 
 _UNTOLD_MB = 1
@@ -60,6 +61,7 @@ class Places:
         self._draft, self._flavors, self._requests = draft, flavors, requests
         self._wishes: dict[tuple[object, ...], Wish | None] = {}
         self._of_parts: dict[JobId, Wish | None] = {}
+        self.plans = Plans(draft.seen.jobs.values(), draft.now)
         self._whole = {name: self._of_node(name) for name in sorted(flavors.usable)}
         self._free = {name: dict(has) for name, has in self._whole.items()}
         self._changed: list[NodeName] = []
@@ -79,42 +81,48 @@ class Places:
             return {**has, resource(self._flavors.type_of[name], MEM): _UNBOUND}
         return has
 
-    def wish(self, unit: Unit, asked: Amounts, size: int = 0) -> Wish | None:
-        """Return the nodes that a waiting unit needs; None if nodes do not decide whether it starts."""
+    def wish(
+        self, unit: Unit, asked: Amounts, size: int = 0, gets_room: Callable[[JobId], bool] = lambda id: False
+    ) -> Wish | None:
+        """Return the nodes that a waiting unit needs; None if nodes do not decide whether it starts.
+
+        `gets_room`: whether a job that waits gets room in this turn.
+        """
         # it waits for nodes of a reservation
         if unit.apart:
             return None
         if len(unit.jobs) > 1:
-            return self._wish_of_parts(unit)
-        return self._wish_of(unit.jobs[0], asked, size)
+            return self._wish_of_parts(unit, gets_room)
+        return self._wish_of(unit.jobs[0], asked, size, self.plans.kept_from(unit.jobs[0], gets_room))
 
-    def _wish_of_parts(self, unit: Unit) -> Wish | None:
+    def _wish_of_parts(self, unit: Unit, gets_room: Callable[[JobId], bool]) -> Wish | None:
         """Return the nodes that a heterogeneous job needs, the most demanding parts first."""
         if unit.id not in self._of_parts:
+            kept = self.plans.kept_from(unit.jobs[0], gets_room)
             asked = [(job, options[0]) for job in unit.jobs if (options := self._requests.asks(job))]
-            found = [wish for job, amounts in asked if (wish := self._wish_of(job, amounts)) is not None]
+            found = [wish for job, amounts in asked if (wish := self._wish_of(job, amounts, 0, kept))]
             parts = sorted(found, key=lambda w: (len(w.nodes), -max(w.each.values(), default=0)))
             nodes = frozenset[NodeName]().union(*(wish.nodes for wish in parts))
             is_known = len(parts) == len(unit.jobs)
             self._of_parts[unit.id] = Wish(count=0, each={}, nodes=nodes, parts=tuple(parts)) if is_known else None
         return self._of_parts[unit.id]
 
-    def _wish_of(self, job: Job, asked: Amounts, size: int = 0) -> Wish | None:
+    def _wish_of(self, job: Job, asked: Amounts, size: int = 0, kept: frozenset[NodeName] = frozenset()) -> Wish | None:
         """Return the nodes that one job needs; None if nodes do not decide."""
-        count = size or max(job.node_count, 1)
-        key = id(asked), count, job.partition, job.excluded, job.required, job.features, job.exclusive, job.requested
+        count, without = size or max(job.node_count, 1), job.excluded | kept
+        key = id(asked), count, job.partition, without, job.required, job.features, job.exclusive, job.requested
         if key not in self._wishes:
-            self._wishes[key] = self._wish(job, asked, count)
+            self._wishes[key] = self._wish(job, asked, count, without)
         return self._wishes[key]
 
-    def _wish(self, job: Job, asked: Amounts, count: int) -> Wish | None:
+    def _wish(self, job: Job, asked: Amounts, count: int, without: frozenset[NodeName]) -> Wish | None:
         """Work out the nodes that one job needs; None if nodes do not decide."""
         kinds = {machine_type_of(name) for name in asked}
         if len(kinds) != 1:
             return None
         kind = next(iter(kinds))
         count = max(count, len(job.required))
-        within = self._draft.overview.nodes_of(job.partition) - job.excluded
+        within = self._draft.overview.nodes_of(job.partition) - without
         usable = (n for n in within & self._whole.keys() if self._flavors.type_of[n] == kind)
         each = {name: -(-amount // count) for name, amount in asked.items()}
         is_total = job.is_total and job.most_nodes != 1
