@@ -21,7 +21,7 @@ from steward.policy.job.launch import broken_end, nodes_that_broke
 from steward.policy.job.remember import is_another
 from steward.policy.job.rulings import requeue_by
 
-AT_ONCE = 8
+AT_ONCE = 4
 """Each is a command of its own, and the turn's answers to other users' shims wait for all of them."""
 
 
