@@ -151,7 +151,7 @@ def test_explain_says_what_slurm_says() -> None:
     (now,) = explained(waits, NOW)
     assert "it would start now, on n[1,3-4], if it were first" in now
     (later,) = explained(waits, LATER)
-    assert "in use, for 600 s more at the most" in later
+    assert "in use, for 600 s more at most" in later
     (never,) = explained(waits, replace(NEVER, missing=""))
     assert "too few of the nodes in service could take it" in never
 

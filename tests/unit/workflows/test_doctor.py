@@ -178,5 +178,5 @@ def test_nodes_whose_steps_do_not_load_the_shim_are_named_by_what_they_found_the
     [fine] = judge_loaded({n("n1"): replace(views[n("n1")], passed=frozenset({"slurm.shim"}))})
     assert (fine.health, fine.text) == (Health.OK, "Slurm loads it on n1")
     [line] = judge_loaded(views)
-    assert line.text == f"jobs on n2 have no shim: {text} (looked at every 30 s)"
+    assert line.text == f"jobs on n2 have no shim: {text} (looked at every 60 s)"
     assert "scontrol reconfigure" in line.remedy

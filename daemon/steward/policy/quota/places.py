@@ -15,7 +15,7 @@ from steward.model.quota import CPU, MEM, Resource, machine_type_of, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.constraint import eligible
 from steward.policy.quota.flavors import Flavors
-from steward.policy.quota.planned import Plans
+from steward.policy.quota.planned import PlannedStarts
 from steward.policy.quota.requests import Amounts, Requests, Unit, holds_nodes
 
 _UNTOLD_MB = 1
@@ -61,7 +61,7 @@ class Places:
         self._draft, self._flavors, self._requests = draft, flavors, requests
         self._wishes: dict[tuple[object, ...], Wish | None] = {}
         self._of_parts: dict[JobId, Wish | None] = {}
-        self.plans = Plans(draft.seen.jobs.values(), draft.now)
+        self.plans = PlannedStarts(draft.seen.jobs.values(), draft.now)
         self._whole = {name: self._of_node(name) for name in sorted(flavors.usable)}
         self._free = {name: dict(has) for name, has in self._whole.items()}
         self._changed: list[NodeName] = []

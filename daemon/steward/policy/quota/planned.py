@@ -9,7 +9,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 
 
-class Plans:
+class PlannedStarts:
     """The plans of Slurm's backfill, in Slurm's order of the jobs."""
 
     def __init__(self, jobs: Iterable[Job], now: float) -> None:
