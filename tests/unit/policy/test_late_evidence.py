@@ -106,6 +106,27 @@ def test_a_node_that_lived_on_for_longer_than_a_shutdown_takes_did_not_end_what_
     assert tries(over.lost("n1").then().marked("n1").then(1)) == []
 
 
+def test_one_users_many_jobs_that_come_back_for_a_late_fault_do_not_hold_up_a_turn() -> None:
+    """Jobs that fail by the hundred have failed on any node that dies; all of them come back, in several turns."""
+    picture = running()
+    for id in range(100, 120):
+        picture = picture.job(id, on=("n1", "n2")).opted_in(id)
+    picture = picture.then(0.1)
+    for id in range(100, 120):
+        picture = picture.ask(AskKind.BATCH, id=id, node="n1", status=BY_CODE)
+    over = picture.then(0.1).checked("n1", "n2").then(0.1).see(asks=())
+    for id in range(100, 120):
+        over = over.change_job(id, state=JobState.FAILED, ended=over.now, exit_status=BY_CODE)
+    lost = stopping(over.then(0.1), "n2").after(0.1)
+    counts, back = [], set[JobId]()
+    for _ in range(6):
+        found = {a.job for a in tries(lost)} - back
+        counts.append(len(found))
+        back |= found
+        lost = lost.then(0.1)
+    assert counts == [4, 4, 4, 4, 4, 0]
+
+
 def test_a_node_that_fell_silent_soon_after_the_end_may_be_found_lost_minutes_later() -> None:
     silent = failed(running()).wait(20.0).agent_lost("n1")
     late = silent.wait(250.0).witnessed("n1", Witness.REFUSED)
