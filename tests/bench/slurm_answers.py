@@ -75,8 +75,9 @@ def _of(root: Path, nodes: int, jobs: int) -> Iterator[Row]:
     names = f"x[00001-{nodes:05d}]"
     more = f"NodeName={names} NodeAddr=127.0.0.1 Port=9 CPUs=4 RealMemory=500 Gres=gpu:8 Feature=a,b State=DOWN\n"
     more += f"PartitionName=big Nodes={names} State=UP\nMaxJobCount={jobs + 1000}\nMaxNodeCount={nodes + 100}\n"
+    more += f"MaxArraySize={jobs + 1000}\n"
     with cluster.running(root=root, extra=more) as made, _commands_of(root), ExitStack() as stack:
-        _submit(made, jobs)
+        _fill(made, jobs)
         library = stack.enter_context(closing(library_of(made)))
         conf = made.env["SLURM_CONF"]
         ports = {
@@ -99,6 +100,14 @@ def _commands_of(root: Path) -> Iterator[None]:
             yield
         finally:
             os.environ["PATH"] = before
+
+
+def _fill(made: cluster.Cluster, jobs: int) -> None:
+    """Have so many held jobs, each with a record of its own: tasks of one array, which Slurm splits when it is told of
+    some of them; so many calls of sbatch would take many minutes."""
+    array = f"sbatch -H --parsable -o /dev/null -D {made.folder} -J train --array=1-{jobs} --wrap true"
+    split = f'scontrol update jobid="$({array})_[1-{max(jobs - 1, 1)}]" comment=own'
+    subprocess.run([*made.prefix, "sh", "-ec", split], env={**os.environ, **made.env}, check=True)
 
 
 def _submit(made: cluster.Cluster, jobs: int) -> None:
