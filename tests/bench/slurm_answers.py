@@ -33,6 +33,7 @@ GOALS_S = {
     "100 new jobs": 0.1,
 }
 _TRIES = 5
+_PLAIN = 100
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _ROADS = ("steward-slurm", "commands")
 
@@ -105,9 +106,11 @@ def _commands_of(root: Path) -> Iterator[None]:
 def _fill(made: cluster.Cluster, jobs: int) -> None:
     """Have so many held jobs, each with a record of its own: tasks of one array, which Slurm splits when it is told of
     some of them; so many calls of sbatch would take many minutes."""
-    array = f"sbatch -H --parsable -o /dev/null -D {made.folder} -J train --array=1-{jobs} --wrap true"
-    split = f'scontrol update jobid="$({array})_[1-{max(jobs - 1, 1)}]" comment=own'
+    tasks = max(jobs - _PLAIN, 2)
+    array = f"sbatch -H --parsable -o /dev/null -D {made.folder} -J train --array=1-{tasks} --wrap true"
+    split = f'scontrol update jobid="$({array})_[1-{max(tasks - 1, 1)}]" comment=own'
     subprocess.run([*made.prefix, "sh", "-ec", split], env={**os.environ, **made.env}, check=True)
+    _submit(made, _PLAIN)  # of a task slurmctld tells with the whole array
 
 
 def _submit(made: cluster.Cluster, jobs: int) -> None:
@@ -121,7 +124,7 @@ def _figures(made: cluster.Cluster, port: CommandLineSlurm) -> dict[str, float]:
         return port.nodes(), port.jobs()
 
     first = _once(everything)
-    every = sorted(id for id, job in port.jobs().items() if job.is_pending)
+    every = sorted(id for id, job in port.jobs().items() if job.is_pending)[-_PLAIN:]
     few = [NodeName(f"x{number:05d}") for number in range(1, 5)]
 
     def changed(number: int) -> None:
