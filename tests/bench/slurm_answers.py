@@ -33,6 +33,7 @@ GOALS_S = {
     "100 new jobs": 0.1,
 }
 _TRIES = 5
+_PLAIN = 100
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _ROADS = ("steward-slurm", "commands")
 
@@ -75,8 +76,9 @@ def _of(root: Path, nodes: int, jobs: int) -> Iterator[Row]:
     names = f"x[00001-{nodes:05d}]"
     more = f"NodeName={names} NodeAddr=127.0.0.1 Port=9 CPUs=4 RealMemory=500 Gres=gpu:8 Feature=a,b State=DOWN\n"
     more += f"PartitionName=big Nodes={names} State=UP\nMaxJobCount={jobs + 1000}\nMaxNodeCount={nodes + 100}\n"
+    more += f"MaxArraySize={jobs + 1000}\n"
     with cluster.running(root=root, extra=more) as made, _commands_of(root), ExitStack() as stack:
-        _submit(made, jobs)
+        _fill(made, jobs)
         library = stack.enter_context(closing(library_of(made)))
         conf = made.env["SLURM_CONF"]
         ports = {
@@ -101,6 +103,16 @@ def _commands_of(root: Path) -> Iterator[None]:
             os.environ["PATH"] = before
 
 
+def _fill(made: cluster.Cluster, jobs: int) -> None:
+    """Have so many held jobs, each with a record of its own: tasks of one array, which Slurm splits when it is told of
+    some of them; so many calls of sbatch would take many minutes."""
+    tasks = max(jobs - _PLAIN, 2)
+    array = f"sbatch -H --parsable -o /dev/null -D {made.folder} -J train --array=1-{tasks} --wrap true"
+    split = f'scontrol update jobid="$({array})_[1-{max(tasks - 1, 1)}]" comment=own'
+    subprocess.run([*made.prefix, "sh", "-ec", split], env={**os.environ, **made.env}, check=True)
+    _submit(made, _PLAIN)  # of a task slurmctld tells with the whole array
+
+
 def _submit(made: cluster.Cluster, jobs: int) -> None:
     each = f"sbatch -H -o /dev/null -D {made.folder} -J train-$i -x n$((i % 3 + 1)) --wrap true >/dev/null"
     script = f"i=0; while [ $i -lt {jobs} ]; do {each}; i=$((i+1)); done"
@@ -112,7 +124,7 @@ def _figures(made: cluster.Cluster, port: CommandLineSlurm) -> dict[str, float]:
         return port.nodes(), port.jobs()
 
     first = _once(everything)
-    every = sorted(id for id, job in port.jobs().items() if job.is_pending)
+    every = sorted(id for id, job in port.jobs().items() if job.is_pending)[-_PLAIN:]
     few = [NodeName(f"x{number:05d}") for number in range(1, 5)]
 
     def changed(number: int) -> None:
