@@ -8,6 +8,7 @@ usage: python -m tools.house [--small | --long | --twice]        (in the environ
 
 import argparse
 import ast
+import re
 import statistics
 import subprocess
 import sys
@@ -84,6 +85,7 @@ def figures(modules: dict[str, Module]) -> Iterator[tuple[str, str]]:
     yield "rows in docs/config.md", f"{_settings()}"
     yield "class names with two meanings", f"{len(twice())}"
     yield "docstrings that ruff D401 finds", f"{_not_imperative()}"
+    yield "files that the walk-through names", f"{_walked()}"
     yield "pairs of policy rooms in a circle", ", ".join(circles(modules)) or "none"
 
 
@@ -94,6 +96,12 @@ def _share(part: int, whole: int) -> str:
 def _settings() -> int:
     page = PACKAGE.parents[1] / "docs" / "config.md"
     return sum(line.startswith("| `") for line in page.read_text(encoding="utf-8").splitlines())
+
+
+def _walked() -> int:
+    """Count the files that a reader of "Follow one fault" in docs/architecture.md opens."""
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    return len(set(re.findall(r"`([a-z_/]+\.py)", page.split("## Follow one fault")[1].split("\n## ")[0])))
 
 
 def twice() -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.packages.contents import HEAD_EXTRAS, NODE_EXTRAS, NODE_NEEDS, PREFIX, Package
+from tools.packages.contents import CLIENT_NEEDS, HEAD_EXTRAS, NODE_EXTRAS, NODE_NEEDS, PREFIX, Package
 
 ROOT = Path(__file__).resolve().parents[2]
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -27,7 +27,7 @@ class Workshop:
         return self.folder / "trees" / package.name
 
     def site(self, kind: str) -> Path:
-        """Where pip puts the packages of "node", and all of the "head"."""
+        """Where pip puts all that one of `KINDS` needs, with what the others have of it, too."""
         return self.folder / "site" / kind
 
     @property
@@ -81,6 +81,7 @@ def fetch(shop: Workshop, *, reuse: bool = False) -> None:
     run(*shop.pip, *_TOOLS)
     wanted = {
         "node": requirements(NODE_EXTRAS, NODE_NEEDS),
+        "client": requirements((), (*NODE_NEEDS, *CLIENT_NEEDS)),
         "head": requirements((*NODE_EXTRAS, *HEAD_EXTRAS)),
     }
     for kind, lines in wanted.items():

@@ -1,5 +1,7 @@
-"""`steward`: what people type. Its parts are imported when somebody calls them: `steward status` waits for no test
-bed."""
+"""`steward`: the commands of people.
+
+Each command's module is imported when the command runs, so that `steward status` does not wait for the test bed.
+"""
 
 import difflib
 from collections.abc import Mapping
@@ -16,8 +18,10 @@ from steward.cli.examples import add_examples
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A command that is imported when somebody calls it: "module:attribute", its line and its section in the list of
-    commands."""
+    """A command whose module is imported when the command runs.
+
+    `target` is "module:attribute"; `help` and `section` are its line and its section in the list of commands.
+    """
 
     target: str
     help: str
@@ -56,15 +60,17 @@ class LateGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that `args` name. For a word that is no command the error names the one that was probably
-        meant; click knows no late ones."""
+        """Return the command that `args` name.
+
+        The error for an unknown word names the command that was probably meant: click does not know the late ones.
+        """
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
             if not close or "Did you mean" in error.message:
                 raise
-            raise click.UsageError(f"{error.message.rstrip('.')}. Did you mean {close[0]!r}?", ctx) from error
+            raise click.UsageError(f"{error.message.rstrip('.')}. Did you mean '{close[0]}'?", ctx) from error
 
 
 _NO_HEAD = ("config", "init")
@@ -74,8 +80,8 @@ _LOOK, _ACT, _SHARE, _SET_UP = "Look", "Repairs and jobs", "Machines, teams, ela
 class _Steward(LateGroup):
     late = MappingProxyType(
         {
-            "status": Late("steward.cli.look:status", "The cluster at a glance.", _LOOK),
-            "top": Late("steward.cli.top:top", "The cluster live, as on the status page.", _LOOK),
+            "status": Late("steward.cli.look:status", "Show the cluster at a glance.", _LOOK),
+            "top": Late("steward.cli.top:top", "Show the cluster live, as the status page does.", _LOOK),
             "nodes": Late("steward.cli.look:nodes", "Every node: verdict, evidence, what is next.", _LOOK),
             "jobs": Late("steward.cli.jobs:jobs", "Jobs that asked to be resumed.", _LOOK),
             "cases": Late("steward.cli.look:cases", "Repairs of nodes.", _LOOK),

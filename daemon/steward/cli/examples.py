@@ -1,4 +1,4 @@
-"""Examples that `--help` shows, for each command. A test parses them all."""
+"""Examples that `--help` shows for each command. A test parses all of them."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -15,6 +15,7 @@ from steward_bed import beds
 from steward_bed.bed import Backend, Bed, BedError, BedSpec, BedStatus, plain
 from steward_bed.beds import stoppable, take_down
 from steward_bed.faults import SHAPES, FaultKind, fault
+from steward_bed.wait import await_picture
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -107,6 +108,8 @@ def up(
     with stoppable():
         try:
             bed.up(_say)
+            if spec.steward:
+                await_picture(bed)
         except BaseException:
             _say(f"taking down what is there of {spec.dir}")
             take_down(bed, _say)

@@ -160,6 +160,16 @@ def await_agents(bed: Bed) -> None:
     wait_until_empty("every agent is connected to the head", not_connected, _AGENTS_S)
 
 
+def await_picture(bed: Bed) -> None:
+    """Wait until the head has read the states that Slurm gives the nodes now: `steward status` says what sinfo says."""
+
+    def unread() -> list[NodeName]:
+        nodes = {node["name"]: node["state"] for node in ask_head(bed, "/v1/nodes")}
+        return [name for name in _names(bed) if nodes.get(name) == "unknown"]
+
+    wait_until_empty("the head has read every node's state", unread, _AGENTS_S)
+
+
 def open_cases(bed: Bed) -> list[str]:
     """ "n3 at drain" for each repair under way."""
     return [f"{case['node']} at {case['step']}" for case in ask_head(bed, "/v1/cases") if case["open"]]

@@ -138,7 +138,7 @@ QUOTAS: list[Row] = [
         lambda: said(waits(site(), 1, "a", 1), 1),
     ),
     (
-        "Account other has no quota: nobody can make the job give way; it may use what teams own. For a team's share: "
+        "Account other has no quota: the job cannot be evicted; it may use what teams own. For a team's share: "
         "sbatch -A TEAM. An admin limits the account with a quota, or with: sacctmgr modify account where name=other",
         lambda: said(waits(site(), 1, "other", 1), 1),
         lambda: said(waits(site(), 1, "a", 1), 1),
@@ -248,7 +248,8 @@ QUOTAS: list[Row] = [
         lambda: on_one_node("n1"),
     ),
     (
-        "the job may borrow, but no node that it may use would have room for it, whoever gave way: it waits for nodes.",
+        "the job may borrow, but no node that it may use would have room for it, even if every borrower were evicted: "
+        "it waits for nodes.",
         lambda: on_one_node("n1"),
         lambda: ruled(UnitStanding.WAITS),
     ),
@@ -274,7 +275,7 @@ QUOTAS: list[Row] = [
         lambda: in_use(),
     ),
     (
-        "4 GPUs of ml.g6.12xlarge are idle, but nobody lends them: what no team owns is lent with IdleResourceSharing "
+        "4 GPUs of ml.g6.12xlarge are idle, but no team lends them: what no team owns is lent with IdleResourceSharing "
         "(ClusterSchedulerConfig) only, and DontLend lends nothing",
         lambda: not_lent(),
         lambda: in_use(),
@@ -326,7 +327,7 @@ QUOTAS: list[Row] = [
         lambda: by_hand("1"),
     ),
     (
-        "a limit that somebody set by hand holds it up: gres/gpu=1 of QOS stw-a-g (QOSGrpGRES)",
+        "a limit that was set by hand holds it up: gres/gpu=1 of QOS stw-a-g (QOSGrpGRES)",
         lambda: by_hand("1"),
         lambda: by_hand("8"),
     ),

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ import pytest
 from tests.packages.prove import parts
 from tests.packages.sites import SITES
 from tools.packages import deb, rpm
-from tools.packages.contents import NODE_NEEDS, Package, packages
+from tools.packages.contents import CLIENT_NEEDS, NODE_NEEDS, Package, packages
 from tools.packages.manual import pages
-from tools.packages.sites import ROOT, requirements
+from tools.packages.sites import ROOT, Workshop, requirements
+from tools.packages.trees import fill
 
 _ALL = packages("3.11", "22.05")
 _LINE = "optional /usr/lib/steward/steward.so socket=/run/steward/agent.sock"
@@ -63,6 +65,40 @@ def test_no_place_is_in_two_packages() -> None:
 
 def test_a_node_gets_every_requirement_that_it_is_said_to_need() -> None:
     assert len(requirements((), NODE_NEEDS)) == len(NODE_NEEDS)
+    assert len(requirements((), CLIENT_NEEDS)) == len(CLIENT_NEEDS)
+
+
+def a_site(folder: Path, *names: str) -> None:
+    for name in names:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+
+
+def test_each_kind_of_machine_has_the_python_packages_and_models_that_it_needs_and_no_file_comes_twice(
+    tmp_path: Path,
+) -> None:
+    """Of botocore's models, 28 MB, a node asks S3's, and the head three more."""
+    shop = Workshop(folder=tmp_path, python="3.11")
+    models = [f"botocore/data/{name}/model.json" for name in ("s3", "ec2", "sagemaker", "lambda")]
+    a_site(shop.site("node"), "steward/agent.py", "botocore/data/endpoints.json", "botocore/loaders.py", *models)
+    a_site(shop.site("client"), "click/core.py", "botocore/loaders.py", *models)
+    a_site(shop.site("head"), "click/core.py", "uvicorn/server.py", "botocore/loaders.py", *models)
+    found = {}
+    for name in ("steward-common", "steward-head"):
+        site = fill(shop, replace(_named(name), commands={}, links={}, units=())) / shop.site_packages.lstrip("/")
+        found[name] = {str(file.relative_to(site)) for file in site.rglob("*") if file.is_file()}
+    assert found["steward-common"] == {
+        "steward/agent.py",
+        "botocore/loaders.py",
+        "botocore/data/endpoints.json",
+        "botocore/data/s3/model.json",
+    }
+    assert found["steward-head"] == {
+        "uvicorn/server.py",
+        "botocore/data/ec2/model.json",
+        "botocore/data/sagemaker/model.json",
+    }
 
 
 def test_packages_of_one_build_go_together() -> None:

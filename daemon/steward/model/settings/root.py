@@ -11,9 +11,10 @@ from steward.model.desired import DeepPolicy, Desired, ElasticPolicy, HealthPoli
 from steward.model.ids import NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.machine_types import BUILT_IN, MachineType
+from steward.model.node_names import expand_nodes
 from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
-from steward.model.setting_types import ProviderKind, Recovery, Section, expand_nodes
+from steward.model.setting_types import ProviderKind, Recovery, Section
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.providers import GroupSettings, ProviderSettings
 from steward.model.settings.sections import (

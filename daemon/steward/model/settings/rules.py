@@ -4,8 +4,9 @@ import difflib
 import ipaddress
 from collections.abc import Callable, Iterable, Iterator
 
+from steward.model.node_names import expand_nodes
 from steward.model.notify import ChannelKind
-from steward.model.setting_types import ProviderKind, expand_nodes, split_host_port
+from steward.model.setting_types import ProviderKind, split_host_port
 from steward.model.settings.errors import Problem
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.root import Settings

@@ -1,5 +1,6 @@
-"""The nodes that Slurm's backfill keeps for jobs which come first: it starts no other job there that would not be over
-by then. Who gave way for such a job would give way in vain.
+"""The nodes that Slurm's backfill keeps for jobs that come first.
+
+Slurm starts no other job there that would not be over by then: an eviction for such a job is in vain.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,8 +17,10 @@ class Plans:
         self._jobs = sorted((j for j in jobs if j.is_pending and j.planned and j.started), key=_order)
 
     def before(self, job: Job, gets_room: Callable[[JobId], bool]) -> Iterator[Job]:
-        """Return the jobs that come before this one, are planned to start before it would be over, and do not get room
-        now. Only those of its partition: of others nobody knows whether they come first."""
+        """Return the jobs of its partition that come before this one, start before its end, and get no room now.
+
+        Jobs of other partitions do not count: it is not known whether they come first.
+        """
         over = self._now + (job.time_limit_s if job.time_limit_s is not None else float("inf"))
         for first in self._jobs:
             if _order(first) >= _order(job):
