@@ -24,6 +24,7 @@ _CAUSES = {
 }
 _NAMED = 3
 _NO_NODES = "no node that it may use would have room for it, even if every borrower were evicted: it waits for nodes"
+_PROMISED = "what is free on nodes that it may use is promised to jobs that come first: it waits for nodes"
 _UNOWNED = (
     "what no team owns is lent with IdleResourceSharing (ClusterSchedulerConfig) only, and DontLend lends nothing"
 )
@@ -157,7 +158,7 @@ def _never(unit: Unit, turn: Turn) -> str:
 def _waits(ruling: UnitRuling, turn: Turn) -> str:
     unit, short = ruling.unit, ruling.short
     if ruling.hopeless:
-        return f"Quota of team {unit.team}: the job may borrow, but {_NO_NODES}."
+        return f"Quota of team {unit.team}: the job may borrow, but {_no_nodes(unit, turn)}."
     if not short:
         return f"Quota of team {unit.team}: the job waits until other jobs of its team leave room."
     limited = [name for name in short if _own_limit(unit, name, turn)]
@@ -263,7 +264,7 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
             f"jobs that are over by then start there before it (Slurm: {job.reason})."
         )
     if ruling.hopeless and job.reason in ("Resources", "Priority"):
-        return f"{how}, but {_NO_NODES} (Slurm: {job.reason}). Other jobs of the team may start before it."
+        return f"{how}, but {_no_nodes(unit, turn)} (Slurm: {job.reason}). Other jobs of the team may start before it."
     if victims := _victims(unit, turn, draft):
         return f"{how}; it waits for {victims}."
     reason = f" (Slurm: {job.reason})" if job.reason else ""
@@ -279,6 +280,13 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
             )
     uses = told(turn.ledger.counted(unit.team, ruling.amounts))
     return f"{how} ({uses}); {waits}."
+
+
+def _no_nodes(unit: Unit, turn: Turn) -> str:
+    """Return why a hopeless job has no nodes."""
+    places = turn.room.places if turn.room.knows_nodes and unit.options else None
+    wish = places.wish(unit, unit.options[0]) if places is not None else None
+    return _PROMISED if places is not None and wish is not None and places.had(wish) else _NO_NODES
 
 
 def _behind(job: Job, turn: Turn) -> Job | None:

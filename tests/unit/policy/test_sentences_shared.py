@@ -42,6 +42,13 @@ def ruled(standing: UnitStanding, **fields: Any) -> str:
     return "\n".join(lines_of(picture.seen.jobs[JobId(2)], replace(turn, rulings=rulings), draft))
 
 
+def on_one_node(name: str) -> str:
+    """Of a job that asks for this node and would borrow: team a has n1, n2 is free for a job of team b, n3 for all."""
+    picture = settled(runs(a_site(WEAK, own("a", 4), own("b", 8), machines=3), 1, "a", 4))
+    picture = waits(picture, 2, "b", 4, reason="Priority", required=frozenset({n("n2")}))
+    return said(waits(picture, 3, "a", 1, reason="Priority", required=frozenset({n(name)})), 3)
+
+
 def behind(limit_s: float) -> str:
     """Of a job behind one that needs both nodes, of which team a owns one and borrows the other."""
     picture = settled(runs(runs(a_site(WEAK), 1, "a", 4), 2, "a", 4, "b", "n2"))
@@ -235,9 +242,15 @@ QUOTAS: list[Row] = [
         lambda: said(waits(site(), 1, "a", 7), 1),
     ),
     (
+        "the job may borrow, but what is free on nodes that it may use is promised to jobs that come first: it waits "
+        "for nodes.",
+        lambda: on_one_node("n2"),
+        lambda: on_one_node("n1"),
+    ),
+    (
         "the job may borrow, but no node that it may use would have room for it, even if every borrower were evicted: "
         "it waits for nodes.",
-        lambda: ruled(UnitStanding.WAITS, hopeless=True),
+        lambda: on_one_node("n1"),
         lambda: ruled(UnitStanding.WAITS),
     ),
     (

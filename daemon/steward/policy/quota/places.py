@@ -73,6 +73,8 @@ class Places:
             if job.nodes and holds_nodes(job) and (job.het_job_id or job.id) not in gone:
                 self._hold(job.nodes, self._requests.used((job,)), 1)
         self._changed.clear()
+        self._at_first = {name: dict(has) for name, has in self._free.items()}
+        """Before anything was promised in this turn."""
 
     def _of_node(self, name: NodeName) -> Mapping[Resource, int]:
         """Return the resources of a node."""
@@ -159,6 +161,13 @@ class Places:
                 return None
             left.update(self._taken(part, _fullest_first(part, room), free))
         return left
+
+    def had(self, wish: Wish) -> bool:
+        """Whether it would have its nodes if none were promised to others in this turn."""
+        if wish.parts:
+            return self._at_once(wish, self._at_first) is not None
+        nodes = [node for node in wish.nodes if self._suits(wish, node, self._at_first[node])]
+        return self._is_met(wish, nodes, self._at_first)
 
     def having_room(self, wish: Wish) -> frozenset[NodeName]:
         """Return the nodes on which the job has room now."""
