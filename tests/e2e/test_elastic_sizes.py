@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from steward.testbed.faults import FaultKind
-from steward.testbed.local_setup import free_ports
+from steward_bed.faults import FaultKind
+from steward_bed.local_setup import free_ports
 from tests.e2e.elastic_processes import losses, samples_at_a_fixed_size, samples_by_step, told
 from tests.e2e.elastic_runs import KINDS, ElasticStory, a_run
 from tests.e2e.story import Story

@@ -76,6 +76,11 @@ class OptedBook:
         self._path = path
         self._words = {(one.opted.job, one.opted.uid): one for one in _read(path)}
         self._save = Debounced(self._write, SAVE_EVERY_S)
+        self._bells: list[Callable[[], None]] = []
+
+    def call_at_words(self, bell: Callable[[], None]) -> None:
+        """Have `bell` called whenever a job is spoken of, news or not: it begins something here."""
+        self._bells.append(bell)
 
     def all(self) -> tuple[OptedIn, ...]:
         """Return every word."""
@@ -111,6 +116,12 @@ class OptedBook:
 
         Returns False if the word was known: each step of a job sends it again.
         """
+        is_news = self._add(opted, sure=sure)
+        for bell in self._bells:
+            bell()
+        return is_news
+
+    def _add(self, opted: OptedIn, *, sure: bool) -> bool:
         key = (opted.job, opted.uid)
         known = self._words.get(key)
         if known is not None and known.says(opted):

@@ -85,7 +85,7 @@ def known_node(word: str, snapshot: Snapshot) -> NodeName:
     """Raises HTTPException for a name that is no node here."""
     name = NodeName(word)
     if all(name not in known for known in (snapshot.seen.nodes, snapshot.seen.agents, snapshot.memory.slots)):
-        raise HTTPException(404, f"{printable(word, 200)} is not a node of this cluster")
+        raise HTTPException(404, f"{printable(word, 200)} is not a node of this cluster: `steward nodes` lists them")
     return name
 
 
@@ -107,7 +107,10 @@ def job_now(word: str, source: Source, snapshot: Snapshot) -> tuple[JobId, Snaps
 
 def unknown_job(word: str) -> HTTPException:
     """Also for one whose existence the asker may not learn of."""
-    return HTTPException(404, f"job {word} is not known to Slurm (any more), and never opted in")
+    return HTTPException(
+        404,
+        f"job {word} is not known to Slurm (any more), and never asked to be resumed: `sacct -j {word}` may know it",
+    )
 
 
 def job_number(word: str, seen: Observed) -> JobId | None:

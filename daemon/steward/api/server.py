@@ -138,7 +138,7 @@ class Pages:
         if not name:
             return JSONResponse(checks_view(self._source.checks, snapshot))
         if name not in snapshot.seen.nodes and name not in snapshot.seen.agents:
-            raise HTTPException(404, f"{name} is not a node of this cluster")
+            raise HTTPException(404, f"{name} is not a node of this cluster: `steward nodes` lists them")
         return JSONResponse(node_checks_view(self._source.checks, name, snapshot))
 
     def trials(self, _request: Request) -> Response:

@@ -122,13 +122,13 @@ class Check:
     """A health check of the node's state.
 
     `default_mode` (`off`: the check does not run) applies unless the site sets a mode for the check or its family.
-    `settings` are the other settings of the check. A first bad look is repeated after `confirm_s`; a failure must last
-    `bad_for_s` before it counts. `is_quick` checks take part in a check-now; the others cost too much or never change
-    that fast. `title` names the fault that the check detects, `source` the place where it looks (`nvml`, `sysfs`,
-    `procfs`, `kmsg`, `command`), and `cost_ms` is roughly the CPU time of one look. `readings` takes the counters out
-    of a look; they are kept for `keep_s` and given to the judge. `note` returns what the check needs at its next look,
-    also after a restart of the agent in the same boot; `past.notes` holds the notes of the look before. `every_s` None
-    means `agent.check_interval_s`.
+    `settings` are the other settings of the check. A first bad look is repeated after `confirm_s`; a failure must
+    last `bad_for_s` before it counts, and the first good look ends it if it `clears_at_once`. `is_quick` checks take
+    part in a check-now; the others cost too much or never change that fast. `title` names the fault that the check
+    detects, `source` the place where it looks (`nvml`, `sysfs`, `procfs`, `kmsg`, `command`), and `cost_ms` is
+    roughly the CPU time of one look. `readings` takes the counters out of a look; they are kept for `keep_s` and
+    given to the judge. `note` returns what the check needs at its next look, also after a restart of the agent in the
+    same boot; `past.notes` holds the notes of the look before. `every_s` None means `agent.check_interval_s`.
     """
 
     id: str
@@ -138,6 +138,7 @@ class Check:
     every_s: float | None = None
     confirm_s: float = 1.0
     bad_for_s: float = 0.0
+    clears_at_once: bool = False
     timeout_s: float = 10.0
     is_quick: bool = True
     title: str = ""

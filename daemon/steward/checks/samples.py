@@ -5,7 +5,7 @@ A look that failed counts neither way.
 
 from dataclasses import dataclass, replace
 
-from steward.checks.check import Judgement
+from steward.checks.check import Check, Judgement
 from steward.model.health import Finding, Outcome
 
 
@@ -21,6 +21,11 @@ class SampleRule:
     last_samples: int = 3
     clear_after_s: float = 600.0
     bad_for_s: float = 0.0
+
+    def of(self, check: Check) -> "SampleRule":
+        """Return the rule for one check."""
+        clear_after_s = 0.0 if check.clears_at_once else self.clear_after_s
+        return replace(self, bad_for_s=check.bad_for_s, clear_after_s=clear_after_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

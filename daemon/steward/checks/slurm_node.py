@@ -174,7 +174,7 @@ SPOOL_RO = Check(
 to start there."""
 
 SHIM = "slurm.shim"
-SHIM_EVERY_S = 30.0
+SHIM_EVERY_S = 60.0
 _REFUSED = "unrecognized option"
 
 
@@ -205,6 +205,7 @@ LOADED = Check(
     judge=_judge_shim,
     default_mode="report",
     every_s=SHIM_EVERY_S,
+    clears_at_once=True,  # files do not flap, and whoever mended them looks whether it helped
     is_quick=False,
     title="jobs on this node run without the shim",
     source="command",

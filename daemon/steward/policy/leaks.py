@@ -1,10 +1,10 @@
 """Idle nodes whose GRES Slurm counts as used, though no job is there.
 
-A fault of Slurm (22.05.8, 10 of 10): two nodes of a job with GRES die at once, its next run is given nodes, and when
-that ends slurmctld cannot take the GRES back ("dealloc of node ... bad node_offset 0 count is 0"). No order of drain,
-down and requeue avoids it (tried: requeue before DOWN, drain first, one node after the other, numnodes or gres set
-anew, hold and release), nor does anything but a restart of slurmctld end it (tried: resume, undrain, down and resume,
-gres=, reconfigure).
+A fault of Slurm (22.05.8, 10 of 10): two nodes of a job with GRES die at once, the job's next run is given nodes, and
+when that run ends, slurmctld cannot take the GRES back ("dealloc of node ... bad node_offset 0 count is 0"). No order
+of drain, down and requeue avoids it (tried: requeue before DOWN, drain first, one node after the other, numnodes or
+gres set anew, hold and release). Only a restart of slurmctld ends it (tried without effect: resume, undrain, down and
+resume, gres=, reconfigure).
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ CURE = "restart slurmctld: running jobs go on"
 
 
 def leaks(seen: Observed) -> Mapping[NodeName, str]:
-    """The nodes, and what of them Slurm counts as used."""
+    """Return the nodes, and the GRES of each that Slurm counts as used."""
     found = {name: gres for name, gres in seen.gres_used.items() if name in seen.nodes and is_idle(seen.nodes[name])}
     if not found:
         return found

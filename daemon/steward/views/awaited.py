@@ -1,4 +1,4 @@
-"""The sentence about what a node on its way waits for: the expected end of its step, and what is lacking for it."""
+"""The sentence about what a node under repair or in a moving slot waits for, and what is missing for it."""
 
 from enum import Enum
 
@@ -8,8 +8,9 @@ from steward.model.setup import SetupState
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.text import until
 from steward.policy.draft import Draft
-from steward.policy.node.bring_up import was_checked
-from steward.policy.node.verdict import blocks_return
+from steward.policy.facts.by_person import ways_out
+from steward.policy.facts.verdict import blocks_return
+from steward.policy.guards.bring_up import was_checked
 
 _OF_SLOTS: dict[SlotStep, str] = {
     SlotStep.WAITING: "its turn to be launched",
@@ -46,7 +47,7 @@ def of_slot(slot: SlotRecord, limit_s: float | None, draft: Draft) -> str:
 def of_case(case: Case, limit_s: float | None, draft: Draft) -> str:
     """Return the line about an open repair."""
     if case.step is Step.HELD:
-        return f"Waits for a person: `scontrol update nodename={case.node} state=resume`, or reason=Action:Replace."
+        return f"Waits for a person: {ways_out(case.node, draft)}."
     lacks = _lacks(case.stand_in or case.node, case.step, case.entered, draft)
     return _line(_OF_CASES[case.step], lacks, case.entered, limit_s, draft.now)
 
@@ -57,6 +58,7 @@ def _line(awaited: str, lacks: str, entered: float, limit_s: float | None, now: 
 
 
 def _lacks(name: NodeName, step: Enum, entered: float, draft: Draft) -> str:
+    """Return what is missing for the end of the step; empty if that is not known."""
     view, node = draft.seen.agents.get(name), draft.seen.nodes.get(name)
     if step in _CONNECTED and (view is None or not view.connected):
         return f"the agent of {name} is not connected"

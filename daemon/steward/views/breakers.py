@@ -1,4 +1,4 @@
-"""What tripped breakers withhold now. Their own text says why they tripped, which may be long over."""
+"""The repairs that tripped breakers withhold now. A breaker's own text says why it tripped, which may be long over."""
 
 from collections.abc import Mapping
 
@@ -8,12 +8,12 @@ from steward.model.memory import Breaker
 from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.text import until
+from steward.policy.case.suspicion import fault_of, is_surely_gone, mark_word, why_withheld
 from steward.policy.draft import Draft
-from steward.policy.node.breaker import tripped
-from steward.policy.node.suspicion import fault_of, is_surely_gone, mark_word, why_withheld
+from steward.policy.guards.breaker import tripped
 
 Withheld = Mapping[str, tuple[NodeName, ...]]
-"""Scope of each tripped breaker -> the nodes whose repair it keeps from being begun."""
+"""The nodes whose repair each tripped breaker keeps from being begun."""
 
 
 def withheld(draft: Draft) -> Withheld:
@@ -31,9 +31,12 @@ def withheld(draft: Draft) -> Withheld:
 
 
 def _holder(node: Node, draft: Draft) -> Breaker | None:
-    """The breaker for which alone the node's repair is not begun."""
-    fault, case = fault_of(node, draft), draft.cases.open_of(node.name)
-    if fault is None or is_surely_gone(node, fault, draft) or (case is not None and case.step is not Step.SUSPECT):
+    """Return the breaker that alone withholds the node's repair; None if there is none."""
+    case = draft.cases.open_of(node.name)
+    if case is not None and case.step is not Step.SUSPECT:
+        return None
+    fault = fault_of(node, draft)
+    if fault is None or is_surely_gone(node, fault, draft):
         return None
     breaker = tripped(node.name, mark_word(fault.check) if case is None else case.check, draft, case)
     if breaker is None or (case is None and why_withheld(node, fault, draft) != breaker.text):

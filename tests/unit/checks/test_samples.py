@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steward.checks import services, slurm_node
 from steward.checks.check import failed, passed, skipped, unknown
 from steward.checks.samples import CheckStanding, SampleRule, after_look
 from steward.model.health import Advice, Outcome, Severity
@@ -99,3 +100,10 @@ def test_a_failure_is_never_told_without_enough_bad_looks(looks: str, step_s: fl
 @given(st.text(alphabet="g?-", max_size=60))
 def test_without_a_bad_look_nothing_is_ever_bad(looks: str) -> None:
     assert not after(looks).is_bad
+
+
+def test_a_check_whose_cause_does_not_flap_clears_with_the_first_good_look() -> None:
+    rule = SampleRule(clear_after_s=600.0)
+    assert rule.of(slurm_node.LOADED).clear_after_s == 0.0, "whoever mends plugstack.conf looks whether it helped"
+    assert rule.of(slurm_node.SPOOL).clear_after_s == 600.0
+    assert rule.of(services.SLURMD).bad_for_s == services.SLURMD.bad_for_s

@@ -63,7 +63,7 @@ def test_one_node_shows_each_check_as_it_stands_there(api: ApiBench) -> None:
 def test_a_node_that_is_not_there_is_an_error_of_one_line(api: ApiBench) -> None:
     found = steward(api, "checks", "n99")
     assert found.exit_code == 1
-    assert found.output == "Error: n99 is not a node of this cluster\n"
+    assert found.output == "Error: n99 is not a node of this cluster: `steward nodes` lists them\n"
 
 
 def test_json_has_numbers_with_units_and_the_nodes_that_fail(api: ApiBench) -> None:

@@ -158,7 +158,8 @@ def test_an_instance_group_is_explained(api: ApiBench) -> None:
 
 def test_what_is_not_there_is_one_line_and_status_1(api: ApiBench) -> None:
     found = steward(api, "explain", "n99")
-    assert (found.exit_code, found.output) == (1, "Error: n99 is not a node of this cluster\n")
+    told = "Error: n99 is not a node of this cluster: `steward nodes` lists them\n"
+    assert (found.exit_code, found.output) == (1, told)
 
 
 def test_the_doctor_fails_when_something_is_bad(api: ApiBench) -> None:
@@ -199,7 +200,7 @@ import os, sys
 os.environ["STEWARD_CONFIG"] = "/nonexistent"
 from steward.cli import main
 main(["--url", {api.url!r}, "status"], standalone_mode=False)
-print(sorted({{"docker", "pydantic", "sqlalchemy", "steward.testbed"}} & set(sys.modules)))
+print(sorted({{"docker", "pydantic", "sqlalchemy", "steward_bed"}} & set(sys.modules)))
 """
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert found.stdout.splitlines()[-1:] == ["[]"], found.stderr

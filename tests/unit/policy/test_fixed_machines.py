@@ -10,6 +10,8 @@ from steward.model.case import Step
 from steward.model.health import Advice, Incarnation, Severity
 from steward.model.ids import BootId, InstanceId
 from steward.model.node import NodeBase
+from steward.policy.draft import Draft
+from steward.views.node_verdict import node_verdict
 from tests.builders.picture import Picture, n
 from tests.builders.site import AGAIN_S, a_site, actions, broken, case_of, free, serving, text_of
 
@@ -109,15 +111,39 @@ def test_a_reboot_that_was_never_done_is_not_counted_and_not_told_as_done() -> N
     assert picture.memory.history == {}
 
 
-def test_an_admins_reboot_that_nobody_can_do_is_refused_at_once() -> None:
-    picture = a_site().drained("n2", "Action:Reboot", "FAIL")
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("Action:Reboot", "its provider has no command that reboots a machine: reboot n2 by hand, then give it back"),
+        ("Action:Replace", "its machine is fixed and no spare is named for it: repair n2 by hand, then give it back"),
+    ],
+)
+def test_an_admins_command_that_nobody_can_carry_out_is_refused_at_once(command: str, why: str) -> None:
+    picture = a_site().drained("n2", command, "FAIL")
     plan = picture.plan()
-    assert [event.text for event in plan.events if event.kind == "case.withheld"] == [
-        "n2: would be repaired (an admin asked for Action:Reboot), but its provider has no command that reboots a "
-        "machine: reboot n2 by hand, then give it back"
-    ]
+    told = [event.text for event in plan.events if event.kind == "case.withheld"]
+    assert told == [f"n2: would be repaired (an admin asked for {command}), but {why}"]
     assert not plan.memory.cases
     assert picture.seen.nodes[n("n2")].base is NodeBase.DOWN or not plan.actions
+
+
+@pytest.mark.parametrize(
+    ("site", "offered"),
+    [
+        (a_site(), ""),
+        (a_site(reboots=True), ", or reason=Action:Reboot"),
+        (a_site("s1"), ", or reason=Action:Replace"),
+        (a_site("s1").node("s1", partitions=frozenset({"other"})).node("n2", partitions=frozenset({"main"})), ""),
+    ],
+)
+def test_a_person_is_offered_only_what_can_be_carried_out_there(site: Picture, offered: str) -> None:
+    picture = broken(site).then(1)
+    [case] = picture.memory.cases.values()
+    picture = replace(picture, memory=replace(picture.memory, cases={case.id: replace(case, step=Step.HELD)}))
+    resume = "`scontrol update nodename=n2 state=resume`"
+    assert f"Waits for a person: {resume}{offered}." in text_of(picture, "n2")
+    draft = Draft(picture.seen, picture.want, picture.memory, picture.now)
+    assert node_verdict(n("n2"), draft).next == f"a person looks at it, then {resume}{offered}"
 
 
 def test_a_finding_whose_advice_is_a_reboot_goes_on_to_the_next_rung_where_nobody_can_do_it() -> None:

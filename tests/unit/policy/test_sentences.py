@@ -220,7 +220,7 @@ RULINGS: list[Row] = [
         lambda: a_failure(evidence=(_NODE,)),
     ),
     (
-        "it was submitted with --no-requeue (requeue=1 says otherwise)",
+        "it was submitted with --no-requeue (override with requeue=1)",
         lambda: a_failure(evidence=(_NODE,), stays_in_place=True),
         lambda: a_failure(evidence=(_NODE,)),
     ),
@@ -361,7 +361,7 @@ OPTING: list[Row] = [
         lambda: a_cluster().resume(default=(ResumeDefault(partition="other", mode="1"),)).job(),
     ),
     (
-        "calls another user's job his, such as 7: he is not believed",
+        "reports another user's job as its own, such as 7: the report is ignored",
         lambda: a_cluster().job().opted_in(uid=1001, by=("n5",)),
         lambda: a_cluster().job().opted_in(by=("n1",)),
     ),
@@ -1040,7 +1040,7 @@ FIT: list[Row] = [
         lambda: answered(the_job_waits(), fits.LATER),
     ),
     (
-        "the nodes that it needs are in use, for 600 s more at the most, by the time limits of who has them",
+        "the nodes that it needs are in use, for 600 s more at most, by the time limits of their jobs",
         lambda: answered(the_job_waits(), fits.LATER),
         lambda: answered(the_job_waits(), fits.NOW),
     ),

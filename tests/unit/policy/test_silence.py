@@ -13,7 +13,7 @@ from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
 from steward.model.why import Why
 from steward.model.witness import PeerWord, Witness
-from steward.policy.node.gone import PEERS, SEEN_ALIVE_S
+from steward.policy.facts.gone import PEERS, SEEN_ALIVE_S
 from steward.views.explain import explain_job, explain_node
 from tests.builders.picture import Picture, a_cluster, changed, n, names
 

@@ -204,8 +204,8 @@ def a_project(folder: Path, **tests: str) -> None:
     for name, text in tests.items():
         file = folder / f"test_of_{name}.py"
         file.write_text(text)
-        argv = f"{sys.executable} -m pytest -q -p tests.again -p no:cacheprovider -n2 --rootdir={folder} {file} --bed docker"
-        makefile += f"{name}:\n\t@cd {ROOT} && {argv} --junitxml=$(STEWARD_RESULTS)/$@.xml\n"
+        argv = f"{sys.executable} -m pytest -q -p tests.again -p no:cacheprovider -n2 --bed docker --rootdir={folder}"
+        makefile += f"{name}:\n\t@cd {ROOT} && {argv} {file} --junitxml=$(STEWARD_RESULTS)/$@.xml\n"
     (folder / "Makefile").write_text(makefile)
 
 

@@ -12,11 +12,11 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.elastic.book import with_replica
-from steward.policy.elastic.rules import RunRules, next_backoff, notice_s, pays_from
 from steward.policy.elastic.scene import RunScene
-from steward.policy.job.leaving import bystander
-from steward.policy.quota.turn import in_force
+from steward.policy.elastic_book import with_replica
+from steward.policy.facts.quotas import in_force
+from steward.policy.facts.run_end import bystander
+from steward.policy.facts.run_rules import RunRules, next_backoff, notice_s, pays_from
 from steward.policy.traits import Trait
 
 RETRY_S = 5.0
