@@ -1,6 +1,6 @@
 """What a resumed job is to those who wait for it, and what its lost attempts leave."""
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.story import Story
 
 WORKS = "echo run ${SLURM_RESTART_COUNT:-0}; sleep 9"
