@@ -5,8 +5,6 @@ from tests.e2e.story import Story
 
 WORKS = "echo run ${SLURM_RESTART_COUNT:-0}; sleep 9"
 KINDS = ("afterok", "afternotok", "afterany")
-    """srun --no-kill -N2 -n2 bash -c 'setsid nohup sleep 77 >/dev/null 2>&1 & echo $SLURM_PROCID >>began; sleep 10'"""
-)
 
 
 def test_who_waits_for_a_job_waits_for_its_last_run(story: Story) -> None:
