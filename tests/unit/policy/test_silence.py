@@ -423,4 +423,6 @@ def test_a_head_that_began_anew_knows_which_hosts_shut_down() -> None:
 
 def test_agents_that_were_told_to_end_with_the_slurm_daemons_of_their_hosts_are_one() -> None:
     """Their hosts may live on: somebody may stop all services everywhere."""
-    assert touched(shut_down(3, of=3, leaves=True)) == []
+    picture = shut_down(3, of=3, leaves=True)
+    assert touched(picture) == []
+    assert "all of them were told to end" in incident(picture)

@@ -19,7 +19,7 @@ from steward.policy.facts.gone import (
     reach,
 )
 from steward.policy.facts.serving import belongs_to_slot, is_being_verified
-from steward.policy.facts.verdict import is_awaited, missed_since, monitored_nodes, went_with_host
+from steward.policy.facts.verdict import has_left, is_awaited, missed_since, monitored_nodes, went_with_host
 from steward.policy.traits import is_away_on_purpose
 
 
@@ -96,7 +96,7 @@ def waited_for(draft: Draft) -> frozenset[NodeName]:
 
 def _begin(nodes: frozenset[NodeName], waits: frozenset[NodeName], draft: Draft) -> None:
     """Open the incident and say so."""
-    text = _text(f"{len(nodes)} of {len(draft.seen.nodes)} agents went silent at once", draft)
+    text = _text(f"{len(nodes)} of {len(draft.seen.nodes)} agents went silent at once", waits, draft)
     draft.incidents[AGENTS] = Incident(
         kind=AGENTS, since=draft.now, nodes=nodes, waits=waits, gone=nodes - waits, text=text
     )
@@ -126,7 +126,7 @@ def _follow(incident: Incident, waits: frozenset[NodeName], together: frozenset[
     easing = (incident.easing if incident.easing is not None else draft.now) if few else None
     until = easing + draft.want.repair.agents_grace_s if easing is not None and waits else draft.now
     draft.wake(until)
-    nodes, text = incident.nodes | together, _text(incident.text.partition(";")[0], draft)
+    nodes, text = incident.nodes | together, _text(incident.text.partition(";")[0], waits, draft)
     if not waits or (few and draft.now >= until):
         took = draft.now - incident.since
         draft.tell("incident.over", f"{AGENTS}: over after {took:.0f} s; {len(waits)} still away")
@@ -144,11 +144,15 @@ def _note_who_is_back(draft: Draft) -> None:
         draft.incidents[AGENTS] = replace(incident, back=draft.now)
 
 
-def _text(what: str, draft: Draft) -> str:
+def _text(what: str, waits: frozenset[NodeName], draft: Draft) -> str:
     """Return the text of the incident, with the reason why it stays open."""
     heard, missing = reach(draft)
     reached = f"{heard} of {heard + missing} nodes are reached"
-    if not heard:
+    views = [draft.seen.agents.get(name) for name in waits]
+    if not heard and views and all(view is not None and has_left(view, draft) for view in views):
+        until = "all of them were told to end: nothing is done until one is heard again or its provider says that it is"
+        until += " gone"
+    elif not heard:
         until = "the head reaches no node, probably its own network is down: nothing is done until one is heard again"
     elif most_are_reached(draft):
         until = f"{reached}: silent ones with jobs to bring back are taken out after a while, the others when Slurm"
