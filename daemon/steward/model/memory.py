@@ -84,7 +84,7 @@ class NodeMemory:
     back_at: float | None = None
     """When it was last there again after that."""
     lost_at: float | None = None
-    """When it was last found lost: its agent was gone, and a second witness agreed."""
+    """When it was last found lost: its agent was gone, and a second source confirmed it."""
     stops_from: float | None = None
     """Its host was shut down in good order: what ended on it at this time or later may have ended by that."""
     reclaimed_from: float | None = None
