@@ -12,7 +12,7 @@ HEAD = """\
 2026-11-23T12:40:00.000+0000 info node=n2 agent gone: its connection ended
 2026-11-23T12:45:42.292+0000 info node=n2 agent gone: its connection ended
 2026-11-23T12:45:42.662+0000 warning node=n2 case=c1 event=node.suspect n2: the agent is gone
-2026-11-23T12:45:42.700+0000 warning node=n2 case=c1 event=case.opened n2: the agent is gone and a second source confirms it
+2026-11-23T12:45:42.700+0000 warning node=n2 case=c1 event=case.opened n2: the agent is gone and a second witness agrees
 2026-11-23T12:45:42.800+0000 info node=n2 case=c1 action=DownNode key=down:c1 DownNode; why: the agent is gone
 2026-11-23T12:45:42.900+0000 info node=n1 job=2002 a shim asks: its step failed
 2026-11-23T12:45:43.000+0000 info node=n1 job=2002 event=job.decided job 2002: retry
