@@ -48,10 +48,10 @@ setup-demo:     ## install what `demo` needs (idempotent)
 	@tools/setup demo
 
 demo: setup-demo shim   ## three faults under a real training job; ARGS="--json FILE"
-	@$(BIN)/steward demo $(ARGS)
+	@$(BIN)/python -m examples.demo $(ARGS)
 
 demo-elastic: setup-demo shim   ## a run that grows, gives way and loses a node; ARGS="--json FILE"
-	@$(BIN)/steward demo --elastic $(ARGS)
+	@$(BIN)/python -m examples.demo --elastic $(ARGS)
 
 test: setup shim    ## lint, types, the shim, unit, property and contract tests, the main stories; one summary at the end
 	@python3 tools/stages.py lint:20 shim-tests:20 e2e-main:30 // contract:30 // nice unit:45

@@ -116,6 +116,19 @@ static void describe(job_desc_msg_t *wish, slurm_job_info_t *job)
 	wish->network = job->network;
 }
 
+static bool is_running(const slurm_job_info_t *job)
+{
+	return (job->job_state & JOB_STATE_BASE) == JOB_RUNNING;
+}
+
+// One more like a job that runs, on fewer nodes: a replica of an elastic run.
+static void make_smaller(job_desc_msg_t *wish, uint32_t nodes)
+{
+	if (wish->min_cpus != NO_VAL)
+		wish->min_cpus = wish->min_cpus * nodes / wish->min_nodes;
+	wish->min_nodes = wish->max_nodes = nodes;
+}
+
 static bool is_about_places(int error)
 {
 	switch (error) {
@@ -392,10 +405,10 @@ static const char *missing(const job_desc_msg_t *wish, slurm_job_info_t *job,
 static bool has_licenses(const slurm_job_info_t *job)
 {
 	license_info_msg_t *told = NULL;
-	bool runs = (job->job_state & JOB_STATE_BASE) == JOB_RUNNING,
-	     has_all = true;
+	bool has_all = true;
 
-	if (!is_set(job->licenses) || strchr(job->licenses, '|') || runs)
+	if (!is_set(job->licenses) || strchr(job->licenses, '|') ||
+	    is_running(job))
 		return true;
 	if (slurm_load_licenses(0, &told, SHOW_ALL) || !told)
 		return true;
@@ -438,6 +451,8 @@ static void answer_for(FILE *out, slurm_job_info_t *job,
 	wish.environment = environment;
 	wish.env_size = 1;
 	wish.priority = FIRST;
+	if (about->nodes && about->nodes < wish.min_nodes && is_running(job))
+		make_smaller(&wish, about->nodes);
 	if (about->nodes > wish.min_nodes)
 		wish.min_nodes = about->nodes;
 	if (about->nodes > wish.max_nodes)

@@ -57,6 +57,7 @@ static const struct flag flags[] = {
 #else
 #define IS_EXCLUSIVE(job) ((job)->shared == JOB_SHARED_NONE)
 #endif
+#define IS_PER_CPU(job) (((job)->pn_min_memory & MEM_PER_CPU) != 0)
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(22, 11, 0)
 #define SIZES_OF(job) ((job)->job_size_str)
 #else
@@ -114,7 +115,9 @@ extern const char *slurm_job_state_reason_string(uint32_t reason)
 	FIELD(tasks, put_number32, job->num_tasks)                 \
 	FIELD(required, put_text, job->req_nodes)                  \
 	FIELD(features, put_text, job->features)                   \
-	FIELD(exclusive, put_number, IS_EXCLUSIVE(job))
+	FIELD(exclusive, put_number, IS_EXCLUSIVE(job))            \
+	FIELD(memory_per_cpu, put_number, IS_PER_CPU(job))         \
+	FIELD(planned, put_text, job->sched_nodes)
 
 #define AS_NAME(name, put, value) "," #name
 #define PUT(name, put, value)	  put(to, value);
@@ -161,6 +164,7 @@ static void answer_all(FILE *out, const char *stamp)
 	job_info_msg_t *told = NULL;
 	struct records made;
 	char now[32];
+	bool waits = false;
 
 	if (slurm_load_jobs(since, &told, FLAGS)) {
 		if (errno == SLURM_NO_CHANGE_IN_DATA && since)
@@ -170,10 +174,16 @@ static void answer_all(FILE *out, const char *stamp)
 		return;
 	}
 	if (begin_records(&made)) {
-		for (uint32_t i = 0; i < told->record_count; i++)
+		for (uint32_t i = 0; i < told->record_count; i++) {
 			put_job(&made, &told->job_array[i]);
+			waits |= (told->job_array[i].job_state &
+				  JOB_STATE_BASE) == JOB_PENDING;
+		}
 		snprintf(now, sizeof(now), "%ld", (long) told->last_update);
-		tell_records(out, &made, "jobs", now, &JOB_FIELDS(AS_NAME)[1]);
+		// Why a job waits is changed by Slurm's scheduler without word
+		// that it changed (node_scheduler.c, job_mgr.c; 22.05 to 26.05).
+		tell_records(out, &made, "jobs", waits ? NOTHING : now,
+			     &JOB_FIELDS(AS_NAME)[1]);
 	} else {
 		tell_failure(out, ENOMEM);
 	}

@@ -205,7 +205,14 @@ static void answer_some(FILE *out, char *names[], size_t count)
 	tell_records(out, &made, "node", NOTHING, &NODE_FIELDS(AS_NAME)[1]);
 }
 
-// The nodes of which Slurm counts GRES, with what is in use.
+// Jobs that run or clean up there have their GRES.
+static bool is_idle(const node_info_t *node)
+{
+	return (node->node_state & NODE_STATE_BASE) == NODE_STATE_IDLE &&
+	       !(node->node_state & NODE_STATE_COMPLETING);
+}
+
+// The idle nodes of which Slurm counts GRES, with what is in use.
 static void answer_gres(FILE *out)
 {
 	node_info_msg_t *told = NULL;
@@ -218,7 +225,8 @@ static void answer_gres(FILE *out)
 	if (begin_records(&made)) {
 		for (uint32_t i = 0; i < told->record_count; i++)
 			if (told->node_array[i].name &&
-			    told->node_array[i].gres_used)
+			    told->node_array[i].gres_used &&
+			    is_idle(&told->node_array[i]))
 				put_gres(&made, &told->node_array[i]);
 		tell_records(out, &made, "gres", NOTHING,
 			     &GRES_FIELDS(AS_NAME)[1]);

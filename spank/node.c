@@ -299,9 +299,11 @@ void node_task_start(spank_t spank, const struct config *config)
 		_tell_of_output(config);
 }
 
+/* To stop holding says nothing of what becomes of the job: Slurm may requeue
+ * it itself, and evidence may come later. */
 static const char *_verb_name(enum wire_verb verb)
 {
-	return verb == WIRE_REQUEUE ? "requeued" : "not resumed";
+	return verb == WIRE_REQUEUE ? "requeued" : "let go";
 }
 
 /* SIGTERM is how Slurm ends a job (scancel, time limit, requeue), and also how

@@ -8,6 +8,7 @@ usage: python -m tools.house [--small | --long | --twice]        (in the environ
 
 import argparse
 import ast
+import re
 import statistics
 import subprocess
 import sys
@@ -84,8 +85,8 @@ def figures(modules: dict[str, Module]) -> Iterator[tuple[str, str]]:
     yield "rows in docs/config.md", f"{_settings()}"
     yield "class names with two meanings", f"{len(twice())}"
     yield "docstrings that ruff D401 finds", f"{_not_imperative()}"
+    yield "files that the walk-through names", f"{_walked()}"
     yield "pairs of policy rooms in a circle", ", ".join(circles(modules)) or "none"
-    yield "lines of test beds and demo", f"{_lines_in('testbed', 'demo')}"
 
 
 def _share(part: int, whole: int) -> str:
@@ -95,6 +96,12 @@ def _share(part: int, whole: int) -> str:
 def _settings() -> int:
     page = PACKAGE.parents[1] / "docs" / "config.md"
     return sum(line.startswith("| `") for line in page.read_text(encoding="utf-8").splitlines())
+
+
+def _walked() -> int:
+    """Count the files that a reader of "Follow one fault" in docs/architecture.md opens."""
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    return len(set(re.findall(r"`([a-z_/]+\.py)", page.split("## Follow one fault")[1].split("\n## ")[0])))
 
 
 def twice() -> dict[str, list[str]]:
@@ -139,11 +146,6 @@ def _not_imperative() -> int:
     ]
     printed = subprocess.run(command, capture_output=True, text=True, check=False)
     return printed.stdout.count(" D401 ")
-
-
-def _lines_in(*folders: str) -> int:
-    paths = [path for folder in folders for path in (PACKAGE / folder).rglob("*.py")]
-    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
 
 
 def rooms(modules: dict[str, Module]) -> Iterator[tuple[str, int, int]]:

@@ -1,7 +1,7 @@
-"""The door to Slurm's accounting: accounts, QOS and limits, and what quotas have done to jobs.
+"""The door to Slurm's accounting: accounts, QOS, limits, and the effects of quotas on jobs.
 
-Errors are those of `steward.ports`. Only what carries our mark is changed: QOS named `stw-...`, the limits of accounts
-that a quota names, jobs of theirs. A person's own accounts, QOS and limits stay.
+Errors are those of `steward.ports`. Only objects with our mark are changed: QOS named `stw-...`, the limits of accounts
+that a quota names, and jobs of those accounts. All other accounts, QOS and limits stay.
 """
 
 from dataclasses import dataclass
@@ -13,44 +13,54 @@ from steward.model.ids import JobId, NodeName
 
 
 class AccountingPort(Protocol):
-    """Slurm's accounting as quotas need it. Reads are whole pictures; what a write changed is in the next one."""
+    """Slurm's accounting as quotas need it. A read returns a whole picture; the next one shows what a write changed."""
 
     def picture(self) -> Accounting:
-        """Everything, from slurmctld's own copy. Raises Retryable when it cannot be read. With `reachable` False
-        slurmdbd does not answer, and no limit can be changed."""
+        """Return all of accounting, from slurmctld's own copy. Raises Retryable if it cannot be read.
+
+        `reachable` is False while slurmdbd does not answer: then no limit can be changed.
+        """
 
     def set_qos(self, action: SetQos) -> None:
-        """Raises Permanent for a QOS that is not ours, Retryable while slurmdbd does not answer."""
+        """Make or change a QOS. Raises Permanent for a QOS of others, Retryable while slurmdbd does not answer."""
 
     def drop_qos(self, action: DropQos) -> None:
-        """Gone already is success. Raises Permanent for a QOS that is not ours, Stale while one is used."""
+        """Delete a QOS; one that is gone is success. Raises Permanent for a QOS of others, Stale while it is in use."""
 
     def set_team(self, action: SetTeam) -> None:
-        """Raises Stale when there is no such account, Permanent for the root account, Retryable as `set_qos`."""
+        """Set the QOS and limits of an account.
+
+        Raises Stale if the account does not exist, Permanent for the root account, Retryable as `set_qos` does.
+        """
 
     def make_account(self, name: str) -> None:
-        """With our mark, on this cluster. There already is success, and it stays whose it is."""
+        """Make an account with our mark on this cluster; an existing one is success, and keeps its own mark."""
 
     def remove_account(self, name: str) -> None:
-        """Gone already is success. Raises Stale where it is not ours, or has users, jobs or accounts of its own."""
+        """Remove an account; one that is gone is success.
+
+        Raises Stale if the account is not ours, or has users, jobs or accounts below it.
+        """
 
     def move_job(self, action: MoveJob) -> None:
-        """Raises Stale when the job does not wait, Permanent for a QOS that its user may not have."""
+        """Move a job to other QOS. Raises Stale if it is not pending, Permanent for a QOS that its user may not use."""
 
     def mark_job(self, action: MarkJob) -> None:
-        """Raises Stale when the job is over or in another run."""
+        """Set a job's priority. Raises Stale if the job is over or in another run."""
 
     def set_node_count(self, action: SetNodeCount) -> None:
-        """Raises Stale when the job does not wait."""
+        """Set how many nodes a job asks for. Raises Stale if the job is not pending."""
 
     def cancel_job(self, action: CancelJob) -> None:
-        """Raises Stale when the job is over or in another run."""
+        """Cancel a job. Raises Stale if the job is over or in another run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialJob:
-    """Slurm's record of one trial job: `state` in its words; `reason` why it waits; `restarts` how often it was put
-    back."""
+    """Slurm's record of one trial job.
+
+    `state` is in Slurm's words; `reason` says why the job waits; `restarts` counts its requeues.
+    """
 
     state: str
     reason: str = ""
@@ -58,19 +68,19 @@ class TrialJob:
 
 
 class TrialPort(Protocol):
-    """Jobs of the account of trials, as the user who asks for them. Errors are those of `steward.ports`."""
+    """Jobs of the trial account, submitted as the user who asks for them. Errors are those of `steward.ports`."""
 
     def enter(self, account: str) -> None:
-        """Let this user submit for the account; may be so already."""
+        """Let this user submit for the account; success if the user already may."""
 
     def leave(self, account: str) -> None:
-        """The opposite; not in it any more is success."""
+        """Take this user out of the account; success if the user is not in it."""
 
     def submit(self, account: str, qos: str, *, partition: str, node: NodeName, gres: str = "") -> JobId:
-        """The whole node for five minutes at most, to be requeued; `gres` as `--gres` has it."""
+        """Submit a requeueable job for the whole node, for five minutes at most; `gres` is as for `--gres`."""
 
     def job(self, id: JobId) -> TrialJob | None:
-        """None: Slurm does not know it any more."""
+        """Return the job; None if Slurm no longer knows it."""
 
     def end_all(self, account: str) -> int:
-        """Cancel every job of the account; how many there were."""
+        """Cancel every job of the account. Return how many there were."""

@@ -1,4 +1,4 @@
-"""The head's HTTP API for Python. Answers are the JSON documents of docs/api.md, errors one clear line."""
+"""The head's HTTP API for Python. Answers are the JSON documents of docs/api.md; an error is one clear line."""
 
 import http.client
 import json
@@ -22,21 +22,21 @@ Json = dict[str, Any]
 
 _CONNECT_S = 2.0
 _READ_S = 8.0
-"""The slowest page of a head of 10,000 nodes takes 0.3 s (docs/performance.md), and others may be before it."""
+"""The slowest page of a head of 10,000 nodes takes 0.3 s (docs/performance.md); other requests may be before it."""
 _WORK_S = 30.0
 """For changes, and for pages that are made one at a time."""
 _EXAMINE_S = 120.0
 _SILENT_S = 3.0
-"""Who waits for a page is told by then that none has come."""
+"""After this time the caller is told that no answer has come yet."""
 _FOLLOW_S = 20
 
 
 class HeadError(Exception):
-    """The head refused or could not do it; the text is its own."""
+    """The head refused a request or could not carry it out; the text is the head's own."""
 
 
 class OperationError(HeadError):
-    """The head refused an operation of its AWS endpoint; `code` is one of AWS's, the text has it too."""
+    """The head refused an operation of its AWS endpoint; `code` is one of AWS's codes, and in the text, too."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -44,27 +44,35 @@ class OperationError(HeadError):
 
 
 class NotThere(HeadError):
-    """The head knows nothing of this name."""
+    """The head knows nothing by this name."""
 
 
 class Unreachable(HeadError):
-    """No head answers, or one that cannot yet or is too busy (503); the text says where it was looked for and what
-    to do. The same call may work later."""
+    """No head answers, or the head is not ready or too busy (503). The same call may work later.
+
+    The text says which address was tried and what to do.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Ears:
-    """Who is told, beside the answer: `standstill` that the head decides nothing (`since`, `why`, `at`), where the page
-    does not say so itself; `silence` that no answer has come for seconds."""
+    """What to call for news that is not part of an answer.
+
+    `standstill` gets why the head decides nothing (`since`, `why`, `at`), if the page does not say so itself; `silence`
+    gets the message that no answer has come for seconds.
+    """
 
     standstill: Callable[[Json], None] = lambda said: None
     silence: Callable[[str], None] = lambda text: None
 
 
 class Client:
-    """Stateless. `prove` makes a MUNGE credential over a payload; changes, operations and all pages for login hosts
-    need it. `ca`: PEM file by which the head's certificate is known (empty: well-known authorities). `cluster`: proofs
-    are good at its head alone (empty: it is not known). `patience` scales for how long an answer is waited for."""
+    """A client without state.
+
+    `prove` makes a MUNGE credential over a payload; changes, operations and all pages for login hosts need it. `ca`:
+    PEM file that certifies the head (empty: well-known authorities). `cluster`: the only cluster whose head accepts the
+    proofs (empty: not known). `patience` multiplies how long an answer is waited for.
+    """
 
     def __init__(
         self,
@@ -92,11 +100,14 @@ class Client:
         return self._list("/v1/jobs")
 
     def job_history(self, job: int) -> list[Json]:
-        """Every run of a job, oldest first."""
+        """Return every run of a job, oldest first."""
         return self._list(f"/v1/jobs/{job}/history", read_s=_WORK_S)
 
     def report(self, *, job: int = 0, since: float = 0.0, month: str = "", user: str = "", partition: str = "") -> Json:
-        """Where the time of jobs went: of one, or of all with time since then (Unix s) or in a month (`2026-11`)."""
+        """Return where the time of jobs went.
+
+        The report is of one job, or of all jobs with time since `since` (Unix s) or in a month (`2026-11`).
+        """
         said = {"job": str(job), "since": f"{since:.3f}", "month": month, "user": user, "partition": partition}
         return self._object("/v1/report?" + urlencode(said), read_s=_EXAMINE_S)
 
@@ -110,8 +121,10 @@ class Client:
         return self._object(f"/v1/explain/node/{quote(node, safe='')}")
 
     def explain_job(self, job: int | str) -> Json:
-        """The explanation of a job, or of a task of an array (`12_3`). What the job printed is in it for its user and
-        admins, where MUNGE says who asks."""
+        """Return the explanation of a job, or of a task of an array (`12_3`).
+
+        The job's output is part of it for its user and for admins, if MUNGE proves who asks.
+        """
         return self._object(f"/v1/explain/job/{job}", is_proved=True)
 
     def explain_group(self, group: str) -> Json:
@@ -120,15 +133,18 @@ class Client:
     def events(
         self, *, after: int = 0, limit: int = 100, wait_s: float = 0, wanted: EventFilter | None = None
     ) -> list[Json]:
-        """Oldest first; without `after` the newest `limit` ones. `wait_s`: wait that long for the first."""
+        """Return events, oldest first; without `after`, the newest `limit` ones. Wait up to `wait_s` for the first."""
         query = f"/v1/events?after={after}&limit={limit}&wait_s={wait_s:g}{wanted.query() if wanted else ''}"
         return self._list(query, read_s=_READ_S, wait_s=wait_s)
 
     def follow(
         self, limit: int, wanted: EventFilter | None = None, lost: Callable[[HeadError], None] = lambda error: None
     ) -> Iterator[Json]:
-        """The newest `limit` events, then each as it happens, for ever. A head that goes away is waited for, and what
-        it did meanwhile is not missed; `lost` is told of each failed try (it may sleep). The first look raises."""
+        """Yield the newest `limit` events, then each one as it happens, for ever.
+
+        While the head is away, the client waits, and afterwards misses no event of that time; `lost` gets the error of
+        each failed try (it may sleep). An error of the first read is raised.
+        """
         newest = self.events(limit=1)
         after = int(newest[-1]["seq"]) if newest else 0
         newest = [event for event in self.events(limit=limit, wanted=wanted) if int(event["seq"]) <= after]
@@ -146,27 +162,30 @@ class Client:
             after = max([after, *(int(event["seq"]) for event in events)])
 
     def quotas(self) -> Json:
-        """Every team with what it owns, uses, lends and borrows."""
+        """Return every team with what it owns, uses, lends and borrows."""
         return self._object("/v1/quotas")
 
     def quota(self, team: str) -> Json:
-        """One of them, with its jobs."""
+        """Return one team of `quotas`, with its jobs."""
         return self._object(f"/v1/quotas/{quote(team, safe='')}")
 
     def preview_quotas(self, document: Json, *, prune: bool) -> Json:
-        """The changes that a document of quotas would make, and what is odd about it."""
+        """Return the changes that a document of quotas would make, and warnings about it."""
         return self._post("/v1/quotas/preview", {"document": document, "prune": prune})
 
     def apply_quotas(self, document: Json, *, prune: bool, based_on: str) -> Json:
-        """Carry it out, all or nothing, if nobody has changed a quota since the preview with `based_on`."""
+        """Apply a document of quotas, all or nothing.
+
+        The head refuses it if a quota was changed since the preview that gave `based_on`.
+        """
         return self._post("/v1/quotas", {"document": document, "prune": prune, "based_on": based_on})
 
     def pause(self, why: str) -> Json:
-        """Act on nothing until `resume_actions`."""
+        """Stop all actions of the head until `resume_actions`."""
         return self._post("/v1/pause", {"why": why})
 
     def resume_actions(self) -> Json:
-        """Act again, and reset tripped breakers."""
+        """Let the head act again, and reset tripped breakers."""
         return self._post("/v1/resume-actions", {})
 
     def breakers(self) -> list[Json]:
@@ -176,22 +195,22 @@ class Client:
         return self._list("/v1/lemons")
 
     def approve(self, cases: str) -> Json:
-        """Let repairs begin that wait for a yes: ids of cases or names of nodes, `c17,n[2-4]`."""
+        """Approve repairs that wait for approval, by ids of cases or names of nodes: `c17,n[2-4]`."""
         return self._post("/v1/cases/approve", {"cases": cases})
 
     def reset_breakers(self, scope: str = "") -> Json:
-        """One breaker, or all that are tripped."""
+        """Reset one breaker, or all tripped ones."""
         return self._post("/v1/breakers/reset", {"scope": scope})
 
     def checks(self, node: str = "") -> list[Json]:
-        """Every check with its results over the cluster, or as it stands on one node."""
+        """Return every check with its results over the cluster, or the state of each check on one node."""
         return self._list(f"/v1/checks?node={quote(node, safe='')}" if node else "/v1/checks")
 
     def trials(self) -> list[Json]:
         return self._list("/v1/checks/trials")
 
     def arm_check(self, check: str, *, armed: bool) -> Json:
-        """Let a check that may change take nodes out whatever its trial says, or keep it from that."""
+        """Arm or disarm a check that may change; an armed one takes nodes out, whatever its trial says."""
         return self._post(f"/v1/checks/{'arm' if armed else 'disarm'}", {"check": check})
 
     def check_deep(self, nodes: str, kinds: Iterable[str]) -> Json:
@@ -199,7 +218,7 @@ class Client:
         return self._post("/v1/checks/deep", {"nodes": nodes, "kinds": ",".join(kinds)})
 
     def channels(self) -> list[Json]:
-        """Channels of notifications."""
+        """Return the channels of notifications."""
         return self._list("/v1/notify")
 
     def test_channels(self, channel: str = "") -> Json:
@@ -207,11 +226,11 @@ class Client:
         return self._post("/v1/notify/test", {"channel": channel})
 
     def runs(self) -> list[Json]:
-        """Elastic runs."""
+        """Return the elastic runs."""
         return self._list("/v1/elastic")
 
     def change_run(self, run: int, words: Mapping[str, str]) -> Json:
-        """`size` (nodes; empty: as large as it may be) and `paused` (`true`, `false`)."""
+        """Change an elastic run: `size` (nodes; empty: as large as it may be) and `paused` (`true`, `false`)."""
         return self._post("/v1/elastic", {"run": str(run), **words})
 
     def deeps(self) -> list[Json]:
@@ -221,7 +240,7 @@ class Client:
         return self._object(f"/v1/checks/deep/{quote(id, safe='')}")
 
     def operate(self, operation: str, members: Json) -> Json:
-        """One operation of the AWS endpoint, such as DescribeCluster. Raises OperationError when it is refused."""
+        """Call one operation of the AWS endpoint, such as DescribeCluster. Raises OperationError if it is refused."""
         target, body = f"SageMaker.{operation}", json.dumps(members).encode()
         path = urlsplit(self._url + "/").path
         proof = self._proof(payload("POST", path, body, target))
@@ -248,7 +267,7 @@ class Client:
         return answer if isinstance(answer, dict) else {}
 
     def _name(self, path: str) -> dict[str, str]:
-        """Who asks for a page that all may read; nothing where MUNGE does not say."""
+        """Return the header that proves who asks, for a page that all may read; nothing if MUNGE cannot prove it."""
         try:
             return {"Authorization": self._proof(payload("GET", urlsplit(self._url + path).path, b""))}
         except (HeadError, PortError):
@@ -262,8 +281,10 @@ class Client:
     def _ask(
         self, method: str, path: str, body: bytes, headers: dict[str, str], read_s: float, wait_s: float = 0.0
     ) -> Any:
-        """One call, on a connection of its own and through no proxy; a page that wants to know who asks is asked for
-        again, with proof. The head may wait for `wait_s` on purpose."""
+        """Return the answer to one call, made on its own connection and through no proxy.
+
+        The head may wait for `wait_s` on purpose. A page that needs to know who asks is asked for again, with proof.
+        """
         try:
             with closing(self._connection()) as connection:
                 connection.connect()
@@ -288,7 +309,7 @@ class Client:
         return self._told_standstill(standstill, found) if standstill and method == "GET" else found
 
     def _await_answer(self, sock: socket.socket, read_s: float, wait_s: float) -> None:
-        """Say once that none has come; raises TimeoutError where none comes at all."""
+        """Wait for the answer, and say once that none has come yet. Raises TimeoutError if none comes at all."""
         first_s = min(_SILENT_S, read_s) * self._patience + wait_s
         left_s = read_s * self._patience + wait_s - first_s
         with selectors.DefaultSelector() as selector:
@@ -303,7 +324,7 @@ class Client:
                 raise TimeoutError
 
     def _told_standstill(self, header: str, found: Any) -> Any:
-        """An object gets it as a field, unless it has it."""
+        """Return the document with the standstill as a field, if it is an object without that field; else as it is."""
         try:
             said = json.loads(header)
         except ValueError:
@@ -314,7 +335,7 @@ class Client:
         return {**found, "standstill": said} if isinstance(found, dict) else found
 
     def _connection(self) -> http.client.HTTPConnection:
-        """Raises ValueError for what is no URL, OSError for a file of certificates that is none."""
+        """Return a connection, not yet opened. Raises ValueError for a bad URL, OSError for a bad certificate file."""
         where = urlsplit(self._url)
         if where.scheme == "https":
             trusted = ssl.create_default_context(cafile=self._ca or None)

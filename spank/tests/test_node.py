@@ -361,7 +361,7 @@ class Hold(ShimTest):
         assert agent.asked() == []
 
     def test_stop_and_requeue_end_the_hold_at_once(self) -> None:
-        for answer, said in (("stop", "not resumed"), ("requeue", "requeued")):
+        for answer, said in (("stop", "let go"), ("requeue", "requeued")):
             with self.subTest(answer):
                 self.socket = str(self.folder / answer)
                 output, seconds = self.hold(f"wait,{answer}")
@@ -440,7 +440,7 @@ class Hold(ShimTest):
         time.sleep(2)
         self.agent("stop")
         output, _ = process.communicate(timeout=DEADLINE_S)
-        assert "job 12: not resumed" in output
+        assert "job 12: let go" in output
 
     def test_an_agent_that_stays_away_or_hangs_up_each_time_ends_the_hold_after_some_ten_seconds(self) -> None:
         self.hold_s = 60

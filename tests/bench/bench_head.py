@@ -35,6 +35,7 @@ from tests.fakes.aws_bench import AwsBench
 from tests.fakes.head_ports import FakeAgents, FakeSite, FakeWitness
 from tests.fakes.munge import FakeMunge
 from tests.fakes.serving import serving
+from tests.fakes.slurm import FakeSlurm
 
 _SITE = """
 [capacity]
@@ -68,7 +69,7 @@ class BenchHead:
 def a_bench_head(store: Path, *, command_s: float, call_s: float, boot_s: float) -> Iterator[BenchHead]:
     """It runs with a site's default settings while this lasts."""
     site = _Site(
-        slurm=CountedSlurm(command_s=command_s, node_table=dict(CountedSlurm.with_nodes("static-1").node_table)),
+        slurm=CountedSlurm(command_s=command_s, node_table=dict(FakeSlurm.with_nodes("static-1").node_table)),
         provider=CountedProvider(call_s=call_s, capacity=1_000_000),
         store=SqlStore(open_engine(sqlite_url(store))),
     )

@@ -69,7 +69,11 @@ def measure(asked: argparse.Namespace, directory: Path) -> tuple[list[Phase], Qu
         with reading(head.url, directory / "reads.json", asked.every_ms / 1e3) as end:
             time.sleep(2.0)
             grow = [asked.first + (asked.most - asked.first) * step // 10 for step in range(1, 11)]
-            phases.append(phase(head, f"grow to {asked.most}", asked.most, asked.first, *updates(client, grow)))
+            phases.append(
+                phase(
+                    head, f"grow to {asked.most}", asked.most, asked.first, *updates(client, list(dict.fromkeys(grow)))
+                )
+            )
             quiet, still = rest(head, asked.most)
             phases.append(still)
             phases.append(

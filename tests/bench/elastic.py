@@ -20,12 +20,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from steward.demo.elastic import ELASTIC_NODES, ElasticScript, ElasticTraining, changes_of
-from steward.demo.measure import Happening, last
-from steward.testbed import beds
-from steward.testbed.bed import Bed, BedSpec
-from steward.testbed.beds import stoppable, take_down
-from steward.testbed.wait import ask_head, wait_until
+from examples.demo.elastic import ELASTIC_NODES, ElasticScript, ElasticTraining, changes_of
+from examples.demo.measure import Happening, last
+from steward_bed import beds
+from steward_bed.bed import Bed, BedSpec
+from steward_bed.beds import stoppable, take_down
+from steward_bed.wait import ask_head, wait_until
 from tests.bench.summary import percentile
 
 GOAL_S = 0.5

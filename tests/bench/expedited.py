@@ -6,9 +6,9 @@ for Slurm: a real one has to find the fault, within the time that it takes.
 
 import shlex
 
-from steward.testbed.bed import Bed
-from steward.testbed.faults import FaultKind
-from steward.testbed.wait import wait_until
+from steward_bed.bed import Bed
+from steward_bed.faults import FaultKind
+from steward_bed.wait import wait_until
 from tests.bench.scenarios import Measured, Scenario, note, other_node, script_again
 from tests.bench.summary import FAILED_BOTH, FAILED_OURS, FAILED_PLAIN
 from tests.e2e.story import XID_79, Story

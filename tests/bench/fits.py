@@ -47,7 +47,7 @@ class World:
 
     def __init__(self, folder: Path, chance: random.Random) -> None:
         self.folder, self.chance = folder, chance
-        self.steward = (str(Path(sys.executable).with_name("steward")),)
+        self.bed = (str(Path(sys.executable).with_name("steward-testbed")),)
         try:
             self._up()
         except BaseException:
@@ -61,7 +61,7 @@ class World:
         return str(self.folder / "etc/slurm.conf")
 
     def _up(self) -> None:
-        run([*self.steward, "testbed", "up", "--plain", "--nodes", "8", "--dir", str(self.folder)], timeout_s=120.0)
+        run([*self.bed, "up", "--plain", "--nodes", "8", "--dir", str(self.folder)], timeout_s=120.0)
         path = Path(self.conf)
         lines = []
         for line in path.read_text().splitlines():
@@ -78,10 +78,10 @@ class World:
         switches = "SwitchName=s1 Nodes=n[1-4]\nSwitchName=s2 Nodes=n[5-8]\nSwitchName=s0 Switches=s[1-2]\n"
         path.with_name("topology.conf").write_text(switches)
         env = {"STEWARD_TESTBED": str(self.folder), "SLURM_CONF": self.conf}
-        run([*self.steward, "testbed", "inject", "restart-slurmctld"], timeout_s=60.0, env=env)
+        run([*self.bed, "inject", "restart-slurmctld"], timeout_s=60.0, env=env)
         for node in _NODES:
-            run([*self.steward, "testbed", "inject", "kill-node", node], timeout_s=60.0, env=env)
-            run([*self.steward, "testbed", "inject", "start-node", node], timeout_s=60.0, env=env)
+            run([*self.bed, "inject", "kill-node", node], timeout_s=60.0, env=env)
+            run([*self.bed, "inject", "start-node", node], timeout_s=60.0, env=env)
         self.wait_idle()
 
     def _gpus(self, number: int) -> str:
@@ -95,7 +95,7 @@ class World:
         return f"NodeName=n{number} Name=gpu Type={found[1]} File={self.folder}/etc/gpu[0-{len(devices) - 1}]\n"
 
     def down(self) -> None:
-        run([*self.steward, "testbed", "down"], timeout_s=60.0, env={"STEWARD_TESTBED": str(self.folder)})
+        run([*self.bed, "down"], timeout_s=60.0, env={"STEWARD_TESTBED": str(self.folder)})
 
     def slurm(self, *words: str) -> str:
         done = subprocess.run(

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from steward.demo.elastic import ElasticScript, ElasticTraining
-from steward.testbed.bed import Bed, BedSpec
-from steward.testbed.wait import ask_head, wait_until
+from examples.demo.elastic import ElasticScript, ElasticTraining
+from steward_bed.bed import Bed, BedSpec
+from steward_bed.wait import ask_head, wait_until
 from tests.bench.recovery import new_dir, with_bed
 
 LIMIT_S = 90.0

@@ -21,12 +21,12 @@ from pathlib import Path
 from rich.console import Console
 
 from steward.adapters import proc
-from steward.adapters.providers.local_machine import Machine, Program, own_environment, power_on
 from steward.model.ids import NodeName
-from steward.testbed.bed import Bed, BedSpec
-from steward.testbed.layout import Layout
-from steward.testbed.local_setup import find_program, load, slurm_env
-from steward.testbed.wait import ask_head, wait_until, wait_until_empty
+from steward_bed.bed import Bed, BedSpec
+from steward_bed.layout import Layout
+from steward_bed.local_setup import find_program, load, slurm_env
+from steward_bed.providers.local_machine import Machine, Program, own_environment, power_on
+from steward_bed.wait import ask_head, wait_until, wait_until_empty
 from tests.bench.reconnect import crowd
 from tests.bench.recovery import new_dir, with_bed
 

@@ -2,8 +2,8 @@
 
 Each row is a world that is planned seven times, each time with the memory of the plan before, as the head does it:
 `cold_s` is the first plan of a head, which knows no record yet, `first_s` the first one that sees this world after a
-quiet one, `later_s` the median of those that follow, in CPU seconds of one thread. Goal: after the first one no plan
-takes more than 0.1 s, so that a waiting shim is answered in time.
+quiet one, `later_s` the median of those that follow, `worst_s` the longest of them, in CPU seconds of one thread.
+Goals: no plan after the first one takes more than 0.1 s, nor does the first one when 300 shims ask at once.
 """
 
 import argparse
@@ -36,6 +36,7 @@ from tests.builders.picture import ON, T0, Picture, a_cluster, n
 from tests.builders.want import but
 
 GOAL_S = 0.1
+_SHIMS = "300 shims ask at once"
 _TIMES = 5
 _OWN = 1600
 _JOB: dict[str, Any] = {"name": "train", "partition": "main", "node_count": 1}
@@ -57,7 +58,7 @@ def main() -> int:
         "quiet, all nodes of one API group": (group := grouped(site), group),
         "one node is lost": (opted, opted.lost("n2000")),
         "1,000 nodes are lost with 1,000 jobs": (opted, opted.lost(*(f"n{_OWN + i}" for i in range(1, 1001)))),
-        "300 shims ask at once": (opted, asking(opted, 300)),
+        _SHIMS: (opted, asking(opted, 300)),
         "200 resumed jobs wait": (site, resumed(site, 200)),
         "200 resumed jobs wait, nodes are kept": (site, kept(resumed(site, 200))),
         "300 deep checks on start": (site, deep_checks(site, 300)),
@@ -70,11 +71,16 @@ def main() -> int:
     print(json.dumps(rows, indent=2))
     if asked.json:
         asked.json.write_text(json.dumps(rows))
-    return 0 if all(each["worst_s"] <= GOAL_S for each in rows) else 1
+    missed = [f"{each['world']}: {each['worst_s']} s" for each in rows if each["worst_s"] > GOAL_S]
+    missed += [
+        f"{_SHIMS}: {each['first_s']} s" for each in rows if each["world"] == _SHIMS and each["first_s"] > GOAL_S
+    ]
+    for line in missed:
+        print(f"missed: {line}, the goal is {GOAL_S} s")
+    return 1 if missed else 0
 
 
 def row(name: str, before: Picture, after: Picture) -> dict[str, Any]:
-    """`worst_s` is the longest but the cold one."""
     plans = Plans()
     memory, cold = planned(plans, before, before.memory, before.now - 10)
     memory, _ = planned(plans, before, memory, before.now - 5)
@@ -85,7 +91,7 @@ def row(name: str, before: Picture, after: Picture) -> dict[str, Any]:
         memory, seconds = planned(plans, after, memory, after.now + turn)
         took.append(seconds)
     first, *later = took
-    figures = {"cold_s": cold, "first_s": first, "later_s": statistics.median(later), "worst_s": max(took)}
+    figures = {"cold_s": cold, "first_s": first, "later_s": statistics.median(later), "worst_s": max(later)}
     return {"world": name, **{word: round(seconds, 4) for word, seconds in figures.items()}}
 
 

@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from steward.testbed.bed import Backend, Bed, BedSpec
-from steward.testbed.docker import DockerBed
-from steward.testbed.local import LocalBed
+from steward_bed.bed import Backend, Bed, BedSpec
+from steward_bed.docker import DockerBed
+from steward_bed.local import LocalBed
 from tests.e2e.groups_bed import give_access
 from tests.e2e.quota_bed import HARDWARE, SETTINGS, SLURM_CONF, QuotaStory
 

@@ -34,7 +34,7 @@ from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.node import Node, NodeBase
 from steward.ports import MungePort, PortError
-from steward.testbed.local_setup import free_ports
+from steward_bed.local_setup import free_ports
 from tests.bench.heartbeats import OpenMunge
 from tests.contract.munged import a_munged, is_installed
 

@@ -18,10 +18,10 @@ from typing import TypeVar
 
 from rich.console import Console
 
-from steward.testbed import beds
-from steward.testbed.bed import Backend, Bed, BedSpec
-from steward.testbed.beds import reset, stoppable, take_down
-from steward.testbed.wait import NotInTime, open_cases, wait_until_empty
+from steward_bed import beds
+from steward_bed.bed import Backend, Bed, BedSpec
+from steward_bed.beds import reset, stoppable, take_down
+from steward_bed.wait import NotInTime, open_cases, wait_until_empty
 from tests.bench import expedited, way
 from tests.bench.scenarios import SCENARIOS, Scenario, plain_requeue
 from tests.bench.summary import Sample, as_json, as_table, expedited_line, ratio_line, summarize

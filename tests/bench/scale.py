@@ -19,11 +19,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from steward.testbed import beds
-from steward.testbed.bed import Backend, Bed
-from steward.testbed.beds import reset, stoppable, take_down
-from steward.testbed.faults import FaultKind
-from steward.testbed.wait import NotInTime, open_cases, wait_until_empty
+from steward_bed import beds
+from steward_bed.bed import Backend, Bed
+from steward_bed.beds import reset, stoppable, take_down
+from steward_bed.faults import FaultKind
+from steward_bed.wait import NotInTime, open_cases, wait_until_empty
 from tests.bench import scale_bed, scale_summary, way
 from tests.bench.recovery import new_dir
 from tests.bench.scale_summary import Size

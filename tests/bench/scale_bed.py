@@ -19,8 +19,8 @@ from steward.adapters.slurm.cli import CommandLineSlurm
 from steward.model.ids import NodeName
 from steward.model.mark import Mark
 from steward.ports import PortError
-from steward.testbed.bed import Backend, Bed, BedError, BedSpec
-from steward.testbed.wait import wait_until
+from steward_bed.bed import Backend, Bed, BedError, BedSpec
+from steward_bed.wait import wait_until
 
 REAL = 6
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -105,7 +105,7 @@ def await_calls(bed: Bed) -> None:
 def watch_quiet(bed: Bed, seconds: float) -> Quiet:
     """Once nothing is going on."""
     time.sleep(_SETTLE_S)
-    head = _head(bed)
+    head = head_pid(bed)
     before, calls, began = _below(_processes(bed), head), _calls(bed), time.monotonic()
     rss: list[float] = []
     while (left := began + seconds - time.monotonic()) > 0:
@@ -124,7 +124,7 @@ def watch_quiet(bed: Bed, seconds: float) -> Quiet:
 
 def memory_mib(bed: Bed) -> float:
     """Of the head and all that it started, now."""
-    return sum(one.rss_mib for one in _below(_processes(bed), _head(bed)).values())
+    return sum(one.rss_mib for one in _below(_processes(bed), head_pid(bed)).values())
 
 
 def status_s(bed: Bed) -> list[float]:
@@ -177,15 +177,20 @@ def _timed(what: Callable[[], object]) -> float:
     return time.monotonic() - began
 
 
-def _head(bed: Bed) -> int:
-    """Its pid on the controller."""
+def pid_of(bed: Bed, *programs: str) -> int:
+    """Return the pid on the controller of a daemon of the bed: the first whose command has one of the words."""
     told = bed.run(["sh", "-c", 'for p in /proc/[0-9]*; do echo "${p#/proc/} $(tr "\\0" " " <$p/cmdline)"; done']).text
     config = bed.env.get("STEWARD_CONFIG", "") if bed.spec.backend is Backend.LOCAL else ""
     for line in told.splitlines():
         pid, _, argv = line.partition(" ")
-        if ("steward.head" in argv or "/stewardd" in argv) and config in argv and "for p in" not in argv:
+        if any(word in argv for word in programs) and config in argv and "for p in" not in argv:
             return int(pid)
-    raise BedError("stewardd does not run: see its log in the bed's directory")
+    raise BedError(f"{programs[0]} does not run: see its log in the bed's directory")
+
+
+def head_pid(bed: Bed) -> int:
+    """Return the pid of stewardd on the controller."""
+    return pid_of(bed, "steward.head", "/stewardd")
 
 
 def _processes(bed: Bed) -> list[_Process]:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.bench.way import Way, way_of
 from tests.e2e.story import Story, task_script
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from steward.testbed.bed import Bed, BedSpec
-from steward.testbed.layout import Layout
+from steward_bed.bed import Bed, BedSpec
+from steward_bed.layout import Layout
 from tests.bench import scale, scale_bed
 from tests.bench.recovery import new_dir, with_bed
 from tests.bench.summary import percentile

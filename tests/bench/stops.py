@@ -24,11 +24,11 @@ from pathlib import Path
 from rich.console import Console
 
 from steward.adapters import proc
-from steward.adapters.providers.local import LocalProvider
 from steward.model.ids import NodeName
-from steward.testbed.bed import Bed, BedError, BedSpec
-from steward.testbed.faults import FaultKind, fault
-from steward.testbed.wait import NotInTime, ask_head, wait_until
+from steward_bed.bed import Bed, BedError, BedSpec
+from steward_bed.faults import FaultKind, fault
+from steward_bed.providers.local import LocalProvider
+from steward_bed.wait import NotInTime, ask_head, wait_until
 from tests.bench.recovery import new_dir, with_bed
 
 GOAL_S = 5.0

@@ -16,7 +16,6 @@ from steward.model.instance import Instance, InstanceState
 from steward.model.memory import Memory
 from steward.model.node import Node, NodeBase
 from steward.model.observed import AgentView, Observed
-from steward.model.setting_types import ProviderKind
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from tests.builders.picture import T0, n
@@ -100,9 +99,7 @@ def an_api_cluster(workers: int = 3) -> ApiPicture:
             groups={group.name: group for group in groups},
             slots={slot.node: slot for slot in slots},
         ),
-        want=a_want(
-            capacity=but(CapacityPolicy(), provider=ProviderKind.LOCAL, slurm_include=Path("/etc/slurm/steward.conf"))
-        ),
+        want=a_want(capacity=but(CapacityPolicy(), provider="local", slurm_include=Path("/etc/slurm/steward.conf"))),
     )
 
 

@@ -2,7 +2,7 @@
 could make room for it. Made from the words of the docs alone, and slow."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 
 Node = str
@@ -46,13 +46,17 @@ class Machines:
         return found
 
     def starts(self, parts: Sequence[Part], free: Free) -> bool:
-        """Whether all parts find nodes at once: each set of nodes is tried."""
+        """Whether all parts find nodes at once, each its own: each set of nodes is tried."""
         if not parts:
             return True
-        return any(self.starts(parts[1:], left) for left in self._placed(parts[0], free))
+        first, *rest = parts
+        return any(
+            self.starts([replace(part, excluded=part.excluded | set(on)) for part in rest], free)
+            for on in self._placed(first, free)
+        )
 
-    def _placed(self, part: Part, free: Free) -> Iterator[Free]:
-        """What is left after each way to place one part."""
+    def _placed(self, part: Part, free: Free) -> Iterator[tuple[Node, ...]]:
+        """The nodes of each way to place one part."""
         may = [n for n in self.has if n not in part.excluded]
         may = [n for n in may if not part.feature or n in self.features.get(part.feature, ())]
         may = [n for n in may if not part.exclusive or dict(free[n]) == dict(self.has[n])]
@@ -60,27 +64,19 @@ class Machines:
             range(part.nodes, (part.most or len(may)) + 1) if part.total else (max(part.nodes, len(part.required)),)
         )
         for on in chain.from_iterable(combinations(may, count) for count in counts):
-            if part.required <= set(on) and (left := _left(part, on, free)) is not None:
-                yield left
+            if part.required <= set(on) and _fits(part, on, free):
+                yield on
 
 
-def _left(part: Part, on: Collection[Node], free: Free) -> Free | None:
-    """What is left where the part takes these nodes; None: they do not do."""
-    found = {node: dict(has) for node, has in free.items()}
+def _fits(part: Part, on: Collection[Node], free: Free) -> bool:
+    """Whether these nodes do for the part."""
     for kind, amount in part.each.items():
-        if not part.total and any(free[node].get(kind, 0) < amount for node in on):
-            return None
         has = [free[node].get(kind, 0) for node in on]
+        if not part.total and any(each < amount for each in has):
+            return False
         if part.total and (sum(has) < amount or (kind != "mem" and not all(has))):
-            return None
-        rest = amount
-        for node in on:
-            gets = min(rest, max(free[node].get(kind, 0), 0)) if part.total else amount
-            found[node][kind] = found[node].get(kind, 0) - gets
-            rest -= gets
-    if part.exclusive:
-        found |= {node: dict.fromkeys(free[node], 0) for node in on}
-    return found
+            return False
+    return True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -117,7 +117,7 @@ class Scene:
             track=self._track,
             watches=(self.watch,),
             post=self.sent.put_nowait,
-            refresh_s=min(interval_s, 0.1),
+            next_list=lambda now: now + min(interval_s, 0.1),
             list_s=list_s,
         )
 

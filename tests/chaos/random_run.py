@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from steward.model.case import Step
 from steward.model.job import JobState
-from steward.policy.node.correlate import AGENTS
+from steward.policy.facts.correlate import AGENTS
 from steward.workflows.commands import ResumeActions
 from tests.chaos.bench import Bench
 from tests.chaos.cell import COARSE_S

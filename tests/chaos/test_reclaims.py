@@ -117,5 +117,5 @@ def test_a_limit_that_an_admin_sets_in_the_middle_of_a_reclaim_stays_and_is_told
     told: list[Event] = [event for event in bench.store.told if event.kind == "quota.by_hand"]
     bench.close()
     assert accounting.qos["stw-guest-b"].limits["gres/gpu"] == 4
-    assert any("stw-guest-b/cap:gres/gpu is 4 in Slurm: somebody set it by hand" in event.text for event in told)
+    assert any("stw-guest-b/cap:gres/gpu is 4 in Slurm: it was set by hand" in event.text for event in told)
     assert flow.steps["owner's job runs"](bench)

@@ -11,9 +11,9 @@ from steward.adapters.slurm.accounting_text import limits_of
 from steward.model.accounting import Accounting, Association, Qos
 from steward.model.ids import JobId
 from steward.model.job import Job, JobState
-from steward.testbed.bed import Bed
-from steward.testbed.faults import FaultKind, fault
-from steward.testbed.wait import wait_until
+from steward_bed.bed import Bed
+from steward_bed.faults import FaultKind, fault
+from steward_bed.wait import wait_until
 from tests.contract.slurm_worlds import WorldOfJobs
 from tests.fakes.accounting import FakeAccounting
 from tests.fakes.slurm_cluster import FakeCluster

@@ -1,7 +1,7 @@
 """A small real Slurm for the contract suites and the recordings: munged, slurmctld and some slurmds in one folder.
 
 `root` runs everything inside another Debian's folder (debootstrap) with chroot, so that other Slurm versions than the
-installed one can be recorded. Only what these suites need; the test bed that people use is `steward testbed`.
+installed one can be recorded. Only what these suites need; the test bed that people use is `steward-testbed`.
 """
 
 import contextlib
@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steward.testbed.local_setup import free_ports
-from steward.testbed.wait import pause_s
+from steward_bed.local_setup import free_ports
+from steward_bed.wait import pause_s
 from tests.contract.installed import search_path, version
 from tests.fakes.until import FACT_S
 

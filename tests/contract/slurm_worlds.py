@@ -96,6 +96,9 @@ class SlurmWorld(WorldOfJobs, Protocol):
     def reconfigure(self) -> None:
         """Slurm reads its slurm.conf again, in which no node has a feature."""
 
+    def move(self, job: JobId, partition: str) -> None:
+        """As its user does; Slurm may say that it cannot run there, and moves it all the same."""
+
     def comment_by_admin(self, job: JobId, text: str, field: str = "admin_comment") -> None: ...
 
     def set_partition(self, partition: str, state: str) -> None:
@@ -200,6 +203,9 @@ class FakeWorld(SlurmWorld):
     def comment_by_admin(self, job: JobId, text: str, field: str = "admin_comment") -> None:
         self.fake.job_table[job] = replace(self.fake.job_table[job], **{field: text})  # type: ignore[arg-type]
 
+    def move(self, job: JobId, partition: str) -> None:
+        self.fake.job_table[job] = replace(self.fake.job_table[job], partition=partition)
+
     def set_partition(self, partition: str, state: str) -> None:
         self.fake.divided.set(partition, PartitionState(state))
 
@@ -297,6 +303,9 @@ class RealWorld(SlurmWorld):
 
     def comment_by_admin(self, job: JobId, text: str, field: str = "admin_comment") -> None:
         self.cluster.run("scontrol", "update", f"jobid={job}", f"{field.replace('_', '')}={text}")
+
+    def move(self, job: JobId, partition: str) -> None:
+        self.cluster.run("scontrol", "update", f"jobid={job}", f"partition={partition}", check=False)
 
     def set_partition(self, partition: str, state: str) -> None:
         self.cluster.run("scontrol", "update", f"partitionname={partition}", f"state={state.lower()}")

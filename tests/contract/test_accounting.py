@@ -15,8 +15,8 @@ from steward.model.ids import JobId, Key
 from steward.model.port_error import PortError
 from steward.model.why import Why
 from steward.ports import Permanent, Retryable, Stale
-from steward.testbed.bed import Backend, Bed, BedSpec
-from steward.testbed.beds import make
+from steward_bed.bed import Backend, Bed, BedSpec
+from steward_bed.beds import make
 from tests.contract.accounting_worlds import AccountingWorld, RealWorld, a_fake
 
 KEY, WHY = Key("quota"), Why(rule="quota.cap", text="a test wants it")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.providers import local_machine
-from steward.adapters.providers.local_machine import Program, own_environment
-from steward.testbed.layout import Layout
-from steward.testbed.local_controller import Controller
-from steward.testbed.wait import wait_until
+from steward_bed.layout import Layout
+from steward_bed.local_controller import Controller
+from steward_bed.providers import local_machine
+from steward_bed.providers.local_machine import Program, own_environment
+from steward_bed.wait import wait_until
 
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(300)"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import requests
 
-from steward.testbed.local_setup import free_ports
+from steward_bed.local_setup import free_ports
 from tests.builders.picture import a_cluster
 from tests.fakes.api_bench import an_api
 from tests.fakes.until import FACT_S, until

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from steward.adapters.providers.docker import DockerProvider
-from steward.adapters.providers.local_machine import REFUSE_LAUNCH
 from steward.model.ids import InstanceId
 from steward.model.instance import InstanceState
-from steward.model.settings.providers import DockerProviderSettings as DockerSettings
 from steward.ports import Permanent, Retryable
+from steward_bed.providers.docker import DockerProvider
+from steward_bed.providers.local_machine import REFUSE_LAUNCH
+from steward_bed.providers.settings import DockerSettings
 from tests.contract.provider import OTHER, SLOT, ProviderContract
 from tests.fakes.engine import FakeContainer, FakeEngine, fake_engine
 

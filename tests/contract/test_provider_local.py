@@ -12,8 +12,11 @@ import pytest
 
 from steward.adapters import proc
 from steward.adapters.proc import ProcessKey
-from steward.adapters.providers.local import FAULTS, MACHINES, LocalProvider
-from steward.adapters.providers.local_machine import (
+from steward.model.ids import NodeName
+from steward.model.instance import InstanceState
+from steward.ports import Retryable
+from steward_bed.providers.local import FAULTS, MACHINES, LocalProvider
+from steward_bed.providers.local_machine import (
     REFUSE_LAUNCH,
     Machine,
     Program,
@@ -25,10 +28,7 @@ from steward.adapters.providers.local_machine import (
     restart_programs,
     thaw,
 )
-from steward.model.ids import NodeName
-from steward.model.instance import InstanceState
-from steward.ports import Retryable
-from steward.testbed.wait import wait_until
+from steward_bed.wait import wait_until
 from tests.contract.provider import SLOT, ProviderContract
 
 
@@ -198,7 +198,7 @@ def test_one_program_can_die_alone_and_come_back(provider: LocalProvider) -> Non
 LAUNCH = """
 import sys
 from pathlib import Path
-from steward.adapters.providers.local import LocalProvider
+from steward_bed.providers.local import LocalProvider
 from steward.model.instance import Slot
 from steward.model.ids import NodeName
 LocalProvider(Path(sys.argv[1])).launch(Slot(node=NodeName("n1"), group="workers"), "t1")

@@ -17,7 +17,7 @@ from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Instance, InstanceState, Slot
 from steward.model.settings.clouds import PowerProviderSettings as Settings
 from steward.ports import Permanent, ProviderPort, Retryable
-from steward.testbed.local_setup import free_ports
+from steward_bed.local_setup import free_ports
 from tests.contract.cluster import Cluster, running
 from tests.contract.installed import missing
 from tests.contract.provider import OTHER, SLOT, ProviderContract

@@ -15,7 +15,7 @@ import requests
 from steward.adapters.munge import Munge
 from steward.client import Client, HeadError
 from steward.model.access import AccessKey, payload
-from steward.testbed.local_setup import free_ports
+from steward_bed.local_setup import free_ports
 from tests.contract.munged import a_munged, is_installed
 from tests.fakes.aws_bench import KEY, signed
 from tests.fakes.until import FACT_S, until

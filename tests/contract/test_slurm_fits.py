@@ -95,5 +95,14 @@ def test_a_controller_that_is_away_costs_a_moment(slurm_world: SlurmWorld) -> No
     assert asked(slurm_world, held).starts
 
 
-def test_of_an_idle_cluster_no_gres_is_in_use(slurm_world: SlurmWorld) -> None:
+def test_the_gres_of_jobs_is_not_told(slurm_world: SlurmWorld) -> None:
+    """Where nothing runs, where a job has it, and when it ends: one answer tells both the GRES and whether the node is
+    idle."""
+    assert slurm_world.port.gres_used() == {}
+    job = slurm_world.running(slurm_world.submit()).id
+    assert slurm_world.port.gres_used() == {}
+    slurm_world.finish(job, 0)
+    while not slurm_world.job(job).is_over:
+        assert slurm_world.port.gres_used() == {}
+        slurm_world.step()
     assert slurm_world.port.gres_used() == {}

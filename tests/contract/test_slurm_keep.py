@@ -110,6 +110,14 @@ def test_the_nice_value_of_a_job_that_is_over_is_not_set(slurm_world: SlurmWorld
         slurm_world.port.set_nice(job, -5)
 
 
+def test_the_nice_value_of_a_held_job_is_not_set_which_would_start_it(slurm_world: SlurmWorld) -> None:
+    job = slurm_world.submit(hold=True)
+
+    with pytest.raises(Stale):
+        slurm_world.port.set_nice(job, -5)
+    assert (slurm_world.job(job).nice, slurm_world.job(job).priority) == (0, 0)
+
+
 def test_a_time_limit_is_extended_in_whole_minutes_and_never_shortened(slurm_world: SlurmWorld) -> None:
     job = slurm_world.running(slurm_world.submit(minutes=10)).id
     slurm_world.port.extend(job, 12 * 60.0 + 1)

@@ -184,15 +184,37 @@ def test_where_nothing_changed_the_library_says_so_and_the_whole_look_is_the_sam
     clusters: Clusters, slurm_root: Path
 ) -> None:
     cluster = clusters.of(slurm_root)
-    job = JobId(cluster.sbatch("--hold"))
+    job = JobId(cluster.sbatch())
+    cluster.wait_job(job, "RUNNING")
     with closing(library_of(cluster)) as library:
         port = CommandLineSlurm(conf=cluster.env["SLURM_CONF"], library=library)
         deadline = time.monotonic() + FACT_S
         while (nodes := port.nodes()) is not port.nodes() or (jobs := port.jobs()) is not port.jobs():
             assert time.monotonic() < deadline
             time.sleep(0.3)
-        cluster.run("scontrol", "update", f"jobid={job}", "nice=7")
+        cluster.run("scontrol", "update", f"jobid={job}", "comment=y")
         cluster.run("scontrol", "update", "nodename=n1", "comment=x")
-        assert port.jobs()[job].nice == 7
+        assert port.jobs()[job].comment == "y"
         assert port.nodes()[N1] is nodes[N1]
-        assert jobs[job].nice == 0
+        assert jobs[job].comment == ""
+
+
+def test_a_reason_that_the_scheduler_changed_is_seen_also_where_slurm_says_that_nothing_changed(
+    clusters: Clusters, slurm_root: Path
+) -> None:
+    cluster = clusters.of(slurm_root)
+    for job in [cluster.sbatch("--exclusive") for _ in cluster.nodes]:
+        cluster.wait_job(job, "RUNNING")
+    waits = JobId(cluster.sbatch("--exclusive", "--begin=now+6"))
+    with closing(library_of(cluster)) as library:
+        port = CommandLineSlurm(conf=cluster.env["SLURM_CONF"], library=library)
+        told = set[str]()
+        shown = ""
+        deadline = time.monotonic() + FACT_S
+        while shown not in ("Resources", "Priority"):
+            assert time.monotonic() < deadline
+            told.add(port.jobs()[waits].reason)
+            time.sleep(1.0)
+            shown = cluster.run("squeue", "-h", "-j", str(waits), "-o", "%r").strip()
+        assert "BeginTime" in told
+        assert port.jobs()[waits].reason == shown

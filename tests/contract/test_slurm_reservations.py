@@ -16,7 +16,7 @@ SLEEP = ("/bin/sleep", "60")
 
 
 def deep_job(world: SlurmWorld) -> JobId | None:
-    mine = [job.id for job in world.port.jobs().values() if job.partition == NAME and not job.is_over]
+    mine = [job.id for job in world.port.jobs().values() if job.deep_check == NAME and not job.is_over]
     return mine[0] if mine else None
 
 
@@ -74,7 +74,23 @@ def test_its_job_runs_on_all_its_nodes_once_though_the_partition_is_closed(slurm
     slurm_world.wait("it runs", lambda: slurm_world.job(job.id).is_active)
 
     assert slurm_world.job(job.id).nodes == {N1, N2}
-    assert [each.id for each in slurm_world.port.jobs().values() if each.partition == NAME] == [job.id]
+    assert [each.id for each in slurm_world.port.jobs().values() if each.deep_check == NAME and not each.is_over] == [
+        job.id
+    ]
+
+
+def test_a_job_that_is_moved_into_its_partition_is_not_its_job(slurm_world: SlurmWorld) -> None:
+    """Slurm lets each user do that with his waiting jobs."""
+    slurm_world.port.reserve(NAME, [N1], HOUR_S)
+    others = slurm_world.submit(on="n1")
+    slurm_world.pending(others)
+    slurm_world.move(others, NAME)
+    slurm_world.wait("it was moved", lambda: slurm_world.job(others).partition == NAME)
+    slurm_world.port.submit_deep(NAME, [N1], SLEEP, seconds=HOUR_S, output="/dev/null")
+    slurm_world.wait("its own runs", lambda: slurm_world.job(deep_job(slurm_world) or others).is_active)
+
+    assert slurm_world.job(others).deep_check == ""
+    assert deep_job(slurm_world) != others
 
 
 def test_its_partition_is_nobodys_concern(slurm_world: SlurmWorld) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from steward.testbed.bed import BedError
-from steward.testbed.faults import FaultKind
+from steward_bed.bed import BedError
+from steward_bed.faults import FaultKind
 from tests.e2e.groups_bed import HEAD_S, Access
 from tests.e2e.story import Story
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from steward.testbed.bed import Bed
+from steward_bed.bed import Bed
 
 
 @contextmanager

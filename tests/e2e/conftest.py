@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from steward.testbed import beds
-from steward.testbed.bed import Backend, Bed, BedSpec, Overrides
-from steward.testbed.beds import reset
+from steward_bed import beds
+from steward_bed.bed import Backend, Bed, BedSpec, Overrides
+from steward_bed.beds import reset
 from tests.e2e import health_bed as of_health
 from tests.e2e import quota_bed as of_quota
 from tests.e2e.capacity import Capacity
@@ -31,6 +31,7 @@ _IMPATIENT: Overrides = {
 }
 _LOG_LINES = 40
 ONLY_LOCAL = (
+    "test_benches",
     "test_deep.py",
     "test_deep_slow",
     "test_elastic.py",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from steward.adapters.node.elastic_start import free_port
+from steward.adapters.node.elastic_start import listen
 from steward.job.elastic_batch import sample_at
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -43,7 +43,8 @@ class ElasticRun:
         self.env = env | own | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
         argv = [sys.executable, "-m", "steward.elastic", "7", "--folder", str(folder / "c"), "--nodes", "2"]
         argv += ["--sizes", "2,3,4", "--grace", str(grace_s), "--silent", "60", "--listen", "127.0.0.1"]
-        argv += ["--port", str(free_port())]  # as the agent does: when it ends, nobody else gets that port
+        with listen() as found:  # a port as the agent's: when the coordinator ends, no connection gets it
+            argv += ["--port", str(found.getsockname()[1])]
         self.coordinator = self.start(argv, "coordinator")
         self.wait("the coordinator listens", lambda: (folder / "c" / "address").exists())
         self.env["STEWARD_ELASTIC_ADDRESS"] = ":".join((folder / "c" / "address").read_text().split())

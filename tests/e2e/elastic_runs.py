@@ -4,12 +4,12 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steward.testbed.bed import Bed
+from steward_bed.bed import Bed
 from tests.e2e.elastic_processes import told
 from tests.e2e.on_node import has_own_machines, on_node
 from tests.e2e.story import Story
@@ -25,12 +25,12 @@ LIVE = "PENDING,CONFIGURING,RUNNING,COMPLETING"
 KEEP_EVERY = 20
 SAMPLE_S = 0.004
 """About 0.1 s a step."""
-NEVER_SAVES = """
+SAVES_SLOWLY = """
 import runpy, time
 from steward.job import elastic
-kept = elastic.save_and_wait
+kept, takes = elastic.save_and_wait, {takes}
 def saves(*words):
-    time.sleep(8 if elastic.generation() == 1 else 600)
+    time.sleep(takes[min(elastic.generation(), len(takes)) - 1])
     kept(*words)
 elastic.save_and_wait = saves
 runpy.run_path(__file__.replace("train.py", "saves.py"), run_name="__main__")
@@ -170,11 +170,11 @@ def a_run(
     user: str = "",
     kind: str = "plain",
     steps: int = 1_000_000,
-    never_saves: bool = False,
+    save_s: Sequence[float] = (),
     lingers: bool = False,
 ) -> ElasticStory:
-    """Submitted with these options of sbatch. `kind`: one of `KINDS`. `never_saves`: not when it is asked, only from
-    time to time; at its first size it saves, in 8 s. `lingers`: its base cleans up for KillWait."""
+    """Submitted with these options of sbatch. `kind`: one of `KINDS`. `save_s`: how long a save takes when it is
+    asked for one, at its first size and so on; the last one stays. `lingers`: its base cleans up for KillWait."""
     story.dir.chmod(0o1777)
     number = len(story.jobs)
     folder = story.dir / f"run{number}"
@@ -187,7 +187,7 @@ def a_run(
     place.mkdir()
     trains = (training.program or training.example / "train.py").read_text()
     (place / "saves.py").write_text(trains)
-    (place / "train.py").write_text(NEVER_SAVES if never_saves else trains)
+    (place / "train.py").write_text(SAVES_SLOWLY.format(takes=tuple(save_s)) if save_s else trains)
     python = {"PYTHON": python_of(story.bed)} if kind == "plain" else torch_of(story.bed)
     exported = ",".join(("ALL", f"TRAIN_DIR={place}", *(f"{name}={word}" for name, word in python.items())))
     words_of_it = (str(folder), f"--steps={steps}", *training.pace, *training.options)

@@ -14,10 +14,10 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
-from steward.testbed.bed import Backend, Bed, BedError
-from steward.testbed.docker_files import MOUNT
-from steward.testbed.faults import FaultKind
-from steward.testbed.wait import wait_until, wait_until_empty
+from steward_bed.bed import Backend, Bed, BedError
+from steward_bed.docker_files import MOUNT
+from steward_bed.faults import FaultKind
+from steward_bed.wait import wait_until, wait_until_empty
 from tests.e2e.story import Story
 
 CLIENT_S = 20.0

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from steward.testbed.bed import Backend, Overrides
+from steward_bed.bed import Backend, Overrides
 from tests.fakes.nhc import NHC
 
 NODES = 6

@@ -4,7 +4,7 @@ import os
 import re
 from contextlib import AbstractContextManager
 
-from steward.testbed.bed import Bed
+from steward_bed.bed import Bed
 from tests.e2e.changed_conf import changed_conf
 
 

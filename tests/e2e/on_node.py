@@ -5,12 +5,12 @@ from pathlib import Path
 
 from steward.adapters.proc import ProcessKey
 from steward.adapters.process import run
-from steward.adapters.providers.local import LocalProvider
 from steward.model.ids import NodeName
-from steward.testbed.bed import Backend, Bed
-from steward.testbed.docker import load_plan
-from steward.testbed.docker_faults import machines
-from steward.testbed.layout import DockerLayout, Layout
+from steward_bed.bed import Backend, Bed
+from steward_bed.docker import load_plan
+from steward_bed.docker_faults import machines
+from steward_bed.layout import DockerLayout, Layout
+from steward_bed.providers.local import LocalProvider
 
 _TIMEOUT_S = 30.0
 

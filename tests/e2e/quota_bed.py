@@ -9,8 +9,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError
 
-from steward.testbed.accounting import sacctmgr
-from steward.testbed.bed import BedError
+from steward_bed.accounting import sacctmgr
+from steward_bed.bed import BedError
 from tests.e2e.elastic_runs import python_of
 from tests.e2e.groups_bed import Access
 from tests.e2e.story import Story
@@ -107,11 +107,11 @@ class QuotaStory(Story):
     def delete(self, id: str) -> None:
         self.api.delete_compute_quota(ComputeQuotaId=id)
 
-    def wait_in_force(self, *ids: str) -> None:
+    def wait_in_force(self, *ids: str, deadline_s: float = SOON_S) -> None:
         self.wait(
             "the quotas are in force",
             lambda: {self.described(id)["Status"] for id in ids} <= {"Created", "Updated"},
-            SOON_S,
+            deadline_s,
         )
 
     def run_job(self, team: str, gpus: int, cpus: int, gib: int, *options: str, user: str = "") -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from steward.adapters.process import Failed
 from steward.adapters.slurm.words import expand
-from steward.testbed.bed import BedError
+from steward_bed.bed import BedError
 from tests.builders.quota_oracle import Machines, Part, Runs, beyond, may_all_go, ways
 from tests.e2e.quota_bed import GRACE_S, QuotaStory
 
@@ -23,6 +23,8 @@ SLACK_S = 3.0
 POLL_S = 0.7
 STILL_S, LATE_S = 8.0, 40.0
 """A lane is at rest when nothing changed for so long; what is wrong then may be mended for so long."""
+ALL_AT_ONCE_S = 200.0
+"""The first quotas of all lanes are made together: a call of sacctmgr takes a second, and they need sixty."""
 BIG = "big"
 SCRIPT = "sleeps.sh"
 _DEFAULT_MB = 1024
@@ -240,6 +242,8 @@ class World:
                 self.story.bed.run(["scancel", str(dice.choice(running).key)], check=False)
                 self._rest()
             self._look_back(began)
+            if self.wrong and not self.scene:
+                self._show_scene()
         finally:
             self._clear()
             self.took_s = time.time() - began
@@ -267,7 +271,7 @@ class World:
                 sharing["BorrowLimit"] = percent
             config = {"ComputeQuotaResources": [words], "ResourceSharingConfig": sharing}
             self._wish(team, config)
-        self.story.wait_in_force(*(self.ids[team] for team in self.teams))
+        self.story.wait_in_force(*(self.ids[team] for team in self.teams), deadline_s=ALL_AT_ONCE_S)
 
     def _resources(self, dice: Random, size: int) -> tuple[dict[str, Any], dict[str, int]]:
         lane = self.lane
@@ -354,11 +358,17 @@ class World:
         self.wrong += found
         self.late += [each for each in first if each not in found]
         if found:
-            argv = ["squeue", "-a", "-p", self.lane.name, "-S", "-p", "-o", "%i %a %q %T %r %D %N pr=%Q %b %C"]
-            self.scene.append(self.story.bed.run(argv, check=False).text)
-            since = self.began - 1.0
-            about = (e["text"] for e in self.story.events("quota.", since=since) if f"{self.lane.name}" in e["text"])
-            self.scene += list(about)[-8:]
+            self._show_scene()
+
+    def _show_scene(self) -> None:
+        argv = ["squeue", "-a", "-t", "all", "-p", self.lane.name, "-S", "-p"]
+        self.scene.append(self.story.bed.run([*argv, "-o", "%i %a %q %T %r %D %N pr=%Q %b %C %S"], check=False).text)
+        nodes = ["sinfo", "-h", "-N", "-n", ",".join(self.lane.nodes(self.at)), "-o", "%N %T %E"]
+        self.scene.append(self.story.bed.run(nodes, check=False).text)
+        self.scene += [f"{key}: {' '.join(asked.words)}" for key, asked in self.asked.items()]
+        for event in self.story.events("quota.", since=self.began - 1.0):
+            if any(f"job {key} " in event["text"] for key in self.asked):
+                self.scene.append(f"{event['at'] - self.began:.1f} s {event['kind']}: {event['text']}")
 
     def _wait_still(self, for_s: float = STILL_S) -> None:
         seen, since = self._stamp(), time.time()

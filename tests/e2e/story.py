@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from steward.testbed.bed import Bed, BedError
-from steward.testbed.faults import FaultKind, fault
-from steward.testbed.wait import ask_head, wait_until
+from steward_bed.bed import Bed, BedError
+from steward_bed.faults import FaultKind, fault
+from steward_bed.wait import ask_head, wait_until
 
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "PREEMPTED"}
 

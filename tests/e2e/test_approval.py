@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from steward.testbed.bed import Bed
-from steward.testbed.faults import FaultKind
+from steward_bed.bed import Bed
+from steward_bed.faults import FaultKind
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story, task_script
 

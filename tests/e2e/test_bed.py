@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from steward.testbed import beds
-from steward.testbed.bed import Bed, BedError, MachinePower
-from steward.testbed.beds import reset
-from steward.testbed.faults import FaultKind, fault
-from steward.testbed.wait import node_states, wait_until
+from steward_bed import beds
+from steward_bed.bed import Bed, BedError, MachinePower
+from steward_bed.beds import reset
+from steward_bed.faults import FaultKind, fault
+from steward_bed.wait import node_states, wait_until
 
 
 @pytest.fixture

@@ -65,4 +65,4 @@ def test_what_an_admin_sets_on_a_partition_stands_and_is_reported(capacity: Capa
     capacity.update(wish(3))
     capacity.wait_current(3)
     assert capacity.partition_state() == "drain"
-    assert "somebody else set it" in capacity.explain(GROUP)
+    assert "it was set by hand" in capacity.explain(GROUP)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.capacity import CLUSTER, GROUP, Capacity, wish
 
 

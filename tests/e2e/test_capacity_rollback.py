@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from steward.testbed.bed import Bed
+from steward_bed.bed import Bed
 from tests.e2e.capacity import PARTITION, Capacity, wish
 from tests.e2e.groups_bed import Access, configure, rewrite
 from tests.e2e.story import task_script

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.capacity import CLUSTER, GROUP, PARTITION, Capacity, wish
 from tests.e2e.story import task_script
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.story import XID_79, Story, task_script
 
 AWAY_S = 60.0

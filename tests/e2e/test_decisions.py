@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.process import Failed
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.story import XID_79, Story, task_script
 
 TRIES = 5

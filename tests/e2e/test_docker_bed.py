@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.process import run
-from steward.adapters.providers.docker import DockerProvider
 from steward.model.instance import InstanceState
-from steward.testbed import beds
-from steward.testbed.bed import Backend, Bed, BedSpec
-from steward.testbed.beds import reset
-from steward.testbed.docker import load_plan, provider_settings
-from steward.testbed.docker_engine import containers, engine, remove_all
-from steward.testbed.faults import FaultKind, fault
-from steward.testbed.layout import DockerLayout
-from steward.testbed.wait import wait_until
+from steward_bed import beds
+from steward_bed.bed import Backend, Bed, BedSpec
+from steward_bed.beds import reset
+from steward_bed.docker import load_plan, provider_settings
+from steward_bed.docker_engine import containers, engine, remove_all
+from steward_bed.faults import FaultKind, fault
+from steward_bed.layout import DockerLayout
+from steward_bed.providers.docker import DockerProvider
+from steward_bed.wait import wait_until
 from tests.contract.provider import SLOT, ProviderContract
 from tests.e2e.conftest import brought_up
 from tests.e2e.on_node import on_node

@@ -4,7 +4,7 @@ Without slurmdbd, as on the local bed, Slurm 22.05 refuses every change of a run
 index is being set").
 """
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.story import Story
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from steward.adapters.node.elastic_start import CoordinatorPlace, ElasticStarter
 from steward.model.elastic import replica_comment
 from steward.model.ids import JobId
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.story import Story
 
 USER = "nobody"

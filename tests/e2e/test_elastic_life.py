@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.elastic_runs import EXAMPLE, KEEP_EVERY, LIVE, QUICK, ElasticStory, a_run, python_of
 from tests.e2e.on_node import agent_of
 from tests.e2e.story import Story
@@ -16,6 +16,7 @@ pytestmark = pytest.mark.timeout(300)
 WHO = ("head", "agent", "coordinator", "slurmctld")
 FEW = "--exclude=n4,n5,n6"
 """Three nodes are enough: two of the base's own, one to grow into."""
+OTHERS = ("n1", "n2", "n3", "n4", "n5", "n6")
 
 
 def grown(story: Story, *options: str, **more: Any) -> ElasticStory:
@@ -91,7 +92,7 @@ def test_a_rank_that_never_saves_is_forced_at_the_grace_and_the_run_goes_on_from
     story: Story,
 ) -> None:
     """Nothing presses the growth before, which waits for a save of twice the grace."""
-    run = grown(story, words="grace=4,settle=0,faulty=1,snooze=1,backoff=60", never_saves=True)
+    run = grown(story, words="grace=4,settle=0,faulty=1,snooze=1,backoff=60", save_s=(8, 600))
     begun, last = run.lines("begun")[-1], [one["step"] for one in run.lines("step") if one["generation"] == 1]
     assert begun["step"] == max(last), "the growth lost no step"
     run.goes_on(steps=KEEP_EVERY)
@@ -102,6 +103,23 @@ def test_a_rank_that_never_saves_is_forced_at_the_grace_and_the_run_goes_on_from
     story.wait("its cost is told", lambda: any("are made again" in text for text in run.told_of("elastic.steps")))
     run.goes_on()
     story.wait("the replica's job is over", lambda: not run.replicas(LIVE), 30.0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("nodes", [2, 4])
+def test_a_growth_that_nobody_needs_waits_for_a_save_of_twice_the_grace_and_costs_no_step(
+    story: Story, nodes: int
+) -> None:
+    words = "grace=10,settle=3,faulty=1,snooze=1,backoff=1"
+    run = a_run(story, "-N1", f"--exclude={','.join(OTHERS[nodes:])}", sizes=str(nodes), words=words, save_s=(20,))
+    run.trains_at(nodes, after=1, deadline_s=120.0)
+    run.goes_on()
+    assert run.lost_steps() == 0
+    told = run.told_of()
+    assert any("longer than its grace" in text for text in told), told
+    assert not any("are made again" in text or "called off" in text for text in told), told
+    (report,) = story.get(f"/v1/report?job={run.job}")["jobs"]
+    assert not report["steps_redone"], report
 
 
 def test_a_run_that_begins_where_no_agent_is_trains_on_its_own_nodes_to_its_end(story: Story) -> None:

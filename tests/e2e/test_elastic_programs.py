@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e import asks_nothing
 from tests.e2e.elastic_runs import LIVE, ElasticStory, a_run, python_of
 from tests.e2e.on_node import has_own_machines

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from steward.testbed.faults import FaultKind
-from steward.testbed.local_setup import free_ports
+from steward_bed.faults import FaultKind
+from steward_bed.local_setup import free_ports
 from tests.e2e.elastic_processes import losses, samples_at_a_fixed_size, samples_by_step, told
 from tests.e2e.elastic_runs import KINDS, ElasticStory, a_run
 from tests.e2e.story import Story
@@ -47,6 +47,26 @@ def test_a_training_goes_from_two_nodes_to_four_to_three_to_two_and_learns_the_s
     no_step_is_lost_but_by_the_fault(run)
     assert {line.get("restarts") for line in run.lines("begun")} == {None if kind == "plain" else "0"}, "of torchrun"
     it_is_as_at_a_fixed_size(run, kind)
+
+
+def test_it_does_not_ask_for_idle_nodes_that_its_job_could_not_use(story: Story) -> None:
+    """n3 and n4 have its feature, all others are idle; then n5 has it, too."""
+    for node in ("n3", "n4"):
+        add_feature(story, node)
+    run = a_run(story, "-N1", "-C", "big", sizes="4", words=WORDS)
+    run.trains_at(2, deadline_s=PATIENCE_S)
+    story.wait("it is said what idle nodes lack", lambda: story.events("elastic.unfit"), 30.0)
+    assert "too few nodes with its features" in story.events("elastic.unfit")[0]["text"]
+    assert len(run.replicas()) == 1
+    add_feature(story, "n5")
+    run.trains_at(3, after=1, deadline_s=PATIENCE_S)
+
+
+def add_feature(story: Story, node: str) -> None:
+    has = story.node_field(node, "AvailableFeatures")
+    words = f"{has},big" if has not in ("", "(null)") else "big"
+    lists = (f"availablefeatures={words}", f"activefeatures={words}")
+    story.bed.run(["scontrol", "update", f"nodename={node}", *lists])
 
 
 def no_step_is_lost_but_by_the_fault(run: ElasticStory) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steward.job.elastic_link import unled_port
-from steward.testbed.local_setup import free_ports
+from steward_bed.local_setup import free_ports
 from tests.e2e.elastic_processes import (
     EXAMPLE,
     ElasticRun,

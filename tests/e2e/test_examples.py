@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from steward.demo.measure import FaultStory
-from steward.demo.story import Script, play
-from steward.demo.watch import Screen
-from steward.testbed.bed import Backend
-from steward.testbed.faults import FaultKind
+from examples.demo.measure import FaultStory
+from examples.demo.story import Script, play
+from examples.demo.watch import Screen
+from steward_bed.bed import Backend
+from steward_bed.faults import FaultKind
 from tests.e2e.story import Story
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -1,6 +1,6 @@
 """A partition of a group made through the API: closed until the minimum is there, jobs wait in it, and it stays so."""
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.capacity import PARTITION, Capacity, wish
 
 _AFTER_RESTART_S = 90.0

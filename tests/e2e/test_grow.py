@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.elastic_runs import GRACE_S, KEEP_EVERY, a_run
 from tests.e2e.story import Story
 

@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.story import XID_79, Story
 
 MCE = "mce: [Hardware Error]: CPU 3: Machine Check Exception: 5 Bank 1: be00000000800400"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.testbed.bed import Bed, Overrides
+from steward_bed.bed import Bed, Overrides
 from tests.builders.sysfs import infiniband, write
 from tests.e2e.conftest import brought_up
 from tests.e2e.story import Story

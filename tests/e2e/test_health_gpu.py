@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from steward.testbed.bed import Bed, Overrides
-from steward.testbed.faults import FaultKind
+from steward_bed.bed import Bed, Overrides
+from steward_bed.faults import FaultKind
 from tests.e2e.conftest import NODES, brought_up
 from tests.e2e.story import Story
 

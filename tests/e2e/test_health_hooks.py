@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from steward.testbed.bed import Bed
-from steward.testbed.faults import FaultKind
-from steward.testbed.local_setup import find_shim
+from steward_bed.bed import Bed
+from steward_bed.faults import FaultKind
+from steward_bed.local_setup import find_shim
 from tests.e2e.conftest import brought_up
 from tests.e2e.on_node import agent_of
 from tests.e2e.story import XID_79, Story

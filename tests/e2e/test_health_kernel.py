@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.findings import bad, instance
 from tests.e2e.on_node import has_own_machines
 from tests.e2e.story import Story

@@ -17,7 +17,7 @@ import pytest
 from steward.adapters import proc
 from steward.adapters.proc import ProcessKey
 from steward.adapters.process import run
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.findings import telling
 from tests.e2e.lost_memory import memory_lost
 from tests.e2e.on_node import agent_of

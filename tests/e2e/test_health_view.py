@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from steward.testbed.bed import Bed
-from steward.testbed.faults import FaultKind
+from steward_bed.bed import Bed
+from steward_bed.faults import FaultKind
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import XID_79, Story
 

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from steward.testbed.bed import Bed
-from steward.testbed.beds import reset
-from steward.testbed.faults import FaultKind
+from steward_bed.bed import Bed
+from steward_bed.beds import reset
+from steward_bed.faults import FaultKind
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story, task_script
 

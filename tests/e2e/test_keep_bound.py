@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
 from tests.e2e.test_keep import lose_n2, reservations

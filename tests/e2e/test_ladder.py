@@ -2,7 +2,7 @@
 
 import time
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.story import Story
 
 KILL = "Kill task failed (JobId=7 StepId=0)"

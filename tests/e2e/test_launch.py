@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.changed_conf import changed_conf
 from tests.e2e.story import Story
 

@@ -4,7 +4,7 @@ import json
 import sys
 from typing import Any
 
-from steward.testbed.bed import Backend, Bed
+from steward_bed.bed import Backend, Bed
 from tests.e2e.story import Story
 
 _ASK = """\

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from steward.adapters import proc
-from steward.adapters.providers.local import LocalProvider
 from steward.model.ids import NodeName
-from steward.testbed.bed import Bed, BedError, BedSpec
-from steward.testbed.beds import make
-from steward.testbed.faults import FaultKind, fault
-from steward.testbed.wait import wait_until
+from steward_bed.bed import Bed, BedError, BedSpec
+from steward_bed.beds import make
+from steward_bed.faults import FaultKind, fault
+from steward_bed.providers.local import LocalProvider
+from steward_bed.wait import wait_until
 
 MakeBed = Callable[..., Bed]
 

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from steward.client import Client, NotThere
-from steward.testbed.bed import Bed
-from steward.testbed.beds import reset
+from steward_bed.bed import Bed
+from steward_bed.beds import reset
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from steward.testbed.bed import Bed
-from steward.testbed.faults import FaultKind
-from steward.testbed.layout import Layout
-from steward.testbed.local_controller import Controller
-from steward.testbed.local_setup import find_program
+from steward_bed.bed import Bed
+from steward_bed.faults import FaultKind
+from steward_bed.layout import Layout
+from steward_bed.local_controller import Controller
+from steward_bed.local_setup import find_program
 from tests.e2e.capacity import CLUSTER, PARTITION, Capacity, wish
 from tests.e2e.conftest import brought_up
 from tests.e2e.groups_bed import give_access
@@ -20,7 +20,7 @@ NODES = ("n1", "n2", "n3")
 _PROGRAM = """#!{python}
 import subprocess, sys, time, uuid
 from pathlib import Path
-from steward.adapters.providers.local import LocalProvider
+from steward_bed.providers.local import LocalProvider
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 

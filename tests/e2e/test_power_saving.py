@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from steward.testbed.bed import Bed
-from steward.testbed.faults import FaultKind
-from steward.testbed.layout import Layout
-from steward.testbed.local_setup import find_program
+from steward_bed.bed import Bed
+from steward_bed.faults import FaultKind
+from steward_bed.layout import Layout
+from steward_bed.local_setup import find_program
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
 
@@ -26,8 +26,8 @@ AGENTS_GRACE_S = 15.0
 _PROGRAM = """#!{python}
 import subprocess, sys, time, uuid
 from pathlib import Path
-from steward.adapters.providers.local import LocalProvider
-from steward.adapters.providers.local_machine import power_off
+from steward_bed.providers.local import LocalProvider
+from steward_bed.providers.local_machine import power_off
 
 machines = LocalProvider(Path("{root}"))
 argv = ["{scontrol}", "show", "hostnames", sys.argv[1]]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.story import Story, task_script
 
 HERE = Path(__file__).parent

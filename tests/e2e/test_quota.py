@@ -6,7 +6,7 @@ import json
 import pytest
 from botocore.exceptions import ClientError
 
-from steward.testbed.accounting import sacctmgr
+from steward_bed.accounting import sacctmgr
 from tests.e2e.quota_bed import GRACE_S, KILL_WAIT_S, SOON_S, TYPE, QuotaStory
 
 GPUS = f"{TYPE}/gpu"

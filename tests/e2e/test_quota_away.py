@@ -3,7 +3,7 @@ told beside those of test_quota_killed.py: each takes minutes on a busy machine.
 
 import pytest
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.quota_bed import SOON_S, QuotaStory
 
 

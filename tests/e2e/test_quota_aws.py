@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from steward.testbed.bed import BedError
+from steward_bed.bed import BedError
 from tests.e2e.quota_bed import SOON_S, TYPE, QuotaStory
 
 GPUS = f"{TYPE}/gpu"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from steward.adapters.process import Failed
-from steward.testbed.accounting import sacctmgr
-from steward.testbed.faults import FaultKind
+from steward_bed.accounting import sacctmgr
+from steward_bed.faults import FaultKind
 from tests.e2e.changed_conf import changed_conf
 from tests.e2e.quota_bed import SOON_S, TYPE, QuotaStory
 
@@ -134,7 +134,7 @@ def test_a_limit_that_an_admin_sets_by_hand_is_obeyed_and_told_until_he_gives_it
     sacctmgr(quotas.bed, *change, "GrpTRES=gres/gpu=1,gres/gpu:l4=1")
     quotas.wait("it is told", lambda: quotas.events("quota.by_hand", since=began), SOON_S)
     job = quotas.sleeps("tried", 1)
-    quotas.wait_says(job, "a limit that somebody set by hand holds it up: gres/gpu=1 of QOS stw-tried-g")
+    quotas.wait_says(job, "a limit that was set by hand holds it up: gres/gpu=1 of QOS stw-tried-g")
     assert quotas.limits("stw-tried-g") == {"gres/gpu": "1", "gres/gpu:l4": "1"}
     sacctmgr(quotas.bed, *change, "GrpTRES=gres/gpu=2,gres/gpu:l4=2")
     quotas.wait_state(job, "RUNNING", SOON_S)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.testbed.accounting import sacctmgr
+from steward_bed.accounting import sacctmgr
 from tests.e2e.quota_bed import SOON_S, TYPE, USER, QuotaStory
 
 GPUS = f"{TYPE}/gpu"

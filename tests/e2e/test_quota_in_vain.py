@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from steward.testbed.accounting import sacctmgr
+from steward_bed.accounting import sacctmgr
 from tests.e2e.quota_bed import SOON_S, SWEEP_S, USER, QuotaStory
 
 SEEN_S = 2 * SWEEP_S
@@ -65,3 +65,23 @@ def test_a_job_that_fits_nowhere_ends_nobodys_job_and_holds_up_nobody_of_its_tea
     quotas.wait_state(second, "RUNNING", SOON_S)
     assert [quotas.job(job).state for job in lent].count("RUNNING") == 1
     assert quotas.job(own).state == "RUNNING"
+
+
+def test_nobody_gives_way_to_a_job_that_slurm_keeps_behind_another_one(quotas: QuotaStory) -> None:
+    """The owner's first job needs both machines, of which guest's own job has one for an hour. Slurm plans it for then,
+    and lets nobody begin before it who would not be done by then."""
+    quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
+    own = quotas.sleeps("guest", 4, "--nodelist=n1", "--time=60")
+    quotas.wait_state(own, "RUNNING", SOON_S)
+    lent = [quotas.sleeps("guest", 1, "--time=60") for _ in range(4)]
+    for job in lent:
+        quotas.wait_state(job, "RUNNING", SOON_S)
+    began = time.time()
+    first = quotas.asks("owner", "--gres=gpu:l4:1", "--nodes=2", "--ntasks=2", "--mem=1G", "--time=60")
+    quotas.wait_says(first, "no node that it may use would have room for it")
+    longer = quotas.sleeps("owner", 2, "--time=120")
+    quotas.wait("Steward has seen it", lambda: time.time() > began + SEEN_S)
+    assert quotas.events("quota.gives_way", since=began) == [], quotas.explain(str(longer))
+    shorter = quotas.sleeps("owner", 1, "--time=10")
+    quotas.wait_state(shorter, "RUNNING", SOON_S)
+    assert [quotas.job(job).state for job in lent].count("RUNNING") == 3

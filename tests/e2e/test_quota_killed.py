@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.quota_bed import SOON_S, QuotaStory
 
 LATER_S = 8
@@ -16,9 +16,6 @@ KINDS = {
 
 
 @pytest.mark.long
-@pytest.mark.xfail(
-    strict=False, reason="open: an owner's job with --begin may not be given room on 22.05, cause unknown"
-)
 @pytest.mark.parametrize("daemon", KINDS)
 def test_what_is_taken_back_changes_hands_once_though_a_daemon_is_killed_meanwhile(
     quotas: QuotaStory, daemon: str

@@ -1,6 +1,6 @@
 """Teams whose accounts are one below the other, on a Slurm that counts and inherits so."""
 
-from steward.testbed.accounting import sacctmgr
+from steward_bed.accounting import sacctmgr
 from tests.e2e.quota_bed import SOON_S, TYPE, USER, QuotaStory
 
 

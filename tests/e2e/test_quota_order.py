@@ -3,8 +3,8 @@
 import time
 from contextlib import AbstractContextManager, nullcontext
 
-from steward.testbed.accounting import sacctmgr
-from steward.testbed.bed import Bed
+from steward_bed.accounting import sacctmgr
+from steward_bed.bed import Bed
 from tests.e2e.changed_conf import changed_conf
 from tests.e2e.quota_bed import SOON_S, QuotaStory
 

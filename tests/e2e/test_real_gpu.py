@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from steward.testbed.bed import Bed, Overrides
-from steward.testbed.faults import FaultKind
+from steward_bed.bed import Bed, Overrides
+from steward_bed.faults import FaultKind
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.findings import checks_of
 from tests.e2e.story import Story

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from steward.testbed.bed import Backend
-from steward.testbed.faults import FaultKind
+from steward_bed.bed import Backend
+from steward_bed.faults import FaultKind
 from tests.e2e.story import Story, task_script
 
 

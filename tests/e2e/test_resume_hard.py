@@ -1,6 +1,6 @@
 """More than one thing goes wrong: jobs compete, faults come together or in the middle of a resume, people act too."""
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.story import Story, task_script
 
 

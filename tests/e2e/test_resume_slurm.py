@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from steward.testbed.bed import Bed
+from steward_bed.bed import Bed
 from tests.e2e.conftest import brought_up, own_place
 from tests.e2e.story import Story
 

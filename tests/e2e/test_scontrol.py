@@ -1,6 +1,6 @@
 """Slurm's own commands hang: nobody is harmed."""
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.story import Story
 
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from steward.testbed.bed import Backend
+from steward_bed.bed import Backend
 from tests.e2e.story import Story
 
 REPAIR_S = 120.0

@@ -1,7 +1,7 @@
 """A machine that shuts down in good order sends SIGTERM to everything, then it is gone. Its job comes back, however its
 script answers; a job that ends beside it does not."""
 
-from steward.testbed.faults import FaultKind
+from steward_bed.faults import FaultKind
 from tests.e2e.story import Story
 
 ENDS = {"signal": "exec sleep 120", "own code": "trap 'exit 200' TERM", "saved": "trap 'sleep 0.3; exit 0' TERM"}

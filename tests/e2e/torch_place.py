@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import steward
-from steward.testbed.bed import Bed
+from steward_bed.bed import Bed
 from tests.e2e.on_node import has_own_machines
 
 _OURS = "steward-slurm"

@@ -113,7 +113,7 @@ class DeepWorld(World):
     def _submit(self, action: SubmitDeep) -> str:
         if action.name not in self.slurm.reservations:
             return "there is no such reservation"
-        if any(job.partition == action.name and not job.is_over for job in self.slurm.jobs.values()):
+        if any(job.deep_check == action.name and not job.is_over for job in self.slurm.jobs.values()):
             return ""
         id = JobId(next(self.ids))
         self.slurm.jobs[id] = Job(
@@ -123,6 +123,7 @@ class DeepWorld(World):
             user_id=0,
             node_count=len(action.nodes),
             partition=action.name,
+            reservation=action.name,
             submitted=self.now,
             requeue=False,
         )

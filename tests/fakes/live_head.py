@@ -18,7 +18,6 @@ from steward.api.turns import News
 from steward.model.capacity_policy import CapacityPolicy
 from steward.model.desired import Desired
 from steward.model.memory import Memory
-from steward.model.setting_types import ProviderKind
 from steward.policy.plan import plan
 from steward.workflows.commands import Commands
 from steward.workflows.snapshot import Snapshot
@@ -102,7 +101,7 @@ class LiveHead:
 def quick(**capacity: Any) -> Desired:
     """Short waits, so that a story of minutes is over in a second."""
     default: dict[str, Any] = {
-        "provider": ProviderKind.LOCAL,
+        "provider": "local",
         "owned_partitions": frozenset({"workers", "more"}),
         "capacity_backoff_s": (2.0, 5.0),
         "minimum_timeout_h": 600.0 / 3600,

@@ -14,6 +14,7 @@ _JOB = {
     "id": "7", "name": "x", "state": "RUNNING", "user_id": "1000", "reason": "None", "nodes": "n1", "batch_host": "n1",
     "is_batch": "1", "restarts": "0", "requeue": "1", "exit_status": "0", "array_job_id": "0", "het_job_id": "0",
     "partition": "main", "node_count": "1", "priority": "1", "nice": "0", "expedited": "0", "exclusive": "0",
+    "memory_per_cpu": "0",
 }  # fmt: skip
 _PLAIN = re.compile(r"[^ -\[\]-~]")
 

@@ -177,7 +177,7 @@ class FakeSlurm(FakeCluster):
         if not self._deep_jobs(name):
             self.reserved.submitted[name] = tuple(argv)
             job = self.submit(name=name, partition=name)
-            self._change(job, node_count=len(set(nodes)))
+            self._change(job, node_count=len(set(nodes)), reservation=name)
 
     def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
         self._answer()
@@ -216,4 +216,4 @@ class FakeSlurm(FakeCluster):
         self.reserved.drop(name)
 
     def _deep_jobs(self, name: str) -> list[JobId]:
-        return [job.id for job in self.job_table.values() if job.partition == name and not job.is_over]
+        return [job.id for job in self.job_table.values() if job.deep_check == name and not job.is_over]

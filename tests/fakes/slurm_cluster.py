@@ -95,7 +95,7 @@ class FakeCluster:
             submitted=self.now,
             eligible=self.now,
             time_limit_s=time_limit_s,
-            priority=_TOP_PRIORITY - self.next_id,
+            priority=0 if hold else _TOP_PRIORITY - self.next_id,
         )
         self.next_id += 1
         self.job_table[job.id] = job
@@ -160,7 +160,7 @@ class FakeCluster:
         return replace(node, base=NodeBase.ALLOCATED) if busy and node.base is NodeBase.IDLE else node
 
     def _start(self, job: Job) -> None:
-        if job.partition in self.reserved.table:
+        if job.deep_check in self.reserved.table:
             self._start_deep(job)
             return
         partition = self.divided.shown(self.node_table).get(job.partition)
@@ -189,7 +189,7 @@ class FakeCluster:
             n
             for n in self.shown_nodes().values()
             if n.is_schedulable
-            and (n.name in opened or not self.reserved.keeps(n.name, job.partition, self.now))
+            and (n.name in opened or not self.reserved.keeps(n.name, job.reservation, self.now))
             and n.name not in job.excluded
             and self.pinned.get(job.id, n.name) == n.name
             and (partition is None or n.name in partition.nodes)

@@ -85,9 +85,9 @@ class FakeReservations:
     def free(self, name: str) -> None:
         self.table.pop(kept(name), None)
 
-    def keeps(self, node: NodeName, partition: str, now: float) -> bool:
-        """Whether a job of this partition must not start on the node."""
-        return any(node in each.nodes and name != partition for name, each in self.shown(now).items())
+    def keeps(self, node: NodeName, reservation: str, now: float) -> bool:
+        """Whether a job of this reservation must not start on the node."""
+        return any(node in each.nodes and name != reservation for name, each in self.shown(now).items())
 
     def drop(self, name: str) -> None:
         self.table.pop(ours(name), None)

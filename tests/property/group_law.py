@@ -11,7 +11,7 @@ from steward.model.memory import Memory
 from steward.model.observed import Freshness, Observed
 from steward.model.plan import Plan
 from steward.model.slot import SlotRecord, SlotStep
-from steward.policy.node.bring_up import scope_of
+from steward.policy.guards.bring_up import scope_of
 from steward.policy.plan import plan
 from tests.property.law import has_reason, is_harmless_when_blind, shuffled, touches_only_ours
 

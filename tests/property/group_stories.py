@@ -16,7 +16,6 @@ from steward.model.memory import Memory
 from steward.model.order import AddNodes, NodeWish, Order, Refusal, TouchNodes, UpdateSoftware
 from steward.model.repair_policy import LadderPolicy
 from steward.model.resume_policy import ResumePolicy
-from steward.model.setting_types import ProviderKind
 from steward.model.setup import Lifecycle
 from steward.policy.controls import pause, resume_actions
 from steward.policy.orders import carry_out
@@ -53,7 +52,7 @@ RULES: dict[str, Any] = {
     "other_backoff_s": (2.0, 5.0),
     "setup_timeout_s": 20.0,
     "launches_at_once": 3,
-    "provider": ProviderKind.LOCAL,
+    "provider": "local",
     "owned_partitions": frozenset({"workers"}),
 }
 

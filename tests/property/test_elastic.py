@@ -10,8 +10,8 @@ from steward.model.action import ResizeRun
 from steward.model.elastic import ElasticRun, ElasticSpec, RunPhase
 from steward.model.ids import JobId
 from steward.model.job import JobState
-from steward.policy.elastic.rules import rules_of
 from steward.policy.elastic.table import TABLE, RunFact, deadline
+from steward.policy.facts.run_rules import rules_of
 from tests.builders.picture import n
 from tests.fakes.elastic_world import QUICK, RUN, ElasticWorld
 

@@ -21,7 +21,6 @@ from steward.model.order import (
     UpdateCluster,
     UpdateSoftware,
 )
-from steward.model.setting_types import ProviderKind
 from steward.model.slot import SlotStep
 from steward.policy.orders import carry_out
 from tests.fakes.head import Head
@@ -46,7 +45,7 @@ def give(head: Head, order: Order) -> None:
 
 
 def a_serving_head(**fields: Any) -> Head:
-    head = a_group_head(**{"provider": ProviderKind.LOCAL, **fields})
+    head = a_group_head(**{"provider": "local", **fields})
     assert comes_to_rest(head) == []
     return head
 

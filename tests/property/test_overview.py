@@ -11,9 +11,10 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase
 from steward.model.resume import JobMemory
-from steward.policy.deep.crowd import STARTS_BY_ITSELF_S, Crowd, is_in_other_run
 from steward.policy.draft import Draft
-from steward.policy.job.exclude import LEAST_USERS, bad_company, is_short_without
+from steward.policy.facts.blame import LEAST_USERS, bad_company
+from steward.policy.facts.crowd import STARTS_BY_ITSELF_S, Crowd, is_in_other_run
+from steward.policy.job.exclude import is_short_without
 from steward.policy.job.places import rivals
 from steward.policy.traits import FAILURES as FAILED
 from steward.policy.traits import is_idle

@@ -10,7 +10,7 @@ from steward.model.job import JobState
 from steward.model.resume import Decision
 from steward.model.resume_policy import ResumePolicy
 from steward.policy.controls import resume_actions
-from steward.policy.node.correlate import AGENTS
+from steward.policy.facts.correlate import AGENTS
 from tests.fakes.head import Head
 from tests.property.law import Law
 from tests.property.stories import Blow, a_head, blow, opted_in, stories, tell

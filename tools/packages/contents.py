@@ -6,12 +6,20 @@ from pathlib import Path
 
 PREFIX = "/opt/steward"
 LIB = "/usr/lib/steward"
-NODE_EXTRAS = ("systemd", "gpu", "ec2")
+NODE_EXTRAS = ("gpu", "ec2")
 """Optional parts that come with the packages: of every machine, ..."""
-HEAD_EXTRAS = ("mariadb",)
+HEAD_EXTRAS = ("systemd", "mariadb")
 """... and of the head."""
-NODE_NEEDS = ("botocore", "click", "pydantic", "requests", "rich")
-"""Of Steward's own dependencies, those that agents, scripts and the command need; all others go with the head."""
+NODE_NEEDS = ("botocore", "requests")
+"""Of Steward's own dependencies, those that lifecycle scripts on a node need (agents need none), ..."""
+CLIENT_NEEDS = ("click", "pydantic", "rich")
+"""... those that the command needs beside them; all others go with the head."""
+NODE_MODELS = ("s3", "sts", "sso", "sso-oidc", "signin")
+"""Of botocore's models of services (28 MB), those with which a node fetches from S3, whatever its credentials, ..."""
+HEAD_MODELS = ("ec2", "sagemaker")
+"""... and those that the head needs beside them."""
+KINDS = ("node", "client", "head")
+"""The sets of Python packages; each has what those before it lack."""
 _MUNGE = "munge"
 _HOOKS = ("prolog", "epilog", "healthcheck")
 _READER = "reader/build/steward-slurm"
@@ -37,7 +45,7 @@ class Package:
     """Place -> source, from the repository's root; programs have mode 755."""
     folders: tuple[str, ...] = ()
     python: str = ""
-    """"node" or "head": which set of Python packages."""
+    """Which of `KINDS` the package has; empty for none."""
 
 
 def packages(python: str, slurm: str) -> tuple[Package, ...]:
@@ -57,6 +65,7 @@ def packages(python: str, slurm: str) -> tuple[Package, ...]:
             depends=("steward-common",),
             commands={"steward": "steward.cli:main"},
             links={"/usr/bin/steward": f"{PREFIX}/bin/steward"},
+            python="client",
         ),
         Package(
             name="steward-head",

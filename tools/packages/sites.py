@@ -9,11 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.packages.contents import HEAD_EXTRAS, NODE_EXTRAS, NODE_NEEDS, PREFIX, Package
+from tools.packages.contents import CLIENT_NEEDS, HEAD_EXTRAS, NODE_EXTRAS, NODE_NEEDS, PREFIX, Package
 
 ROOT = Path(__file__).resolve().parents[2]
-_OF_THE_SOURCES = ("testbed", "demo")
-"""Test clusters and the demo: no machine of a site needs them."""
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _TOOLS = ("setuptools>=68", "wheel", "build")
 
@@ -29,7 +27,7 @@ class Workshop:
         return self.folder / "trees" / package.name
 
     def site(self, kind: str) -> Path:
-        """Where pip puts the packages of "node", and all of the "head"."""
+        """Where pip puts all that one of `KINDS` needs, with what the others have of it, too."""
         return self.folder / "site" / kind
 
     @property
@@ -83,6 +81,7 @@ def fetch(shop: Workshop, *, reuse: bool = False) -> None:
     run(*shop.pip, *_TOOLS)
     wanted = {
         "node": requirements(NODE_EXTRAS, NODE_NEEDS),
+        "client": requirements((), (*NODE_NEEDS, *CLIENT_NEEDS)),
         "head": requirements((*NODE_EXTRAS, *HEAD_EXTRAS)),
     }
     for kind, lines in wanted.items():
@@ -115,18 +114,8 @@ def _source(shop: Workshop) -> Path:
     copy.mkdir(parents=True)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy / name)
-    copy_installed(ROOT / "daemon/steward", copy / "daemon/steward")
+    shutil.copytree(ROOT / "daemon/steward", copy / "daemon/steward", ignore=shutil.ignore_patterns("__pycache__"))
     return copy
-
-
-def copy_installed(package: Path, to: Path) -> None:
-    """Copy the package without what only the sources have."""
-
-    def left_out(folder: str, names: list[str]) -> set[str]:
-        apart = _OF_THE_SOURCES if Path(folder) == package else ()
-        return {"__pycache__", *apart} & set(names)
-
-    shutil.copytree(package, to, ignore=left_out)
 
 
 if __name__ == "__main__":

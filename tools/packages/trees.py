@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from steward.units.__main__ import render
-from tools.packages.contents import PREFIX, Package
+from tools.packages.contents import HEAD_MODELS, KINDS, NODE_MODELS, PREFIX, Package
 from tools.packages.sites import ROOT, Workshop, run
 
 _LAUNCHER = """#!{prefix}/bin/python3 -I
@@ -16,6 +16,7 @@ from {module} import {function}
 
 sys.exit({function}())
 """
+_MODELS = Path("botocore/data")
 _SHELLS = {
     "bash": "/usr/share/bash-completion/completions/steward",
     "zsh": "/usr/share/zsh/vendor-completions/_steward",
@@ -49,14 +50,20 @@ def fill(shop: Workshop, package: Package) -> Path:
 
 
 def _python(shop: Workshop, package: Package, tree: Path) -> None:
-    """The head's are those that the nodes' are not: no file is in two packages."""
+    """What a kind has are the files that those before it have not: no file is in two packages."""
     place = _at(tree, shop.site_packages)
     place.mkdir(parents=True)
-    here = {path.name for path in shop.site("node").iterdir()}
+    before = KINDS[: KINDS.index(package.python)]
+    here = {path.name for kind in before for path in shop.site(kind).iterdir()}
     for path in sorted(shop.site(package.python).iterdir()):
-        if package.python == "node" or path.name not in here:
-            copy = shutil.copytree if path.is_dir() else shutil.copy
-            copy(path, place / path.name)
+        if path.name in here:
+            continue
+        if path.is_dir():
+            shutil.copytree(path, place / path.name, ignore=_other_models)
+        else:
+            shutil.copy(path, place / path.name)
+    for model in HEAD_MODELS if package.python == "head" else ():
+        shutil.copytree(shop.site("head") / _MODELS / model, place / _MODELS / model)
     if package.python == "node":
         binary = f"/usr/bin/python{shop.python}"
         config = (
@@ -65,6 +72,13 @@ def _python(shop: Workshop, package: Package, tree: Path) -> None:
         _write(tree, f"{PREFIX}/pyvenv.cfg", config)
         _at(tree, f"{PREFIX}/bin").mkdir(parents=True, exist_ok=True)
         _at(tree, f"{PREFIX}/bin/python3").symlink_to(binary)
+
+
+def _other_models(folder: str, names: list[str]) -> set[str]:
+    """Name the models of services that a node does not ask; files about all services stay."""
+    if not Path(folder).match(f"*/{_MODELS}"):
+        return set()
+    return {name for name in names if (Path(folder) / name).is_dir()} - set(NODE_MODELS)
 
 
 def _units(package: Package, tree: Path) -> None:

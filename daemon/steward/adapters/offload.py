@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -18,46 +18,75 @@ PATIENCE_S = 0.01
 KEPT = 2
 """So many wait for more; the others end when there is nothing left to do."""
 
-Work = Callable[[], None]
+Told = Callable[[], None]
+"""What the loop does with the outcome of a piece of work."""
+Work = Callable[[], Told | None]
 
 
 class Crew:
-    """Does what it is given, in turn, with as few threads as go on with it; never waits for one that hangs."""
+    """Threads that do what the crew is given, in turn, as few as go on with it; none waits for work that hangs.
+
+    Pieces of work that come together are one hand-over: one thread is woken for all of them, and the loop once for
+    their outcomes.
+    """
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
         self._patience_s = patience_s
         self._lock = threading.Condition()
-        self._waiting: deque[tuple[str, Work]] = deque()
-        self._threads = self._idle = self._taken = 0
+        self._waiting: deque[tuple[str, asyncio.AbstractEventLoop, Work]] = deque()
+        self._untold: list[tuple[asyncio.AbstractEventLoop, Told]] = []
+        self._threads = self._idle = self._given = self._taken = 0
+        self._handing: asyncio.AbstractEventLoop | None = None
         self._relief_by: asyncio.AbstractEventLoop | None = None
+        self._relief: asyncio.TimerHandle | None = None
 
     def submit(self, work: Work, name: str) -> None:
         """From a running loop. Raises RuntimeError when there is no thread and none can be started."""
         with self._lock:
             if not self._threads:
                 self._start()
-            self._waiting.append((name, work))
-            if len(self._waiting) <= self._idle:
-                self._lock.notify()
-            else:
-                self._relieve_later()
+            self._given += 1
+            loop = asyncio.get_running_loop()
+            self._waiting.append((name, loop, work))
+            if self._handing is not loop:
+                self._handing = loop
+                loop.call_soon(self._hand_over)
 
-    def _relieve_later(self) -> None:
+    def _hand_over(self) -> None:
+        """Wake a thread for all that was given in this turn of the loop: sooner it would fight for the interpreter."""
+        with self._lock:
+            self._handing = None
+            if len(self._waiting) > self._idle or len(self._waiting) > 1:
+                self._relieve_later()
+            if self._waiting:
+                self._lock.notify()
+
+    def _relieve_later(self, known: int = 0) -> None:
         loop = asyncio.get_running_loop()
         if self._relief_by is not loop:
             self._relief_by = loop
-            loop.call_later(self._patience_s, self._relieve, self._taken)
+            self._relief = loop.call_later(self._patience_s, self._relieve, self._taken, known)
 
-    def _relieve(self, taken: int) -> None:
-        """Start one more where nothing was taken meanwhile."""
+    def _relieve(self, taken: int, known: int) -> None:
+        """Wake or start one more thread if none took work meanwhile, or some of the first `known` pieces still wait.
+
+        Tell what waits to be told.
+        """
         with self._lock:
-            self._relief_by = None
-            if not self._waiting:
-                return
-            if self._taken == taken:
-                with contextlib.suppress(RuntimeError):  # none to be had now: tried again as long as work waits
-                    self._start()
-            self._relieve_later()
+            self._relief_by = self._relief = None
+            untold, self._untold = self._untold, []
+            if self._waiting:
+                if self._taken == taken or self._taken < known:
+                    self._help()
+                self._relieve_later(self._given)
+        _tell(untold)
+
+    def _help(self) -> None:
+        if self._idle:
+            self._lock.notify()
+            return
+        with contextlib.suppress(RuntimeError):  # none to be had now: tried again as long as work waits
+            self._start()
 
     def _start(self) -> None:
         threading.Thread(target=self._work, daemon=True).start()
@@ -66,11 +95,28 @@ class Crew:
     def _work(self) -> None:
         own = threading.current_thread()
         while (turn := self._next()) is not None:
-            own.name, work = turn
-            work()
-            del turn, work  # what they hold is not kept while nothing is to be done
+            own.name, loop, work = turn
+            self._did(loop, work())
+            del turn, loop, work  # what they hold is not kept while nothing is to be done
 
-    def _next(self) -> tuple[str, Work] | None:
+    def _did(self, loop: asyncio.AbstractEventLoop, told: Told | None) -> None:
+        """Tell the outcome, with those that wait; not yet if more work waits that the loop's relief watches over."""
+        with self._lock:
+            self._untold += [] if told is None else [(loop, told)]
+            if self._waiting and self._relief_by is loop:
+                return
+            untold, self._untold = self._untold, []
+        _tell(untold, self._rest)
+
+    def _rest(self) -> None:
+        """With nothing left no relief is needed: the loop is not woken for it."""
+        with self._lock:
+            is_left = self._waiting or self._untold
+            if self._relief is not None and not is_left and self._relief_by is asyncio.get_running_loop():
+                self._relief.cancel()
+                self._relief_by = self._relief = None
+
+    def _next(self) -> tuple[str, asyncio.AbstractEventLoop, Work] | None:
         """The next piece of work, waited for; None when there are enough that wait."""
         with self._lock:
             while not self._waiting:
@@ -82,6 +128,20 @@ class Crew:
                 self._idle -= 1
             self._taken += 1
             return self._waiting.popleft()
+
+
+def _tell(untold: Iterable[tuple[asyncio.AbstractEventLoop, Told]], then: Told = lambda: None) -> None:
+    of_loop: dict[asyncio.AbstractEventLoop, list[Told]] = {}
+    for loop, told in untold:
+        of_loop.setdefault(loop, []).append(told)
+    for loop, its in of_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the daemon goes down and nobody waits
+            loop.call_soon_threadsafe(_each, (*its, then))
+
+
+def _each(what: Iterable[Told]) -> None:
+    for one in what:
+        one()
 
 
 T = TypeVar("T")
@@ -136,19 +196,12 @@ class _Call(Generic[T]):
             raise Retryable(f"{name}: {error}") from None
         return outcome
 
-    def _run(self) -> None:
+    def _run(self) -> Told:
         try:
             result = self._what()
         except BaseException as error:  # the waiting task gets it, whatever it is
-            self._tell(partial(self._fail, error))
-        else:
-            self._tell(partial(self._finish, result))
-
-    def _tell(self, what: Callable[[], None]) -> None:
-        try:
-            self._loop.call_soon_threadsafe(what)
-        except RuntimeError:
-            return  # the loop is closed: the daemon is going down and nobody waits any more
+            return partial(self._fail, error)
+        return partial(self._finish, result)
 
     def _finish(self, result: T) -> None:
         self._release()

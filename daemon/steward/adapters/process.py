@@ -77,12 +77,14 @@ def run(
     max_bytes: int = MAX_BYTES,
     check: bool = True,
     patience_s: float | None = None,
+    pass_fds: tuple[int, ...] = (),
 ) -> Completed:
     """Run a program to its end, in a process group of its own of which nothing is left afterwards.
 
-    `env` is laid over our own environment; `cwd` is where it runs (None: where we do). Each output is cut at
-    `max_bytes`. Raises Failed (a Retryable) when it cannot be started, when `timeout_s` is over, or, with `check`, when
-    its status is not zero; Left when it is still there `patience_s` after it was killed (None: that is waited for).
+    `env` is laid over our own environment; `cwd` is where it runs (None: where we do); it inherits `pass_fds`.
+    Each output is cut at `max_bytes`. Raises Failed (a Retryable) when it cannot be started, when `timeout_s` is
+    over, or, with `check`, when its status is not zero; Left when it is still there `patience_s` after it was killed
+    (None: that is waited for).
     """
     started = time.monotonic()
     child = _start(
@@ -93,6 +95,7 @@ def run(
         env=None if env is None else {**os.environ, **env},
         cwd=cwd,
         bufsize=0,
+        pass_fds=pass_fds,
     )
     talk = _Talk(child, input or b"", max_bytes)
     try:

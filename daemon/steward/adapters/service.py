@@ -1,15 +1,56 @@
-"""What a daemon has of its machine without a service manager: nobody to notify, the system's clock, and log lines for
+"""What a daemon has of its machine: the service manager to notify, the system's clock, and log lines for
 people and tools on stderr: time, level, who it is about as key=value, then the sentence. One line, always."""
 
+import contextlib
 import logging
+import os
 import re
+import socket
 import sys
 import time
 from typing import Any
 
 from steward.adapters.log_pace import Paced
 from steward.adapters.process import run
-from steward.ports import Retryable
+from steward.ports import Notifier, Retryable
+
+_FED_EVERY_S = 0.5
+_NOTIFY_S = 1.0
+
+
+def notifier() -> Notifier:
+    """Return systemd's notifier if systemd started this process (Type=notify), else one that does nothing."""
+    place = os.environ.get("NOTIFY_SOCKET", "")
+    return SystemdNotifier(place) if place else NoNotifier()
+
+
+class SystemdNotifier:
+    """Readiness, the watchdog and the status line of `systemctl status`, by datagrams to systemd's socket."""
+
+    def __init__(self, place: str) -> None:
+        """Take the socket's path; one that begins with `@` is abstract."""
+        self._place = f"\0{place[1:]}" if place.startswith("@") else place
+        self._fed = 0.0
+        self._status = ""
+
+    def ready(self) -> None:
+        self._tell("READY=1")
+
+    def alive(self, status: str) -> None:
+        """Feed the watchdog; cheap enough to be called at every step."""
+        now = time.monotonic()
+        if now - self._fed >= _FED_EVERY_S or status != self._status:
+            self._fed, self._status = now, status
+            self._tell(f"WATCHDOG=1\nSTATUS={status}")
+
+    def stopping(self) -> None:
+        self._tell("STOPPING=1")
+
+    def _tell(self, words: str) -> None:
+        # a service manager that takes nothing must not hold up the daemon: it says later that it lives
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            sock.settimeout(_NOTIFY_S)
+            sock.sendto(words.encode(), self._place)
 
 
 class NoNotifier:

@@ -1,34 +1,10 @@
-"""The service manager and its journal, through systemd-python. Only imported where that is installed."""
+"""systemd's journal, through systemd-python. Only imported where that is installed."""
 
 import logging
-import time
 
-from systemd import daemon, journal
+from systemd import journal
 
 from steward.adapters.service import escaped, fields_of
-
-_EVERY_S = 0.5
-
-
-class SystemdNotifier:
-    """Type=notify: readiness, the watchdog and the status line of `systemctl status`."""
-
-    def __init__(self) -> None:
-        self._fed = 0.0
-        self._status = ""
-
-    def ready(self) -> None:
-        daemon.notify("READY=1")
-
-    def alive(self, status: str) -> None:
-        """Feed the watchdog; cheap enough to be called at every step."""
-        now = time.monotonic()
-        if now - self._fed >= _EVERY_S or status != self._status:
-            self._fed, self._status = now, status
-            daemon.notify(f"WATCHDOG=1\nSTATUS={status}")
-
-    def stopping(self) -> None:
-        daemon.notify("STOPPING=1")
 
 
 class JournalHandler(logging.Handler):

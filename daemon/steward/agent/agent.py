@@ -1,6 +1,5 @@
 """The agent: dispatches the head's frames to its parts. Decisions about nodes and jobs are the head's."""
 
-import asyncio
 import logging
 from collections.abc import Coroutine
 from typing import Any, Protocol
@@ -18,7 +17,8 @@ from steward.model.job_report import ResumeFacts
 from steward.ports import Notifier
 
 log = logging.getLogger(__name__)
-ALIVE_EVERY_S = 5.0
+ALIVE_EVERY_S = 20.0
+"""The longest time between two signs of life to the service manager, which waits for 60 s (WatchdogSec)."""
 _TYPE_SHOWN = 20
 _MOST_LEFT_OUT = 100
 """The most unknown frame types that are logged, each once."""
@@ -168,4 +168,4 @@ class Agent:
     async def _alive(self) -> None:
         while True:
             self._notifier.alive("connected" if self._link.away_since is None else "no head")
-            await asyncio.sleep(ALIVE_EVERY_S)
+            await self._link.news(ALIVE_EVERY_S)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from steward.adapters.offload import Threads
+from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.job_messages import facts_wanted_frame
 from steward.adapters.wire.shimline import OptedLine
 from steward.agent.job_folder import JobFolders
@@ -79,6 +79,8 @@ MAX_FOLDERS = 512
 """The most job folders of one user."""
 _FOLDER_S = 0.1
 _LEFT_S = 1.0
+_LEFT_THREADS = 4
+"""Of each user."""
 LeftBehind = Callable[[JobId, int, int], tuple[str, ...]]
 """Return the processes that an earlier run or attempt of a job (uid, current restart count) left on this node."""
 _NODES_ROOM = 250
@@ -105,7 +107,7 @@ class Briefing:
         self._warning, self._left_behind = warning, left_behind
         self._folders = folders
         self._past = past
-        self._threads = threads
+        self._threads, self._users_memory = threads, PerUser(lambda: Threads(_LEFT_THREADS))
         self._folder_s = folder_s
 
     async def words(self, line: OptedLine) -> Mapping[str, str]:
@@ -126,7 +128,8 @@ class Briefing:
             return ""
         look = partial(self._left_behind, line.job, line.uid, line.restart)
         try:
-            found = await self._threads.call(look, name="left behind", timeout_s=_LEFT_S)
+            # memory of a user's process may hang who reads it
+            found = await self._users_memory.of(line.uid).call(look, name="left behind", timeout_s=_LEFT_S)
         except (PortError, OSError) as error:
             log.warning("not known what is left job=%d why=%r", line.job, str(error))
             return ""

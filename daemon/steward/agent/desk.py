@@ -5,6 +5,7 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from steward.adapters.wire.frames import Frame
@@ -213,13 +214,20 @@ class JobDesk:
         if not line.mode.on or not is_his:
             return OK
         if not line.elastic or self._elastic is None:
-            return ok_line(await self._briefing.words(line))
+            return ok_line(await self._brief(line, opted, sure=sure))
         try:
-            words, run = await asyncio.gather(self._briefing.words(line), self._elastic.begin(opted))
+            words, run = await asyncio.gather(self._brief(line, opted, sure=sure), self._elastic.begin(opted))
         except asyncio.CancelledError:
             self._elastic.give_up(opted)
             raise
         return ok_line({**words, **run})
+
+    async def _brief(self, line: OptedLine, opted: OptedIn, *, sure: bool) -> Mapping[str, str]:
+        words = await self._briefing.words(line)
+        told = replace(opted, left=words.get("left_behind", ""))
+        if told.left and self._opted.add(told, sure=sure):
+            self._news.add(told, sure=sure)
+        return words
 
     def _tell_opted(self, words: Sequence[OptedIn]) -> None:
         for one in words:

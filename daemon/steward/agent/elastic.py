@@ -8,14 +8,14 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from steward.adapters.node.elastic_start import CoordinatorPlace, free_port
+from steward.adapters.node.elastic_start import CoordinatorPlace, listen
 from steward.adapters.node.jobs_here import Base
 from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.elastic_messages import (
@@ -52,6 +52,9 @@ time."""
 MAX_AGAIN_S = 320.0
 UNTOLD = "its script started before the agent of its node answered, and does not know the coordinator's address"
 GRACE_S = 600
+HOLD_S = 30.0
+"""The longest time for which the agent holds the port of a coordinator that has not begun: a base that finds none
+trains alone after 60 s, and holds the port itself then."""
 ADDRESS_S = 2.0
 """The time for which a script waits for this node's own address; the script's shim waits for three seconds."""
 ADDRESS_EVERY_S = 60.0
@@ -69,8 +72,10 @@ class Bases(Protocol):
 class ElasticStart(Protocol):
     """Actions as the run's user; each blocks and raises PortError."""
 
-    def coordinate(self, place: CoordinatorPlace, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None:
-        """Start the run's coordinator."""
+    def coordinate(
+        self, place: CoordinatorPlace, *, nodes: int, sizes: tuple[int, ...], grace_s: int, listening: int | None
+    ) -> None:
+        """Start the run's coordinator, on a socket that listens already or on one of its own."""
 
     def submit(self, place: CoordinatorPlace, asked: Mapping[str, str]) -> None:
         """Submit a replica job of the run."""
@@ -94,6 +99,8 @@ class _Run:
     untold: bool = False
     """Whether its script does not know the coordinator's address, so that none is started."""
     starting: bool = False
+    listening: socket.socket | None = None
+    """Holds the coordinator's port until its coordinator has begun, `HOLD_S` at most."""
     unsaid: bool = False
     failed: tuple[FailedSubmit, ...] = ()
     tokens: list[str] = field(default_factory=list)
@@ -124,6 +131,7 @@ class Elastic:
         self._tasks: set[asyncio.Task[None]] = set()
         self._looked = float("-inf")
         self._known_address = ""
+        self._begun = asyncio.Event()
         for opted, port, token in read_runs(path):
             self._know(opted, port, token)
 
@@ -136,10 +144,13 @@ class Elastic:
                 return {}
             self._forget(opted.job)
             try:
-                known = self._know(opted, free_port(), secrets.token_hex(16))
+                listening = listen()
             except PortError as error:
                 log.warning("no elastic run job=%d why=%r", opted.job, str(error))
                 return {}
+            known = self._know(opted, listening.getsockname()[1], secrets.token_hex(16))
+            known.listening = listening
+            asyncio.get_running_loop().call_later(HOLD_S, _let_go, known)
             self._save()
         try:
             address = self._known_address = self._known_address or await self._own_address(ADDRESS_S)
@@ -159,6 +170,7 @@ class Elastic:
     def _leave_alone(self, run: _Run, why: str) -> None:
         log.warning("no elastic run job=%d why=%r", run.opted.job, why)
         run.untold = True
+        _let_go(run)
         self._stay_alone(run, why)
 
     def _stay_alone(self, run: _Run, why: str) -> None:
@@ -172,10 +184,12 @@ class Elastic:
 
     async def _keep_address(self) -> None:
         # a lookup of the head's name may take long: the address is ready before a script needs it
+        again_s = TURN_S
         while True:
             with contextlib.suppress(OSError, PortError):
                 self._known_address = await self._own_address(_ORDER_S)
-            await asyncio.sleep(ADDRESS_EVERY_S if self._known_address else TURN_S)
+            again_s = ADDRESS_EVERY_S if self._known_address else min(2 * again_s, ADDRESS_EVERY_S)
+            await asyncio.sleep(again_s)
 
     def frames(self) -> tuple[Frame, ...]:
         """Return the last report on each run."""
@@ -200,8 +214,9 @@ class Elastic:
         keeping = asyncio.get_running_loop().create_task(self._keep_address())
         try:
             while True:
+                self._begun.clear()
                 await self._turn()
-                await asyncio.sleep(TURN_S)
+                await (asyncio.sleep(TURN_S) if self._runs else self._begun.wait())
         finally:
             keeping.cancel()
             for run in self._runs.values():
@@ -258,7 +273,13 @@ class Elastic:
             self._stay_alone(run, str(error))
             return
         grace = GRACE_S if spec.grace_s is None else spec.grace_s
-        start = partial(self._start.coordinate, run.place, nodes=base.nodes, sizes=spec.sizes, grace_s=grace)
+        passed = run.listening.dup() if run.listening else None  # the thread's own: ours may be closed meanwhile
+
+        def start() -> None:
+            with passed or contextlib.nullcontext():
+                fd = passed.fileno() if passed else None
+                self._start.coordinate(run.place, nodes=base.nodes, sizes=spec.sizes, grace_s=grace, listening=fd)
+
         self._do(start, run, "start of the coordinator")
 
     def _submit(self, run: _Run, order: Submit) -> None:
@@ -290,6 +311,8 @@ class Elastic:
         run.starting = run.starting or not token
         try:
             await self._of_user.of(run.place.uid).call(what, name=name, timeout_s=_ORDER_S)
+            if not token:
+                _let_go(run)
         except (PortError, OSError) as error:
             log.warning("elastic run=%d %s failed why=%r", run.opted.job, name, str(error)[:400])
             if token:
@@ -344,15 +367,24 @@ class Elastic:
         place = CoordinatorPlace(run=opted.job, uid=opted.uid, folder=folder, port=port, token=token)
         line = ElasticLine(place, lambda word: self._hear_word(run, word), self._dials.of(opted.uid))
         run = self._runs[opted.job] = _Run(opted=opted, place=place, line=line)
+        self._begun.set()
         return run
 
     def _forget(self, job: JobId) -> None:
         run = self._runs.pop(job, None)
         if run is not None:
             run.line.close(end=True)
+            _let_go(run)
 
     def _save(self) -> None:
         write_runs(self._path, [(one.opted, one.place) for one in self._runs.values()])
+
+
+def _let_go(run: _Run) -> None:
+    """Close our hold on the coordinator's port."""
+    if run.listening is not None:
+        run.listening.close()
+        run.listening = None
 
 
 def _key(opted: OptedIn) -> tuple[int, int, str]:

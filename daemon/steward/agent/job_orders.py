@@ -13,7 +13,7 @@ from typing import Protocol
 
 from steward.adapters.node import job_look, job_processes
 from steward.adapters.node.stepds import Stepd
-from steward.adapters.offload import Threads
+from steward.adapters.offload import PerUser, Threads
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import MAX_BUNDLE, StacksOrder, bundle_frames
 from steward.adapters.wire.messages import LetGoOrder
@@ -34,8 +34,8 @@ _ROOM_THREADS = 4
 class StepdsPort(Protocol):
     """The slurmstepds of this node."""
 
-    def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
-        """Kill and return the job's slurmstepds without a task that began before `before` (Unix s, this node's)."""
+    def end_idle(self, job: JobId, uid: int | None, before: float) -> tuple[Stepd, ...]:
+        """Kill and return slurmstepds of the user's job without a task, begun before `before` (Unix s, this node's)."""
 
     def set_aside(self, job: JobId, step: int, uid: int, until: float) -> tuple[Path, ...]:
         """Rename and return the files of a killed slurmstepd of this step, at which the step's next one would fail.
@@ -48,12 +48,18 @@ class LostRunCleanup:
     """The cleanup of lost runs: one order at a time for each job; the head repeats it while the node is COMPLETING."""
 
     def __init__(
-        self, stepds: StepdsPort, *, opted: OptedBook, skew_s: Callable[[], float | None], threads: Threads
+        self,
+        stepds: StepdsPort,
+        *,
+        opted: OptedBook,
+        skew_s: Callable[[], float | None],
+        threads: Callable[[], Threads],
     ) -> None:
+        """Take `threads`, which makes a pool for each user: memory of a user's processes may hang who reads it."""
         self._stepds = stepds
         self._opted = opted
         self._skew_s = skew_s
-        self._threads = threads
+        self._of_user = PerUser(threads)
         self._room = Threads(_ROOM_THREADS)
         self._tasks = OneEach[JobId]()
 
@@ -67,7 +73,9 @@ class LostRunCleanup:
         elif known is not None and known.restart > order.restart:
             log.warning("not let go job=%d why='restart %d of it began here'", order.job, known.restart)
         else:
-            self._tasks.begin(order.job, self._end(order, order.before - skew))
+            self._tasks.begin(
+                order.job, self._end(order, known.uid if known is not None else None, order.before - skew)
+            )
 
     async def make_room(self, job: JobId, step: int, uid: int, within_s: float) -> None:
         """Rename the leftovers of a lost run before this step begins; log an error or a timeout and return."""
@@ -84,10 +92,10 @@ class LostRunCleanup:
         """Wait until no order is being carried out."""
         await self._tasks.rest()
 
-    async def _end(self, order: LetGoOrder, before: float) -> None:
+    async def _end(self, order: LetGoOrder, uid: int | None, before: float) -> None:
         try:
-            ended = await self._threads.call(
-                lambda: self._stepds.end_idle(order.job, before), name=f"let go {order.job}", timeout_s=_LET_GO_S
+            ended = await self._of_user.of(-1 if uid is None else uid).call(
+                lambda: self._stepds.end_idle(order.job, uid, before), name=f"let go {order.job}", timeout_s=_LET_GO_S
             )
         except (PortError, OSError) as error:
             log.warning("not let go job=%d why=%r", order.job, str(error))

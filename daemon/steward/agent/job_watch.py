@@ -1,8 +1,10 @@
 """The progress of this node's opted-in jobs, reported to the head on a change."""
 
 import asyncio
+import contextlib
 import logging
 import math
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +31,10 @@ EVERY_S = {"told": 0.5, "used": 15.0, "checkpoint": 15.0}
 """The interval of each look; a job's report of the last moments before its node died is lost."""
 STEPS_EVERY_S = 2.0
 """The shortest interval of reports that only hold new steps; a new checkpoint is reported at once."""
+ASLEEP_EVERY_S = 60.0
+"""The interval at which processes of the jobs in the book are looked for while none is here."""
+YOUNG_S = 60.0
+"""The time after a job was spoken of in which it is looked at although it has no process here (yet)."""
 TELL_QUIET_S = 30.0
 """The shortest rest that is reported."""
 _TIMEOUT_S = 10.0
@@ -160,7 +166,7 @@ class JobWatch:
     ) -> None:
         self._node, self._opted, self._eyes, self._head, self._clock = node, opted, eyes, head, clock
         self._threads = {name: threads() for name in ("told", "used")}
-        self._of_user = PerUser(threads)
+        self._of_user, self._users_memory = PerUser(threads), PerUser(threads)
         self._began = clock.now()
         self._watched: dict[JobId, _Watched] = {}
         self._activity = JobActivity()
@@ -168,13 +174,35 @@ class JobWatch:
         self._has_room = True
         self._sent: tuple[Progress, ...] = ()
         self._sent_at = -math.inf
+        self._spoken_at = time.monotonic()
+        self._bells = {name: asyncio.Event() for name in EVERY_S}
+        opted.call_at_words(self._spoken)
+
+    def _spoken(self) -> None:
+        self._spoken_at = time.monotonic()
+        self._wake()
+
+    def _wake(self) -> None:
+        for bell in self._bells.values():
+            bell.set()
+
+    @property
+    def is_awake(self) -> bool:
+        """Return whether a watched job has processes here, or was spoken of a moment ago."""
+        return any(job in self._here or self._is_young() for job in self._watched)
+
+    def _is_young(self) -> bool:
+        return time.monotonic() < self._spoken_at + YOUNG_S
 
     def frames(self) -> tuple[Frame, ...]:
         """Return the current progress for a newly connected head, even if empty: the head may know jobs that ended."""
         return (self._frame(self._now_known()),)
 
     async def run(self) -> None:
-        """Look until cancelled; a look that hangs delays no other."""
+        """Look until cancelled; a look that hangs delays no other. While no job is here, wait until one is spoken of.
+
+        A job that is over stays in the book for a while; each of its steps is spoken of again.
+        """
         await together(*(self._keep_looking(name) for name in EVERY_S))
 
     async def turn(self) -> None:
@@ -184,8 +212,22 @@ class JobWatch:
 
     async def _keep_looking(self, name: str) -> None:
         while True:
+            self._bells[name].clear()
+            was_awake = self.is_awake
             await self._look(name)
-            await asyncio.sleep(EVERY_S[name])
+            if not self.is_awake:
+                await self._sleep(name)
+            elif was_awake:
+                await asyncio.sleep(EVERY_S[name])
+            else:
+                self._wake()
+
+    async def _sleep(self, name: str) -> None:
+        # a process that comes without a step (by ssh) speaks of nothing
+        looks_on = self._watched and name == "used"
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ASLEEP_EVERY_S if looks_on else None):
+                await self._bells[name].wait()
 
     async def _look(self, name: str) -> None:
         self._follow_book()
@@ -202,11 +244,13 @@ class JobWatch:
                 self._watched[job] = _Watched(opted=opted, is_new=opted.at >= self._began, found=empty)
 
     async def _blocking(self, name: str) -> None:
-        if name == "checkpoint":
-            await self._look_at_checkpoints()
-            return
-        look = {"told": self._read, "used": self._measure}[name]
-        await self._call(self._threads[name], look, name)
+        match name:
+            case "checkpoint":
+                await self._look_at_checkpoints()
+            case "used":
+                await self._measure()
+            case _:
+                await self._call(self._threads[name], self._read, name)
 
     async def _look_at_checkpoints(self) -> None:
         """Look at the checkpoints, each user's in a pool of their own, because files of a user may hang."""
@@ -220,6 +264,28 @@ class JobWatch:
                 for uid, jobs in of_user.items()
             )
         )
+
+    async def _measure(self) -> None:
+        """Look at what jobs use, each user's in a pool of their own, because memory of a user's processes may hang."""
+        of_user: defaultdict[int, dict[JobId, int]] = defaultdict(dict)
+        for job, one in self._watched.items():
+            of_user[one.opted.uid][job] = one.opted.uid
+        found: list[Used] = []
+
+        def look(users: Mapping[JobId, int]) -> None:
+            found.append(self._eyes.used(users))
+
+        calls = (
+            self._call(self._users_memory.of(uid), partial(look, users), f"used by {uid}")
+            for uid, users in of_user.items()
+        )
+        await asyncio.gather(*calls)
+        if not found:
+            return
+        cpu_s = {job: spent for used in found for job, spent in used.cpu_s.items()}
+        used = Used(cpu_s=cpu_s, network_bytes=max(one.network_bytes for one in found))
+        self._here = frozenset(cpu_s)
+        await self._call(self._threads["used"], partial(self._note_use, self._clock.now(), used), "use of GPUs")
 
     async def _call(self, threads: Threads, look: Callable[[], None], name: str) -> None:
         try:
@@ -247,11 +313,8 @@ class JobWatch:
         for one in list(self._watched.values()):
             one.found = replace(one.found, step=None, stepped=None)
 
-    def _measure(self) -> None:
-        now = self._clock.now()
-        used = self._eyes.used({job: one.opted.uid for job, one in list(self._watched.items())})
-        self._here = frozenset(used.cpu_s)
-        self._activity.note(now, used, self._eyes.gpus_busy() if used.cpu_s else None)
+    def _note_use(self, at: float, used: Used) -> None:
+        self._activity.note(at, used, self._eyes.gpus_busy() if used.cpu_s else None)
 
     def _stat(self, jobs: Sequence[_Watched]) -> None:
         for one in jobs:

@@ -61,7 +61,7 @@ class _Word:
     def says(self, opted: OptedIn) -> bool:
         """Return whether this word already holds all that `opted` says."""
         same_sizes = opted.elastic in ("", self.opted.elastic)  # only the script of a run's base job sends them
-        is_news = opted.has_steps and not self.opted.has_steps
+        is_news = (opted.has_steps and not self.opted.has_steps) or opted.left not in ("", self.opted.left)
         return same_sizes and not is_news and (self.opted.mode, self.opted.restart) == (opted.mode, opted.restart)
 
 
@@ -76,6 +76,11 @@ class OptedBook:
         self._path = path
         self._words = {(one.opted.job, one.opted.uid): one for one in _read(path)}
         self._save = Debounced(self._write, SAVE_EVERY_S)
+        self._bells: list[Callable[[], None]] = []
+
+    def call_at_words(self, bell: Callable[[], None]) -> None:
+        """Have `bell` called whenever a job is spoken of, news or not: it begins something here."""
+        self._bells.append(bell)
 
     def all(self) -> tuple[OptedIn, ...]:
         """Return every word."""
@@ -111,6 +116,12 @@ class OptedBook:
 
         Returns False if the word was known: each step of a job sends it again.
         """
+        is_news = self._add(opted, sure=sure)
+        for bell in self._bells:
+            bell()
+        return is_news
+
+    def _add(self, opted: OptedIn, *, sure: bool) -> bool:
         key = (opted.job, opted.uid)
         known = self._words.get(key)
         if known is not None and known.says(opted):
@@ -119,7 +130,12 @@ class OptedBook:
             return False
         of_run = known if known is not None and known.opted.restart == opted.restart else _Word(opted=opted)
         before = of_run.opted
-        opted = replace(opted, elastic=opted.elastic or before.elastic, has_steps=opted.has_steps or before.has_steps)
+        opted = replace(
+            opted,
+            elastic=opted.elastic or before.elastic,
+            has_steps=opted.has_steps or before.has_steps,
+            left=opted.left or before.left,
+        )
         words = {**self._words, key: _Word(opted=opted, sure=known is not None and known.sure, out=of_run.out)}
         self._keep(_settled(words, {opted.job: opted.uid} if sure else {}))
         return True

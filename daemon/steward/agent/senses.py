@@ -52,8 +52,9 @@ class EventWatch(Protocol):
 class Senses:
     """The checks of this node: the `built_in` ones, and the site's own, which `site` lists in a thread.
 
-    While a listing hangs, the site checks of the last list go on. `track` makes the runner of one check; `hardware`
-    returns the identities of the node's hardware.
+    While a listing hangs, the site checks of the last list go on. `track` makes the runner of one check; `next_list`
+    returns the time of the listing after one at a time (loop's clock); `hardware` returns the identities of the node's
+    hardware.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Senses:
         track: Callable[[Check], Track],
         watches: Iterable[EventWatch],
         post: Callable[[Frame], None],
-        refresh_s: float,
+        next_list: Callable[[float], float],
         hardware: Callable[[], tuple[str, ...]] = tuple,
         list_s: float = LIST_S,
     ) -> None:
@@ -73,7 +74,7 @@ class Senses:
         self._track = track
         self._watches = tuple(watches)
         self._post = post
-        self._refresh_s, self._list_s = refresh_s, list_s
+        self._next_list, self._list_s = next_list, list_s
         self._hardware = hardware
         self._tracks = {check.id: track(check) for check in self._built_in}
         self._site = SiteChecks()
@@ -137,19 +138,22 @@ class Senses:
             self._bell.clear()
             now = loop_now()
             self._refresh()
-            for name, track in self._tracks.items():
-                if track.due <= now and name not in self._tasks:
-                    self._start(name, track.look())
+            due = [track for name, track in self._tracks.items() if track.due <= now and name not in self._tasks]
+            for track in sorted(due, key=lambda track: track.check.cost_ms):  # the quick ones wait for no program
+                self._start(track.check.id, track.look())
             self._tell()
             waiting = [track.due for name, track in self._tracks.items() if name not in self._tasks]
             await self._pause(min([*waiting, self._refresh_due]) - now)
 
     async def _pause(self, seconds: float) -> None:
-        """Wait for so many seconds, or until `GATHER_S` after the bell rings."""
+        """Wait for so many seconds, or until the bell rang and every look has ended, or `GATHER_S` went by."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(seconds, 0.01)):
+            async with asyncio.timeout(max(seconds, 0.01)) as limit:
                 await self._bell.wait()
-                await asyncio.sleep(GATHER_S)
+                limit.reschedule(min(limit.when() or math.inf, loop_now() + GATHER_S))
+                while self._tasks:
+                    self._bell.clear()
+                    await self._bell.wait()
 
     def _refresh(self) -> None:
         """Start a listing of the site's checks if one is due, without waiting for it."""
@@ -165,7 +169,7 @@ class Senses:
         except (PortError, OSError) as error:
             trouble = str(error)
         finally:
-            self._refresh_due = loop_now() + self._refresh_s
+            self._refresh_due = self._next_list(loop_now())
             self._listed.set()
         self._say(trouble)
 

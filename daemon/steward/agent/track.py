@@ -18,6 +18,7 @@ from steward.adapters.offload import Threads
 from steward.checks.check import NO_NOTES, Check, Facts, Judgement, Notes, Past, Reading, unknown
 from steward.checks.samples import CheckStanding, SampleRule, after_look
 from steward.model.health import Finding, Incarnation, Outcome
+from steward.model.ids import NodeName
 from steward.model.probe import Raw
 from steward.ports import Clock, PortError, ProbePort
 
@@ -98,6 +99,24 @@ def loop_now() -> float:
     return asyncio.get_running_loop().time()
 
 
+class Rounds:
+    """The times of this node's looks: checks of one period look together, and longer periods at some of those times.
+
+    So the node's jobs are disturbed once for all of them. Nodes differ: they do not load what they share at once.
+    """
+
+    def __init__(self, node: NodeName, base_s: float) -> None:
+        """Take `base_s`, the period of most checks."""
+        self._phase = zlib.crc32(node.encode()) / 2**32
+        self._base_s = base_s
+
+    def after(self, now: float, every_s: float) -> float:
+        """Return the next time for a period, at least half of it after `now` (both on the loop's clock)."""
+        late_s = (int(self._phase * every_s / self._base_s) + self._phase) * self._base_s
+        left = every_s - (now + late_s) % every_s
+        return now + (left if left >= every_s / 2 else left + every_s)
+
+
 class Track:
     """One check on this node; `due` is the time of its next look, on the loop's clock.
 
@@ -125,7 +144,7 @@ class Track:
         self._rule = rule.of(check)
         self._memory = memory
         self._every_s = check.every_s or interval_s
-        self._phase = zlib.crc32(facts.node.encode()) / 2**32
+        self._rounds = Rounds(facts.node, interval_s)
         self._readings: tuple[Reading, ...] = ()
         self._no_result = Finding(check=check.id, outcome=Outcome.UNKNOWN, text="no result yet")
         self._found, self._found_in = self._no_result, self.standing
@@ -199,13 +218,11 @@ class Track:
         self.due = now if began < self._wanted else self._next(verdict, now)
 
     def _next(self, verdict: Judgement, now: float) -> float:
-        """Return when to look next: at the same times for checks of one interval, which differ from node to node."""
-        # at the same time equal probes are shared
+        """Return when to look next: in the node's rounds, so that equal probes are shared."""
         if self.standing.is_unsure:
             return self._confirms_from if self._confirms_from > now else now + self.check.confirm_s
         every_s = min(self._every_s, AFTER_UNKNOWN_S) if verdict.outcome is Outcome.UNKNOWN else self._every_s
-        left = every_s - (now + self._phase * every_s) % every_s
-        return now + (left if left >= every_s / 2 else left + every_s)
+        return self._rounds.after(now, every_s)
 
     async def _verdict(self, began: float) -> Judgement | None:
         """Look and return the verdict; None if the look saw nothing new."""

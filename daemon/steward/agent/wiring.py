@@ -3,7 +3,9 @@
 import os
 import pwd
 import random
+from collections.abc import Coroutine
 from functools import partial
+from typing import Any
 
 from steward import __version__
 from steward.adapters.munge import Munge, ToldMunge
@@ -17,7 +19,7 @@ from steward.adapters.node.probe import LocalProbes
 from steward.adapters.node.setup_dir import Here, Starter
 from steward.adapters.node.stepds import Stepds, conf_here
 from steward.adapters.offload import Threads
-from steward.adapters.service import NoNotifier, SystemClock, host_ends
+from steward.adapters.service import SystemClock, host_ends, notifier
 from steward.adapters.wire.frames import ALONE, WITH_ALL, WITH_HOST, Channel, dial
 from steward.adapters.wire.handshake import Hello, Terms, greet_head
 from steward.adapters.wire.seal import Sealer
@@ -39,18 +41,13 @@ from steward.agent.opted import OptedBook, keep_tidy
 from steward.agent.reception import DeepDesk, Reception, VerdictDesk
 from steward.agent.senses import Senses
 from steward.agent.setup import Setups
-from steward.agent.track import CheckMemory, Track
+from steward.agent.track import CheckMemory, Rounds, Track
 from steward.checks.check import Check, Facts
 from steward.checks.known import mode_of
 from steward.checks.samples import SampleRule
 from steward.model.health import Incarnation
 from steward.model.ids import NodeName
-from steward.ports import Clock, MungePort, Notifier, Permanent, PortError
-
-try:
-    from steward.adapters.systemd import SystemdNotifier
-except ImportError:  # systemd-python is not installed
-    SystemdNotifier = None  # type: ignore[assignment, misc]
+from steward.ports import Clock, MungePort, Permanent, PortError
 
 _MUNGE_THREADS = 4
 _LOOK_THREADS = 4
@@ -63,15 +60,13 @@ _PEER_THREADS = 4
 
 async def run_agent(config: AgentConfig, *, node: str) -> None:
     """Run the agent of this node until cancelled. Raises Permanent when the agent cannot start."""
-    name = node_name(node or config.agent.node_name)
-    config = config.for_node(name)
+    config = config.for_node(name := node_name(node or config.agent.node_name))
     who = incarnation(config.agent.instance_id_file, config.agent.boot_id_file)
     clock, opted = SystemClock(), OptedBook(config.agent.state_dir / f"opted-{name}.json")
     munge = Munge(str(config.cluster.munge_socket or ""))
     care = MungeCare(config.agent.state_dir / f"munge-{name}.json", munge=munge, threads=Threads(1), clock=clock)
     told = ToldMunge(munge, care.no_answer)
-    word = partial(_last_word, Stepds(config.cluster.slurm_conf, node=name))
-    link = HeadLink(_Connect(config, name, who, opted, told), clock=clock, rng=random.SystemRandom(), last_word=word)
+    link = _link(config, name, who, clock, opted, told)
     slurm = SlurmLook(JobsHere(conf_here(config.cluster.slurm_conf)), Threads(_LOOK_THREADS))
     folders, past = JobFolders(config.agent.job_dir), ResumeFactsCache(link)
     elastic, letting_go = _elastic(config, name, link, slurm, folders), _letting_go(config, name, link, opted)
@@ -81,28 +76,45 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     )
     nvml, kernel = Nvml(), _kernel(config, name, who, clock)
     senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel, munge=told)
-    after = AfterMend(forget=kernel.forget, start_anew=senses.start_anew)
-    mending = _mending(config, name, who, link, clock, nvml=nvml, after=after)
+    mending = _mending(config, name, who, link, clock, nvml=nvml, kernel=kernel, senses=senses)
+    jobs = _jobs(config, name, link, opted, clock, nvml, folders)
+    link.is_calm = lambda: not jobs.is_awake
+    opted.call_at_words(link.wake)
     agent = Agent(
         link=link,
         desk=desk,
         past=past,
         senses=senses,
         letting_go=letting_go,
-        jobs=(jobs := _jobs(config, name, link, opted, clock, nvml, folders)),
+        jobs=jobs,
         stacks=_stacks(name, link, opted, folders, jobs),
         setups=_setups(config, name, who, link, clock),
         deep=(deep := _deep(config, name, who, link, clock)),
         mending=mending,
         peers=PeerLook(PortWitness().look, head=link, threads=Threads(_PEER_THREADS)),
         elastic=elastic,
-        notifier=_notifier(),
+        notifier=notifier(),
     )
+    beside = (jobs.run(), keep_tidy(opted, folders, slurm, name, clock), *_watched(config, care, mending))
+    await agent.run(_shims(config, desk, deep, senses).run(), *beside)
+
+
+def _link(
+    config: AgentConfig, node: NodeName, who: Incarnation, clock: Clock, opted: OptedBook, munge: ToldMunge
+) -> HeadLink:
+    word = partial(_last_word, Stepds(config.cluster.slurm_conf, node=node))
+    connect = _Connect(config, node, who, opted, munge)
+    return HeadLink(connect, clock=clock, rng=random.SystemRandom(), last_word=word)
+
+
+def _shims(config: AgentConfig, desk: JobDesk, deep: DeepDesk, senses: Senses) -> ShimSocket:
     verdict = VerdictDesk(findings=senses.findings, known=lambda: senses.is_known, mode=mode_of(config.checks))
-    shims = ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep, verdict=verdict).serve)
+    return ShimSocket(config.agent.socket, Reception(desk=desk, deep=deep, verdict=verdict).serve)
+
+
+def _watched(config: AgentConfig, care: MungeCare, mending: Mending) -> tuple[Coroutine[Any, Any, None], ...]:
     # munge.service is the munged of the library's default socket; the unit of a munged on another socket is not known
-    watched = () if config.cluster.munge_socket else (care.run(mending.restart),)
-    await agent.run(shims.run(), jobs.run(), keep_tidy(opted, folders, slurm, name, clock), *watched)
+    return () if config.cluster.munge_socket else (care.run(mending.restart),)
 
 
 def _last_word(stepds: Stepds) -> float:
@@ -151,7 +163,7 @@ def _desk(
 
 def _letting_go(config: AgentConfig, node: NodeName, link: HeadLink, opted: OptedBook) -> LostRunCleanup:
     stepds = Stepds(config.cluster.slurm_conf, node=node)
-    return LostRunCleanup(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=Threads(1))
+    return LostRunCleanup(stepds, opted=opted, skew_s=lambda: link.skew_s, threads=lambda: Threads(1))
 
 
 def _elastic(config: AgentConfig, node: NodeName, link: HeadLink, slurm: SlurmLook, folders: JobFolders) -> Elastic:
@@ -177,8 +189,10 @@ def _mending(
     clock: Clock,
     *,
     nvml: Nvml,
-    after: AfterMend,
+    kernel: KernelWatch,
+    senses: Senses,
 ) -> Mending:
+    after = AfterMend(forget=kernel.forget, start_anew=senses.start_anew)
     mender = NodeMender(units=config.agent.restart_units, let_go=nvml.away)
     state = config.agent.state_dir / f"mend-{node}.json"
     return Mending(state, incarnation=who, head=link, mender=mender, after=after, threads=Threads(1), clock=clock)
@@ -265,14 +279,9 @@ def _senses(
         track=track,
         watches=() if limits.modes.get("kernel_log") == "off" else (kernel,),
         post=link.post,
-        refresh_s=config.agent.check_interval_s,
+        next_list=partial(Rounds(node, config.agent.check_interval_s).after, every_s=config.agent.check_interval_s),
         hardware=Hardware(config.agent.board_serial_file, lambda: nvml.uuids),
     )
-
-
-def _notifier() -> Notifier:
-    """Return systemd's notifier if systemd started the agent, else one that does nothing."""
-    return SystemdNotifier() if SystemdNotifier is not None and os.environ.get("NOTIFY_SOCKET") else NoNotifier()
 
 
 class _Connect:

@@ -10,10 +10,10 @@ from steward.checks.catalogue import ListedCheck, mode_by, site_check
 from steward.model.deep import DeepRun, DeepState, Measure
 from steward.model.health import Finding
 from steward.model.ids import NodeName
+from steward.model.node_names import expand_nodes
 from steward.model.observed import AgentView
 from steward.model.order import CheckDeep, Refusal, RefusalKind
-from steward.model.setting_types import expand_nodes
-from steward.policy.node.lemons import Lemon, arithmetic, lemons
+from steward.policy.guards.lemons import Lemon, arithmetic, lemons
 from steward.views.explain_health import CheckResults, check_results
 from steward.workflows.snapshot import Snapshot
 

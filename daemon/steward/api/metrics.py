@@ -17,7 +17,7 @@ from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.resume import Attempt
 from steward.model.slot import Hitch
-from steward.policy.groups.serving import current_counts
+from steward.policy.facts.serving import current_counts
 from steward.workflows.snapshot import Snapshot
 
 _QUICK = (0.01, 0.02, 0.03, 0.06, 0.1, 0.2, 0.5, 1, 2, 5, 10)

@@ -19,12 +19,12 @@ from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.memory import Memory
 from steward.model.node import Node
+from steward.model.node_names import expand_nodes
 from steward.model.observed import AgentDetail, AgentView
 from steward.model.order import Approve, Refusal, RefusalKind
 from steward.model.resume import JobMemory
-from steward.model.setting_types import expand_nodes
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import current_counts
+from steward.policy.facts.serving import current_counts
 from steward.views.breakers import now_line, withheld
 from steward.views.node_verdict import NodeVerdict, node_verdicts
 from steward.workflows.cycle import dry_run

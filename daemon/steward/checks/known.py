@@ -11,7 +11,7 @@ from steward.checks import CHECKS, kernel_log, site
 from steward.checks.disk import CLEAR, FULL
 from steward.checks.limits import MODE, OPEN, WORDS, Limits, Names, Setting, Threshold, quoted, table_of
 from steward.model.dotted import ALL, leaves, said_of
-from steward.model.setting_types import expand_nodes
+from steward.model.node_names import expand_nodes
 
 DEEP = ("deep.stress", "deep.connectivity")
 """The check ids under which deep checks open cases."""

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from steward.model.dotted import ALL
-from steward.model.setting_types import expand_nodes
+from steward.model.node_names import expand_nodes
 
 MODE = "mode"
 NO_END = 1e12

@@ -174,7 +174,7 @@ SPOOL_RO = Check(
 to start there."""
 
 SHIM = "slurm.shim"
-SHIM_EVERY_S = 30.0
+SHIM_EVERY_S = 60.0
 _REFUSED = "unrecognized option"
 
 

@@ -1,11 +1,12 @@
-"""`steward`: what people type. Its parts are imported when somebody calls them: `steward status` waits for no test
-bed."""
+"""`steward`: the commands of people.
+
+Each command's module is imported when the command runs, so that `steward status` does not wait for the test bed.
+"""
 
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,17 +18,14 @@ from steward.cli.examples import add_examples
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A command that is imported when somebody calls it: "module:attribute", its line and its section in the list of
-    commands."""
+    """A command whose module is imported when the command runs.
+
+    `target` is "module:attribute"; `help` and `section` are its line and its section in the list of commands.
+    """
 
     target: str
     help: str
     section: str = "Commands"
-
-    @property
-    def is_installed(self) -> bool:
-        """Whether the folder that the module is in is there: `testbed` and `demo` come with the sources alone."""
-        return find_spec(self.target.partition(":")[0].rpartition(".")[0]) is not None
 
     def load(self) -> click.Command:
         """Import the command."""
@@ -38,30 +36,23 @@ class Late:
 
 
 class LateGroup(click.Group):
-    """A group with commands in `late`, by name. The list of commands imports none of them; those whose package is not
-    installed are not there."""
+    """A group with commands in `late`, by name. The list of commands imports none of them."""
 
     late: Mapping[str, Late] = MappingProxyType({})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        here = (name for name, late in self.late.items() if late.is_installed)
-        return sorted({*super().list_commands(ctx), *here})
+        return sorted({*super().list_commands(ctx), *self.late})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         late = self.late.get(cmd_name)
-        if late is None:
-            return super().get_command(ctx, cmd_name)
-        if not late.is_installed:
-            raise click.UsageError(f"{cmd_name!r} is no part of the packages: use a clone of the sources", ctx)
-        return late.load()
+        return super().get_command(ctx, cmd_name) if late is None else late.load()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by section, in the order of `late`."""
         own = {name: command.get_short_help_str() for name, command in self.commands.items()}
         sections = {"Commands": list(own.items())} if own else {}
         for name, late in self.late.items():
-            if late.is_installed:
-                sections.setdefault(late.section, []).append((name, late.help))
+            sections.setdefault(late.section, []).append((name, late.help))
         for section, rows in sections.items():
             with formatter.section(section):
                 formatter.write_dl(sorted(rows))
@@ -69,27 +60,28 @@ class LateGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that `args` name. For a word that is no command the error names the one that was probably
-        meant; click knows no late ones."""
+        """Return the command that `args` name.
+
+        The error for an unknown word names the command that was probably meant: click does not know the late ones.
+        """
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
             if not close or "Did you mean" in error.message:
                 raise
-            raise click.UsageError(f"{error.message.rstrip('.')}. Did you mean {close[0]!r}?", ctx) from error
+            raise click.UsageError(f"{error.message.rstrip('.')}. Did you mean '{close[0]}'?", ctx) from error
 
 
-_NO_HEAD = ("config", "init", "testbed", "demo")
+_NO_HEAD = ("config", "init")
 _LOOK, _ACT, _SHARE, _SET_UP = "Look", "Repairs and jobs", "Machines, teams, elastic runs", "Set up"
-_SOURCES = "Try it (only in a clone of the sources)"
 
 
 class _Steward(LateGroup):
     late = MappingProxyType(
         {
-            "status": Late("steward.cli.look:status", "The cluster at a glance.", _LOOK),
-            "top": Late("steward.cli.top:top", "The cluster live, as on the status page.", _LOOK),
+            "status": Late("steward.cli.look:status", "Show the cluster at a glance.", _LOOK),
+            "top": Late("steward.cli.top:top", "Show the cluster live, as the status page does.", _LOOK),
             "nodes": Late("steward.cli.look:nodes", "Every node: verdict, evidence, what is next.", _LOOK),
             "jobs": Late("steward.cli.jobs:jobs", "Jobs that asked to be resumed.", _LOOK),
             "cases": Late("steward.cli.look:cases", "Repairs of nodes.", _LOOK),
@@ -115,8 +107,6 @@ class _Steward(LateGroup):
             "config": Late("steward.cli.config:config", "Check and show the settings.", _SET_UP),
             "install": Late("steward.cli.install:install", "Install Steward on other hosts by ssh.", _SET_UP),
             "uninstall": Late("steward.cli.install:uninstall", "Remove Steward from hosts by ssh.", _SET_UP),
-            "demo": Late("steward.demo.command:demo", "A training job comes back after three faults.", _SOURCES),
-            "testbed": Late("steward.testbed.cli:testbed", "A cluster on this machine, faults on command.", _SOURCES),
         }
     )
 

@@ -1,5 +1,8 @@
-"""The cluster of the API as the commands need it: read page by page, found by any of a node's names; and progress
-while it works: a live table on a terminal, a line for each change in a pipe."""
+"""The API's cluster as the commands need it, and the view of its progress.
+
+The cluster's nodes are read page by page and found by any of their names. Progress is a live table on a terminal, and a
+line for each change in a pipe.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +29,7 @@ _REPEATED = ("InstanceGroupName", "ExecutionRole", "ThreadsPerCore")
 
 
 def find_cluster(client: Client) -> Json | None:
-    """DescribeCluster of the one cluster; None: there is none (any more)."""
+    """Return DescribeCluster's answer for the only cluster, or None if there is none."""
     summaries = client.operate("ListClusters", {})["ClusterSummaries"]
     if not summaries:
         return None
@@ -39,7 +42,7 @@ def find_cluster(client: Client) -> Json | None:
 
 
 def need_cluster(client: Client) -> Json:
-    """Raises ClickException when there is no cluster."""
+    """Return DescribeCluster's answer for the only cluster. Raises ClickException if there is none."""
     cluster = find_cluster(client)
     if cluster is None:
         raise click.ClickException(f"there is no cluster of the API: {_NO_CLUSTER}")
@@ -47,7 +50,7 @@ def need_cluster(client: Client) -> Json:
 
 
 def need_group(cluster: Json, name: str) -> Json:
-    """Raises ClickException with the names that there are."""
+    """Return the cluster's group of this name. Raises ClickException with the existing names if there is none."""
     groups: dict[str, Json] = {group["InstanceGroupName"]: group for group in cluster["InstanceGroups"]}
     if name not in groups:
         raise click.ClickException(f"{cluster['ClusterName']} has no group {name}; it has {', '.join(sorted(groups))}")
@@ -55,7 +58,7 @@ def need_group(cluster: Json, name: str) -> Json:
 
 
 def all_nodes(client: Client, cluster: str) -> list[Json]:
-    """Every page of ListClusterNodes, nodes without an instance included."""
+    """Return all nodes from every page of ListClusterNodes, including those without an instance."""
     asked: dict[str, Any] = {"ClusterName": cluster, "IncludeNodeLogicalIds": True, "MaxResults": _PAGE}
     found: list[Json] = []
     while True:
@@ -67,8 +70,10 @@ def all_nodes(client: Client, cluster: str) -> list[Json]:
 
 
 def named(nodes: list[Json], words: tuple[str, ...]) -> list[Json]:
-    """The nodes that are meant: by node name (also a list, `n[1-3]`), instance id or logical id. Raises ClickException
-    for an unknown one."""
+    """Return the nodes named by `words`: node names (or a list, `n[1-3]`), instance ids or logical ids.
+
+    Raises ClickException for an unknown name.
+    """
     try:
         words = tuple(name for word in words for name in unfold(word))
     except ValueError as error:
@@ -80,13 +85,13 @@ def named(nodes: list[Json], words: tuple[str, ...]) -> list[Json]:
 
 
 def names_of(node: Json) -> list[str]:
-    """Node name, instance id, logical id."""
+    """Return the node name, instance id and logical id, as far as the node has them."""
     names = (node.get("PrivateDnsHostname"), node["InstanceId"], node.get("NodeLogicalId"))
     return [name for name in names if name]
 
 
 def specification(group: Json, **changes: Any) -> Json:
-    """A group's entry for UpdateCluster: what must be repeated unchanged, and `changes`."""
+    """Return a group's entry for UpdateCluster: the members to repeat unchanged, then `changes`."""
     repeated: Json = {name: group[name] for name in _REPEATED if name in group}
     if "InstanceRequirements" in group:
         repeated["InstanceRequirements"] = {"InstanceTypes": group["InstanceRequirements"]["DesiredInstanceTypes"]}
@@ -100,7 +105,10 @@ _TOO_OFTEN = "ThrottlingException"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressView:
-    """One look: rows to show (the first cell names the row), whether it is over, and what went wrong for good."""
+    """One reading of the progress: its rows, whether it is over, and the final failure, if any.
+
+    The first cell of a row names the row.
+    """
 
     rows: Sequence[Sequence[str]]
     is_over: bool
@@ -108,7 +116,7 @@ class ProgressView:
 
 
 def follow(look: Callable[[], ProgressView], columns: Sequence[str], *, every_s: float = 1.0) -> None:
-    """Until it is over. Raises HeadError when it failed for good; Ctrl-C ends only the looking."""
+    """Show the progress until it is over. Raises HeadError if it failed for good; Ctrl-C ends only the view."""
     out = console()
     live: AbstractContextManager[Live | None] = (
         Live(console=out, auto_refresh=False, transient=False) if out.is_terminal else nullcontext()
@@ -135,7 +143,7 @@ def _follow(look: Callable[[], ProgressView], columns: Sequence[str], view: Live
 
 
 def _patiently(look: Callable[[], ProgressView]) -> ProgressView | None:
-    """A head that restarts goes on where it was: so do we. So do we when others of this user ask too often."""
+    """Return the next view, or None while the head restarts or this user's requests are throttled."""
     try:
         return look()
     except Unreachable:

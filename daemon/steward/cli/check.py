@@ -1,5 +1,7 @@
-"""`steward check`: deep checks of nodes that no job uses, and which checks of the site may take nodes out. `steward
-checks`: every check, how it is set, and what it says now."""
+"""`steward check` and `steward checks`: deep checks, checks on trial, and the results of every check.
+
+A deep check measures nodes that no job uses. A site's check on trial reports only, until it may take nodes out.
+"""
 
 import click
 
@@ -8,8 +10,7 @@ from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, listed, print_done, table, when
 from steward.client import Client, HeadError, Json
 from steward.model.deep import DeepKind, DeepResult
-from steward.model.node_names import fold
-from steward.model.setting_types import expand_nodes
+from steward.model.node_names import expand_nodes, fold
 
 _MOST_WORDS = 400
 _COLUMNS = ("NODE", "CHECK", "STATE", "RESULT", "WHY")
@@ -38,7 +39,7 @@ def deep(context: Context, nodes: tuple[str, ...], kinds: tuple[str, ...], wait:
 @click.command("list")
 @with_json
 def list_(context: Context) -> None:
-    """Deep checks that run now, and recent ones."""
+    """List running and recent deep checks."""
     found = context.client().deeps()
     rows = (
         (one["id"], one["cause"], one["who"], one["state"], when(one["asked"]), _count(one), ", ".join(one["kinds"]))
@@ -52,7 +53,7 @@ def list_(context: Context) -> None:
 @click.argument("id")
 @with_json
 def show(context: Context, id: str) -> None:
-    """One deep check: results, evidence and all measures."""
+    """Show one deep check: results, evidence and all measures."""
     found = context.client().deep(id)
     if context.as_json:
         print_json(found)
@@ -68,7 +69,7 @@ def show(context: Context, id: str) -> None:
 
 
 def _folded(words: tuple[str, ...]) -> str:
-    """As one host list. Raises HeadError for what is none, or is longer than the head takes."""
+    """Return the names as one host list. Raises HeadError if it is not a host list, or too long for the head."""
     try:
         nodes = fold(expand_nodes(",".join(words)))
     except ValueError as error:
@@ -79,7 +80,7 @@ def _folded(words: tuple[str, ...]) -> str:
 
 
 def _is_of(found: Json, runs: list[str]) -> bool:
-    """Whether `found` is one of the runs, or a part of one that waits for its turn."""
+    """Return whether `found` is one of the runs, or a part of one that waits for its turn."""
     return found["id"].split("-")[0] in runs
 
 
@@ -122,7 +123,7 @@ def check() -> None:
 @check.command()
 @with_json
 def trials(context: Context) -> None:
-    """The site's checks on trial. Each version: on trial (it only reports), armed or refused, and why."""
+    """List the site's checks on trial. Each version: on trial (it only reports), armed or refused, and why."""
     found = context.client().trials()
     rows = ((one["check"], one["version"][:12], one["state"], when(one["since"]), one["text"]) for one in found)
     columns = ("CHECK", "VERSION", "STATE", "SINCE", "WHY")
@@ -165,8 +166,10 @@ _DEFAULT = "default"
 @click.option("--failing", is_flag=True, help="Only checks that fail, or whose result is unknown, on some node.")
 @with_json
 def checks(context: Context, node: str, failing: bool) -> None:
-    """Every health check, its mode, limits and results. Also what each detects, where mode and limits were set, and its
-    cost; results over the cluster, or on NODE."""
+    """List every health check, its mode, limits and results.
+
+    Also what each detects, where mode and limits were set, and its cost; results over the cluster, or on NODE.
+    """
     found = context.client().checks(node)
     if failing:
         found = [one for one in found if _is_wrong(one)]
@@ -211,7 +214,7 @@ def _row_on_node(check: Json) -> tuple[str, ...]:
 
 
 def _result(check: Json) -> str:
-    """`58 passed, 2 failed (n[3,7])`."""
+    """Return the counts of a check's results, with the nodes that do not pass: `58 passed, 2 failed (n[3,7])`."""
     where = {"failed": check["failing"], "unknown": check["unknown_on"]}
     counts = [(word, check[word]) for word in _OUTCOMES if check[word]]
     return ", ".join(f"{count} {word}{_names(where.get(word, []))}" for word, count in counts)

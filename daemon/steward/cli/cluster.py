@@ -1,6 +1,7 @@
-"""`steward cluster`: the whole cluster from a file, and its end.
+"""`steward cluster`: create, change and delete the whole cluster.
 
-What `apply` would change is worked out without the head: a file in CreateCluster's form against the cluster as it is.
+`apply` computes its changes without the head, by comparing a file in CreateCluster's form with DescribeCluster's
+answer.
 """
 
 import json
@@ -25,8 +26,11 @@ _OF_CLUSTER = ("NodeRecovery", "NodeProvisioningMode", "ClusterRole")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """`lines` are for people; `members` is the request of `operation` (none: nothing is to be done). `wanted` are the
-    sizes of the groups afterwards, `gone` the groups that are deleted, `tags` those to be set."""
+    """The difference between the file and the cluster, and the request that removes it.
+
+    `lines` describe it for people. `members` is the request of `operation`, which is empty if nothing is to be done.
+    `wanted` are the groups' sizes afterwards, `gone` the groups to delete, `tags` the tags to set.
+    """
 
     lines: tuple[str, ...]
     operation: str = ""
@@ -41,7 +45,7 @@ class Difference:
 
 
 def difference(file: Json, cluster: Json | None, tags: Mapping[str, str], *, prune: bool) -> Difference:
-    """`cluster` is DescribeCluster's answer, `tags` its tags."""
+    """Return how `file` differs from `cluster`, which is DescribeCluster's answer, and from its `tags`."""
     entries = {entry["InstanceGroupName"]: entry for entry in file.get("InstanceGroups", [])}
     wanted = {name: entry["InstanceCount"] for name, entry in entries.items()}
     if cluster is None:
@@ -93,7 +97,7 @@ def _surplus(group: Json, *, prune: bool) -> str:
 
 
 def _changes(entry: Json, group: Json) -> Iterator[str]:
-    """Members that the file gives and that are otherwise now."""
+    """Yield a line for each member whose value in the file differs from the group's."""
     for name, value in entry.items():
         before = _present(group, name)
         if name not in _ONCE and before != value:
@@ -104,7 +108,7 @@ def _changes(entry: Json, group: Json) -> Iterator[str]:
 
 
 def _present(group: Json, name: str) -> Any:
-    """A member as the group has it now."""
+    """Return the group's value of a member that the file names."""
     if name == "SlurmConfig":
         return {key: value for key, value in group.get(name, {}).items() if value}
     return group.get(_COUNTS.get(name) or _IMAGES.get(name) or name)
@@ -118,7 +122,7 @@ def _shown(value: Any) -> str:
 
 @click.group()
 def cluster() -> None:
-    """The cluster as a whole."""
+    """Manage the cluster as a whole."""
 
 
 @cluster.command()
@@ -171,8 +175,9 @@ def _ending(found: Json | None) -> ProgressView:
 
 
 def _read(file: Path) -> Json:
-    """Raises ClickException where it is not a cluster in CreateCluster's form; the head checks the rest."""
+    """Return the cluster in the file. Raises ClickException if the file is not in CreateCluster's form."""
     try:
+        # The head checks the other members.
         document: Any = json.loads(file.read_text())
     except (OSError, ValueError) as error:
         raise click.ClickException(f"{file}: {error}") from error

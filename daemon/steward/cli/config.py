@@ -1,5 +1,4 @@
-"""`steward config`: is the file right, what is in force, and the page about it.
-`steward init`: a first settings file, made from what Slurm says."""
+"""`steward config` and `steward init`: check, show, document and write the settings."""
 
 import json
 import os
@@ -24,13 +23,13 @@ from steward.workflows.site_settings import draft, logins_of, misfits
 
 
 def named_file() -> Path | None:
-    """The file of `steward --config FILE ...`."""
+    """Return the file of `steward --config FILE ...`."""
     file: Path | None = click.get_current_context().find_root().params.get("file")
     return file
 
 
 def read_settings(file: Path | None) -> Settings:
-    """Raises ClickException where they are wrong, or not there."""
+    """Return the settings. Raises ClickException if the file is missing or wrong."""
     try:
         return load(file, os.environ)
     except SettingsError as error:
@@ -60,9 +59,10 @@ def check(file: Path | None, offline: bool) -> None:
 
 
 def _compare(settings: Settings, where: Path) -> str:
-    """Slurm that does not answer makes no file wrong: the note says that it was not compared."""
+    """Return a note about the comparison with Slurm. Raises ClickException if the settings do not fit Slurm."""
     try:
         site = survey(settings.cluster.slurm_conf, settings.cluster.command_timeout_s, logins_of(settings))
+    # The file may be right although Slurm does not answer.
     except PortError as error:
         return f"; not compared with Slurm, which does not answer: {error}"
     if problems := misfits(settings, site):

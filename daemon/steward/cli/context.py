@@ -1,4 +1,4 @@
-"""The context of all commands: where the head is, and whether the answer is for people or for programs."""
+"""The context of all commands: the head's address, and whether output is for people or for programs."""
 
 import json
 import os
@@ -26,24 +26,24 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Made once for each call of `steward`."""
+    """The context of one call of `steward`."""
 
     url: str
     as_json: bool
     munge_socket: str
     ca: str = ""
     cluster: str = ""
-    """The cluster of the head at `url`, where the settings say so."""
+    """The name of the cluster of the head at `url`, as the settings give it; else empty."""
 
     told: set[str] = field(default_factory=set, compare=False)
-    """What was said beside the answers; once is enough."""
+    """The remarks already printed beside the answers: each is printed once."""
 
     def client(self) -> Client:
-        """Before what a command shows it says that the head decides nothing; on stderr where JSON is wanted."""
+        """Return a client that reports a head that decides nothing, before the answer, on stderr with `--json`."""
         return Client(self.url, self._prove, self.ca, cluster=self.cluster, ears=Ears(self._standstill, self._silence))
 
     def quiet_client(self) -> Client:
-        """For a screen that shows all of it in its own place."""
+        """Return a client without such reports, for a screen that has its own place for them."""
         return Client(self.url, self._prove, self.ca, cluster=self.cluster)
 
     def _standstill(self, said: dict[str, Any]) -> None:
@@ -62,20 +62,22 @@ class Context:
 
 
 def when(at: float | None) -> str:
-    """Local time with its zone."""
+    """Return the instant as local time with its zone."""
     if not at:
         return "-"
     return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def standstill_line(said: dict[str, Any]) -> str:
-    """Since when and why nothing is decided, and of when is what is shown (`at`)."""
+    """Return since when and why nothing is decided, and how old the shown state is (`at`)."""
     return f"decides   nothing since {when(said['since'])}; what is shown is of {when(said['at'])}: {said['why']}"
 
 
 def context_for(url: str | None, config: Path | None, as_json: bool) -> Context:
-    """`url` as given, else from STEWARD_URL, else from the settings (on a login host: `head.users_http`), else
-    the default port of this machine."""
+    """Return the context for the head at `url`, else at STEWARD_URL, else at the settings' address.
+
+    On a login host the settings' address is `head.users_http`. Without any, it is the default port of this machine.
+    """
     elsewhere = url or os.environ.get("STEWARD_URL")
     place = local_place(config, is_needed=not elsewhere)
     return Context(
@@ -106,7 +108,10 @@ def with_context(command: Callable[Concatenate[Context, P], None]) -> Callable[P
 
 
 def with_json(command: Callable[..., None]) -> Callable[..., None]:
-    """The same, with an option `--json`: `steward --json nodes` and `steward nodes --json` are the same."""
+    """Give a command its context and an option `--json`.
+
+    So `steward --json nodes` and `steward nodes --json` are the same.
+    """
 
     @wraps(command)
     def told(context: Context, /, *args: Any, as_json: bool, **kwargs: Any) -> None:
@@ -130,7 +135,10 @@ _REMEDY = "`steward config check` says more"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadPlace:
-    """The defaults are those of the settings. Paths are empty where the file names none."""
+    """The head's address, from the settings.
+
+    The defaults are those of the settings. Paths are empty if the file names none.
+    """
 
     http: str = _DEFAULT
     has_certificate: bool = False
@@ -138,12 +146,12 @@ class HeadPlace:
     cluster: str = ""
     munge_socket: str = ""
     users_http: str = ""
-    """Where login hosts ask; empty: nowhere."""
+    """The address for login hosts; empty if there is none."""
     agent_head: str = _AGENT_DEFAULT
 
     @property
     def url(self) -> str:
-        """On another machine than the controller: of the pages for login hosts, where there are such."""
+        """Return the head's URL. A machine other than the controller gets the address for login hosts, if any."""
         http = self.http.replace("0.0.0.0:", "127.0.0.1:")
         controller = self.agent_head.rpartition(":")[0]
         if self.users_http and not is_here(controller):
@@ -153,8 +161,9 @@ class HeadPlace:
 
 
 def is_here(host: str) -> bool:
-    """Whether a name or address is this machine's: only its own addresses can be bound to."""
+    """Return whether a name or address belongs to this machine."""
     try:
+        # A socket can be bound only to this machine's own addresses.
         found = socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_DGRAM)
     except OSError:
         return False
@@ -171,8 +180,11 @@ def _can_bind(family: int, address: tuple[str | int, int]) -> bool:
 
 
 def local_place(config: Path | None, *, is_needed: bool = True) -> HeadPlace:
-    """The default where there is no file, as on a login node. Raises ClickException for a file that is named and not
-    there, and for one that cannot be read, but where `is_needed` is false: who names the head himself needs no file."""
+    """Return the head's address in the settings, or the default if there is no settings file.
+
+    A login node may have no file. Raises ClickException for a named file that is missing, and for an unreadable one;
+    the latter only if the address is needed, since a user who gives the head's URL needs no file.
+    """
     where = settings_path(config, os.environ)
     if config is None and not where.exists():
         return HeadPlace()
@@ -189,7 +201,7 @@ def local_place(config: Path | None, *, is_needed: bool = True) -> HeadPlace:
 
 
 def place_in(tables: dict[str, Any]) -> HeadPlace:
-    """Raises ValueError for a key that is no text."""
+    """Return the head's address in the tables of a settings file. Raises ValueError for a key that is not text."""
     return HeadPlace(
         http=_text(tables, "head", "http", _DEFAULT),
         has_certificate=bool(_text(tables, "api", "tls_certificate")),
@@ -216,7 +228,7 @@ _UNITS = {"m": 60.0, "h": 3600.0, "d": DAY_S, "w": 7 * DAY_S}
 
 
 def age(context: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """An option's value in seconds."""
+    """Return an option's value in seconds."""
     match = re.fullmatch(r"([0-9]{1,6})([mhdw])", value or "")
     if value is not None and match is None:
         raise click.BadParameter(f"{value} is not a duration: use 30m, 12h, 7d or 4w")

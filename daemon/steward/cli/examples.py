@@ -1,4 +1,4 @@
-"""Examples that `--help` shows, for each command. A test parses them all."""
+"""Examples that `--help` shows for each command. A test parses all of them."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -23,7 +23,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "config check": ("steward config check", "steward config check --config new.toml --offline"),
         "config doc": ("steward config doc",),
         "config show": ("steward config show",),
-        "demo": ("steward demo", "steward demo --elastic"),
         "doctor": ("steward doctor", "steward doctor --json"),
         "elastic list": ("steward elastic list",),
         "elastic pause": ("steward elastic pause 4711", "steward elastic pause 4711 --off"),
@@ -63,11 +62,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "report": ("steward report --since 7d", "steward report 4711", "steward report --month 2026-11 --json"),
         "resume-actions": ("steward resume-actions",),
         "status": ("steward status",),
-        "testbed down": ("steward testbed down",),
-        "testbed inject": ("steward testbed inject kill-node n1",),
-        "testbed restore": ("steward testbed restore",),
-        "testbed status": ("steward testbed status",),
-        "testbed up": ('eval "$(steward testbed up --nodes 4)"',),
         "top": ("steward top", "steward top --once"),
         "uninstall": ("steward uninstall --hosts n[1-40] --here",),
     }

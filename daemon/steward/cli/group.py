@@ -22,7 +22,7 @@ def group() -> None:
 @group.command("list")
 @with_json
 def list_groups(context: Context) -> None:
-    """Every group: wanted size, nodes in service, state."""
+    """List every group: wanted size, nodes in service, state."""
     cluster = find_cluster(context.client())
     groups = cluster["InstanceGroups"] if cluster else []
     if context.as_json:
@@ -80,7 +80,7 @@ def finish(
     *,
     no_wait: bool,
 ) -> None:
-    """After a change was accepted: its answer, and the cluster at work until the groups are as wanted."""
+    """Print the answer to an accepted change, then follow the groups until they are as wanted."""
     if context.as_json:
         print_json(answer)
     elif no_wait:
@@ -90,7 +90,10 @@ def finish(
 
 
 def follow_groups(client: Client, wanted: Mapping[str, int], gone: Collection[str] = ()) -> None:
-    """Until each group of `wanted` has its size and those of `gone` are no more. Raises HeadError when it cannot be."""
+    """Show the groups until those of `wanted` have their size and those of `gone` are deleted.
+
+    Raises HeadError if they cannot get there.
+    """
     follow(lambda: _look(find_cluster(client), wanted, gone), COLUMNS)
 
 
@@ -116,12 +119,14 @@ def _failure(cluster: Json, groups: Mapping[str, Json], wanted: Mapping[str, int
         if groups[name]["Status"] == "Failed":
             return f"group {name} failed; `steward explain group {name}` says why"
         if (target := groups[name]["TargetCount"]) != count:
-            return f"group {name} is now to have {target}, not {count}: rolled back, or changed by somebody else"
+            return (
+                f"group {name} is now to have {target}, not {count}: rolled back, or changed by another person or tool"
+            )
     return ""
 
 
 def row(group: Json) -> tuple[str, ...]:
-    """One line of the table of groups."""
+    """Return one line of the table of groups."""
     slurm = group.get("SlurmConfig", {})
     kinds = group.get("InstanceRequirements", {}).get("DesiredInstanceTypes") or [group.get("InstanceType", "")]
     return (

@@ -1,4 +1,4 @@
-"""The user of stewardd's unit on this machine: it must be SlurmUser, or no agent believes the head."""
+"""The user of stewardd's unit on this machine. It must be SlurmUser, or agents refuse the head."""
 
 import grp
 import os
@@ -12,13 +12,15 @@ from steward.ports import PortError
 
 DROP_IN = Path("/etc/systemd/system/stewardd.service.d/user.conf")
 USUAL = "slurm"
-"""The unit's own."""
+"""The user in the packaged unit."""
 _ASK_S = 10.0
 
 
 def let_run_as(user: str, drop_in: Path = DROP_IN) -> str:
-    """Have the unit run as `user`; return the file that says so, empty where none is needed. Raises OSError, and
-    KeyError for a user that this machine does not know."""
+    """Make the unit run as `user`; return the drop-in file that says so, or "" if none is needed.
+
+    Raises OSError, and KeyError for a user that this machine does not know.
+    """
     if user in ("", USUAL):
         return ""
     group = grp.getgrgid(pwd.getpwnam(user).pw_gid).gr_name
@@ -30,7 +32,7 @@ def let_run_as(user: str, drop_in: Path = DROP_IN) -> str:
 
 
 def runs_as() -> str:
-    """Return the user of stewardd's unit; empty where there is no such unit, or no systemd."""
+    """Return the user of stewardd's unit, or "" without such a unit or without systemd."""
     words = _ask("show", "--property=LoadState,User", "stewardd.service").split()
     shown = dict(word.partition("=")[::2] for word in words)
     return (shown.get("User") or "root") if shown.get("LoadState") == "loaded" else ""

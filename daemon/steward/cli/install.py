@@ -1,4 +1,4 @@
-"""`steward install` and `steward uninstall`: the packages on other hosts, over ssh."""
+"""`steward install` and `steward uninstall`: install the packages on other hosts, and remove them, over ssh."""
 
 import grp
 import io
@@ -20,8 +20,7 @@ from steward.cli.config import read_settings
 from steward.cli.context import Context, with_context
 from steward.cli.show import line
 from steward.client import Client, HeadError
-from steward.model.node_names import fold
-from steward.model.setting_types import expand_nodes
+from steward.model.node_names import expand_nodes, fold
 from steward.model.text import printable, some
 from steward.ports import PortError
 from steward.workflows.far_hosts import (
@@ -45,7 +44,7 @@ _LOG = "journalctl -u steward-agent -n 2 -o cat"
 _BACK = "scontrol update nodename={} state=resume"
 
 Shell = Callable[[str, str, bytes, float], str]
-"""Host, script, its input and time limit -> output. Raises Odd with what the host said."""
+"""Runs a script: (host, script, input, time limit) -> output. Raises HostProblem with the host's message."""
 
 
 def _hosts(_context: click.Context, _option: click.Parameter, text: str | None) -> tuple[str, ...]:
@@ -56,7 +55,7 @@ def _hosts(_context: click.Context, _option: click.Parameter, text: str | None) 
 
 
 def _reached(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of how hosts are reached."""
+    """Give a command the options that say how hosts are reached."""
     options = (
         click.option("--at-once", type=click.IntRange(1, 64), default=8, show_default=True, help="Hosts at a time."),
         click.option("--ssh", default="ssh", show_default=True, help="How a host is reached: 'ssh -l admin -J jump'."),
@@ -136,7 +135,7 @@ def uninstall(
 
 
 def _shell(ssh: str, *, sudo: bool) -> Shell:
-    """A shell that runs a script on a host; ssh asks nobody anything."""
+    """Return a shell that runs a script on a host. Its ssh never prompts."""
     program, *words = shlex.split(ssh)
 
     def there(host: str, script: str, given: bytes, limit_s: float) -> str:
@@ -155,14 +154,14 @@ def _shell(ssh: str, *, sudo: bool) -> Shell:
 
 
 def _archive(files: Sequence[Path], settings: Path) -> bytes:
-    """Packages and settings; the settings keep their mode and their group, which is SlurmUser's where others may not
-    read them."""
+    """Return a tar archive of the packages and the settings."""
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as tar:
         for file in files:
             tar.add(file, arcname=file.name)
         if files[0].suffix == ".deb":
             tar.addfile(tarfile.TarInfo("is-deb"))
+        # The settings keep mode and group: SlurmUser's group, where other users may not read them.
         entry, text, stat = tarfile.TarInfo("steward.toml"), settings.read_bytes(), settings.stat()
         entry.size, entry.mode, entry.mtime = len(text), stat.st_mode & 0o777, int(stat.st_mtime)
         entry.uname, entry.gname = pwd.getpwuid(stat.st_uid).pw_name, grp.getgrgid(stat.st_gid).gr_name
@@ -171,7 +170,7 @@ def _archive(files: Sequence[Path], settings: Path) -> bytes:
 
 
 def _each(hosts: Sequence[str], work: Callable[[str], str], done: str, at_once: int) -> Tally:
-    """With a line for each host as it ends."""
+    """Do `work` on each host, and print a line for each that ends."""
     ended = 0
 
     def one(host: str) -> HostOutcome:
@@ -193,7 +192,7 @@ def _each(hosts: Sequence[str], work: Callable[[str], str], done: str, at_once: 
 
 
 def _end(tally: Tally, done: str) -> None:
-    """Raises ClickException where a host was odd, which names those that are still to do."""
+    """Raise ClickException if a host had a problem, with the hosts that are still to do."""
     if not tally.odd:
         return
     left = fold([*(each.host for each in tally.odd), *tally.untouched])
@@ -204,7 +203,7 @@ def _end(tally: Tally, done: str) -> None:
 
 
 def _await_agents(client: Client, hosts: Sequence[str]) -> None:
-    """Tell whether the agents of all hosts are connected. Raises ClickException for agents that do not come."""
+    """Report whether the agents of all hosts are connected. Raises ClickException if some are not."""
     try:
         silent = silent_agents(client, hosts, _CONNECT_S)
     except HeadError as error:
@@ -216,8 +215,10 @@ def _await_agents(client: Client, hosts: Sequence[str]) -> None:
 
 
 def _await_first(client: Client, host: str, shell: Shell) -> None:
-    """What keeps this agent from the head keeps all of them: no other host is begun. Raises Odd."""
-    with suppress(HeadError):  # told at the end
+    """Wait for the first host's agent. Raises HostProblem with its log if it does not connect."""
+    # A cause that keeps this agent from the head keeps all: no other host is begun. A head that does not answer is
+    # reported at the end.
+    with suppress(HeadError):
         if silent_agents(client, [host], _CONNECT_S):
             said = " ".join(shell(host, _LOG, b"", _ASK_S).split())
             raise HostProblem(
@@ -226,7 +227,10 @@ def _await_first(client: Client, host: str, shell: Shell) -> None:
 
 
 def silent_agents(client: Client, hosts: Sequence[str], limit_s: float) -> list[str]:
-    """Wait for the agents of those hosts that Slurm has as nodes; return those that do not come. Raises HeadError."""
+    """Wait for the agents of those hosts that are Slurm nodes; return those that do not connect.
+
+    Raises HeadError.
+    """
     until = time.monotonic() + limit_s
     while True:
         silent = [node["name"] for node in client.nodes() if node["name"] in hosts and not _is_connected(node)]
@@ -241,7 +245,7 @@ def _is_connected(node: dict[str, object]) -> bool:
 
 
 def _say_marked(client: Client) -> None:
-    """Nodes that Steward took out stay out: whoever removes it gives them back."""
+    """Name the nodes that Steward took out: they stay out, and the administrator must give them back."""
     try:
         marked = [node["name"] for node in client.nodes() if node["ours"]]
     except HeadError:

@@ -1,5 +1,7 @@
-"""`steward jobs`: the jobs that asked to be resumed, and what became of each try. `steward elastic`: runs that grow
-into idle nodes and give them back."""
+"""`steward jobs` and `steward elastic`: jobs that asked to be resumed, and elastic runs.
+
+An elastic run grows into idle nodes and gives them back.
+"""
 
 from collections.abc import Sequence
 
@@ -16,7 +18,7 @@ from steward.model.node_names import fold
 @click.option("--state", default="", help="Only jobs in this state: running, pending, ended, ...")
 @with_json
 def jobs(context: Context, user: str, state: str) -> None:
-    """Jobs that asked to be resumed."""
+    """List the jobs that asked to be resumed."""
     if click.get_current_context().invoked_subcommand is not None:
         return
     found = [job for job in context.client().jobs() if _is_wanted(job, user, state)]
@@ -53,7 +55,7 @@ def _last_decision(job: Json) -> str:
 @click.argument("job", type=click.IntRange(min=1))
 @with_json
 def history(context: Context, job: int) -> None:
-    """Every run of a job: where, how long, and how it ended. Also of a job that Slurm has forgotten."""
+    """Show every run of a job: where, how long, and how it ended. Also of a job that Slurm has forgotten."""
     found = context.client().job_history(job)
     rows = (
         (
@@ -89,7 +91,7 @@ def elastic() -> None:
 @elastic.command("list")
 @with_json
 def list_runs(context: Context) -> None:
-    """Every run, open ones first."""
+    """List every run, open ones first."""
     found = context.client().runs()
     listed(context, found, _COLUMNS, map(_row, found), empty="No elastic runs: `sbatch --elastic=8` starts one.")
 
@@ -98,7 +100,7 @@ def list_runs(context: Context) -> None:
 @click.argument("run", type=click.IntRange(min=1))
 @with_json
 def show(context: Context, run: int) -> None:
-    """One run: its sizes over time, and what it waits for."""
+    """Show one run: its sizes over time, and what it waits for."""
     found = next((one for one in context.client().runs() if one["run"] == run), None)
     if found is None:
         raise HeadError(f"there is no elastic run {run}: `steward elastic list` shows them")
@@ -111,7 +113,7 @@ def show(context: Context, run: int) -> None:
 
 
 def size_table(events: Sequence[Json]) -> None:
-    """Every change of size that is remembered, oldest first."""
+    """Print every remembered change of size, oldest first."""
     rows = [
         (
             when(one["at"]),
@@ -127,7 +129,8 @@ def size_table(events: Sequence[Json]) -> None:
 
 
 def _again(one: Json) -> str:
-    """A rank that had not saved loses what it did; how much is only known of steps that were told."""
+    """Return the steps to repeat, `?` if their number is unknown, or `-` if there are none."""
+    # A rank that had not saved loses its work; the number is known only for runs that report steps.
     unknown = "?" if one["unsaved"] or one["done"] is None else "-"
     return str(one["steps_again"]) if one["steps_again"] is not None else unknown
 
@@ -147,7 +150,7 @@ def resize(context: Context, run: int, nodes: int) -> None:
 @click.option("--off", is_flag=True, help="Let the run grow again.")
 @with_context
 def pause(context: Context, run: int, off: bool) -> None:
-    """Keep RUN from growing. Nodes that others need are still given back."""
+    """Keep RUN from growing. Nodes that other jobs need are still given back."""
     context.client().change_run(run, {"paused": "false" if off else "true"})
     line(f"Run {run} {'may grow again' if off else 'does not grow until `--off`'}.")
 

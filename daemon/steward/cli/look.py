@@ -1,4 +1,4 @@
-"""Commands that only look."""
+"""Commands that only read."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _GROUPS = ("GROUP", "ROLE", "STATUS", "CURRENT", "TARGET", "MIN", "PARTITION", "
 @click.command()
 @with_json
 def status(context: Context) -> None:
-    """The cluster at a glance."""
+    """Show the cluster at a glance."""
     found = context.client().status()
     if context.as_json:
         print_json(found)
@@ -57,7 +57,7 @@ def _agents_text(agents: dict[str, Any]) -> str:
 
 
 def _kept(found: dict[str, Any]) -> list[str]:
-    """Nodes that nobody may use now, and for whom."""
+    """Return lines about nodes that are held, and for which jobs or groups."""
     lines = [
         f"kept      {each['nodes']} nodes for job {each['job']}, {span(time.time(), each['until'])} at most"
         for each in found["kept"]
@@ -98,7 +98,7 @@ def trouble_lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 @click.option("--wrong", is_flag=True, help="Only nodes that are not fine.")
 @with_json
 def nodes(context: Context, wrong: bool) -> None:
-    """Every node: verdict, evidence, and what comes next."""
+    """List every node: verdict, evidence, and what comes next."""
     found = context.client().nodes()
     if context.as_json:
         print_json(found)
@@ -135,7 +135,7 @@ def _agent_word(agent: dict[str, Any] | None) -> str:
 @with_json
 @click.option("--all", "closed", is_flag=True, help="Show closed repairs, too.")
 def cases(context: Context, closed: bool) -> None:
-    """Repairs of nodes."""
+    """List repairs of nodes."""
     found = [case for case in context.client().cases() if closed or case["open"]]
     rows = (
         (
@@ -176,7 +176,7 @@ def events(
     kind: str,
     level: str,
 ) -> None:
-    """Events, oldest first. With -f the command waits for a head that restarts, and misses nothing."""
+    """Print events, oldest first. With -f the command waits for a head that restarts, and misses nothing."""
     client, begin = context.client(), time.time() - since if since else 0.0
     wanted = EventFilter(node=node, job=job, kind=kind, level=level, since=begin)
     for event in (
@@ -189,7 +189,7 @@ def events(
 
 
 def _wait_for_head() -> Callable[[HeadError], None]:
-    """Says on stderr why nothing comes, once for each reason, and waits a little."""
+    """Return a callback that prints on stderr why no events come, once per reason, and waits a little."""
     said: set[str] = set()
 
     def lost(error: HeadError) -> None:
@@ -207,13 +207,14 @@ def _show_event(event: dict[str, Any]) -> None:
 
 
 def _explained(client: Client, kind: str, name: str) -> dict[str, Any]:
-    """Without a kind a number is a job, and what is no node may be an instance group."""
+    """Return the explanation of a name. Without a kind, a number is a job."""
     if kind == "job" or (not kind and _JOB.fullmatch(name)):
         return client.explain_job(_job_id(name))
     if kind == "group":
         return client.explain_group(name)
     try:
         return client.explain_node(name)
+    # A name that is not a node's may be an instance group's.
     except NotThere as no_node:
         if kind:
             raise
@@ -233,7 +234,7 @@ def _job_id(text: str) -> str:
 @click.argument("words", nargs=-1, required=True, metavar="[node|job|group] NAME")
 @with_json
 def explain(context: Context, words: tuple[str, ...]) -> None:
-    """Why a node, job or group is as it is, and what is next. With every decision and its evidence."""
+    """Explain why a node, job or group is as it is, and what is next. With every decision and its evidence."""
     *kinds, name = words
     if len(kinds) > 1 or not set(kinds) <= _KINDS:
         raise click.UsageError("give a NAME, or one of node, job, group and a NAME")

@@ -17,20 +17,22 @@ _IsDone = Callable[[Json | None], bool]
 
 
 def _on_nodes(command: Callable[..., None]) -> Callable[..., None]:
-    """The words of every command that does something to nodes."""
+    """Give a command the arguments and options of all commands that act on nodes."""
     return _NODES(YES(NO_WAIT(with_json(command))))
 
 
 @click.group()
 def node() -> None:
-    """Machines of instance groups: reboot, replace, delete. By node name (also n[1-3]), instance id or logical id.
-    `steward nodes` shows the health of every node."""
+    """Reboot, replace or delete machines of instance groups.
+
+    NODES are node names (also n[1-3]), instance ids or logical ids. `steward nodes` shows the health of every node.
+    """
 
 
 @node.command("list")
 @with_json
 def list_nodes(context: Context) -> None:
-    """Every node of the groups, also without a machine yet."""
+    """List every node of the groups, also those without a machine yet."""
     client = context.client()
     cluster = find_cluster(client)
     found = all_nodes(client, cluster["ClusterName"]) if cluster else []
@@ -65,7 +67,7 @@ def _is_gone(found: Json | None) -> bool:
 
 
 def _is_back(found: Json | None) -> bool:
-    """In service with nothing to tell; one that was deleted meanwhile is waited for no longer."""
+    """Return whether the node is in service without a message, or was deleted in the meantime."""
     return found is None or (
         found["InstanceStatus"]["Status"] == "Running" and "Message" not in found["InstanceStatus"]
     )
@@ -99,7 +101,7 @@ def _touch(
 
 
 def _ids(chosen: list[Json]) -> Json:
-    """By instance id; a node that has no instance yet by its logical id."""
+    """Return the request's members that name the nodes: by instance id, or by logical id if there is none yet."""
     ids = [one["InstanceId"] for one in chosen if one["InstanceId"]]
     logical = [one["NodeLogicalId"] for one in chosen if not one["InstanceId"]]
     return ({"NodeIds": ids} if ids else {}) | ({"NodeLogicalIds": logical} if logical else {})
@@ -117,7 +119,7 @@ def _follow(client: Client, cluster: str, accepted: list[Json], is_done: _IsDone
 
 
 def _tell_failures(answer: Json) -> None:
-    """Raises HeadError when some node was refused."""
+    """Raise HeadError if the answer refuses some nodes."""
     failed = [*answer.get("Failed", []), *answer.get("FailedNodeLogicalIds", [])]
     lines = [
         f"{one.get('NodeId') or one.get('NodeLogicalId')}: {one.get('Code') or one.get('ErrorCode')}: {one['Message']}"

@@ -1,4 +1,4 @@
-"""`steward notify`: who is told of events outside, and whether that works."""
+"""`steward notify`: the channels that report events to people, and tests of them."""
 
 import click
 
@@ -14,7 +14,7 @@ def notify() -> None:
 @notify.command("list")
 @with_json
 def list_(context: Context) -> None:
-    """Every channel, and how its last message went."""
+    """List every channel, and how its last message went."""
     found = context.client().channels()
     rows = (
         (

@@ -1,4 +1,4 @@
-"""`steward quota`: what teams own of the cluster, use, lend and borrow."""
+"""`steward quota`: what teams own, use, lend and borrow."""
 
 import json
 import time
@@ -40,10 +40,10 @@ def quota() -> None:
 
 
 @quota.command("list")
-@click.option("--all", "show_all", is_flag=True, help="Also resources that were filled in and limit nobody.")
+@click.option("--all", "show_all", is_flag=True, help="Also resources that were filled in and limit no team.")
 @with_json
 def list_quotas(context: Context, show_all: bool) -> None:
-    """Every team: what it owns, uses, lends and has borrowed. Also its share of what is lent."""
+    """List every team: what it owns, uses, lends and has borrowed. Also its share of what is lent."""
     found = context.client().quotas()
     if context.as_json:
         print_json(found)
@@ -57,7 +57,7 @@ def list_quotas(context: Context, show_all: bool) -> None:
 @click.argument("team")
 @with_json
 def show(context: Context, team: str) -> None:
-    """One team: its quota, and what its jobs wait for."""
+    """Show one team: its quota, and what its jobs wait for."""
     found = context.client().quota(team)
     if context.as_json:
         print_json(found)
@@ -110,7 +110,7 @@ def apply(context: Context, file: Path, prune: bool, dry_run: bool, yes: bool, n
 @NO_WAIT
 @with_json
 def delete(context: Context, team: str, yes: bool, no_wait: bool) -> None:
-    """Take a team's quota away. Its jobs go on; those that wait need no quota any more."""
+    """Delete a team's quota. Its jobs go on; those that wait need no quota any more."""
     client = context.client()
     found = client.quota(team)
     if not yes:
@@ -127,12 +127,12 @@ def delete(context: Context, team: str, yes: bool, no_wait: bool) -> None:
 @click.argument("job")
 @with_json
 def explain(context: Context, job: str) -> None:
-    """Why a job waits for quota, or had to give way. The same as `steward explain job JOB`."""
+    """Explain why a job waits for quota, or had to give way. The same as `steward explain job JOB`."""
     click.get_current_context().invoke(explain_job, words=("job", job), as_json=context.as_json)
 
 
 def _rows(team: Json, *, show_all: bool) -> Iterable[tuple[str, ...]]:
-    """The team's name stands in its first line only."""
+    """Yield a team's rows. Only the first row has the team's name."""
     rows = [row for row in team["resources"] if row["counted"] or show_all]
     state = "" if team["status"] in ("Created", "Updated") and team["enabled"] else f" ({_state(team)})"
     if not rows:
@@ -150,7 +150,7 @@ def _state(team: Json) -> str:
 
 
 def _amount(resource: str, amount: int) -> str:
-    """Memory in GiB."""
+    """Return the amount as text; memory in GiB."""
     if not resource.endswith("/mem"):
         return str(amount)
     gib = amount / _MIB_PER_GIB
@@ -180,11 +180,12 @@ def _show_changes(found: Json) -> None:
 
 
 def _read(file: Path) -> Json:
-    """Raises ClickException where it is not of the form that its name says; the head checks the rest."""
+    """Return the document in the file. Raises ClickException if it is not of the form that its suffix says."""
     read = _READERS.get(file.suffix.lower())
     if read is None:
         raise click.ClickException(f"{file}: its name must end with {' or '.join(_READERS)}")
     try:
+        # The head checks the contents.
         document: Any = read(file.read_text())
     except (OSError, ValueError, RecursionError) as error:
         raise click.ClickException(f"{file}: {error}") from error
@@ -194,7 +195,7 @@ def _read(file: Path) -> Json:
 
 
 def _follow(client: Client) -> None:
-    """Until Slurm has what was asked for. Exit status 1 where it cannot have it."""
+    """Wait until Slurm has the quotas. Raises ClickException if it cannot have them."""
     until = time.monotonic() + _FOLLOW_S
     while True:
         teams = client.quotas()["teams"]

@@ -1,4 +1,7 @@
-"""`steward quota setup` and `steward quota doctor`: run where Slurm's commands work, as an administrator of Slurm."""
+"""`steward quota setup` and `steward quota doctor`: prepare Slurm for quotas, and check it.
+
+Both run where Slurm's commands work, as an administrator of Slurm.
+"""
 
 import signal
 import sys
@@ -77,10 +80,11 @@ def doctor(context: Context, teams: tuple[str, ...], try_it: bool) -> None:
 
 
 def _teams(context: Context, named: tuple[str, ...]) -> Mapping[str, bool]:
-    """Team -> whether it may borrow. Those that are named are not asked for, so that no head need run."""
+    """Return whether each team may borrow."""
+    # No head is asked for named teams, so that none need run.
     for name in named:
         if why := why_no_team(name):
-            raise click.ClickException(f"{printable(name, 40)!r} cannot be a team: {why}. Nothing was changed.")
+            raise click.ClickException(f"'{printable(name, 40)}' cannot be a team: {why}. Nothing was changed.")
     if named:
         return dict.fromkeys(named, True)
     borrows = Strategy.LEND_AND_BORROW.value
@@ -88,7 +92,7 @@ def _teams(context: Context, named: tuple[str, ...]) -> Mapping[str, bool]:
 
 
 def _trial(site: Site, port: SlurmAccounting, nodes: Collection[Node]) -> list[DoctorLine]:
-    """On the first idle node, one with GPUs if there is any."""
+    """Try quotas on the first idle node, preferably one with GPUs, and return the findings."""
     idle = [node for node in nodes if node.base is NodeBase.IDLE and node.is_schedulable and node.partitions]
     idle.sort(key=lambda node: ("gpu" not in node.gres, node.name))
     if not idle:
@@ -112,7 +116,7 @@ def _trial(site: Site, port: SlurmAccounting, nodes: Collection[Node]) -> list[D
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """SIGTERM ends the trial as Ctrl-C does: everything of it is taken away."""
+    """Raise KeyboardInterrupt, so that SIGTERM ends the trial and removes its traces, as Ctrl-C does."""
     raise KeyboardInterrupt
 
 
@@ -135,9 +139,10 @@ def _look(teams: Mapping[str, bool]) -> tuple[Site, SlurmAccounting, Collection[
 
 
 def _doors(slurm: CommandLineSlurm) -> Collection[Partition] | None:
-    """The partitions; None where they cannot be read, which keeps nobody from the rest."""
+    """Return the partitions, or None if they cannot be read."""
     try:
         return slurm.partitions().values()
+    # The other checks go on.
     except PortError:
         return None
 

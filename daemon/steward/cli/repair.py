@@ -1,5 +1,7 @@
-"""Commands about repairs: pause, resume and approve them, the breakers that withhold them, the hardware that needs them
-again and again. Those that change something need root, SlurmUser or a name in `api.admins`."""
+"""Commands about repairs: pause, resume, approve; breakers; hardware that fails again and again.
+
+Commands that change something need root, SlurmUser or a name in `api.admins`.
+"""
 
 from typing import Any
 
@@ -39,13 +41,13 @@ def approve(context: Context, cases: tuple[str, ...]) -> None:
 
 @click.group()
 def breaker() -> None:
-    """Breakers that keep Steward from taking out too much."""
+    """List and reset the breakers that keep Steward from taking out too much."""
 
 
 @breaker.command("list")
 @with_json
 def list_(context: Context) -> None:
-    """Tripped breakers and why. Also when a first repair is let through."""
+    """List tripped breakers and why they tripped. Also when a first repair is let through."""
     found = context.client().breakers()
     rows = (
         (one["scope"], when(one["tripped"]), one["trial"] or when(one["next_try"]), one["now"], one["text"])
@@ -60,8 +62,10 @@ def list_(context: Context) -> None:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before all are reset.")
 @with_json
 def reset(context: Context, scope: str, yes: bool) -> None:
-    """Close one breaker, or all of them. SCOPE: all, group:NAME, check:ID or bringup:GROUP. Without SCOPE all
-    breakers, after a question."""
+    """Close one breaker, or all of them. SCOPE: all, group:NAME, check:ID or bringup:GROUP.
+
+    Without SCOPE all breakers, after a question.
+    """
     if not scope and not yes:
         names = ", ".join(str(one["scope"]) for one in context.client().breakers())
         if not names:
@@ -79,7 +83,7 @@ _SHOWN = 20
 @click.option("--all", "everything", is_flag=True, help="Every piece with a score, not only the worst of the cluster.")
 @with_json
 def lemons(context: Context, everything: bool) -> None:
-    """Hardware that fails again and again. Also how each score comes about (28 days, halved every 14)."""
+    """List hardware that fails again and again. Also how each score comes about (28 days, halved every 14)."""
     found = context.client().lemons()
     if context.as_json:
         print_json(found)

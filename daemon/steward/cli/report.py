@@ -1,4 +1,4 @@
-"""`steward report`: what faults cost, of a job or of many."""
+"""`steward report`: what faults cost, for one job or for many."""
 
 import time
 from collections.abc import Mapping
@@ -85,7 +85,7 @@ def _show_job(job: Mapping[str, Any]) -> None:
 
 
 def _show_run(run: Mapping[str, Any]) -> None:
-    """An elastic run's size and throughput over time."""
+    """Print an elastic run's size and throughput over time."""
     line("")
     line(f"elastic   {run['changes']} changes of size, {run['node_hours_beyond_base']:.2f} node-hours beyond its base")
     for text in run["picture"]:
@@ -140,13 +140,13 @@ def _group(sums: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _fault(one: Mapping[str, Any]) -> str:
-    """When the fault was; `by TIME` where nobody saw it: the first instant after it that was seen."""
+    """Return when the fault was, or `by TIME`, the first instant after it that was seen."""
     began = when(_began(one))
     return began if one["fault"] is not None or _began(one) is None else f"by {began}"
 
 
 def _began(one: Mapping[str, Any]) -> float | None:
-    """The fault, or the first instant after it that somebody saw."""
+    """Return the instant of the fault, or the first recorded instant after it, or None."""
     found: float | None = next((one[name] for name in _INSTANTS if one[name] is not None), None)
     return found
 
@@ -163,7 +163,7 @@ def _known(number: int | None) -> str:
 
 
 def _share(sums: Mapping[str, Any], name: str) -> str:
-    """`97.1 %`; `<= 100.0 %` where some of the work is of runs that reported no steps."""
+    """Return the share as `97.1 %`, or as `<= 100.0 %` if some runs reported no steps."""
     share: float | None = sums[name]
     if share is None:
         return "-"
@@ -171,7 +171,7 @@ def _share(sums: Mapping[str, Any], name: str) -> str:
 
 
 def _hours(seconds: float) -> str:
-    """`41 s`, `3.2 min`, `5.1 h`."""
+    """Return a duration as `41 s`, `3.2 min` or `5.1 h`."""
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""Tables and times for people. What comes from nodes and jobs is text, never markup."""
+"""Tables and times for people. Text from nodes and jobs is never read as markup."""
 
 import sys
 import time
@@ -15,7 +15,7 @@ from steward.model.text import harmless
 
 _PIPED_WIDTH = 100_000
 _WORD = 24
-"""Longer words are broken where a table must be narrow."""
+"""Longer words may be broken in a narrow table."""
 _STYLES = {
     "ok": "green",
     "warn": "yellow",
@@ -39,12 +39,13 @@ _OF_CHANGES = {"+": "green", "-": "red", "~": "yellow"}
 
 
 def console() -> Console:
-    """The terminal's width, or no limit in a pipe: a line of a table stays a line."""
+    """Return a console with the terminal's width."""
+    # In a pipe the width has no limit, so that a row of a table stays one line.
     return Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH, color_system=None)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    """Print rows under plain headings, or `empty` where there are none."""
+    """Print rows under plain headings, or `empty` if there are none."""
     given, out = [list(row) for row in rows], console()
     if not given:
         out.print(Text(empty))
@@ -60,7 +61,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
 def listed(
     context: Context, found: Any, columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str
 ) -> None:
-    """`found` where JSON is wanted, else `table`."""
+    """Print `found` as JSON if JSON is wanted, else the rows as a table."""
     if context.as_json:
         print_json(found)
     else:
@@ -68,7 +69,7 @@ def listed(
 
 
 def grid(columns: Sequence[str], rows: Iterable[Sequence[object]], *, is_wrapped: bool = True) -> Table:
-    """Words stay whole as far as they are no longer than a line of a narrow column."""
+    """Return the rows as a table whose words stay whole unless longer than a narrow column."""
     found, given = Table(box=None, pad_edge=False, header_style="bold", show_edge=False), [list(row) for row in rows]
     for column, least in zip(columns, _least_widths(columns, given), strict=True):
         found.add_column(column, overflow="fold", no_wrap=not is_wrapped, min_width=least if is_wrapped else None)
@@ -78,12 +79,15 @@ def grid(columns: Sequence[str], rows: Iterable[Sequence[object]], *, is_wrapped
 
 
 def fits(columns: Sequence[str], rows: Sequence[Sequence[object]], width: int) -> bool:
-    """Whether every column has room for its longest word."""
+    """Return whether every column has room for its longest word."""
     return sum(_least_widths(columns, rows)) + len(columns) - 1 <= width
 
 
 def stacked(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[Text]:
-    """A paragraph a row, for terminals that are too narrow for a table: the first cell, then `HEADING  value` lines."""
+    """Yield a paragraph for each row, for terminals too narrow for a table.
+
+    It has the first cell, then `HEADING value` lines.
+    """
     wide = max((len(column) for column in columns), default=0)
     for first, *rest in rows:
         yield Text.assemble((harmless(str(first)), "bold"))
@@ -98,7 +102,7 @@ def _least_widths(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> l
 
 
 def print_lines(out: Console, shown: RenderableType) -> None:
-    """Without the blanks that fill a row up to the console's width."""
+    """Print `shown` without the blanks that fill each row up to the console's width."""
     with out.capture() as captured:
         out.print(shown)
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
@@ -109,7 +113,7 @@ def line(text: str, style: str = "") -> None:
 
 
 def change_lines(changes: Sequence[str]) -> None:
-    """What a file would change: lines that begin with `+`, `-` or `~`."""
+    """Print what a file would change: lines that begin with `+`, `-` or `~`."""
     for text in changes or ("No change.",):
         line(text, _OF_CHANGES.get(text[:1], ""))
 
@@ -124,7 +128,7 @@ def styled(word: str) -> str:
 
 
 def ago(at: float | None) -> str:
-    """`12 s`, `3 min`, `5 h`, `2 d`."""
+    """Return the time since `at`: `12 s`, `3 min`, `5 h` or `2 d`."""
     if not at:
         return "-"
     seconds = max(time.time() - at, 0.0)
@@ -135,12 +139,12 @@ def ago(at: float | None) -> str:
 
 
 def span(start: float | None, end: float | None) -> str:
-    """Seconds between, for people."""
+    """Return the seconds between two instants, as text."""
     return "-" if start is None or end is None else f"{max(end - start, 0.0):.1f} s"
 
 
 def print_done(context: Context, answer: Any, text: str) -> None:
-    """What came of an order: the head's answer where JSON is wanted, else one line."""
+    """Print the head's answer to an order if JSON is wanted, else `text`."""
     if context.as_json:
         print_json(answer)
     else:

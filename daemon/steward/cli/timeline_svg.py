@@ -34,7 +34,7 @@ _TICKS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 
 
 
 class _Scale:
-    """Seconds to pixels."""
+    """Maps seconds to pixels."""
 
     def __init__(self, begin: float, end: float) -> None:
         self.begin, self.end = begin, max(end, begin + 1.0)
@@ -45,7 +45,7 @@ class _Scale:
 
 
 def timeline_svg(job: Mapping[str, Any], now: float) -> str:
-    """`job` as `GET /v1/report?job=` tells it, with `history` and `timeline`."""
+    """Return the picture of a `job` as `GET /v1/report?job=` returns it, with `history` and `timeline`."""
     segments, runs = job["timeline"], job["history"]
     nodes = _rows(runs)
     scale = _Scale(
@@ -66,7 +66,7 @@ def timeline_svg(job: Mapping[str, Any], now: float) -> str:
 
 
 def _rows(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Every node that it ever ran on, in the order in which they came; of very many the first."""
+    """Return every node the job ran on, in order of use, up to the limit of rows."""
     named = dict.fromkeys(node for run in runs for node in _natural(run["nodes"]))
     return list(named)[:_MOST_ROWS]
 
@@ -117,7 +117,7 @@ def _row(svg: Element, node: str, y: float, job: Mapping[str, Any], scale: _Scal
 
 
 def _fault(svg: Element, one: Mapping[str, Any], nodes: Sequence[str], scale: _Scale, bottom: float) -> None:
-    """A dashed line through all rows, and a cross on the nodes to blame."""
+    """Draw a fault: a dashed line through all rows, and a cross on the nodes to blame."""
     at = next((one[name] for name in ("fault", "detected", "decided") if one[name] is not None), None)
     if at is None:
         return

@@ -27,7 +27,7 @@ _FINE = "fine"
 @click.option("--once", is_flag=True, help="Print once and exit.")
 @with_context
 def top(context: Context, every_s: float, once: bool) -> None:
-    """The cluster live, as on the status page. Ctrl-C ends it."""
+    """Show the cluster live, as the status page does. Ctrl-C ends it."""
     client, out = context.quiet_client(), console()
     first = _screen(client)
     if not sys.stdout.isatty():
@@ -43,7 +43,7 @@ def top(context: Context, every_s: float, once: bool) -> None:
 
 
 def _patiently(client: Client) -> RenderableType:
-    """A head that restarts is waited for."""
+    """Return the screen, or a line that the head is waited for."""
     try:
         return _screen(client)
     except Unreachable as error:
@@ -70,7 +70,7 @@ def _screen(client: Client) -> RenderableType:
 
 
 def _nodes(nodes: list[dict[str, Any]]) -> list[RenderableType]:
-    """A folded list for each verdict, then each node that is not fine."""
+    """Return a folded list for each verdict, then each node that is not fine."""
     by_verdict: dict[str, list[str]] = {}
     for node in nodes:
         by_verdict.setdefault(node["verdict"], []).append(node["name"])
@@ -115,7 +115,7 @@ def _events(client: Client) -> list[tuple[object, ...]]:
 
 
 def _rows(title: str, columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> list[RenderableType]:
-    """Nothing where there are no rows."""
+    """Return a titled table, or nothing if there are no rows."""
     if not rows:
         return []
     more = [Text(f"and {len(rows) - _ROWS} more", style="dim")] if len(rows) > _ROWS else []

@@ -12,12 +12,13 @@ from typing import Any
 
 from steward.adapters.wire.deep_messages import measure_record
 from steward.deep.fabric import START_S
-from steward.deep.meeting import MAX_LINE, Meeting, NoPeer, is_proof, nonce, packed, proof, unpacked
+from steward.deep.meeting import MAX_LINE, Meeting, NoPeer, nonce, packed, unpacked
 from steward.deep.tell import MeasureMaker
 from steward.deep.workers import Budget
 from steward.model.deep import Measure
 from steward.model.health import Outcome
 from steward.model.ids import NodeName
+from steward.model.proof import is_proof, proof
 from steward.policy.deep.pairs import Pair, Round, all_rounds, first_rounds, second_rounds
 
 GREET_S = 3.0

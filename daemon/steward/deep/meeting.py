@@ -5,7 +5,6 @@ Messages are JSON objects, one a line. The ports to try follow from the run's id
 
 import contextlib
 import hashlib
-import hmac
 import ipaddress
 import json
 import secrets
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steward.deep.workers import Budget
+from steward.model.proof import is_proof, proof
 
 MAX_LINE = 65536
 Message = Mapping[str, Any]
@@ -43,15 +43,6 @@ def unpacked(line: bytes) -> dict[str, Any]:
 
 def nonce() -> str:
     return secrets.token_hex(16)
-
-
-def proof(key: str, *words: str) -> str:
-    """Return the proof that the sender of `words` knows `key`."""
-    return hmac.new(key.encode(), "\0".join(words).encode(), hashlib.sha256).hexdigest()
-
-
-def is_proof(said: object, key: str, *words: str) -> bool:
-    return isinstance(said, str) and hmac.compare_digest(said.encode(), proof(key, *words).encode())
 
 
 class LineSocket:

@@ -4,11 +4,17 @@ import argparse
 import asyncio
 import logging
 import os
+import resource
 import signal
+import socket
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from steward.elastic.run import CoordinatedRun
 from steward.elastic.server import SILENT_S, Coordinator
+
+MOST_LOG = 128 * 1024
+"""Each connection of a stranger writes a line, and the folder is in a place that the jobs of the node share."""
 
 
 def main() -> None:
@@ -21,23 +27,30 @@ def main() -> None:
     parser.add_argument("--silent", type=float, default=SILENT_S, help="seconds until a silent agent counts as lost")
     parser.add_argument("--listen", default="", help="an address of this machine (default: all)")
     parser.add_argument("--port", type=int, default=0, help="0: any free port, written to FOLDER/address")
+    parser.add_argument(
+        "--listening", type=int, metavar="FD", help="an inherited socket, in place of --listen and --port"
+    )
     asked = parser.parse_args()
     token = os.environ.pop("STEWARD_ELASTIC_TOKEN", "")
     if not token:
         parser.error("STEWARD_ELASTIC_TOKEN is not in the environment")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     sizes = tuple(sorted({asked.nodes, *(int(size) for size in asked.sizes.split(","))})) if asked.sizes else ()
     run = CoordinatedRun(base=asked.nodes, sizes=sizes, grace_s=asked.grace)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a connection for each node of the run
     asked.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    log = RotatingFileHandler(asked.folder / "log", maxBytes=MOST_LOG, backupCount=1, delay=True)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", handlers=[log])
     coordinator = Coordinator(asked.run, run, asked.folder, token, silent_s=asked.silent)
-    asyncio.run(_serve(coordinator, asked.listen, asked.port))
+    inherited = None if asked.listening is None else socket.socket(fileno=asked.listening)
+    asyncio.run(_serve(coordinator, asked.listen, asked.port, inherited))
 
 
-async def _serve(coordinator: Coordinator, host: str, port: int) -> None:
+async def _serve(coordinator: Coordinator, host: str, port: int, listening: socket.socket | None) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    await coordinator.serve(host, port, stopped)
+    await coordinator.serve(host, port, stopped, listening)
 
 
 if __name__ == "__main__":

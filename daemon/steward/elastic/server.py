@@ -1,12 +1,16 @@
-"""The coordinator's connections: one from each of torchrun's agents (TCP, with the token), and Steward's agent's."""
+"""The coordinator's connections: one from each of torchrun's agents (TCP), and Steward's agent's.
+
+Both ends of a TCP connection prove that they know the run's token, the coordinator first; the token is never sent.
+"""
 
 import asyncio
 import contextlib
 import hashlib
-import hmac
 import json
 import logging
 import os
+import secrets
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +18,7 @@ from typing import Any
 
 from steward.elastic.peer import MAX_LINE, BadWord, nodes_of, peer_of, whole_of
 from steward.elastic.run import CoordinatedRun
+from steward.model.proof import is_proof, proof
 
 SILENT_S = 5.0
 BEAT_S = 1.0
@@ -22,7 +27,8 @@ IDLE_S = 600.0
 SAY_AGAIN_S = 5.0
 _TICK_S = 0.05
 _MAX_UNSENT = 1 << 20
-_MOST_LINES = 8192
+_MOST_UNPROVED = 256
+"""Connections that have not proved themselves, of anybody in the network: each more drops the oldest."""
 _log = logging.getLogger(__name__)
 
 Line = dict[str, Any]
@@ -37,21 +43,24 @@ class Coordinator:
         """Marks the state file as this run's; each run of a job has a token of its own."""
         self.lines: dict[str, asyncio.StreamWriter] = {}
         self.relays: set[asyncio.StreamWriter] = set()
-        self.open = 0
+        self.unproved: dict[asyncio.StreamWriter, None] = {}
         self.kept = ""
         self.said: Line = {}
         self.said_at = float("-inf")
         self.heard_at = time.monotonic()
 
-    async def serve(self, host: str, port: int, stopped: asyncio.Event) -> None:
+    async def serve(self, host: str, port: int, stopped: asyncio.Event, listening: socket.socket | None = None) -> None:
         """Serve until `stopped`, or until no agent has been connected for long; without a host, at all addresses.
+
+        `listening` is a socket that listens already, in place of host and port.
 
         The address file is written when the server listens.
         """
         relay = self.folder / "relay.sock"
         relay.unlink(missing_ok=True)
         self.restore()
-        members = await asyncio.start_server(self.hear_member, host or None, port, limit=MAX_LINE)
+        where: dict[str, Any] = {"sock": listening} if listening else {"host": host or None, "port": port}
+        members = await asyncio.start_server(self.hear_member, limit=MAX_LINE, **where)
         before = os.umask(0o177)
         try:
             agents = await asyncio.start_unix_server(self.hear_relay, f"{relay}.tmp", limit=MAX_LINE)
@@ -88,16 +97,16 @@ class Coordinator:
         self.flush()
 
     async def hear_member(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one of torchrun's agents; a connection without the token gets no answer."""
-        if self.open >= _MOST_LINES:
-            writer.close()
-            return
-        self.open += 1
+        """Serve one of torchrun's agents; hang up on who does not prove to know the token."""
+        self.unproved[writer] = None
+        if len(self.unproved) > _MOST_UNPROVED:
+            oldest = next(iter(self.unproved))
+            del self.unproved[oldest]
+            oldest.transport.abort()
         node = ""
         try:
-            hello = _line_of(await asyncio.wait_for(reader.readline(), HELLO_S))
-            if not hmac.compare_digest(str(hello.get("token", "")).encode(), self.token.encode()):
-                raise BadWord("the token is not the one of this run")
+            hello = await asyncio.wait_for(self.greet(reader, writer), HELLO_S)
+            self.unproved.pop(writer, None)
             if not (node := self.arrive(hello, writer)):
                 return
             while line := await asyncio.wait_for(reader.readline(), self.silent_s):
@@ -107,12 +116,21 @@ class Coordinator:
         except (BadWord, TimeoutError, OSError, ValueError) as error:
             _log.warning("a connection ends node=%s why=%s", node or "-", error or type(error).__name__)
         finally:
-            self.open -= 1
+            self.unproved.pop(writer, None)
             if node and self.lines.get(node) is writer:
                 del self.lines[node]
                 self.run.lost(node, time.monotonic())
                 self.flush()
             writer.close()
+
+    async def greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Line:
+        """Prove that this is the run's coordinator, and return an agent's hello with its proof. Raises BadWord."""
+        theirs, mine = str(_line_of(await reader.readline()).get("nonce", "")), secrets.token_hex(16)
+        _send(writer, {"nonce": mine, "proof": proof(self.token, "coordinator", theirs, mine)})
+        hello = _line_of(await reader.readline())
+        if not is_proof(hello.get("proof"), self.token, "member", theirs, mine):
+            raise BadWord("its proof is not of this run")
+        return hello
 
     def arrive(self, hello: Line, writer: asyncio.StreamWriter) -> str:
         """Let an agent join and return its node; empty for a second agent of a node whose first is connected."""

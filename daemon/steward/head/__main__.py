@@ -10,9 +10,10 @@ from pathlib import Path
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status 0 after SIGTERM or SIGINT, 2 for wrong settings, 1 when the head cannot run."""
+    """Run the head. Return 0 after SIGTERM or SIGINT, 2 for wrong settings, 1 if the head cannot run."""
     options = _options(argv)
-    gc.disable()  # until it serves: what is imported stays, and looking for garbage in it takes a sixth of the start
+    # until the head serves: what is imported stays, and looking for garbage in it takes a sixth of the start
+    gc.disable()
     status: int = import_module("steward.head.serve").start(options.config, options.log_level)
     return status
 

@@ -1,4 +1,4 @@
-"""Whether an agent that has just connected is believed, and what is told of it."""
+"""Decide whether a newly connected agent is believed, and report what is odd about it."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ from steward.model.setting_types import AddressRule
 
 _QUIET_S = 600.0
 _TWICE, _TWICE_S = 5, 60.0
-"""An agent that is heard in time and connects anew so often within so many seconds is two agents."""
+"""If a punctual agent connects anew `_TWICE` times within this time, two agents run as the node."""
 _MAX_REFUSED = 1000
 
 
@@ -32,18 +32,20 @@ class PeerAddress:
 
 
 def place_of(writer: asyncio.StreamWriter) -> PeerAddress:
+    """Return the other end of a connection."""
     peer, own = (_address(writer, name) for name in ("peername", "sockname"))
     return PeerAddress(peer, peer in ("127.0.0.1", "::1", own) and bool(peer))
 
 
 def _address(writer: asyncio.StreamWriter, name: str) -> str:
+    """Return one end of a connection as an IP address; empty if it is gone."""
     found = writer.get_extra_info(name)
     return plain(str(found[0])) if isinstance(found, tuple) and found else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """An agent that speaks as a node, and where it comes from. `before` is where the node spoke from last."""
+    """An agent that speaks as a node, with its address. `before` is where the node spoke from last."""
 
     hello: Hello
     place: PeerAddress
@@ -52,29 +54,32 @@ class Claim:
 
     @property
     def is_restored(self) -> bool:
-        """Whether the agent is at home, and the one who had the name last was not."""
+        """Return whether the agent speaks from an address of its node, and the last one with the name did not."""
         return self.origin is Origin.OWN and self.before in (Origin.STRANGE, Origin.ANOTHERS)
 
 
 class AgentAdmission:
-    """In the loop's thread, but for the `Origins`. A node's name stays with who has it and is heard in time, against
-    everybody but its own agent that began anew, a machine that the provider says followed, and one that is at home
-    where the other is not."""
+    """Decides which agent may have a node's name. In the loop's thread, except for the `Origins`.
+
+    The name stays with the punctual agent that has it. It passes only to the node's own restarted agent, to a machine
+    that the provider says followed, and to one on the node's own address if the other is not.
+    """
 
     def __init__(self, origins: Origins, rule: AddressRule, tell: Callable[[Event], None]) -> None:
         self._origins, self._rule, self._tell = origins, rule, tell
         self._places: dict[NodeName, PeerAddress] = {}
         self._looking: set[asyncio.Future[None]] = set()
         self._refused: OrderedDict[tuple[NodeName, InstanceId, str], float] = OrderedDict()
-        """When each was told last: who is refused comes again every few seconds."""
+        """When each refusal was last reported: refused agents come again every few seconds."""
         self._again: dict[NodeName, deque[float]] = {}
-        """When the node's agent last connected though it was heard in time."""
+        """When the node's agent connected although it was punctual."""
 
     async def prepare(self, hello: Hello, place: PeerAddress) -> None:
-        """Find out where the node is. One that speaks from where it is known to be does not wait for a name server:
-        where else it is at home is found out beside that."""
+        """Look up the node's addresses."""
         if self._rule is AddressRule.OFF:
             return
+        # an agent on a known address of its node does not wait for a name server: its other addresses are looked up
+        # later
         if place.is_here or self._origins.is_at_home(hello.node, place.address):
             self._origins.look_up_later(hello.node)
             return
@@ -84,11 +89,14 @@ class AgentAdmission:
         await looking
 
     def may_be(self, node: NodeName, place: PeerAddress) -> bool:
-        """Whether nothing speaks against an agent at that place being the node's."""
+        """Return whether the address does not belong to another node."""
         return self._origin(node, place) is not Origin.ANOTHERS
 
     def judge(self, hello: Hello, place: PeerAddress, alive: AgentView | None, now: float) -> Claim:
-        """`alive`: who has the name and is heard in time. Raises Refused, which is told."""
+        """Return the claim if the agent is believed. Raises ArrivalRefused, with an event.
+
+        `alive`: the view of a punctual agent that has the name.
+        """
         last = self._places.get(hello.node)
         origin, before = self._origin(hello.node, place), self._origin(hello.node, last) if last else None
         claim = Claim(hello=hello, place=place, origin=origin, before=before)
@@ -99,7 +107,10 @@ class AgentAdmission:
         return claim
 
     def admitted(self, claim: Claim, other: AgentView | None, now: float) -> None:
-        """`other`: another machine, heard in time, that had to make way."""
+        """Note the agent's address, and report a conflict or a move.
+
+        `other`: the view of another machine's punctual agent that lost the name.
+        """
         node, before = claim.hello.node, self._places.get(claim.hello.node)
         self._places[node] = claim.place
         if other is not None:
@@ -108,8 +119,8 @@ class AgentAdmission:
             self._tell(_move(claim, before, now))
 
     def again(self, claim: Claim, now: float) -> None:
-        """The same machine connected though its agent is heard in time: once that is a connection that broke, again and
-        again it is a second agent, and each takes the other's place."""
+        """Note that the same machine connected although its agent is punctual; report two agents if that repeats."""
+        # once it is a broken connection; again and again it is a second agent, and each takes the other's place
         times = self._again.setdefault(claim.hello.node, deque(maxlen=_TWICE))
         times.append(now)
         if len(times) == _TWICE and 0 <= now - times[0] <= _TWICE_S:
@@ -117,17 +128,18 @@ class AgentAdmission:
             self._tell(_twice(claim, now))
 
     def nodes_at(self, origin: Origin) -> frozenset[NodeName]:
-        """Return the nodes whose agents spoke last from such an address."""
+        """Return the nodes whose agents spoke last from an address of this origin."""
         places = list(self._places.items())
         return frozenset(node for node, place in places if self._origin(node, place) is origin)
 
     def _origin(self, node: NodeName, place: PeerAddress) -> Origin:
+        """Return the origin of an address for this node."""
         if self._rule is AddressRule.OFF:
             return Origin.UNKNOWN
         return self._origins.of(node, place.address, here=place.is_here)
 
     def _why_refused(self, claim: Claim, alive: AgentView | None) -> str:
-        """Empty: it is believed."""
+        """Return why the agent is refused; empty if it is believed."""
         if claim.origin is Origin.ANOTHERS:
             owner = self._origins.other_owner(claim.hello.node, claim.place.address)
             return f"{claim.place.address} is the address of {owner} (is agent.node_name Slurm's name of that node?)"
@@ -138,17 +150,19 @@ class AgentAdmission:
         return f"its agent at {alive.address} is heard in time, and no provider knows of a newer machine"
 
     def _is_same(self, claim: Claim, view: AgentView) -> bool:
-        """Whether the claim is of the machine that the node had: its agent began anew, or the machine did."""
+        """Return whether the claim is of the machine that the node had: its agent or the machine restarted."""
         same = view.incarnation is not None and view.incarnation.instance == claim.hello.incarnation.instance
         return same and view.address == claim.place.address
 
     def _is_new_machine(self, claim: Claim, view: AgentView) -> bool:
+        """Return whether the provider says that the machine followed the one before."""
         if view.incarnation is None:
             return True
         new, old = claim.hello.incarnation.instance, view.incarnation.instance
         return self._origins.is_new_machine(claim.hello.node, new, old)
 
     def _is_news(self, claim: Claim) -> bool:
+        """Return whether the refusal was not reported lately."""
         key, now = (claim.hello.node, claim.hello.incarnation.instance, claim.place.address), time.monotonic()
         if now < self._refused.get(key, float("-inf")) + _QUIET_S:
             return False

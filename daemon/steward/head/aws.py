@@ -1,4 +1,4 @@
-"""The endpoint for AWS clients, put together from the settings. Imported at the first of their calls (api/late.py)."""
+"""Build the endpoint for AWS clients from the settings. Imported at their first call (api/late.py)."""
 
 from collections.abc import Callable, Mapping
 
@@ -23,8 +23,11 @@ def endpoint(
     handlers: Mapping[str, Handler],
     first_use: Callable[[str, float], bool],
 ) -> Json11:
-    """`handlers` by the operation's name; one that has none is unknown. `key_of` finds an access key by its id,
-    `first_use` is the store's. Raises Permanent for a botocore that will not do."""
+    """Return the endpoint. Raises Permanent for an unsuitable botocore.
+
+    `handlers` are by the operation's name; other operations are unknown. `key_of` finds an access key by its id,
+    `first_use` is the store's.
+    """
     try:
         service = load()
     except LookupError as error:

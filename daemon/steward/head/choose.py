@@ -1,12 +1,14 @@
-"""Which adapter is used where there is a choice."""
+"""Choose the adapters where there is a choice."""
 
 import logging
 import os
 import pwd
 import threading
 from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -14,10 +16,9 @@ from steward.adapters.keys_file import KeysFile
 from steward.adapters.notify import Mail, Smtp
 from steward.adapters.notify import NotifyCommand as CommandMessenger
 from steward.adapters.providers.command import CommandProvider
-from steward.adapters.providers.local import LocalProvider
 from steward.adapters.providers.power import PowerProvider
 from steward.adapters.providers.static import StaticProvider
-from steward.adapters.service import NoNotifier, log_to, log_to_stderr
+from steward.adapters.service import log_to, log_to_stderr
 from steward.adapters.slurm.power import PowerSwitch
 from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.mend import Mender
@@ -32,9 +33,8 @@ from steward.model.settings import ProviderKind, Settings, split_host_port
 from steward.model.settings.clouds import Ec2ProviderSettings as Ec2Settings
 from steward.model.settings.clouds import PowerProviderSettings as PowerSettings
 from steward.model.settings.notify import NotifySettings
-from steward.model.settings.providers import DockerProviderSettings as DockerSettings
 from steward.model.settings.providers import StaticProviderSettings as StaticSettings
-from steward.ports import MessengerPort, Notifier, Permanent, ProviderPort, SlurmPort
+from steward.ports import MessengerPort, Permanent, ProviderPort, SlurmPort
 from steward.views.notify import problem_of
 from steward.workflows.notify import NotifyChannel
 
@@ -45,7 +45,10 @@ class Fleet:
     """Sends each call to the provider of the slot's group, or of the instance as last listed or launched."""
 
     def __init__(self, by_group: Mapping[str, ProviderPort], others: ProviderPort | None = None) -> None:
-        """Groups that share a provider are given the same object. `others` makes the machines of all other groups."""
+        """Take the providers by group; `others` makes the machines of all other groups.
+
+        Groups that share a provider are given the same object.
+        """
         self._by_group = by_group
         self._others = others
         every = [*by_group.values(), *([others] if others is not None else [])]
@@ -56,10 +59,14 @@ class Fleet:
         """Instances that a provider may not list yet: kept until they are listed or ended."""
 
     def describe(self) -> str:
+        """Return the providers in words."""
         return "; ".join(provider.describe() for provider in self._providers)
 
     def instances(self) -> Mapping[InstanceId, Instance]:
-        """All or nothing: a partial list would look as if machines had gone."""
+        """Return the instances of all providers.
+
+        Raises if one list fails: a partial list would look like lost machines.
+        """
         listed = [(provider, provider.instances()) for provider in self._providers]
         with self._lock:
             self._listed = {instance: provider for provider, found in listed for instance in found}
@@ -67,16 +74,18 @@ class Fleet:
         return {instance: found[instance] for _, found in listed for instance in found}
 
     def launch(self, slot: Slot, token: str) -> Instance:
+        """Launch a machine with the provider of the slot's group."""
         provider = self._by_group.get(slot.group, self._others)
         if provider is None:
             remedy = "add its [[groups]] table or set capacity.provider"
-            raise Permanent(f"group {slot.group!r} of {slot.node} has no provider: {remedy}")
+            raise Permanent(f"group {slot.group} of {slot.node} has no provider: {remedy}")
         made = provider.launch(slot, token)
         with self._lock:
             self._launched[made.id] = provider
         return made
 
     def terminate(self, instance: InstanceId) -> None:
+        """End an instance; an unknown one is gone already."""
         owner = self._owner(instance)
         if owner is None:
             return
@@ -85,43 +94,41 @@ class Fleet:
             self._launched.pop(instance, None)
 
     def reboot(self, instance: InstanceId, token: str) -> None:
+        """Reboot an instance. Raises Permanent for an unknown one."""
         owner = self._owner(instance)
         if owner is None:
             raise Permanent(f"no instance {instance} to reboot: no provider lists it")
         owner.reboot(instance, token)
 
     def _owner(self, instance: InstanceId) -> ProviderPort | None:
-        """An instance that was listed by nobody is unknown to us since a restart: look first."""
+        """Return the instance's provider; None if no provider lists it."""
         if len(self._providers) == 1:
             return self._providers[0]
         known = self._known(instance)
         if known is None:
+            # after a restart the instances are not known yet
             self.instances()
             known = self._known(instance)
         return known
 
     def _known(self, instance: InstanceId) -> ProviderPort | None:
+        """Return the provider that listed or launched the instance; None if it is not known."""
         with self._lock:
             return self._listed.get(instance) or self._launched.get(instance)
 
 
 try:
-    from steward.adapters.systemd import JournalHandler, SystemdNotifier
+    from steward.adapters.systemd import JournalHandler
 except ImportError:  # systemd-python is not installed
-    JournalHandler = SystemdNotifier = None  # type: ignore[assignment, misc]
+    JournalHandler = None  # type: ignore[assignment, misc]
 
 
 _LOOSE_TONGUES = ("urllib3", "botocore", "boto3", "s3transfer")
-"""At debug they log the paths of webhooks, and requests with their signatures and session tokens."""
-
-
-def notifier() -> Notifier:
-    """systemd where it started us, nobody else."""
-    return SystemdNotifier() if SystemdNotifier is not None and os.environ.get("NOTIFY_SOCKET") else NoNotifier()
+"""At debug level they log paths of webhooks, and requests with their signatures and session tokens."""
 
 
 def start_logging(level: int) -> None:
-    """To the journal, with fields, where stderr is the journal's; otherwise key=value lines on stderr."""
+    """Log to the journal, with fields, if stderr is the journal's; otherwise key=value lines to stderr."""
     for name in _LOOSE_TONGUES:
         logging.getLogger(name).setLevel(logging.WARNING)
     if JournalHandler is not None and _stderr_is_the_journals():
@@ -131,49 +138,51 @@ def start_logging(level: int) -> None:
 
 
 def _stderr_is_the_journals() -> bool:
-    """systemd names the device and inode of its stream; a redirected stderr is another one."""
+    """Return whether stderr is the journal's."""
+    # systemd names the device and inode of its stream; a redirected stderr is another one
     stat = os.fstat(2)
     return os.environ.get("JOURNAL_STREAM") == f"{stat.st_dev}:{stat.st_ino}"
 
 
 def fleet(settings: Settings, slurm: SlurmPort) -> Fleet | None:
-    """The providers that the settings name; None where they name none. Raises Permanent for one that cannot be used."""
+    """Return the providers that the settings name; None if there are none. Raises Permanent for an unusable one."""
     other = settings.capacity.provider
     kinds = {group.provider for group in settings.groups} | ({other} if other is not None else set())
-    made = {kind: _provider(kind, settings, slurm) for kind in sorted(kinds, key=lambda kind: kind.value)}
+    made = {kind: _provider(kind, settings, slurm) for kind in sorted(kinds)}
     by_group = {group.name: made[group.provider] for group in settings.groups}
     if ProviderKind.STATIC in made:
         by_group[SPARES] = made[ProviderKind.STATIC]
     return Fleet(by_group, made[other] if other is not None else None) if made else None
 
 
-def _provider(kind: ProviderKind, settings: Settings, slurm: SlurmPort) -> ProviderPort:
+def _provider(kind: str, settings: Settings, slurm: SlurmPort) -> ProviderPort:
+    """Return one provider. Raises Permanent if it is unusable."""
     table = settings.provider
-    if kind is ProviderKind.LOCAL and table.local is not None:
-        return LocalProvider(table.local.dir)
-    if kind is ProviderKind.DOCKER and table.docker is not None:
-        return _docker(table.docker)
-    if kind is ProviderKind.COMMAND and table.command is not None:
+    if kind == ProviderKind.COMMAND and table.command is not None:
         return CommandProvider(table.command)
-    if kind is ProviderKind.EC2 and table.ec2 is not None:
+    if kind == ProviderKind.EC2 and table.ec2 is not None:
         return _ec2(table.ec2)
-    if kind is ProviderKind.POWER:
+    if kind == ProviderKind.POWER:
         return _power(settings, slurm)
-    if kind is ProviderKind.STATIC:
+    if kind == ProviderKind.STATIC:
         machines = [node for node, slot in settings.slots().items() if slot.fixed]
         return StaticProvider(table.static or StaticSettings(), machines, settings.head.state_dir / "static.json")
-    raise Permanent(f"the settings name provider {kind.value!r}, but there is no [provider.{kind.value}] table")
+    if kind in table.brought:
+        return _brought(kind, table.brought[kind])
+    raise Permanent(f"the settings name provider {kind!r}, but there is no [provider.{kind}] table")
 
 
-# The two SDKs take a tenth of a second of every start, and need not be installed: only who uses them imports them.
+def _brought(kind: str, table: Mapping[str, Any]) -> ProviderPort:
+    """Make a provider of an installed package, which names it among its entry points `steward.providers`."""
+    there = {each.name: each for each in entry_points(group="steward.providers")}
+    if kind not in there:
+        names = ", ".join(sorted({*ProviderKind, *there}))
+        raise Permanent(f"provider {kind}: no package here brings it; there are {names}")
+    made: ProviderPort = there[kind].load()(table)
+    return made
 
 
-def _docker(settings: DockerSettings) -> ProviderPort:
-    try:
-        from steward.adapters.providers.docker import DockerProvider  # noqa: PLC0415
-    except ImportError as error:
-        raise Permanent("provider docker: install the SDK with `pip install steward-slurm[docker]`") from error
-    return DockerProvider(settings)
+# botocore takes a tenth of a second of every start: only who uses it imports it.
 
 
 def _ec2(settings: Ec2Settings) -> ProviderPort:
@@ -185,7 +194,7 @@ def _ec2(settings: Ec2Settings) -> ProviderPort:
 
 
 def _power(settings: Settings, slurm: SlurmPort) -> ProviderPort:
-    groups = {group.name for group in settings.groups if group.provider is ProviderKind.POWER}
+    groups = {group.name for group in settings.groups if group.provider == ProviderKind.POWER}
     return PowerProvider(
         settings.provider.power or PowerSettings(),
         [node for node, slot in settings.slots().items() if slot.group in groups],
@@ -196,8 +205,7 @@ def _power(settings: Settings, slurm: SlurmPort) -> ProviderPort:
 
 
 def store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
-    """Opened; a damaged file is mended, which `tell` is told. Raises Retryable or Permanent when it
-    cannot be."""
+    """Return the opened store; report to `tell` if a damaged file was repaired. Raises Retryable or Permanent."""
     keep_ledger_s = settings.head.ledger_days * 86400.0
     if settings.head.database:
         return SqlStore(open_engine(settings.head.database.get_secret_value()), keep_ledger_s=keep_ledger_s)
@@ -213,7 +221,7 @@ def store(settings: Settings, tell: Callable[[Event], None]) -> SqlStore:
 
 
 def channels(settings: Settings) -> tuple[NotifyChannel, ...]:
-    """Who is told of events. Raises Permanent for one that cannot be used."""
+    """Return the channels of notifications. Raises Permanent for an unusable one."""
     return tuple(
         NotifyChannel(kind=one.kind, rule=one.rule(), messenger=_messenger(one, settings.cluster.name))
         for one in settings.notify
@@ -238,7 +246,7 @@ def _messenger(one: NotifySettings, cluster: str) -> MessengerPort:
 
 
 def _webhook(one: NotifySettings, cluster: str) -> MessengerPort:
-    from steward.adapters.webhook import Webhook  # noqa: PLC0415 - its client takes 6 MiB: only for who has one
+    from steward.adapters.webhook import Webhook  # noqa: PLC0415 - its client takes 6 MiB: only if used
 
     return Webhook(
         url=_secret(one.url, one.url_file, f"notify channel {one.name}: url_file"),
@@ -250,7 +258,7 @@ def _webhook(one: NotifySettings, cluster: str) -> MessengerPort:
 
 
 def _secret(said: SecretStr | None, file: Path | None, where: str) -> str:
-    """Raises Permanent when the file cannot be read."""
+    """Return a secret of the settings or of a file. Raises Permanent if the file cannot be read."""
     if file is None:
         return said.get_secret_value() if said is not None else ""
     try:
@@ -260,12 +268,12 @@ def _secret(said: SecretStr | None, file: Path | None, where: str) -> str:
 
 
 def trusted(settings: Settings) -> frozenset[int]:
-    """Whose word counts as a daemon's: root and SlurmUser. Raises Permanent when SlurmUser is not known here."""
+    """Return the uids that count as daemons: root and SlurmUser. Raises Permanent if SlurmUser is unknown here."""
     return frozenset({0, _uid(settings.cluster.slurm_user, "cluster.slurm_user")})
 
 
 def own_word(settings: Settings, uid: int) -> frozenset[int]:
-    """As `trusted`, where our own user `uid` is one of them. Raises Permanent where no agent would believe it."""
+    """Return the same as `trusted`. Raises Permanent if our own `uid` is not among them: no agent would believe it."""
     believed = trusted(settings)
     if uid not in believed:
         name = settings.cluster.slurm_user
@@ -277,12 +285,12 @@ def own_word(settings: Settings, uid: int) -> frozenset[int]:
 
 
 def admins(settings: Settings) -> frozenset[int]:
-    """Who may change things over HTTP."""
+    """Return the uids that may change things over HTTP."""
     return trusted(settings) | {_uid(name, "api.admins") for name in settings.api.admins}
 
 
 def access_keys(settings: Settings) -> Callable[[str], AccessKey | None]:
-    """Finds an access key by its id. Raises Permanent when the file of the settings cannot be used."""
+    """Return the function that finds an access key by its id. Raises Permanent for an unusable file."""
     if settings.api.keys_file is None:
         return lambda _id: None
     keys = KeysFile(settings.api.keys_file, trusted(settings))
@@ -291,14 +299,15 @@ def access_keys(settings: Settings) -> Callable[[str], AccessKey | None]:
 
 
 def _uid(name: str, key: str) -> int:
+    """Return the uid of a login name. Raises Permanent if it is unknown."""
     try:
         return pwd.getpwnam(name).pw_uid
     except KeyError:
-        raise Permanent(f"{key}: there is no user {name!r} on this machine; correct the settings") from None
+        raise Permanent(f"{key}: there is no user {name} on this machine; correct the settings") from None
 
 
 def host_names(settings: Settings) -> frozenset[str]:
-    """The names by which requests over HTTP may call this head."""
+    """Return the names by which requests over HTTP may address this head."""
     head = settings.head
     hosts = (split_host_port(where)[0] for where in (head.http, head.users_http, settings.agent.head) if where)
     return own_names(*hosts, *settings.api.host_names)

@@ -1,4 +1,4 @@
-"""Gathers the facts for `steward doctor`; nothing here may raise: a look that fails is a line."""
+"""Gather the facts for `steward doctor`. Never raise: a failed look is a line."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from steward.model.observed import AgentDetail, AgentView, Freshness
 from steward.model.repair_policy import RepairPolicy
 from steward.model.text import PAUSED, REPORT_ONLY
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import is_between
+from steward.policy.facts.serving import is_between
 from steward.policy.leaks import CURE, leaks
 from steward.policy.traits import is_away_on_purpose
 from steward.ports import Clock, MungePort, ProviderPort, SlurmPort, StorePort
@@ -39,8 +39,10 @@ from steward.workflows.snapshot import HeadStandstill, Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityPlace:
-    """The places for partitions of API groups: our file, and partitions that are lent. `dynamic`: nodes may register
-    themselves."""
+    """The places for partitions of API groups: our file, and lent partitions.
+
+    `dynamic`: nodes may register themselves.
+    """
 
     include: IncludeFile | None = None
     lent: frozenset[str] = frozenset()
@@ -49,15 +51,15 @@ class CapacityPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doctor:
-    """`examine` may take as long as Slurm's commands do."""
+    """Gathers and judges the facts. `examine` may take as long as Slurm's commands do."""
 
     version: str
     file: Path
-    """The settings."""
+    """The settings file."""
     clock: Clock
     slurm: SlurmPort
     reader_problem: Callable[[], str]
-    """Why Slurm is read through its commands; empty where it is not."""
+    """Returns why Slurm is read through its commands; empty if it is not."""
     config: SlurmConfig
     munge: MungePort
     store: StorePort
@@ -67,13 +69,13 @@ class Doctor:
     views: Callable[[], Mapping[NodeName, AgentView]]
     details: Callable[[], Mapping[NodeName, AgentDetail]]
     nodes_at: Callable[[Origin], frozenset[NodeName]]
-    """Nodes whose agents speak from such addresses."""
+    """Returns the nodes whose agents speak from addresses of this origin."""
     capacity: CapacityPlace
     rules: RepairPolicy
     want: Desired
 
     def examine(self) -> list[DoctorLine]:
-        """Examine everything: a line or more for each topic."""
+        """Return a line or more for each topic."""
         looks: tuple[tuple[str, str, Callable[[], list[DoctorLine]]], ...] = (
             ("slurm", "check cluster.slurm_conf and that slurmctld runs", self._slurm),
             ("picture", "see the head's log", self._picture),
@@ -103,7 +105,7 @@ class Doctor:
                 bad(
                     "decisions",
                     standstill.text(self.clock.now()),
-                    "see the head's log; `df`, and who has its store open",
+                    "see the head's log; check `df`, and which process has its store open",
                 )
             ]
         if latest is None:
@@ -170,7 +172,7 @@ class Doctor:
         return [*shim, *judge_slurm(config)]
 
     def _is_new(self) -> bool:
-        """No agent has ever come, to this head or an earlier one."""
+        """Return whether no agent has ever come, to this head or an earlier one."""
         latest = self.latest()
         return latest is not None and not self.views() and not latest.memory.agents
 
@@ -184,15 +186,17 @@ class Doctor:
 
 
 def with_machine(draft: Draft) -> frozenset[NodeName]:
-    """Return Slurm's nodes whose agents are expected: not those of a group of the API that does not use them now, nor
-    those that are powered down or away for another good reason."""
+    """Return Slurm's nodes whose agents are expected."""
     nodes = draft.seen.nodes
+    # not those that are powered down or away for another good reason, nor those of an API group that does not use them
+    # now
     away = {name for name, node in nodes.items() if is_away_on_purpose(node)}
     unused = {name for name, node in nodes.items() if name not in draft.slots and is_between(node, draft)}
     return frozenset(nodes.keys() - away - unused)
 
 
 def _safely(topic: str, remedy: str, look: Callable[[], list[DoctorLine]]) -> list[DoctorLine]:
+    """Return the lines of a look, or a line about its failure."""
     try:
         return look()
     except Exception as error:

@@ -1,7 +1,7 @@
-"""Agents' words to the head, frame by frame, and where they are kept. Times are those of arrival, on our clock.
+"""Take agents' frames, and pass each to where its content is kept. Times are of arrival, on our clock.
 
-Questions after the past of resumed jobs are answered to the nodes of the job alone. A run begins a moment before the
-head has seen on which nodes: until then a question waits, but not longer than who asked does.
+Questions about the past of resumed jobs are answered only to the job's nodes. A run begins a moment before the head has
+seen its nodes: until then a question waits, but not longer than the program that asks.
 """
 
 import asyncio
@@ -32,13 +32,14 @@ from steward.head.waiting import Asks, Opted
 from steward.model.ask import Answer, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.job_report import ResumeFacts, TaskExit
+from steward.model.text import printable
 from steward.model.witness import PeerWord
 from steward.ports import Clock
 
 log = logging.getLogger(__name__)
 _TYPE_SHOWN, _ID_SHOWN = 20, 128
 _MOST_LEFT_OUT = 1000
-"""Told of, each once."""
+"""Ignored types of frames that are reported, once each."""
 
 MAX_WAITING = 10_000
 """A large job asks from all its nodes at once."""
@@ -57,7 +58,10 @@ class AgentConnection(Protocol):
 
 
 class Questions:
-    """Lives in the loop's thread. `nodes_of` says where a job is in the last picture; empty: not known yet."""
+    """Questions that wait until the head has seen where a job runs. In the loop's thread.
+
+    `nodes_of` gives the nodes of a job in the last picture; empty: not known yet.
+    """
 
     def __init__(
         self,
@@ -74,7 +78,7 @@ class Questions:
         self._timer: asyncio.TimerHandle | None = None
 
     def ask(self, link: AgentConnection, job: JobId) -> None:
-        """Answered at once where the node has the job; with nothing where too many questions wait."""
+        """Answer at once if the node has the job; answer with nothing if too many questions wait."""
         if link.node in self._nodes_of(job):
             link.send(facts_frame(job, self._facts(job)))
         elif link in self._waiting.get(job, ()):
@@ -85,11 +89,12 @@ class Questions:
             self._wait(link, job)
 
     def drop(self, link: AgentConnection) -> None:
-        """The connection ended."""
+        """Forget the questions of a connection that ended."""
         for job in [job for job, links in self._waiting.items() if link in links]:
             self._done(link, job)
 
     def _wait(self, link: AgentConnection, job: JobId) -> None:
+        """Let a question wait for the next picture."""
         loop = asyncio.get_running_loop()
         self._waiting[job][link] = loop.time() + self._patience_s
         self._count[link.node] += 1
@@ -100,7 +105,7 @@ class Questions:
             self._ring()
 
     def _look(self) -> None:
-        """Whether a new picture shows where the jobs are."""
+        """Answer the questions whose jobs a new picture shows, or whose time is over."""
         loop = asyncio.get_running_loop()
         for job, links in list(self._waiting.items()):
             nodes = self._nodes_of(job)
@@ -111,6 +116,7 @@ class Questions:
         self._timer = loop.call_later(_AGAIN_S, self._look) if self._waiting else None
 
     def _done(self, link: AgentConnection, job: JobId) -> None:
+        """Remove a question."""
         del self._waiting[job][link]
         if not self._waiting[job]:
             del self._waiting[job]
@@ -122,13 +128,15 @@ class Questions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """Who gets what is not kept in memory; neither may block."""
+    """The takers of contents that are not kept in memory; neither may block."""
 
     log: Callable[[NodeName, LogChunk], None]
     bundle: Callable[[NodeName, BundlePiece], None]
 
 
 class Hearing:
+    """Takes agents' frames."""
+
     def __init__(
         self,
         *,
@@ -145,7 +153,7 @@ class Hearing:
         self._left_out: set[tuple[NodeName, str]] = set()
 
     def take(self, link: Link, frame: Frame) -> None:
-        """A frame that is no beat. One of a type that we do not know is left out. Raises Malformed."""
+        """Take a frame that is no heartbeat; ignore one of unknown type. Raises Malformed."""
         match frame["t"]:
             case "report":
                 self._ring_if(self._roster.reported(link.node, report_of(frame), self._clock.now()))
@@ -187,24 +195,26 @@ class Hearing:
             case "facts?":
                 self._questions.ask(link, facts_wanted_of(frame))
             case other:
-                type = other[:_TYPE_SHOWN]
-                why = f"frames of the unknown type {type!r} are ignored: is the agent of another version?"
+                type = printable(other, _TYPE_SHOWN)
+                why = f"frames of the unknown type '{type}' are ignored: is the agent of another version?"
                 self._leave_out(link.node, type, why)
 
     def leave_out(self, link: Link, frame: Frame, why: str) -> None:
-        """A frame that cannot be read: told once a node and type. A shim that asks so is not kept waiting."""
+        """Ignore an unreadable frame, reported once for each node and type; do not keep a shim waiting that sent it."""
         type, id = frame["t"][:_TYPE_SHOWN], frame.get("id")
-        self._leave_out(link.node, type, f"a frame of the type {type!r} cannot be read and is ignored: {why}")
+        shown = printable(type, _TYPE_SHOWN)
+        self._leave_out(link.node, type, f"a frame of the type '{shown}' cannot be read and is ignored: {why}")
         if type == "ask" and isinstance(id, str) and id.isascii() and id.isprintable():
             link.send(answer_frame(AskId(id[:_ID_SHOWN]), Answer.STOP, frozenset()))
 
     def _leave_out(self, node: NodeName, type: str, why: str) -> None:
+        """Report an ignored type once."""
         if (node, type) not in self._left_out and len(self._left_out) < _MOST_LEFT_OUT:
             self._left_out.add((node, type))
             log.warning("%s", why, extra={"node": node})
 
     def _asked(self, link: Link, frame: Frame) -> None:
-        """An ask counts from when it reached us: deadlines are on our clock."""
+        """Take a shim's request, counted from its arrival, because deadlines are on our clock."""
         ask = replace(ask_of(frame, link.node), at=self._clock.now())
         about = {"node": link.node, "job": ask.job}
         if self._asks.add(ask, link):
@@ -218,22 +228,27 @@ class Hearing:
         self._ring()
 
     def _exited(self, node: NodeName, exits: tuple[TaskExit, ...]) -> None:
-        """Only who decides on an ask reads them: while none waits, they take no time from the one that comes."""
+        """Take the ends of tasks."""
+        # only decisions on requests use them: while none waits, they need no turn
         is_news = self._roster.exited(node, exits)
         self._ring_if(is_news and any(self._asks.waits_for(exit.job) for exit in exits))
 
     def _keep_piece(self, node: NodeName, piece: BundlePiece) -> None:
+        """Keep a piece of a bundle."""
         self._keep.bundle(node, piece)
         if piece.is_last:
             self._roster.has_told(node, piece.name)
             self._ring()
 
     def note_opted(self, node: NodeName, opted: tuple[OptedIn, ...]) -> None:
-        """Note an agent's words on jobs that opted in, from a frame or as it connects."""
+        """Note an agent's reports on jobs that opted in, from a frame or at its connection."""
         now, told_by = self._clock.now(), frozenset({node})
-        news = [self._opted.add(replace(one, at=now, told_by=told_by)) for one in opted]
+        left = [f"{node}: {one.left}" if one.left else "" for one in opted]
+        told = [replace(one, at=now, told_by=told_by, left=text) for one, text in zip(opted, left, strict=True)]
+        news = [self._opted.add(one) for one in told]
         self._ring_if(any(news))
 
     def _ring_if(self, news: bool) -> None:
+        """Ring for news."""
         if news:
             self._ring()

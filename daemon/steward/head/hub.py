@@ -1,4 +1,4 @@
-"""All agent connections of the head: one asyncio server, one watch over them. Implements AgentPort."""
+"""All agent connections of the head: one asyncio server and one watch over them. Implements AgentPort."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ from steward.head.link import Link
 from steward.head.origin import Origin, Origins
 from steward.head.roster import Roster, Superseded
 from steward.head.waiting import Asks, Opted
-from steward.head.watch import Examine, Watch
+from steward.head.watch import Examine, Watch, gone_after
 from steward.model.action import CollectStacks, LetGo, MendNode, ResizeRun, SetUpNode, SubmitReplica
 from steward.model.ask import Answer, Ask, OptedIn
 from steward.model.events import Event
@@ -30,6 +30,7 @@ from steward.model.job_report import ResumeFacts
 from steward.model.observed import AgentDetail, AgentView
 from steward.model.resume_mode import SiteDefault
 from steward.model.setting_types import AddressRule
+from steward.model.text import printable
 from steward.model.witness import Address, WitnessSeen
 from steward.ports import Clock, PortError, Stale
 
@@ -38,21 +39,25 @@ log = logging.getLogger(__name__)
 _NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 _BEATS_PER_S = 250
 """Measured 66 us a beat, most of them the kernel's and asyncio's: 1.7 % of a core (tests/bench/heartbeats.py)."""
+CALM_S = 5.0
+"""The interval of heartbeats of a node without a job that could be resumed: no job waits for the news that it froze."""
 _MAX_LINKS = 20_000
 _MAX_GREETING = 12_000
-"""More than there are agents: who is sent away comes again, which costs both sides more than to let it wait."""
+"""More than there are agents: an agent that is sent away comes again, which costs both sides more than a wait."""
 _MAX_FREELY = 300
-"""So many may hold 64 KiB of our memory each before they are proved. When as many wait, an address may have few of the
-places beyond these, and who has one may say little (`SHORT_HELLO`). Of agents that do not wait when they are asked to
-(older ones) one processor greets as many in a second: there are no places beyond these, because those give up, and all
-work on them was in vain."""
+"""How many connections may each hold 64 KiB of our memory before they are proved.
+
+When that many wait, an address may have few of the further places, and a newcomer may say little (`SHORT_HELLO`).
+Agents that do not wait when asked to give up within the time in which one processor greets this many: with them there
+are no further places, because all work on them would be in vain.
+"""
 _CROWD = 32
-"""With more of them each is asked to wait for longer than agents do by themselves."""
+"""With more connections than this, each is asked to wait longer than agents do by themselves."""
 _BACKLOG = 2_000
 
 
 class Hub:
-    """Made and started in the loop's thread; AgentPort's methods may be called from any."""
+    """All agent connections. Made and started in the loop's thread; any thread may call AgentPort's methods."""
 
     def __init__(
         self,
@@ -72,10 +77,13 @@ class Hub:
         addresses: AddressRule = AddressRule.AUTO,
         examine: Examine | None = None,
     ) -> None:
-        """`keep_log` gets the output of nodes' setups, `keep_bundle` what jobs' tasks were doing, `facts` tells of a
-        resumed job's past and `nodes_of` where it runs, which nodes alone are told; all are called in the loop's
-        thread and must not block. `defaults` and `warning` are told to every agent. `origins` know where nodes are,
-        `addresses` says what counts of that, `examine` is the second witness for an agent in doubt."""
+        """Take the functions with which the hub works.
+
+        `keep_log` gets the output of nodes' setups, `keep_bundle` the stacks of jobs' tasks; `facts` gives a resumed
+        job's past, which only the nodes in `nodes_of` are told. All are called in the loop's thread and must not block.
+        `defaults` and `warning` are sent to every agent. `origins` knows the nodes' addresses, `addresses` is the rule
+        for them, `examine` is the second witness for an agent in doubt.
+        """
         self._sealer, self._clock, self._ring, self._tell = sealer, clock, ring, tell
         self._facts, self._nodes_of = facts, nodes_of
         self._heartbeat_s, self._nodes, self._defaults, self._warning = heartbeat_s, 0, defaults, warning
@@ -106,7 +114,7 @@ class Hub:
         """Heartbeats answered since the start."""
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; the port (the system's choice for 0). Raises OSError when that cannot be."""
+        """Listen; return the port (the system's choice for 0). Raises OSError if that fails."""
         self._loop = asyncio.get_running_loop()
         self._server = await self._loop.create_server(lambda: Link(self._greet), host, port, backlog=AT_ONCE)
         lengthen(self._server.sockets, _BACKLOG)
@@ -115,7 +123,7 @@ class Hub:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
-        """Hang up; agents will come back when a head listens again."""
+        """Close all connections; agents come back when a head listens again."""
         if self._turning is not None:
             self._turning.cancel()
         log.info("hanging up on %d agents", len(self._links))
@@ -127,18 +135,18 @@ class Hub:
             link.close("the head stops")
 
     def expect(self, nodes: int) -> None:
-        """The size of the cluster: later connections are told to beat accordingly."""
+        """Note the size of the cluster, which sets the heartbeat of later connections."""
         self._nodes = nodes
 
     def details(self) -> Mapping[NodeName, AgentDetail]:
         return self._roster.details()
 
     def nodes_at(self, origin: Origin) -> frozenset[NodeName]:
-        """Return the nodes whose agents spoke last from such an address."""
+        """Return the nodes whose agents spoke last from an address of this origin."""
         return self._admission.nodes_at(origin)
 
     def forget_jobs(self, known: Collection[JobId]) -> None:
-        """Opted-in jobs that Slurm does not know any more are of no interest."""
+        """Forget opted-in jobs that Slurm does not know any more."""
         self._opted.forget(known, self._clock.now())
 
     # AgentPort
@@ -163,7 +171,7 @@ class Hub:
             self._in_loop(lambda: self._tell_past(job, exclude))
 
     def _tell_past(self, job: JobId, exclude: frozenset[NodeName]) -> None:
-        """The nodes on which it runs again are told what its tasks will ask for before they ask."""
+        """Send the job's past to the nodes on which it runs again, before its tasks ask for it."""
         facts = self._facts(job)
         if facts is not None:
             self._send_all(frozenset(self._nodes_of(job)) - exclude, facts_frame(job, facts))
@@ -184,6 +192,7 @@ class Hub:
         self._to_one(order.node, *set_up_frames(order))
 
     def _to_one(self, node: NodeName, *frames: Frame) -> None:
+        """Send frames to one agent. Raises Stale if it is not connected."""
         view = self._roster.view(node)
         if view is None or not view.connected:
             raise Stale(f"the agent of {node} is not connected")
@@ -203,25 +212,34 @@ class Hub:
         self._roster.saw(seen)
         self._ring()
 
-    # Owner of the links; in the loop's thread
+    # The links call these, in the loop's thread
 
     def beat(self, link: Link, sent: float) -> float:
+        """Note a heartbeat; return our time for the answer."""
         self.beats += 1
         now = self._clock.now()
         link.skew_s = sent - now
         self._watch.heard(link)
         return now
 
+    def paced(self, link: Link, interval_s: float) -> None:
+        """Set the pace of an agent's heartbeats, within what agents are asked for."""
+        least = self._interval_s
+        link.is_calm = interval_s > least
+        self._watch.pace(link, min(max(interval_s, least), max(least, CALM_S)))
+
     def frame(self, link: Link, frame: Frame) -> None:
-        """One that cannot be read costs that word, not the connection: the agent would say the same on the next one,
-        and all users of its node would wait."""
+        """Take a frame; an unreadable one is ignored."""
         self._watch.heard(link)
         try:
+            # closing the connection would not help: the agent would say the same on the next one, and all users of its
+            # node would wait
             self._hearing.take(link, frame)
         except Malformed as error:
             self._hearing.leave_out(link, frame, str(error))
 
     def ended(self, link: Link, why: str) -> None:
+        """Note that a connection ended."""
         self._asks.drop(link)
         self._questions.drop(link)
         lost, heard = self._watch.ended(link)
@@ -241,9 +259,10 @@ class Hub:
         log.info("agent gone: %s", why, extra={"node": link.node})
         self._ring()
 
-    # Coming and going
+    # New connections
 
     async def _greet(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Do the handshake with a new connection and admit its agent."""
         place = place_of(writer)
         is_late = self._gate.hasty >= _MAX_FREELY
         if len(self._links) >= _MAX_LINKS or not self._greeting.enter(link, place.address, is_full=is_late):
@@ -273,26 +292,30 @@ class Hub:
             self._greeting.leave(link)
 
     def _misread(self, node: NodeName, place: PeerAddress) -> None:
-        """An agent proved itself and said a hello that cannot be read: it is alive, and comes again every few
-        seconds."""
+        """Note that an agent proved itself with an unreadable hello: it is alive, and dials again."""
         if _NODE.match(node) and self._admission.may_be(node, place):
             self._roster.dialled(node, self._clock.now())
             self._ring()
 
+    @property
+    def _interval_s(self) -> float:
+        return max(self._heartbeat_s, self._nodes / _BEATS_PER_S)
+
     def _terms(self) -> Terms:
-        interval = max(self._heartbeat_s, self._nodes / _BEATS_PER_S)
-        late_after_s, now = max(3 * interval, 3.0), self._clock.now()
+        interval_s = self._interval_s
         return Terms(
-            interval_s=interval,
-            late_after_s=late_after_s,
-            now=now,
+            interval_s=interval_s,
+            late_after_s=gone_after(interval_s),
+            now=self._clock.now(),
+            calm_s=max(interval_s, CALM_S),
             defaults=self._defaults,
             warning=self._warning,
         )
 
     def _admit(self, link: Link, hello: Hello, terms: Terms, place: PeerAddress) -> None:
+        """Admit the agent under its node's name. Raises if it is refused."""
         if not _NODE.match(hello.node):
-            raise Malformed(f"{hello.node[:64]!r} is not a node's name")
+            raise Malformed(f"'{printable(hello.node, 64)}' is not a node's name")
         now, before = self._clock.now(), self._links.get(hello.node)
         alive = self._roster.view(hello.node) if before is not None and self._watch.is_in_time(before) else None
         claim = self._admission.judge(hello, place, alive, now)
@@ -312,28 +335,32 @@ class Hub:
         self._links[hello.node] = link
         if before is not None:
             before.close("its agent connected again")
-        self._watch.begin(link, interval_s=terms.interval_s, gone_after_s=terms.late_after_s)
+        self._watch.begin(link, terms.interval_s)
         self._hearing.note_opted(hello.node, hello.opted)
         log.info("agent connected", extra={"node": hello.node, "instance": hello.incarnation.instance})
         self._ring()
 
     def _send_all(self, nodes: Collection[NodeName], *frames: Frame) -> None:
+        """Send frames to the connected agents of these nodes."""
         for link in [self._links[node] for node in nodes if node in self._links]:
             for frame in frames:
                 link.send(frame)
 
     def _in_loop(self, what: Callable[[], object]) -> None:
+        """Run a call in the loop's thread."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(what)
 
 
-# Connections that have not proved themselves yet: bounded, and no address can keep the others out.
+# Unproved connections are bounded, and no address can keep others out.
 
 
 class Greeted(Protocol):
+    """A connection in its handshake."""
+
     @property
     def has_spoken(self) -> bool:
-        """Whether its whole hello came: an agent says it at once."""
+        """Return whether its whole hello came; an agent sends it at once."""
 
     def close(self, why: str) -> None: ...
 
@@ -342,27 +369,30 @@ L = TypeVar("L", bound=Greeted)
 
 
 class Greeting(Generic[L]):
-    """At most `most` at once, and from `freely` on few of one address. A newcomer without a place gets that of the
-    longest silent one of his own address: any user of a node can hold connections from it, and its agent must come
-    through. Else, where an address has two more than his, the newest of that one makes room. Else he is refused, which
-    costs next to nothing."""
+    """The connections in their handshake: at most `most`, and from `freely` on few of one address.
+
+    A newcomer without a place gets that of the longest silent connection from its own address: any user of a node can
+    hold connections from it, and its agent must come through. Otherwise, if another address holds two more connections,
+    drop its newest. Otherwise the newcomer is refused, which costs next to nothing.
+    """
 
     def __init__(self, *, most: int, freely: int | None = None, few: int = 16) -> None:
         self._most, self._freely, self._few = most, most if freely is None else freely, few
         self._hosts: dict[L, str] = {}
         self._of: dict[str, dict[L, None]] = {}
         self._sizes: Counter[int] = Counter()
-        """How many addresses have so many."""
+        """How many addresses have each number of connections."""
 
     def __len__(self) -> int:
         return len(self._hosts)
 
     @property
     def links(self) -> tuple[L, ...]:
+        """Return all connections in their handshake."""
         return tuple(self._hosts)
 
     def enter(self, link: L, host: str, *, is_full: bool = False) -> bool:
-        """Whether it may stay. `is_full`: there are to be no more than are there now."""
+        """Return whether the connection may stay. `is_full`: there may be no more than now."""
         if (is_full or not self._has_place(host)) and not self._make_room(host):
             return False
         self._hosts[link] = host
@@ -372,6 +402,7 @@ class Greeting(Generic[L]):
         return True
 
     def leave(self, link: L) -> None:
+        """Remove a connection."""
         host = self._hosts.pop(link, None)
         if host is None:
             return
@@ -382,6 +413,7 @@ class Greeting(Generic[L]):
             del self._of[host]
 
     def _resized(self, before: int, after: int) -> None:
+        """Note that an address has another number of connections."""
         self._sizes[after] += 1
         self._sizes[before] -= 1
         if self._sizes[before] <= 0:
@@ -389,9 +421,11 @@ class Greeting(Generic[L]):
         self._sizes.pop(0, None)
 
     def _has_place(self, host: str) -> bool:
+        """Return whether there is a free place for this address."""
         return len(self) < self._freely or (len(self) < self._most and len(self._of.get(host, ())) < self._few)
 
     def _make_room(self, host: str) -> bool:
+        """Drop a connection for a newcomer from this address; return whether that was possible."""
         one = next((link for link in self._of.get(host, ()) if not link.has_spoken), None) or self._of_crowd(host)
         if one is None:
             return False
@@ -400,6 +434,7 @@ class Greeting(Generic[L]):
         return True
 
     def _of_crowd(self, host: str) -> L | None:
+        """Return the newest connection of an address with two more; None if there is none."""
         size = max(self._sizes, default=0)
         if len(self._of.get(host, ())) + 1 >= size:
             return None

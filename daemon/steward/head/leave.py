@@ -1,4 +1,4 @@
-"""`python -m steward.head.leave`: take away what stewardd shows of itself on Slurm's nodes; for who removes Steward."""
+"""`python -m steward.head.leave`: remove stewardd's features from Slurm's nodes, before Steward is removed."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ _LIMIT_S = 30.0
 
 
 def main() -> int:
-    """Take the feature of health from all nodes; return 1, with a line that says why, where that cannot be."""
+    """Remove the health feature from all nodes. Return 1, with a line that says why, if that fails."""
     try:
         slurm = CommandLineSlurm(conf=str(load(None, os.environ).cluster.slurm_conf), timeout_s=_LIMIT_S)
         slurm.set_feature(slurm.nodes(), HEALTH, "")

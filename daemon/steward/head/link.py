@@ -34,10 +34,9 @@ _MAX_WAITING = 256
 _MAX_UNSENT = 1 << 20
 _MAX_BUFFER = 1 << 20
 _MAX_UNPROVED = _LENGTH + MAX_FRAME
-"""The most bytes of a peer that has not proved itself: an agent sends one frame and waits."""
+"""The most bytes from a peer that has not proved itself: an agent sends one frame and waits."""
 _BEAT = b'{"t":"' + BEAT.encode() + b'","sent":'
-"""Heartbeats are read and written as bytes: 500 of them come in each second on a big cluster, which spares them the way
-through JSON."""
+"""Heartbeats are read and written as bytes, without JSON: 500 of them come in each second on a big cluster."""
 _SENT_AT = 4 + len(_BEAT)
 _ECHO = b'{"t":"' + BEAT.encode() + b'","echo":'
 _PING = b'{"t":"' + BEAT.encode() + b'","now":'
@@ -46,8 +45,7 @@ _MOST = 1e15
 
 
 def beat_in(data: bytes) -> tuple[float, bytes, str] | None:
-    """The time of a heartbeat, the same as it is written, and the seal, if `data` is the whole frame of one as `pack`
-    writes it; None for anything else."""
+    """Return the time of a heartbeat, its text and the seal, if `data` is one whole frame of `pack`; else None."""
     if not data.startswith(_BEAT, 4) or int.from_bytes(data[:4], "big") != len(data) - 4 or data[-2:] != b'"}':
         return None
     time, _, seal = data[_SENT_AT:-2].partition(_SEAL)
@@ -59,31 +57,35 @@ def beat_in(data: bytes) -> tuple[float, bytes, str] | None:
 
 
 def ping(now: bytes, seal: str) -> bytes:
-    """The frame that asks for a heartbeat at once: an answer to none."""
+    """Return the frame that asks for a heartbeat at once, without being an answer."""
     return _framed(b'%s%s,"seal":"%s"}' % (_PING, now, seal.encode()))
 
 
 def reply(echo: bytes, now: bytes, seal: str) -> bytes:
-    """The frame that answers a heartbeat, length and all, with both times as JSON writes them."""
+    """Return the frame that answers a heartbeat, length and all, with both times as JSON writes them."""
     body = b'%s%s,"now":%s,"seal":"%s"}' % (_ECHO, echo, now, seal.encode())
     return _framed(body)
 
 
 def _framed(body: bytes) -> bytes:
+    """Return the body with its length."""
     return len(body).to_bytes(4, "big") + body
 
 
 class Owner(Protocol):
-    """Whom a link tells what happens."""
+    """The receiver of a link's events."""
 
     def beat(self, link: "Link", sent: float) -> float:
-        """A heartbeat came, sent at `sent` by the agent's clock; the time of ours to answer with."""
+        """Take a heartbeat, sent at `sent` by the agent's clock; return our time for the answer."""
+
+    def paced(self, link: "Link", interval_s: float) -> None:
+        """Heartbeats come at this interval from now on."""
 
     def frame(self, link: "Link", frame: Frame) -> None:
-        """A sealed frame came and its seal was good."""
+        """Take a frame whose seal was good."""
 
     def ended(self, link: "Link", why: str) -> None:
-        """The connection is over; told once, and only of a link that was adopted."""
+        """Note that the connection is over; called once, and only for an adopted link."""
 
 
 class _Turns:
@@ -95,6 +97,7 @@ class _Turns:
         self._task: asyncio.Task[None] | None = None
 
     def put(self, frame: Frame) -> None:
+        """Queue a frame; fail if too many wait."""
         if len(self._waiting) >= _MAX_WAITING:
             self._failed(f"more than {_MAX_WAITING} frames are waiting")
             return
@@ -103,6 +106,7 @@ class _Turns:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def drop(self) -> None:
+        """Forget the waiting frames."""
         self._waiting.clear()
 
     async def _run(self) -> None:
@@ -119,14 +123,17 @@ class _Turns:
 
 
 class Link(asyncio.StreamReaderProtocol):
-    """`greet` gets a stream reader and writer for the handshake, of whose bytes only the first frame is shown to it."""
+    """One agent's connection.
+
+    `greet` gets a stream reader and writer for the handshake; the reader shows only the first frame's bytes.
+    """
 
     def __init__(self, greet: Callable[["Link", asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> None:
         self._stream = asyncio.StreamReader(limit=MAX_FRAME + _LENGTH)
         super().__init__(self._stream, lambda reader, writer: greet(self, reader, self._kept(writer)))
         self._buffer = bytearray()
         self.has_spoken = False
-        """Its first frame came, whole."""
+        """Its whole first frame came."""
         self._peer: asyncio.Transport | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._owner: Owner | None = None
@@ -143,13 +150,16 @@ class Link(asyncio.StreamReaderProtocol):
         self.leaves = self.host_ends = False
         """As in `AgentView`."""
         self.fell_silent = False
-        """It was given up because it said nothing."""
+        """It was given up because it was silent."""
         self.is_sent_away = False
-        """It was hung up on for what it said, or how: it is alive, and will come again."""
+        """It was closed for what it sent: the agent is alive, and will come again."""
         self.most_unproved = _MAX_UNPROVED
-        """Bytes that are taken of it before it is adopted."""
+        """The most bytes taken before it is adopted."""
         # Kept by `Watch`
         self.interval_s = self.late_after_s = self.gone_after_s = self.told = 0.0
+        self.due = 0.0
+        self.is_calm = self._is_skipped = False
+        """Of an agent whose node is calm every other heartbeat is answered: each answer wakes it."""
         self.is_late = self.is_watched = False
         self.can_pong = False
         self.pinged: float | None = None
@@ -157,24 +167,25 @@ class Link(asyncio.StreamReaderProtocol):
         self.silent_since: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
         if isinstance(transport, asyncio.Transport):
             self._peer = transport
         super().connection_made(transport)
 
     def _kept(self, writer: asyncio.StreamWriter) -> asyncio.StreamWriter:
-        """A writer that nobody holds closes its connection (Python 3.13 and newer): the link holds it to the end."""
+        """Keep and return the writer: Python 3.13 and newer closes the connection of a writer without references."""
         self._writer = writer
         return writer
 
     def adopt(self, owner: Owner, seals: Seals) -> None:
-        """The handshake is done: frames go to `owner` from now on."""
+        """Pass frames to `owner` from now on, because the handshake is done."""
         self._owner, self._seals = owner, seals
         if not self.is_open:
             owner.ended(self, "its connection ended in the handshake")
         self._split()
 
     def data_received(self, data: bytes) -> None:
-        """A heartbeat that comes as one piece, as nearly all do, is answered without further ado."""
+        """Take bytes; answer a heartbeat that comes in one piece, as nearly all do, at once."""
         if not self.is_open:
             return
         if self._owner is not None and not self._buffer and (beat := beat_in(data)) is not None:
@@ -190,39 +201,41 @@ class Link(asyncio.StreamReaderProtocol):
             self._show_first()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The kernel gives a host up that acknowledges nothing."""
+        """Note the end of the connection."""
         super().connection_lost(exc)
+        # the kernel gives up a host that acknowledges nothing
         self.fell_silent = isinstance(exc, TimeoutError) or self.fell_silent
         self.close("its connection ended" if exc is None else f"its connection broke ({type(exc).__name__})")
 
     def eof_received(self) -> bool:
+        """Close at the end of the peer's data."""
         super().eof_received()
         return False
 
     def send(self, frame: Frame) -> None:
         """Seal and send, in the order of the calls. In the loop's thread only."""
         if why := why_unsendable(frame):
-            log.error("a word for an agent is left out: %s: %s", frame["t"], why, extra={"node": self.node})
+            log.error("a frame for an agent is not sent: %s: %s", frame["t"], why, extra={"node": self.node})
         elif self.is_open:
             self._outgoing.put(frame)
 
     def ping(self, now: float) -> None:
-        """Ask for a heartbeat at once, of an agent that knows how (`can_pong`)."""
+        """Ask the agent for a heartbeat at once, if it can answer (`can_pong`)."""
         if self._seals is not None and self.can_pong:
             self._write(ping(times(now), self._seals.beats.seal(times(now))))
 
     def send_away(self, why: str) -> None:
-        """Hang up on a peer that speaks, for what it says."""
+        """Close a peer that speaks, for what it sent."""
         self.is_sent_away = True
         self.close(why)
 
     def give_up(self, why: str) -> None:
-        """Hang up on a peer that says nothing."""
+        """Close a silent peer."""
         self.fell_silent = True
         self.close(why)
 
     def close(self, why: str) -> None:
-        """End it at once, without a flush: a frozen peer would never take what is left."""
+        """End the connection at once, without a flush: a frozen peer would never take the rest."""
         if not self.is_open:
             return
         self.is_open = False
@@ -234,7 +247,7 @@ class Link(asyncio.StreamReaderProtocol):
             self._owner.ended(self, why)
 
     def _show_first(self) -> None:
-        """Feed the handshake its frame and keep what follows: it is ours to read when the handshake is done."""
+        """Pass the first frame to the handshake and keep the following bytes until it is done."""
         size = self._size()
         if size is None:
             return
@@ -246,6 +259,7 @@ class Link(asyncio.StreamReaderProtocol):
             super().data_received(bytes(first))
 
     def _split(self) -> None:
+        """Take every whole frame of the buffer."""
         while self.is_open and (size := self._size()) is not None:
             if size > MAX_FRAME:
                 self.send_away(f"a frame of {size} bytes")
@@ -256,9 +270,11 @@ class Link(asyncio.StreamReaderProtocol):
             self._take(body)
 
     def _size(self) -> int | None:
+        """Return the length of the next frame; None if it has not come yet."""
         return int.from_bytes(self._buffer[:_LENGTH], "big") if len(self._buffer) >= _LENGTH else None
 
     def _take(self, body: bytes) -> None:
+        """Take one frame."""
         try:
             frame = unpack(body)
             if frame["t"] == BEAT:
@@ -266,6 +282,8 @@ class Link(asyncio.StreamReaderProtocol):
                 if "leaves" in frame:
                     word = number(frame, "leaves")
                     self._let_leave(times(sent, word), frame.get("seal"), word)
+                elif "next" in frame:
+                    self._change_pace(sent, number(frame, "next"), frame.get("seal"))
                 else:
                     self._answer_beat(sent, times(sent), frame.get("seal"))
             else:
@@ -274,20 +292,37 @@ class Link(asyncio.StreamReaderProtocol):
             self.send_away(str(error))
 
     def _answer_beat(self, sent: float, written: bytes, seal: object) -> None:
+        """Answer a heartbeat with a good seal."""
         if self._owner is None or self._seals is None or not self._is_sealed(self._seals, seal, written):
             return
-        now = times(self._owner.beat(self, sent))
-        self._write(reply(written, now, self._seals.beats.seal(b"%s,%s" % (written, now))))
+        now = self._owner.beat(self, sent)
+        self._is_skipped = self.is_calm and not self._is_skipped
+        if not self._is_skipped:
+            self._reply(self._seals, written, times(now))
+
+    def _change_pace(self, sent: float, interval_s: float, seal: object) -> None:
+        if (
+            self._owner is None
+            or self._seals is None
+            or not self._is_sealed(self._seals, seal, times(sent, interval_s))
+        ):
+            return
+        now = self._owner.beat(self, sent)
+        self._owner.paced(self, interval_s)
+        self._reply(self._seals, times(sent), times(now))
+
+    def _reply(self, seals: Seals, written: bytes, now: bytes) -> None:
+        self._write(reply(written, now, seals.beats.seal(b"%s,%s" % (written, now))))
 
     def _let_leave(self, written: bytes, seal: object, word: float) -> None:
-        """Its agent was told to end: the word of it is sealed like a heartbeat, for frames that are sealed otherwise
-        take too long to open."""
+        """Close the connection of an agent that was told to end."""
+        # its message is sealed like a heartbeat, because frames with other seals take too long to open
         if self._seals is not None and self._is_sealed(self._seals, seal, written):
             self.leaves, self.host_ends = word != WITH_HOST, word != ALONE
             self.close("its host is being shut down" if word == WITH_HOST else "it was told to end")
 
     def _is_sealed(self, seals: Seals, seal: object, written: bytes) -> bool:
-        """Whether a heartbeat bears its seal; who sends one without it is hung up on."""
+        """Return whether a heartbeat has its seal; close the connection if it does not."""
         try:
             seals.beats.check(seal, written)
         except Permanent as error:
@@ -296,6 +331,7 @@ class Link(asyncio.StreamReaderProtocol):
         return True
 
     def _write(self, data: bytes) -> None:
+        """Write bytes; give up a peer that does not read."""
         peer = self._peer
         if peer is None or not self.is_open:
             return
@@ -305,6 +341,7 @@ class Link(asyncio.StreamReaderProtocol):
         peer.write(data)
 
     async def _open(self, frame: Frame) -> None:
+        """Open a sealed frame and pass it to the owner."""
         if self._seals is None or self._owner is None:
             return
         opened = await self._seals.open(frame)
@@ -312,5 +349,6 @@ class Link(asyncio.StreamReaderProtocol):
             self._owner.frame(self, opened)
 
     async def _send(self, frame: Frame) -> None:
+        """Seal and write a frame."""
         if self._seals is not None:
             self._write(pack(await self._seals.seal(frame)))

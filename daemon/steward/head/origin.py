@@ -1,6 +1,6 @@
-"""Compares where agents' connections come from with the addresses that Slurm and the provider know of the nodes.
+"""Compare the addresses of agents' connections with those that Slurm and the provider know for the nodes.
 
-A node's name that only an agent gave is never resolved here, and an unknown address counts against nobody.
+A node's name that only an agent gave is never resolved here, and an unknown address counts against no agent.
 """
 
 import asyncio
@@ -21,36 +21,38 @@ from steward.ports import Retryable
 
 _LOOK_UP_S = 2.0
 _AT_ONCE, _LATER_AT_ONCE = 8, 4
-"""Names that are asked for at once, and how many of these at most are such as nobody waits for."""
+"""How many names are looked up at once, and how many of these at most that no agent waits for."""
 _KNOWN_S = 300.0
 _UNKNOWN_S = 30.0
 _INDEX_S = 1.0
 _TEXTS_KEPT = 1 << 15
-"""Addresses, as text, of which it is remembered what they are: to find out is a tenth of an agent's coming."""
+"""Parsed addresses that are kept: parsing takes a tenth of the time of an agent's arrival."""
 
 Resolve = Callable[[str], frozenset[str]]
-"""The addresses of a host's name; it may block. Raises OSError when it has none."""
+"""Returns the addresses of a host's name; may block. Raises OSError if it has none."""
 
 
 class Origin(Enum):
+    """Where a connection comes from."""
+
     OWN = "own"
-    """An address of the node, or of the head's own host: who is root there is the head."""
+    """An address of the node, or of the head's own host: root there controls the head anyway."""
     UNKNOWN = "unknown"
-    """Nobody knows where the node is."""
+    """No address of the node is known."""
     STRANGE = "strange"
-    """Not where the node is known to be, and nobody else's: a second network, or a lie."""
+    """Not an address of the node, nor of another one: a second network, or a lie."""
     ANOTHERS = "another's"
-    """The address is another node's, which is in service, and not this one's."""
+    """The address of another node in service, and not of this one."""
 
 
 def resolve(name: str) -> frozenset[str]:
-    """The addresses of a name, as this host resolves it."""
+    """Return the addresses of a name, as this host resolves it."""
     return frozenset(plain(str(found[4][0])) for found in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM))
 
 
 @lru_cache(_TEXTS_KEPT)
 def plain(address: str) -> str:
-    """An IP address as everybody writes it: no zone, and IPv4 as IPv4. Other text as it is."""
+    """Return an IP address in its usual form, without zone, and IPv4 as IPv4; other text unchanged."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -59,7 +61,7 @@ def plain(address: str) -> str:
 
 
 class Origins:
-    """`learn` may be called from any thread, all else in the loop's."""
+    """The known addresses of nodes. Any thread may call `learn`, only the loop's all else."""
 
     def __init__(self, resolve: Resolve = resolve) -> None:
         self._resolve = resolve
@@ -68,7 +70,7 @@ class Origins:
         self._instances: Mapping[InstanceId, Instance] = MappingProxyType({})
         self._machines: Mapping[NodeName, list[Instance]] = MappingProxyType({})
         self._found: dict[str, tuple[frozenset[str], float]] = {}
-        """Addresses by name, and until when they are believed (monotonic)."""
+        """Addresses by name, and until when they are valid (monotonic)."""
         self._later: dict[str, None] = {}
         self._asking: set[asyncio.Task[None]] = set()
         self._owners: Mapping[str, set[NodeName]] = MappingProxyType({})
@@ -84,11 +86,11 @@ class Origins:
         self._nodes = nodes
 
     async def look_up(self, node: NodeName) -> None:
-        """Find the addresses of the node's names, within a few seconds; a name without an answer stays unknown."""
+        """Look up the addresses of the node's names within a few seconds; a name without an answer stays unknown."""
         await asyncio.gather(*(self._look_up(name) for name in self._stale(node)))
 
     def look_up_later(self, node: NodeName) -> None:
-        """The same, as there is time: thousands of names are asked for one after the other."""
+        """Look up the addresses as there is time; thousands of names are looked up one after the other."""
         self._later.update(dict.fromkeys(self._stale(node)))
         while len(self._asking) < min(_LATER_AT_ONCE, len(self._later)):
             asking = asyncio.get_running_loop().create_task(self._ask_later())
@@ -96,7 +98,7 @@ class Origins:
             asking.add_done_callback(self._asking.discard)
 
     def of(self, node: NodeName, address: str, *, here: bool) -> Origin:
-        """Judge a connection that speaks as `node`; `here`: it comes from the head's own host."""
+        """Return the origin of a connection that speaks as `node`; `here`: it comes from the head's own host."""
         known = self._addresses(node)
         if here or address in known:
             return Origin.OWN
@@ -105,27 +107,30 @@ class Origins:
         return Origin.STRANGE if known else Origin.UNKNOWN
 
     def is_at_home(self, node: NodeName, address: str) -> bool:
-        """Whether the node is known to have the address, by what was found out so far."""
+        """Return whether the address is known to be the node's, without a look-up."""
         return address in self._addresses(node)
 
     def other_owner(self, node: NodeName, address: str) -> NodeName | None:
-        """Another node, in service, that has the address."""
+        """Return another node, in service, that has the address; None if there is none."""
         return min((other for other in self._owners_of(address) if other != node and self._serves(other)), default=None)
 
     def is_new_machine(self, node: NodeName, instance: InstanceId, than: InstanceId) -> bool:
-        """Whether the provider says that `instance` is the node's, and followed `than`."""
+        """Return whether the provider says that `instance` is the node's, and followed `than`."""
         machine, old = self._instances.get(instance), self._instances.get(than)
         if instance == than or machine is None or machine.node != node or machine.state.is_dead:
             return False
         return old is None or old.state.is_dead or old.launched < machine.launched
 
     def _stale(self, node: NodeName) -> list[str]:
+        """Return the node's names that must be looked up."""
         return [name for name in self._names(node) if self._is_stale(name)]
 
     def _is_stale(self, name: str) -> bool:
+        """Return whether the name must be looked up."""
         return self._found.get(name, (None, 0.0))[1] <= time.monotonic()
 
     async def _ask_later(self) -> None:
+        """Look up the waiting names, one after the other."""
         while self._later:
             name = next(iter(self._later))
             del self._later[name]
@@ -133,6 +138,7 @@ class Origins:
                 await self._look_up(name)
 
     async def _look_up(self, name: str) -> None:
+        """Look up one name."""
         try:
             found = await self._threads.call(lambda: self._resolve(name), name="resolve", timeout_s=_LOOK_UP_S)
         except (OSError, UnicodeError, Retryable):
@@ -140,12 +146,13 @@ class Origins:
         self._found[name] = (found, time.monotonic() + (_KNOWN_S if found else _UNKNOWN_S))
 
     def _names(self, node: NodeName) -> list[str]:
-        """The names of a node that have to be looked up; addresses need not."""
+        """Return the node's names without addresses."""
         known = self._nodes.get(node)
         said = {known.address or node, known.extra.get("hostname", ""), node} if known is not None else set()
         return [name for name in said if name and not _is_ip(name)]
 
     def _addresses(self, node: NodeName) -> frozenset[str]:
+        """Return the known addresses of the node."""
         known = self._nodes.get(node)
         slurms = {known.address} if known is not None and _is_ip(known.address) else set()
         providers = {one.address for one in self._machines.get(node, ()) if one.address and not one.state.is_dead}
@@ -153,7 +160,7 @@ class Origins:
         return frozenset(map(plain, slurms | providers)).union(*resolved)
 
     def _owners_of(self, address: str) -> set[NodeName]:
-        """The index of all nodes is made anew when it is asked for, once a second at most."""
+        """Return the nodes that have the address, by an index that is rebuilt once a second at most."""
         now = time.monotonic()
         if now >= self._owners_at + _INDEX_S:
             owners: defaultdict[str, set[NodeName]] = defaultdict(set)
@@ -164,13 +171,14 @@ class Origins:
         return self._owners.get(address, set())
 
     def _serves(self, node: NodeName) -> bool:
-        """Addresses of nodes that are off or lost may be other machines' by now."""
+        """Return whether the node is in service; the address of another one may be a new machine's by now."""
         known = self._nodes.get(node)
         return known is not None and known.is_powered and known.responding and not known.is_down
 
 
 @lru_cache(_TEXTS_KEPT)
 def _is_ip(text: str) -> bool:
+    """Return whether the text is an IP address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Texts that come from agents in pieces, as files `<folder>/<group>/<name><suffix>`: bounded in size, number, age."""
+"""Keep texts that agents send in pieces as files `<folder>/<group>/<name><suffix>`, bounded in size, number and age."""
 
 import logging
 import queue
@@ -15,7 +15,7 @@ from steward.model.ids import NodeName
 log = logging.getLogger(__name__)
 
 _BUNDLES, _NODES = 200, 1024
-"""Bundles that are kept, and the parts of one."""
+"""Bundles that are kept, and parts of each."""
 _LOGS_OF_A_NODE = 20
 _WAITING = 2_000
 _PRUNE_EVERY_S = 3600.0
@@ -24,7 +24,7 @@ _MISSING = "[a part of this %s did not reach the head]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceLimits:
-    """`most` files a group, `groups` groups (None: any number), `size` characters a file."""
+    """The limits: `most` files a group, `groups` groups (None: any number), `size` characters a file."""
 
     kind: str
     """The kind of text, in a word."""
@@ -36,10 +36,10 @@ class PieceLimits:
 
 
 class PieceFiles:
-    """`put` never blocks: a thread of its own writes, and what it cannot keep up with is left out of the file.
+    """Writes pieces to files. `put` never blocks: a thread writes, and pieces beyond its speed are left out.
 
-    A daemon thread, begun with the first piece. Pieces may come again or overlap: an offset has one place. Who calls
-    has made sure that names are fit for files.
+    It is a daemon thread, begun with the first piece. Pieces may come again or overlap: an offset has one place. The
+    caller makes sure that names are fit for files.
     """
 
     def __init__(self, folder: Path, rules: PieceLimits, *, now: Callable[[], float] = time.time) -> None:
@@ -49,9 +49,11 @@ class PieceFiles:
         self._pruned = 0.0
 
     def path(self, group: str, name: str) -> Path:
+        """Return the path of a file."""
         return self._folder / group / f"{name}{self._rules.suffix}"
 
     def put(self, group: str, name: str, offset: int, text: str) -> None:
+        """Queue a piece."""
         try:
             self._waiting.put_nowait((group, name, offset, text))
         except queue.Full:
@@ -61,10 +63,11 @@ class PieceFiles:
             self._writer.start()
 
     def settle(self) -> None:
-        """Until everything taken so far is written."""
+        """Wait until all queued pieces are written."""
         self._waiting.join()
 
     def _write_all(self) -> None:
+        """Write queued pieces for ever."""
         while True:
             group, name, offset, text = self._waiting.get()
             try:
@@ -76,6 +79,7 @@ class PieceFiles:
                 self._waiting.task_done()
 
     def _write(self, path: Path, offset: int, text: str) -> None:
+        """Write one piece, with a note in place of a missing part."""
         if not path.exists():
             self._make_room_for(path.parent)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -90,12 +94,13 @@ class PieceFiles:
             file.write(text.encode("ascii", "replace")[: self._rules.size - offset])
 
     def _make_room(self, folder: Path) -> None:
+        """Remove the oldest files of a full group."""
         newest_last = sorted(folder.glob(f"*{self._rules.suffix}"), key=lambda file: file.stat().st_mtime)
         for file in newest_last[: max(0, len(newest_last) - self._rules.most + 1)]:
             file.unlink(missing_ok=True)
 
     def _make_room_for(self, group: Path) -> None:
-        """The groups that nobody wrote to for the longest time go."""
+        """Remove the groups that were not written to for the longest time."""
         if self._rules.groups is None or group.exists() or not self._folder.is_dir():
             return
         newest_last = sorted(self._folder.iterdir(), key=lambda one: one.stat().st_mtime)
@@ -103,7 +108,7 @@ class PieceFiles:
             _empty(old)
 
     def _prune(self) -> None:
-        """Remove the files that nobody wrote to for the time that they are kept."""
+        """Remove the files that were not written to for `keep_days`."""
         now = self._now()
         if now - self._pruned < _PRUNE_EVERY_S:
             return
@@ -114,14 +119,17 @@ class PieceFiles:
 
 
 def _empty(folder: Path) -> None:
+    """Remove a folder with its files."""
     for file in folder.iterdir():
         file.unlink(missing_ok=True)
     folder.rmdir()
 
 
 class Bundles(PieceFiles):
-    """Stacks of jobs' tasks when they stood still: `<folder>/<name>/<node>.txt`. Only the head's user may read them:
-    they show what users' programs do."""
+    """Stacks of hanging jobs' tasks: `<folder>/<name>/<node>.txt`.
+
+    Only the head's user may read them: they show what users' programs do.
+    """
 
     def __init__(self, folder: Path, *, keep_days: float, now: Callable[[], float] = time.time) -> None:
         rules = PieceLimits(
@@ -135,6 +143,7 @@ class Bundles(PieceFiles):
         super().__init__(folder, rules, now=now)
 
     def take(self, node: NodeName, piece: BundlePiece) -> None:
+        """Queue a piece of a bundle."""
         self.put(piece.name, node, piece.offset, piece.text)
 
 
@@ -146,4 +155,5 @@ class SetupLogs(PieceFiles):
         super().__init__(folder, rules, now=now)
 
     def take(self, node: NodeName, chunk: LogChunk) -> None:
+        """Queue a piece of a log."""
         self.put(node, chunk.token, chunk.offset, chunk.text)

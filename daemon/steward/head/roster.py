@@ -1,4 +1,4 @@
-"""The head's view of every agent: one frozen view per node, kept up to date by its connection, read by the cycle."""
+"""The head's view of every agent: one frozen view per node, kept current by its connection, read by the cycle."""
 
 import threading
 from collections import OrderedDict
@@ -25,11 +25,14 @@ _RUNS_KEPT = 64
 
 
 class Superseded(Exception):
-    """A machine that was replaced as this node speaks again; the newer one keeps the name."""
+    """A machine that was replaced speaks again as this node; the newer one keeps the name."""
 
 
 class Roster:
-    """Thread-safe. Times are Unix seconds. `last_heard` of a live agent may be some beats old."""
+    """The views of all agents.
+
+    Thread-safe. Times are Unix seconds. `last_heard` of a live agent may be some beats old.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,14 +41,17 @@ class Roster:
         self._superseded: dict[NodeName, OrderedDict[Incarnation, None]] = {}
 
     def views(self) -> Mapping[NodeName, AgentView]:
+        """Return the view of every agent."""
         with self._lock:
             return dict(self._views)
 
     def details(self) -> Mapping[NodeName, AgentDetail]:
+        """Return version and clock skew of every agent."""
         with self._lock:
             return dict(self._details)
 
     def view(self, node: NodeName) -> AgentView | None:
+        """Return the view of one agent; None if it never came."""
         return self._views.get(node)
 
     def joined(
@@ -58,9 +64,11 @@ class Roster:
         address: str = "",
         restored: bool = False,
     ) -> AgentView | None:
-        """A connection for `node` was accepted, from `address`; the view that it takes over from, when that was another
-        incarnation's live one. Raises Superseded for an incarnation that had to make way before, unless it is
-        `restored`: who took its place had no right to it."""
+        """Note an accepted connection; return the live view of another incarnation that it replaces, or None.
+
+        Raises Superseded for an incarnation that was replaced before, unless it is `restored`: the agent that took its
+        place had no right to it.
+        """
         with self._lock:
             if restored:
                 self._superseded.get(node, OrderedDict()).pop(incarnation, None)
@@ -98,7 +106,7 @@ class Roster:
             self._details[node] = replace(self._details[node], skew_s=skew_s)
 
     def late(self, node: NodeName, *, heard: float) -> None:
-        """A beat is overdue."""
+        """Note that a beat is overdue."""
         with self._lock:
             self._views[node] = replace(self._views[node], last_heard=heard, late=True)
 
@@ -152,7 +160,7 @@ class Roster:
             return asked is not None or not view.reported_at or _essence(report.findings) != _essence(view.findings)
 
     def set_up_is(self, node: NodeName, report: SetupReport) -> bool:
-        """How the node's setup stands; whether that is news. One that is told again keeps the time of its first."""
+        """Take the state of the node's setup; return whether it is news. A repeated one keeps its first time."""
         with self._lock:
             view = self._views[node]
             if view.setup is not None and replace(report, at=view.setup.at) == view.setup:
@@ -161,7 +169,7 @@ class Roster:
             return True
 
     def mended(self, node: NodeName, report: MendReport) -> bool:
-        """How a light repair of the node ended; whether that is news."""
+        """Take the end of a light repair of the node; return whether it is news."""
         with self._lock:
             view = self._views[node]
             if view.mend is not None and replace(report, at=view.mend.at) == view.mend:
@@ -170,8 +178,7 @@ class Roster:
             return True
 
     def deep_is(self, node: NodeName, report: DeepReport) -> bool:
-        """Take the results of a deep check so far; return whether they are news (progress is not). The newest are
-        kept."""
+        """Take the results of a deep check so far; return whether they are news (progress is not)."""
         with self._lock:
             view = self._views[node]
             before = next((one for one in view.deep if one.run == report.run), None)
@@ -180,7 +187,10 @@ class Roster:
             return before is None or report.is_done != before.is_done or len(report.measures) != len(before.measures)
 
     def exited(self, node: NodeName, exits: tuple[TaskExit, ...]) -> bool:
-        """Tasks that ended badly on the node; whether one is news. One that is told again keeps its first time."""
+        """Take the tasks that ended badly on the node; return whether one is news.
+
+        A repeated one keeps its first time.
+        """
         with self._lock:
             view = self._views[node]
             known = {replace(one, at=0.0) for one in view.exits}
@@ -190,7 +200,7 @@ class Roster:
             return bool(new)
 
     def progress_is(self, node: NodeName, jobs: tuple[Progress, ...]) -> bool:
-        """How far the node's jobs are; whether that is news (a step is not: a job's first one is, and rest)."""
+        """Take the progress of the node's jobs; return whether it is news: a job's first step, or a job at rest."""
         with self._lock:
             view = self._views[node]
             self._views[node] = replace(view, progress=jobs)
@@ -206,7 +216,7 @@ class Roster:
             return before is None or _standing(before) != _standing(word)
 
     def has_told(self, node: NodeName, bundle: str) -> None:
-        """The node's part of a bundle is here in full."""
+        """Note that the node's part of a bundle is here in full."""
         with self._lock:
             view = self._views[node]
             others = tuple(name for name in view.bundles if name != bundle)
@@ -229,11 +239,12 @@ class Roster:
             return True
 
     def _view_of(self, node: NodeName) -> AgentView:
-        """An empty one where no agent ever spoke for the node."""
+        """Return the node's view; an empty one if no agent ever came."""
         empty = AgentView(node=node, incarnation=None, connected=False, last_heard=0.0)
         return self._views.get(node, empty)
 
     def _supersede(self, node: NodeName, old: Incarnation) -> None:
+        """Note that the incarnation was replaced."""
         kept = self._superseded.setdefault(node, OrderedDict())
         kept[old] = None
         if len(kept) > _SUPERSEDED_KEPT:
@@ -241,15 +252,16 @@ class Roster:
 
 
 def _milestones(jobs: tuple[Progress, ...]) -> list[tuple[JobId, int, bool, bool]]:
+    """Return the parts of the progress whose change is news."""
     return [(one.job, one.restart, one.step is None, one.quiet_s > 0) for one in jobs]
 
 
 def _essence(findings: tuple[Finding, ...]) -> list[Finding]:
-    """Without their times."""
+    """Return the findings without their times."""
     return [replace(finding, at=0.0) for finding in findings]
 
 
 def _standing(word: ElasticWord) -> ElasticWord:
-    """Without what changes from step to step."""
+    """Return the report without what changes from step to step."""
     step = word.step if word.state is not Activity.RUNNING else None
     return replace(word, step=step, saved_step=None, consumed=None, at=0.0)

@@ -1,5 +1,7 @@
-"""Reads the settings, puts the head together and runs it: the loop with agents and HTTP in this thread, the cycle in
-one of its own, until told to stop."""
+"""Put the head together from the settings and run it until told to stop.
+
+The loop with agents and HTTP runs in this thread, the cycle in one of its own.
+"""
 
 import asyncio
 import contextlib
@@ -15,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
@@ -43,20 +46,21 @@ _IDLE_S = 10.0
 _BACKLOG = 1024
 MAX_CONNECTIONS = 256
 SHARE = 64
-"""The most HTTP connections of one peer: a peer that holds all of its own keeps nobody else out."""
+"""The most HTTP connections of one peer, so that no peer can keep others out."""
 
 
 class IdleConnections:
-    """HTTP connections on which no request comes are ended: they count towards the most that the server takes.
+    """Ends HTTP connections without a request: they count towards the server's limit.
 
-    A connection that stands as it stood at the look before, without a request under way, is ended. `protocols` are
-    uvicorn's: each has `cycle`, its last request if any. A request that is sent in drops is none until it is whole.
+    A connection that is unchanged since the last look, without a request under way, is ended. `protocols` are
+    uvicorn's: each has `cycle`, its last request if any. A request that comes in drops is not one until it is whole.
     """
 
     def __init__(self) -> None:
         self._before: dict[Any, Any] = {}
 
     def look(self, protocols: Iterable[Any]) -> None:
+        """End the connections that were idle at the last look already."""
         idle = {one: one.cycle for one in protocols if one.cycle is None or one.cycle.response_complete}
         for protocol, last in idle.items():
             if protocol in self._before and self._before[protocol] is last:
@@ -65,12 +69,20 @@ class IdleConnections:
 
 
 class SharedHttp(H11Protocol):
-    """uvicorn's connection; one beyond its peer's share is hung up on. Those of this machine are told apart by their
-    uid (where that is not known, not at all), others by their address."""
+    """uvicorn's connection; one beyond its peer's share is closed.
+
+    Peers on this machine are told apart by their uid, if it is known, others by their address.
+    """
 
     peer: object = None
 
+    def data_received(self, data: bytes) -> None:
+        date = formatdate(time.time(), usegmt=True).encode()
+        self.server_state.default_headers = [(b"date", date), *self.config.encoded_headers]
+        super().data_received(data)
+
     def connection_made(self, transport: Any) -> None:
+        """Close the connection if its peer has too many."""
         super().connection_made(transport)
         self.peer = _peer_of(transport)
         others = (one.peer for one in self.connections if isinstance(one, SharedHttp))
@@ -79,6 +91,7 @@ class SharedHttp(H11Protocol):
 
 
 def _peer_of(transport: Any) -> object:
+    """Return the uid or the address of the peer; None if it is not known."""
     theirs, ours = (transport.get_extra_info(name) for name in ("peername", "sockname"))
     if not theirs or not ours:  # it has gone away already
         return None
@@ -87,25 +100,39 @@ def _peer_of(transport: Any) -> object:
 
 
 class _Http(uvicorn.Server):
-    """uvicorn without its own idea of signals: the daemon has one, for all of its parts. Idle connections end."""
+    """uvicorn without its own handling of signals, which the daemon handles for all its parts. Idle connections end."""
 
     def __init__(self, config: uvicorn.Config, idle_s: float) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
         super().__init__(config)
-        self._idle, self._idle_s, self._look_at = IdleConnections(), idle_s, 0.0
+        self._idle, self._idle_s, self._told = IdleConnections(), idle_s, asyncio.Event()
         self._slim = Slim()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         lengthen(sockets or (), _BACKLOG)
 
-    async def on_tick(self, counter: int) -> bool:
-        now = time.monotonic()
-        if now >= self._look_at:
-            self._look_at = now + self._idle_s
+    async def main_loop(self) -> None:
+        """Until told to exit. uvicorn's own loop ticks ten times a second, for the answers' date and that word."""
+        self._loop = asyncio.get_running_loop()
+        while not self.should_exit:
             self._idle.look(self.server_state.connections)
             if self._slim.look():
                 log.info("memory that is not needed any more was given back")
-        return await super().on_tick(counter)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._idle_s):
+                    await self._told.wait()
+
+    @property
+    def should_exit(self) -> bool:
+        """Return whether the server was told to exit."""
+        return self._exits
+
+    @should_exit.setter
+    def should_exit(self, value: bool) -> None:
+        self._exits = value
+        if value and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._told.set)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -113,7 +140,7 @@ class _Http(uvicorn.Server):
 
 
 def start(config: Path | None, log_level: str) -> int:
-    """The exit status of `stewardd`."""
+    """Run `stewardd`; return its exit status."""
     start_logging(logging.getLevelName(log_level.upper()))
     try:
         settings = load(config, os.environ)
@@ -128,7 +155,7 @@ def start(config: Path | None, log_level: str) -> int:
 
 
 def serve(head: Head, settings: Settings) -> int:
-    """Until SIGTERM or SIGINT. Raises OSError when a port cannot be had, Permanent for a wrong certificate."""
+    """Serve until SIGTERM or SIGINT. Raises OSError if a port is taken, Permanent for a wrong certificate."""
     suit_many_nodes()
     return asyncio.run(_serve(head, settings))
 
@@ -157,15 +184,16 @@ async def _serve(head: Head, settings: Settings) -> int:
 
 
 async def _until(told: asyncio.Event, serving: Iterable["asyncio.Task[None]"]) -> None:
-    """Told to stop, or HTTP ended by itself."""
+    """Wait until told to stop, or until HTTP ended by itself."""
     waiting = asyncio.create_task(told.wait())
     await asyncio.wait({waiting, *serving}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
 
 
 async def _stop(head: Head, serving: Mapping["asyncio.Task[None]", _Http], thread: threading.Thread) -> None:
-    """The cycle finishes its turn first: what it began is recorded. What is cut off is done again by the next head."""
+    """Stop all parts; the cycle finishes its turn first, so that the outcomes of its actions are recorded."""
     log.info("stewardd stops")
+    # what is cut off is done again by the next head
     head.cycle.stop()
     await asyncio.to_thread(head.notify.stop)
     await asyncio.to_thread(thread.join, _CYCLE_ENDS_S)
@@ -176,13 +204,15 @@ async def _stop(head: Head, serving: Mapping["asyncio.Task[None]", _Http], threa
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Raises OSError when the port cannot be had."""
+    """Return the listening socket. Raises OSError if the port is taken."""
     return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
 
 
 def http_server(app: Starlette, api: ApiSettings, *, idle_s: float = _IDLE_S) -> _Http:
-    """With TLS where a certificate is configured. Raises Permanent when it cannot be used. A connection
-    without a request for `idle_s` to twice as many seconds is ended."""
+    """Return the HTTP server, with TLS if a certificate is configured. Raises Permanent if that is unusable.
+
+    A connection without a request for `idle_s` to twice as many seconds is ended.
+    """
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -204,17 +234,19 @@ def http_server(app: Starlette, api: ApiSettings, *, idle_s: float = _IDLE_S) ->
     return _Http(config, idle_s)
 
 
-# One head at a time on one state_dir. A second one, typed by hand, would write into the store of the one that runs, and
-# both would do what either plans.
+# Only one head may use a state_dir. A second one, started by hand, would write into the first one's store, and
+# both would carry out each other's plans.
 
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
-"""What a file system without locks says: nobody is kept out then."""
+"""Errors of a file system without locks: then a second head is not kept out."""
 
 
 @contextlib.contextmanager
 def sole(directory: Path) -> Iterator[None]:
-    """Holds the head's state_dir, made when absent. A dead holder's lock is free. Raises Retryable when another head
-    has it, Permanent when it cannot be made."""
+    """Hold the head's state_dir, making it if absent. A dead holder's lock is free.
+
+    Raises Retryable if another head has it, Permanent if it cannot be made.
+    """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(directory / "stewardd.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -228,6 +260,7 @@ def sole(directory: Path) -> Iterator[None]:
 
 
 def _hold(descriptor: int, directory: Path) -> None:
+    """Take the lock and write our process id. Raises Retryable or Permanent."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -249,7 +282,7 @@ def _hold(descriptor: int, directory: Path) -> None:
 # makes little of that: a picture is freed when the next one takes its place.
 
 _TURN_S = 0.001
-"""A thread that computes keeps the others waiting for this long (Python's default: 5 ms)."""
+"""A computing thread delays the others for this long (Python's default: 5 ms)."""
 _GARBAGE = (50_000, 50, 100)
 """New objects before a collection of the young, and how many of these before older ones are looked at."""
 
@@ -258,9 +291,10 @@ _MALLOC = ((-8, 2), (-3, 1 << 17), (-1, 1 << 18))
 
 
 def suit_many_nodes() -> None:
-    """For the rest of the process. What exists already is taken to stay."""
+    """Set up Python for pictures of thousands of nodes, for the rest of the process."""
     sys.setswitchinterval(_TURN_S)
     gc.collect()
+    # what exists already is taken to stay
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
     gc.enable()
@@ -268,8 +302,8 @@ def suit_many_nodes() -> None:
 
 
 def _return_memory() -> None:
-    """Have large pieces of memory, as Slurm's answers and pages of the API are, go back to the system when they are
-    freed: glibc would keep room for it in a heap of each thread. Another C library may do as it likes."""
+    """Return large pieces of freed memory, such as Slurm's answers and pages of the API, to the system."""
+    # glibc would keep room for them in a heap of each thread; other C libraries have no such option
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
         for what, value in _MALLOC:

@@ -1,7 +1,7 @@
-"""Memory that a flood took goes back to the system when it is over.
+"""Return memory that a flood of requests took to the system when it is over.
 
-Python collects the oldest cyclic garbage next to never where `suit_many_nodes` set it so, and glibc keeps what lies
-between pieces that are in use.
+With `suit_many_nodes`, Python hardly ever collects the oldest cyclic garbage, and glibc keeps free memory between
+pieces in use.
 """
 
 import ctypes
@@ -12,31 +12,34 @@ from collections.abc import Callable
 from pathlib import Path
 
 GREW = 64 << 20
-"""So many bytes more than after the last time are worth a collection, which stops the process for a moment: on a busy
-machine for seconds, in which it answers no agent. So first what is free already is returned, beside all else."""
+"""A growth by this many bytes is worth a collection, which stops the process for a moment.
+
+On a busy machine it takes seconds in which no agent is answered. So first what is free already is returned, without
+stopping anything.
+"""
 EVERY_S = 300.0
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory."""
+    """Return the bytes of this process that are in memory."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def trim() -> None:
-    """Have the C library return what is free; other threads go on meanwhile."""
+    """Have the C library return what is free; other threads continue meanwhile."""
     library = ctypes.CDLL(None)
     if hasattr(library, "malloc_trim"):
         library.malloc_trim(0)
 
 
 def give_back() -> None:
-    """Collect all garbage, and return it."""
+    """Collect all garbage and return its memory."""
     gc.collect()
     trim()
 
 
 class Slim:
-    """`look` now and then. What the process needs in peace is learnt from what is left each time."""
+    """Returns memory now and then. What the process needs normally is learnt from what is left each time."""
 
     def __init__(
         self,
@@ -50,7 +53,7 @@ class Slim:
         self._usual, self._at = size(), monotonic()
 
     def look(self) -> bool:
-        """Give memory back if it grew much since the last time; return whether that was done."""
+        """Return memory to the system if it grew much since the last time. Return whether that was done."""
         now, size = self._monotonic(), self._size()
         if size < self._usual + GREW or now < self._at + EVERY_S:
             return False

@@ -1,4 +1,4 @@
-"""Agents' words on jobs: shims that wait, and jobs that opted in. Both are bounded."""
+"""Agents' reports on jobs: waiting shims, and jobs that opted in. Both are bounded."""
 
 import threading
 from collections import Counter, defaultdict
@@ -16,22 +16,24 @@ E = TypeVar("E")
 
 MAX_ASKS_PER_NODE = 512
 MAX_ASKS_OF_USER = 64
-"""On one node: the asks of one user leave room for those of the others."""
+"""On one node: the requests of one user leave room for those of others."""
 MAX_OPTED = 200_000
 MAX_OPTED_OF_NODE = 256
 """As many as an agent keeps."""
 MAX_TOLD_BY = 8
-"""So many nodes are known to have told of a job: all of a large one do."""
+"""How many reporting nodes are remembered of a job: all nodes of a large one report it."""
+MAX_TOLD_LEFT = 1024
+"""The most characters on what earlier attempts of a job left on its nodes."""
 _OPTED_KEPT_S = 600.0
 
 _Word = tuple[JobId, int, str, int]
 """Job, user, mode, run."""
 _Claim = tuple[JobId, int]
-"""Job and user: of each a node says one thing at a time."""
+"""Job and user: a node reports one thing of each at a time."""
 
 
 class Asks(Generic[L]):
-    """Waiting asks and the connection that each waits on. Thread-safe."""
+    """Waiting requests of shims, with the connection of each. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,22 +41,26 @@ class Asks(Generic[L]):
         self._count: Counter[NodeName | tuple[NodeName, int]] = Counter()
 
     def all(self) -> tuple[Ask, ...]:
+        """Return all waiting requests."""
         with self._lock:
             return tuple(ask for ask, _ in self._asks.values())
 
     def waits_for(self, job: JobId) -> bool:
-        """Whether a shim of this job waits."""
+        """Return whether a shim of this job waits."""
         with self._lock:
             return any(ask.job == job for ask, _ in self._asks.values())
 
     def job_of(self, ask: AskId) -> JobId | None:
+        """Return the job of a request; None if it does not wait any more."""
         with self._lock:
             known = self._asks.get(ask)
         return known[0].job if known is not None else None
 
     def add(self, ask: Ask, link: L) -> bool:
-        """False when the node, or the user there, has too many already, or another node asks by that id; the same id
-        again moves to the node's new connection."""
+        """Add a request, or move it to the node's new connection; return whether that was possible.
+
+        It is not if the node, or the user there, has too many already, or another node uses that id.
+        """
         with self._lock:
             known = self._asks.get(ask.id)
             if self._is_full(ask) if known is None else known[0].node != ask.node:
@@ -65,13 +71,14 @@ class Asks(Generic[L]):
             return True
 
     def take(self, ask: AskId) -> L:
-        """Raises Stale when nobody waits for it any more."""
+        """Remove a request and return its connection. Raises Stale if it does not wait any more."""
         with self._lock:
             if ask not in self._asks:
-                raise Stale(f"ask {ask}: nobody waits for it any more")
+                raise Stale(f"ask {ask}: its shim does not wait any more")
             return self._remove(ask)
 
     def withdraw(self, ask: AskId, link: L) -> bool:
+        """Remove a request that its shim withdrew; return whether it waited on this connection."""
         with self._lock:
             known = self._asks.get(ask)
             if known is None or known[1] is not link:
@@ -80,7 +87,7 @@ class Asks(Generic[L]):
             return True
 
     def drop(self, link: L) -> bool:
-        """The connection ended: its agent will ask again."""
+        """Remove the requests of a connection that ended: its agent will ask again. Return whether there were any."""
         with self._lock:
             gone = [ask.id for ask, its in self._asks.values() if its is link]
             for ask in gone:
@@ -88,37 +95,41 @@ class Asks(Generic[L]):
             return bool(gone)
 
     def _is_full(self, ask: Ask) -> bool:
+        """Return whether the node, or the user there, has too many requests."""
         of_user = self._count[ask.node, ask.uid]
         return of_user >= MAX_ASKS_OF_USER or self._count[ask.node] >= MAX_ASKS_PER_NODE
 
     def _remove(self, ask: AskId) -> L:
+        """Remove a request and return its connection."""
         one, link = self._asks.pop(ask)
-        self._count -= Counter((one.node, (one.node, one.uid)))  # what falls to none is kept no more
+        self._count -= Counter((one.node, (one.node, one.uid)))  # drops counts of zero
         return link
 
 
 class Opted:
-    """Jobs that opted in, in the words of each user who called it his, with the nodes that told of each. Thread-safe.
+    """Jobs that opted in, by each user who claims them, with the nodes that report each. Thread-safe.
 
-    On a node where a job is not known any user may call it his own, and a node may lie: that must not hide its owner's
-    word. What a node says of a user's job takes the place of what it said of it before; of a node that says too much,
-    the oldest of the user with the most goes. When the book is full, the oldest that only one node told of goes first,
-    of the node that told most."""
+    On a node where a job is not known any user may claim it, and a node may lie: that must not hide its owner's report.
+    A node's newer report on a user's job replaces its older one. If a node reports too much, the oldest report of the
+    user with the most is dropped. If the book is full, the oldest report of only one node is dropped first, of the node
+    with the most.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._words: dict[_Word, OptedIn] = {}
         self._shares: defaultdict[NodeName | None, dict[_Word, None]] = defaultdict(dict)
-        """The words that each node alone told; None: those that several told."""
+        """The reports that only one node makes, by node; None: those of several."""
         self._says: defaultdict[NodeName, dict[_Claim, _Word]] = defaultdict(dict)
-        """What each node says now, the longest known first."""
+        """The present reports of each node, the oldest first."""
 
     def all(self) -> tuple[OptedIn, ...]:
+        """Return all reports."""
         with self._lock:
             return tuple(self._words.values())
 
     def add(self, opted: OptedIn) -> bool:
-        """False when it says nothing new."""
+        """Add a report; return whether it says anything new."""
         with self._lock:
             word = (opted.job, opted.uid, opted.mode.text, opted.restart)
             taken_back = [self._take_back(node, word) for node in opted.told_by]
@@ -127,9 +138,12 @@ class Opted:
                 told_by, has_steps = known.told_by | opted.told_by, known.has_steps or opted.has_steps
                 if len(told_by) > MAX_TOLD_BY:
                     told_by = known.told_by
-                if (told_by, has_steps) == (known.told_by, known.has_steps):
+                left = known.left if opted.left in known.left else f"{known.left}; {opted.left}".strip("; ")
+                if len(left) > MAX_TOLD_LEFT:
+                    left = known.left
+                if (told_by, has_steps, left) == (known.told_by, known.has_steps, known.left):
                     return any(taken_back)
-                opted = replace(known, told_by=told_by, has_steps=has_steps)
+                opted = replace(known, told_by=told_by, has_steps=has_steps, left=left)
             self._put(word, opted)
             for node in opted.told_by:
                 self._make_room(node)
@@ -139,7 +153,7 @@ class Opted:
             return True
 
     def _take_back(self, node: NodeName, word: _Word) -> bool:
-        """Whether the node said another word on the same."""
+        """Remove the node's other report on the same job and user; return whether there was one."""
         said = self._says[node].get(word[:2]) if node in self._says else None
         if said is None or said == word:
             return False
@@ -147,12 +161,14 @@ class Opted:
         return True
 
     def _make_room(self, node: NodeName) -> None:
+        """Drop a report of a node that makes too many."""
         said = self._says[node]
         if len(said) > MAX_OPTED_OF_NODE:
             crowd = Counter(uid for _, uid in said).most_common(1)[0][0]
             self._unsay(node, next(word for (_, uid), word in said.items() if uid == crowd))
 
     def _unsay(self, node: NodeName, word: _Word) -> None:
+        """Remove the node from a report."""
         known = self._words[word]
         if known.told_by == {node}:
             self._remove(word)
@@ -160,13 +176,14 @@ class Opted:
             self._put(word, replace(known, told_by=known.told_by - {node}))
 
     def forget(self, known: Collection[JobId], now: float) -> None:
-        """Drop what was told a while ago of jobs that Slurm does not know (any more)."""
+        """Drop old reports on jobs that Slurm does not know (any more)."""
         with self._lock:
             for word, opted in list(self._words.items()):
                 if opted.job not in known and opted.at < now - _OPTED_KEPT_S:
                     self._remove(word)
 
     def _put(self, word: _Word, opted: OptedIn) -> None:
+        """Add or replace a report."""
         if word in self._words:
             self._remove(word)
         self._words[word] = opted
@@ -175,6 +192,7 @@ class Opted:
             self._says[node][word[:2]] = word
 
     def _remove(self, word: _Word) -> None:
+        """Remove a report."""
         opted = self._words.pop(word)
         _drop(self._shares, _share(opted), word)
         for node in opted.told_by:
@@ -182,10 +200,12 @@ class Opted:
 
 
 def _drop(books: dict[K, dict[E, Any]], book: K, entry: E) -> None:
+    """Remove an entry, and its book if it is empty."""
     del books[book][entry]
     if not books[book]:
         del books[book]
 
 
 def _share(opted: OptedIn) -> NodeName | None:
+    """Return the only node that makes the report; None if there are several."""
     return next(iter(opted.told_by)) if len(opted.told_by) == 1 else None

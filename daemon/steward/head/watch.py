@@ -1,12 +1,13 @@
-"""Whether agents still speak: a beat that is overdue, an agent in doubt, a late one, one that is gone.
+"""Watch whether agents still speak: overdue beats, agents in doubt, late ones, lost ones.
 
-A beat that stays away puts its agent in doubt: it is pinged, others are pinged beside it, and slurmd's port is looked
-at. It is given up before its time only where all of that agrees; else it has its three beats
+An overdue beat puts its agent in doubt: it is pinged, others are pinged beside it, and slurmd's port is looked at. It
+is given up early only if all of that agrees; else after three beats
 ([0003](../../../docs/decisions/0003-two-witnesses.md)). Times are seconds in which this process was awake.
 """
 
 import asyncio
 import logging
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping
@@ -14,6 +15,7 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from steward.adapters.offload import Threads
+from steward.adapters.wire.frames import GONE_BEATS
 from steward.head.link import Link
 from steward.head.roster import Roster
 from steward.model.ids import NodeName
@@ -21,29 +23,29 @@ from steward.model.node import Node
 from steward.model.witness import Address, Witness, WitnessSeen
 from steward.ports import Clock, Retryable
 
-# The second witness for an agent in doubt: asked while its ping is out, so that both words come together.
+# The second witness for an agent in doubt is asked during the ping, so that both answers come together.
 
 _AT_ONCE = 4
 _LONGEST_S = 5.0
 
 
 class SecondLook:
-    """`learn` may be called from any thread, all else in the loop's."""
+    """Looks at slurmd's port of a node. Any thread may call `learn`, only the loop's all else."""
 
     def __init__(
         self, look: Callable[[Address], WitnessSeen | None], saw: Callable[[Mapping[NodeName, WitnessSeen]], None]
     ) -> None:
-        """`look` blocks for some seconds; `saw` is told what was found, as of every look at a node."""
+        """`look` blocks for some seconds; `saw` gets the result of every look."""
         self._look, self._saw = look, saw
         self._nodes: Mapping[NodeName, Node] = MappingProxyType({})
         self._threads = Threads(_AT_ONCE)
 
     def learn(self, nodes: Mapping[NodeName, Node]) -> None:
-        """Take over where slurmds listen, as Slurm said last."""
+        """Take over the addresses of slurmds, as Slurm said last."""
         self._nodes = nodes
 
     async def __call__(self, name: NodeName) -> Witness | None:
-        """Look at the node's slurmd; None where nothing was found out."""
+        """Look at the node's slurmd; return None without a result."""
         node = self._nodes.get(name)
         if node is None:
             return None
@@ -65,23 +67,32 @@ log = logging.getLogger(__name__)
 LATE_BEATS, LATE_S = 1.75, 1.75
 OVERDUE_S = 0.1
 PATIENCE_S = 1.0
-"""So long a ping and slurmd's port stay without an answer."""
+"""How long a ping and slurmd's port may stay without an answer."""
 STALLS, LAGS, PONGS = 3.0, 3.0, 10.0
-"""Patience grows with what is known: this agent's worst stall of late, our own worst lag, the slowest other answer."""
+"""Patience grows with the agent's worst recent stall, our own worst lag, and the slowest other answer."""
 MOST = 2
-"""More agents that are overdue at once have a cause in common: none of them is given up before its time."""
+"""If more agents are overdue at once, they have a common cause: none of them is given up early."""
 NEIGHBOURS, STRANGERS = 6, 6
-"""Others that are pinged beside one in doubt: those nearest by name, which share a rack, and some from anywhere."""
+"""Others that are pinged beside one in doubt: the nearest by name, which share a rack, and some from anywhere."""
 _SLOT_S, _AFTER_BEATS_S = 0.25, 0.15
-"""Beats come at quarters of our seconds: those that did not come are seen a little after each."""
+"""Beats come at quarters of our seconds: missing ones are noticed a little after each."""
+_MOST_REST_S = 1.0
 _LAG_S = 0.1
-"""A smaller one is forgiven by all limits."""
+"""A smaller lag is within all limits."""
 _LAG_KEPT_S = 60.0
 _STALL_HALF_S = 300.0
 _ORDER_KEPT_S = 10.0
 
+GONE_S = 3.0
+
+
+def gone_after(interval_s: float) -> float:
+    """Return the silence after which an agent that beats at this interval is gone."""
+    return max(GONE_BEATS * interval_s, GONE_S)
+
+
 Examine = Callable[[NodeName], Awaitable[Witness | None]]
-"""Ask the second witness about the node; None: nothing is known. Within some seconds, never raises."""
+"""Asks the second witness about the node; None: nothing is known. Takes some seconds, never raises."""
 
 
 T = TypeVar("T", bound=Hashable)
@@ -99,12 +110,17 @@ class Wheel(Generic[T]):
         self._buckets: dict[int, set[T]] = {}
 
     def add(self, thing: T, due: float) -> None:
-        """`thing` comes out of `turn` within a tick after `due`; what is due already comes out at the next turn."""
+        """Add a thing, which `turn` returns within a tick after `due`, or at the next turn if it is due already."""
         bucket = max(int(due / self.tick_s) + 1, self._turned + 1)
         self._buckets.setdefault(bucket, set()).add(thing)
 
+    @property
+    def next_due(self) -> float:
+        """Return when the next thing comes out; infinity if there is none."""
+        return min(self._buckets, default=math.inf) * self.tick_s
+
     def turn(self, now: float) -> list[T]:
-        """All that became due since the last turn; each is out of the wheel then."""
+        """Remove and return all that became due since the last turn."""
         until = int(now / self.tick_s)
         due: list[T] = []
         for bucket in range(self._turned + 1, until + 1):
@@ -114,8 +130,10 @@ class Wheel(Generic[T]):
 
 
 class Awake:
-    """The clock of this process, which stands still while the process does: a machine that was paused, or a loop that
-    had no time, has heard of nobody, and must not hold that against anybody."""
+    """The clock of this process, which stands still while the process does.
+
+    After a pause of the machine, or without time for the loop, no agent was heard, which must not count against them.
+    """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -123,10 +141,11 @@ class Awake:
         self._worst_at = float("-inf")
 
     def now(self) -> float:
+        """Return the time."""
         return self._monotonic() - self._lost
 
     async def sleep(self, seconds: float) -> None:
-        """What it took longer than that is noted."""
+        """Sleep, and note by how much the loop woke too late."""
         began = self._monotonic()
         await asyncio.sleep(seconds)
         self.note(self._monotonic() - began - seconds)
@@ -141,7 +160,7 @@ class Awake:
 
     @property
     def lag(self) -> float:
-        """The worst of late."""
+        """Return the worst recent lag."""
         return self._worst if self._monotonic() < self._worst_at + _LAG_KEPT_S else 0.0
 
 
@@ -158,7 +177,7 @@ class Watch:
         examine: Examine | None,
         awake: Awake | None = None,
     ) -> None:
-        """Without `examine` nobody is given up before his time."""
+        """Without `examine` no agent is given up early."""
         self._roster, self._clock, self._ring, self._links = roster, clock, ring, links
         self._examine, self._awake = examine, awake or Awake()
         self._wheel: Wheel[Link] = Wheel(self._awake.now(), tick_s=0.05)
@@ -168,68 +187,87 @@ class Watch:
         self._order: tuple[float, list[NodeName]] = (float("-inf"), [])
 
     def now(self) -> float:
+        """Return the time by the clock of this process."""
         return self._awake.now()
 
-    def begin(self, link: Link, *, interval_s: float, gone_after_s: float) -> None:
-        """A connection was accepted."""
-        link.interval_s, link.gone_after_s = interval_s, gone_after_s
-        link.late_after_s = max(LATE_BEATS * interval_s, LATE_S)
+    def begin(self, link: Link, interval_s: float) -> None:
+        """Watch an accepted connection."""
         link.heard = link.told = self.now()
-        self._wheel.add(link, link.heard + self._overdue_after(link))
+        self.pace(link, interval_s)
+
+    def pace(self, link: Link, interval_s: float) -> None:
+        """Expect beats at this interval from now on."""
+        link.interval_s, link.gone_after_s = interval_s, gone_after(interval_s)
+        link.late_after_s = max(LATE_BEATS * interval_s, LATE_S)
+        self._look_when(link, link.heard + self._overdue_after(link))
+
+    def _look_when(self, link: Link, due: float) -> None:
+        link.due = due
+        self._wheel.add(link, due)
 
     def is_in_time(self, link: Link) -> bool:
         """Whether the connection is open and no beat is late."""
         return link.is_open and self.now() - link.heard < link.late_after_s
 
     def heard(self, link: Link) -> None:
-        """A sign of life. As little as can be: the roster learns of it when the wheel looks, or at once where one was
-        waited for."""
+        """Note a sign of life, as cheaply as possible."""
+        # the roster is told when the wheel turns, or at once if a sign was waited for
         now = self.now()
         if link.is_watched:
             self._heard_again(link, now)
         link.heard = now
 
     def ended(self, link: Link) -> tuple[float, float]:
-        """When it was lost, and heard last (Unix seconds)."""
+        """Stop watching; return when the connection was lost, and last heard (Unix seconds)."""
         self._overdue.discard(link)
         now, here = self.now(), self._clock.now()
         lost = here if link.silent_since is None else here - (now - link.silent_since)
         return lost, here - (now - link.heard)
 
     async def run(self) -> None:
+        """Turn for ever."""
         while True:
-            await self._awake.sleep((_AFTER_BEATS_S - self._clock.now()) % _SLOT_S or _SLOT_S)
+            await self._awake.sleep(self._rest_s())
             self.turn()
 
+    def _rest_s(self) -> float:
+        """Return the time to the first slot in which something may be due."""
+        # no sleep is long: a sleep that ends late shows that this process stood still
+        slot_s = (_AFTER_BEATS_S - self._clock.now()) % _SLOT_S or _SLOT_S
+        due_s = min(self._wheel.next_due - self.now(), _MOST_REST_S) - slot_s
+        return slot_s + max(math.ceil(due_s / _SLOT_S), 0) * _SLOT_S
+
     def turn(self) -> None:
-        """Look at those that may be due."""
+        """Look at the connections that may be due."""
         now = self.now()
         for link in self._wheel.turn(now):
-            if link.is_open:
+            if link.is_open and link.due <= now:  # else the wheel has it once more, from its pace before
                 self._look_at(link, now)
 
     def _look_at(self, link: Link, now: float) -> None:
-        """Gone, late, overdue, or heard of since: then look again when it may be overdue next."""
+        """Give the connection up, mark it late or in doubt, or look again when its next beat may be overdue."""
         silent = now - link.heard
         if silent >= link.gone_after_s:
             link.give_up(f"silent for {silent:.1f} s")
         elif silent >= link.late_after_s:
             link.is_late = link.is_watched = True
             self._roster.late(link.node, heard=self._last_heard(link))
-            self._wheel.add(link, link.heard + link.gone_after_s)
+            self._look_when(link, link.heard + link.gone_after_s)
             self._ring()
         elif silent >= self._overdue_after(link):
             self._begin_doubt(link)
-            self._wheel.add(link, link.heard + link.late_after_s)
+            self._look_when(link, link.heard + link.late_after_s)
         else:
             if now - link.told >= link.late_after_s:
                 self._tell(link)
-            self._wheel.add(link, link.heard + self._overdue_after(link))
+            self._look_when(link, link.heard + self._overdue_after(link))
 
     def _overdue_after(self, link: Link) -> float:
+        """Return after how long a beat is overdue."""
         return min(link.interval_s + OVERDUE_S + self._awake.lag, link.late_after_s)
 
     def _heard_again(self, link: Link, now: float) -> None:
+        """Note that a watched connection spoke, and how long it stalled."""
         if link.pinged is not None:
             link.pong_s, link.pinged = now - link.pinged, None
         link.is_watched = False
@@ -244,21 +282,23 @@ class Watch:
             self._ring()
 
     def _tell(self, link: Link) -> None:
+        """Tell the roster when the connection was last heard."""
         link.told = link.heard
         self._roster.heard(link.node, self._last_heard(link), link.skew_s)
 
     def _last_heard(self, link: Link) -> float:
-        """Unix seconds."""
+        """Return when the connection was last heard (Unix seconds)."""
         return self._clock.now() - (self.now() - link.heard)
 
     def _stall(self, node: NodeName, now: float) -> float:
-        """The worst of late, fading."""
+        """Return the worst recent stall of the node, fading with time."""
         worst, at = self._stalls.get(node, (0.0, now))
         return float(worst * 0.5 ** ((now - at) / _STALL_HALF_S))
 
     # Doubt
 
     def _begin_doubt(self, link: Link) -> None:
+        """Begin to doubt an agent with an overdue beat."""
         self._overdue.add(link)
         link.is_watched = True
         if self._examine is None or not link.can_pong or len(self._overdue) > MOST:
@@ -268,6 +308,7 @@ class Watch:
         task.add_done_callback(self._doubts.discard)
 
     async def _doubt(self, link: Link, examine: Examine) -> None:
+        """Ping the agent and others, ask the second witness, and judge."""
         asked, others = self.now(), self._others(link)
         for one in (link, *others):
             self._ping(one, asked)
@@ -280,7 +321,7 @@ class Watch:
             await asyncio.sleep(min(max(left, 0.01), 0.1))
 
     def _judge(self, link: Link, others: list[Link], asked: float, seen: Witness | None) -> None:
-        """Give it up only where nothing else can explain its silence."""
+        """Give the connection up only if nothing else can explain its silence."""
         if seen in (None, Witness.ALIVE) or len(self._overdue) > MOST or not others:
             return
         if not all(one.is_open and one.pong_s is not None for one in others):
@@ -290,16 +331,18 @@ class Watch:
         link.give_up(f"silent for {silent:.1f} s, and no answer to a ping that {len(others)} others answered")
 
     def _patience(self, link: Link, others: list[Link]) -> float:
+        """Return how long to wait for the answer to a ping."""
         pongs = max((one.pong_s for one in others if one.pong_s is not None), default=0.0)
         known = (STALLS * self._stall(link.node, self.now()), LAGS * self._awake.lag, PONGS * pongs)
         return max(PATIENCE_S, *known)
 
     def _ping(self, link: Link, now: float) -> None:
+        """Ping an agent."""
         link.pinged, link.pong_s, link.is_watched = now, None, True
         link.ping(self._clock.now())
 
     def _others(self, link: Link) -> list[Link]:
-        """Open connections of agents that can answer, the nearest by name and some from anywhere."""
+        """Return open connections of agents that can answer: the nearest by name and some from anywhere."""
         names = self._names()
         here = names.index(link.node) if link.node in names else 0
         near = names[max(here - NEIGHBOURS // 2, 0) : here + NEIGHBOURS // 2 + 1]
@@ -308,7 +351,7 @@ class Watch:
         return [one for one in found if one is not None and one.can_pong and one.is_open]
 
     def _names(self) -> list[NodeName]:
-        """The names of nodes as people count them: n2 before n10."""
+        """Return the names of nodes as people count them: n2 before n10."""
         at, names = self._order
         if self.now() > at + _ORDER_KEPT_S or len(names) != len(self._links):
             names = sorted(self._links, key=lambda name: (len(name), name))

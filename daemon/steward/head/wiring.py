@@ -1,4 +1,4 @@
-"""How the head is put together; `choose` picks among adapters, here all of them meet."""
+"""Put the head together; `choose` picks among adapters, here all of them meet."""
 
 import os
 from collections import deque
@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from steward import __version__
 from steward.adapters.munge import Munge
 from steward.adapters.offload import Threads
-from steward.adapters.service import SystemClock
+from steward.adapters.service import SystemClock, notifier
 from steward.adapters.settings_file import desired
 from steward.adapters.site_commands import SiteCommands
 from steward.adapters.slurm.accounting import SlurmAccounting
@@ -63,7 +63,7 @@ from steward.workflows.records import BUSY_SHARE, Patience
 from steward.workflows.snapshot import Snapshot
 
 BUNDLES = "bundles"
-"""Below the head's state_dir."""
+"""The folder of bundles in the head's state_dir."""
 _MUNGE_THREADS = 8
 _MAX_TOLD = 1000
 _FORGET_EVERY_S = 10.0
@@ -71,20 +71,20 @@ _FORGET_EVERY_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Everything that the daemon starts and stops."""
+    """The parts that the daemon starts and stops."""
 
     cycle: Cycle
     hub: Hub
     app: Starlette
     users: Starlette
-    """For login hosts."""
+    """The pages for login hosts."""
     notifier: Notifier
     notify: NotifyDesk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
-    """The things that most parts need."""
+    """The parts that most other parts need."""
 
     settings: Settings
     want: Desired
@@ -103,8 +103,10 @@ class _Base:
 
 
 def wire(settings: Settings, file: Path) -> Head:
-    """`file` is where the settings were read. Raises Permanent or Retryable, with one clear line, when the head cannot
-    run like this."""
+    """Return the head. Raises Permanent or Retryable, with one clear line, if it cannot run with these settings.
+
+    `file` is where the settings were read.
+    """
     base = _base(settings)
     logs = SetupLogs(settings.head.state_dir / "setup-logs", keep_days=settings.capacity.setup_logs_days)
     bundles = Bundles(settings.head.state_dir / BUNDLES, keep_days=settings.capacity.setup_logs_days)
@@ -139,7 +141,7 @@ def wire(settings: Settings, file: Path) -> Head:
 
 
 def _aws(base: _Base, source: Source, gatekeeper: Gatekeeper) -> LateEndpoint:
-    """Wrong access keys are told at the start."""
+    """Return the endpoint for AWS clients. Raises for unusable access keys at the start."""
     key_of = choose.access_keys(base.settings)
     return LateEndpoint(
         lambda: import_module("steward.head.aws").endpoint(
@@ -161,7 +163,7 @@ def _users(base: _Base, source: Source, gatekeeper: Gatekeeper) -> Starlette:
 
 
 def _nodes_of(job: JobId, latest: Snapshot | None) -> frozenset[NodeName]:
-    """With those of its other parts."""
+    """Return the job's nodes, with those of its other parts; empty if it is not known."""
     known = latest.seen.jobs.get(job) if latest is not None else None
     if latest is None or known is None:
         return frozenset()
@@ -194,7 +196,7 @@ def _base(settings: Settings) -> _Base:
         store=choose.store(settings, told.append),
         metrics=Metrics(want),
         commands=Commands(bell.ring),
-        notifier=choose.notifier(),
+        notifier=notifier(),
     )
 
 
@@ -247,7 +249,7 @@ def _site(settings: Settings) -> SiteCommands:
 
 
 def _informed(hub: Hub, origins: Origins, second: SecondLook) -> Callable[[Snapshot], None]:
-    """Tells the hub how large the cluster is, where its nodes are and which jobs Slurm still knows."""
+    """Return a watcher that tells the hub the cluster's size, its nodes' addresses and which jobs Slurm still knows."""
 
     forgotten = 0.0
 

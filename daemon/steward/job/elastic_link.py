@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from steward.job.elastic import FOLDER, GENERATION, WORDS
+from steward.model.proof import is_proof, proof
 
 BEAT_S = 1.0
+PROOF_S = 5.0
 SILENT_S = 10.0
 AGAIN_S = 0.5
 AWAY_S = 45.0
@@ -37,6 +39,7 @@ _UNLED_PORTS = range(20_000, 32_000)
 _LOOK_S = 0.02
 _MOST_WORDS = 256
 _MOST_FOLDER = 60
+_MOST_PROOF = 4096
 _log = logging.getLogger(__name__)
 
 Line = dict[str, Any]
@@ -92,11 +95,11 @@ class CoordinatorLink:
         self.folder = Path(tempfile.mkdtemp(prefix="steward-elastic-", dir=_own_folder(env)))
         self.hello: Line = {
             "agent": secrets.token_hex(8),
-            "token": env.get("STEWARD_ELASTIC_TOKEN", ""),
             "node": env.get("STEWARD_ELASTIC_NODE") or env.get("SLURMD_NODENAME") or socket.gethostname(),
             "role": "base" if _is_base(env) else "replica",
             "first": env.get("SLURM_NODEID", "0") == "0",
         }
+        self._token = env.get("STEWARD_ELASTIC_TOKEN", "")
         self.address = _coordinator(env)
         self.is_alone = not env.get("STEWARD_ELASTIC_ADDRESS")
         self.changed = threading.Condition()
@@ -239,13 +242,11 @@ class CoordinatorLink:
                     self._hear_words()
 
     def _talk(self) -> None:
-        line = socket.create_connection(self.address, timeout=5)
-        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        line.settimeout(_LOOK_S)
+        line, proved = self._dial()
         with self.changed:
             self._socket = line
             state = {"generation": self.generation, "members": self.members, "leaves": self.leaves}
-            for each in ({**self.hello, **state}, self.waiting, *self.words, {"over": self.over}):
+            for each in ({**self.hello, **state, "proof": proved}, self.waiting, *self.words, {"over": self.over}):
                 if each and each != {"over": ""}:
                     self._send(each)
         buffer, heard_at, beat_at, told = b"", time.monotonic(), 0.0, self.leaves
@@ -271,6 +272,34 @@ class CoordinatorLink:
             *whole, buffer = (buffer + came).split(b"\n")
             for line_of_it in whole:
                 self._take(json.loads(line_of_it))
+
+    def _dial(self) -> tuple[socket.socket, str]:
+        """Return a connection to the coordinator, which has proved itself, and the proof for our hello."""
+        line = socket.create_connection(self.address, timeout=5)
+        try:
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            proved = self._prove(line)
+            line.settimeout(_LOOK_S)
+        except BaseException:
+            line.close()
+            raise
+        return line, proved
+
+    def _prove(self, line: socket.socket) -> str:
+        """Return the proof for the hello, once the coordinator has proved itself. Raises OSError and ValueError."""
+        # Another user of the node may listen at the coordinator's port.
+        mine, heard, until = secrets.token_hex(16), b"", time.monotonic() + PROOF_S
+        line.sendall(json.dumps({"nonce": mine}).encode() + b"\n")
+        while not heard.endswith(b"\n"):
+            line.settimeout(max(until - time.monotonic(), _LOOK_S))
+            if len(heard) > _MOST_PROOF or time.monotonic() > until or not (came := line.recv(_MOST_PROOF)):
+                raise ValueError("what listens at its port does not prove that it knows the run's token")
+            heard += came
+        said = json.loads(heard)
+        theirs = str(said.get("nonce", "")) if isinstance(said, dict) else ""
+        if not theirs or not is_proof(said.get("proof"), self._token, "coordinator", mine, theirs):
+            raise ValueError("what listens at its port does not know the run's token")
+        return proof(self._token, "member", mine, theirs)
 
     def _take(self, line: Line) -> None:
         """Take in a line of the coordinator. Raises ValueError if it is none."""

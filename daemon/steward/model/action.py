@@ -13,7 +13,7 @@ from steward.model.why import Why
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What should be done once: a second action with the same `key` is the same wish."""
+    """An act that should be done once: a second action with the same `key` is the same wish."""
 
     key: Key
     why: Why
@@ -32,7 +32,7 @@ class DrainNode(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownNode(Action):
-    """Drain, then down: its jobs are requeued or lose the node. Only with our mark on it."""
+    """Drain a node, then set it DOWN: its jobs are requeued or lose the node. Only with our mark on it."""
 
     node: NodeName
     mark: Mark
@@ -40,12 +40,12 @@ class DownNode(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnNode(Action):
-    """Give a node back to Slurm; refused when its reason is neither `mark` nor the admin's `command` any more."""
+    """Give a node back to Slurm; refused if its reason is neither `mark` nor the admin's `command` any more."""
 
     node: NodeName
     mark: Mark
     command: str = ""
-    """`Action:Replace` or `Action:Reboot` where an admin asked for the repair: his reason was left in place."""
+    """`Action:Replace` or `Action:Reboot` if an admin asked for the repair: that reason was left in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class CheckNow(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeNode(Action):
-    """Second witness: look whether a live slurmd is behind the node's port; the agents of `peers` look, too."""
+    """Ask the second witness whether a live slurmd is behind the node's port; the agents of `peers` probe it, too."""
 
     node: NodeName
     peers: frozenset[NodeName] = frozenset()
@@ -66,9 +66,11 @@ class ProbeNode(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MendNode(Action):
-    """Have the node's agent carry out a light rung, once per `token` and boot: RESTART_SERVICE of the unit `target`, or
-    RESET_GPU of the GPU with that UUID or PCI address. The agent refuses a unit that its own settings do not allow, and
-    a GPU that a process holds."""
+    """Have the node's agent carry out a light rung of the ladder, once per `token` and boot.
+
+    RESTART_SERVICE restarts the unit `target`; RESET_GPU resets the GPU with that UUID or PCI address. The agent
+    refuses a unit that its own settings do not allow, and a GPU that a process holds.
+    """
 
     node: NodeName
     rung: Advice
@@ -95,14 +97,14 @@ class SetUpNode(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetNode(Action):
-    """Delete the record of a dynamic node from Slurm after its instance is gone. A static node's is left."""
+    """Delete the record of a dynamic node from Slurm after its instance is gone. A static node's record stays."""
 
     node: NodeName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetFeature(Action):
-    """Have nodes bear `prefix` + `word` as their only feature that begins with `prefix`; all others stay."""
+    """Give nodes `prefix` + `word` as their only feature that begins with `prefix`; all other features stay."""
 
     nodes: frozenset[NodeName]
     prefix: str
@@ -143,7 +145,7 @@ class BackUpNode(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookAtAlarms(Action):
-    """Ask the site's alarm command about these names; a firing one is the action's failure, with its name."""
+    """Ask the site's alarm command about these alarms; one that fires is the action's failure, with its name."""
 
     alarms: tuple[str, ...]
 
@@ -153,8 +155,11 @@ class LookAtAlarms(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepNodes(Action):
-    """Have Slurm start no new job on exactly these nodes for at most `seconds`, in a reservation of ours that no job is
-    ever in. Nodes that the reservation had before and are not named are everybody's again."""
+    """Have Slurm start no new job on exactly these nodes for at most `seconds`.
+
+    The nodes are kept in a reservation of ours that no job is ever in. Nodes that the reservation had before and that
+    are not named are free for all again.
+    """
 
     name: str
     nodes: frozenset[NodeName]
@@ -163,7 +168,7 @@ class KeepNodes(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeNodes(Action):
-    """End such a reservation."""
+    """End a reservation of `KeepNodes`."""
 
     name: str
 
@@ -178,8 +183,10 @@ class SetGate(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePartitions(Action):
-    """Our own include file: partitions that exist because of API groups. `text` is the whole file; validated, the last
-    good one is put back when Slurm refuses it."""
+    """Write our own include file: the partitions that exist because of API groups.
+
+    `text` is the whole file. If Slurm refuses it, the last good one is put back.
+    """
 
     text: str
 
@@ -206,7 +213,7 @@ class SubmitDeep(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseNodes(Action):
-    """Cancel the job of a deep check, if one is there, and give its nodes back to everybody."""
+    """Cancel the job of a deep check, if there is one, and free its nodes for all jobs."""
 
     name: str
 
@@ -216,9 +223,12 @@ class ReleaseNodes(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequeueJob(Action):
-    """Requeue: `exclude` is the job's whole exclude list after this (the user's own and the culprits). `restart` is the
-    restart count of the run that it is about: it ends no later one. `told_at`: a run that ended well is put back, too,
-    unless it ended before it was told to make room (Unix s); None: such a run is over."""
+    """Requeue a job.
+
+    `exclude` is the job's whole exclude list after this (the user's own and the culprits). `restart` is the restart
+    count of the run that is meant: no later run is ended. `told_at` (Unix s) is when the job was told to make room: a
+    run that completed at that time or later is requeued, too. None: a completed run is never requeued.
+    """
 
     job: JobId
     restart: int = 0
@@ -228,7 +238,7 @@ class RequeueJob(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NudgeJob(Action):
-    """Make a requeued job eligible in `delay_s`; `release` lifts Slurm's own hold; the rest as in RequeueJob."""
+    """Make a requeued job eligible in `delay_s`; `release` lifts Slurm's own hold; the rest is as in RequeueJob."""
 
     job: JobId
     restart: int = 0
@@ -239,14 +249,14 @@ class NudgeJob(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowRequeue(Action):
-    """Switch `Requeue=1` on for an opted-in job that was submitted with `--no-requeue`."""
+    """Set `Requeue=1` on an opted-in job that was submitted with `--no-requeue`."""
 
     job: JobId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentJob(Action):
-    """Write the job's admin comment: the short form of what was done for it, for those who use sacct."""
+    """Write the job's admin comment: a short form of what Steward did for it, for users of sacct."""
 
     job: JobId
     text: str
@@ -254,8 +264,10 @@ class CommentJob(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendLimit(Action):
-    """Have a running job's time limit be `limit_s` seconds, never shorter than it is and never beyond what its
-    partition allows. Absolute, so that doing it twice gives nothing twice; Slurm counts whole minutes."""
+    """Raise a running job's time limit to `limit_s` seconds, as far as its partition allows; never shorten it.
+
+    The limit is absolute, so that a second try adds nothing; Slurm counts whole minutes.
+    """
 
     job: JobId
     limit_s: float
@@ -263,8 +275,10 @@ class ExtendLimit(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayTasks(Action):
-    """Let the waiting tasks of an array begin no sooner than in `delay_s`, so that `job`, one of its tasks, has its
-    place back before them; 0: they may begin now."""
+    """Delay the pending tasks of an array by `delay_s`, so that its task `job` gets its nodes back before them.
+
+    0: the tasks may begin now.
+    """
 
     job: JobId
     array: JobId
@@ -273,7 +287,7 @@ class DelayTasks(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetNice(Action):
-    """Set a job's nice value: below 0 it goes before others, by as much as the number says."""
+    """Set a job's nice value; one below 0 raises the job's priority by that number."""
 
     job: JobId
     nice: int
@@ -281,8 +295,10 @@ class SetNice(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectStacks(Action):
-    """Have the agents of `nodes` keep what a job's tasks are doing: state of each process, and its own stacks where
-    the job named a signal for that. What they find is kept under `name`."""
+    """Have the agents of `nodes` record, under `name`, what a job's tasks are doing.
+
+    The record is the state of each process, and its own stacks if the job named a signal for that.
+    """
 
     job: JobId
     nodes: frozenset[NodeName]
@@ -294,7 +310,8 @@ class CollectStacks(Action):
 class LetGo(Action):
     """Have the agents of `nodes` end the slurmstepds of a job's lost run that have no task left.
 
-    `restart` is that run's restart count, `before` (Unix s) when it was over: what began later is of a new run.
+    `restart` is that run's restart count. `before` (Unix s) is when the run was over: a slurmstepd that began later is
+    of a new run.
     """
 
     job: JobId
@@ -324,8 +341,11 @@ class SignalJob(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeRun(Action):
-    """Have a run's coordinator, which the agent of `node` speaks for, go to `generation` with exactly these members.
-    All ranks save first, for `grace_s` seconds at most; 0: at once. `patient`: nobody is stopped before the save."""
+    """Have a run's coordinator, through the agent of `node`, go to `generation` with exactly these members.
+
+    All ranks save first, for `grace_s` seconds at most; 0: they stop at once. `patient`: no rank is stopped before the
+    save.
+    """
 
     run: JobId
     node: NodeName
@@ -337,8 +357,10 @@ class ResizeRun(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitReplica(Action):
-    """Have the agent of `node` submit a replica job of the run as the run's user, once per token. `minutes` 0: as long
-    as the base's script says; `qos` empty: as it says, too."""
+    """Have the agent of `node` submit a replica job of the run as the run's user, once per token.
+
+    `minutes` 0 and an empty `qos`: as in the script of the run's base job.
+    """
 
     run: JobId
     node: NodeName
@@ -352,7 +374,7 @@ class SubmitReplica(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelReplica(Action):
-    """End a replica job of the run `run`. Stale when it is over, Permanent for a job that is none of the run."""
+    """End a replica job of the run `run`. Stale if the job is over, Permanent if it is not of that run."""
 
     run: JobId
     job: JobId
@@ -367,9 +389,9 @@ Caps = tuple[tuple[str, int | None], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetQos(Action):
-    """Have a QOS of ours (`stw-...`) exist with these values; what is None or not named stays as it is.
+    """Have a QOS of ours (`stw-...`) exist with these values; a value that is None or not named stays as it is.
 
-    `caps` are GrpTRES. `preempts` are names of QOS, `grace_s` seconds. It is made where it is missing, with our mark as
+    `caps` are GrpTRES. `preempts` are names of QOS; `grace_s` is in seconds. A missing QOS is made, with our mark as
     its description.
     """
 
@@ -390,9 +412,12 @@ class DropQos(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetTeam(Action):
-    """Have an account's own association allow the QOS `add` and no longer allow `drop` (all others stay), with these
-    limits (GrpTRES) and this default QOS (None: left; empty: none). `keep` is a QOS of the site's that it allows, too,
-    where it would be left with none: Slurm takes no job of such an account."""
+    """Set the limits, the allowed QOS and the default QOS of an account's own association.
+
+    The association allows the QOS `add` and no longer allows `drop`; all other QOS stay. `caps` are GrpTRES;
+    `default_qos` None leaves the default QOS, empty removes it. `keep` is a QOS of the site that is allowed, too, if
+    the account would be left with none: Slurm takes no job of such an account.
+    """
 
     account: str
     add: frozenset[str] = frozenset()
@@ -404,15 +429,17 @@ class SetTeam(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropTeam(Action):
-    """Delete an account that Steward made and that nobody is in any more. Stale where it is not ours, or not empty."""
+    """Delete an account that Steward made and that has no users left. Stale if it is not ours or not empty."""
 
     account: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveJob(Action):
-    """Have a waiting job be of these QOS, tried in this order (more than one: Slurm 24.11 and newer). Stale when it
-    does not wait any more."""
+    """Give a pending job these QOS, tried in this order (more than one: Slurm 24.11 and newer).
+
+    Stale if the job is no longer pending.
+    """
 
     job: JobId
     qos: tuple[str, ...]
@@ -420,7 +447,7 @@ class MoveJob(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkJob(Action):
-    """Give a job this priority, above what preemption may take; None: hand its priority back to Slurm."""
+    """Give a job this priority, above the range that preemption may take; None: let Slurm compute it again."""
 
     job: JobId
     priority: int | None
@@ -429,7 +456,7 @@ class MarkJob(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetNodeCount(Action):
-    """Have a waiting job ask for so many nodes, within what its user allowed."""
+    """Set how many nodes a pending job asks for, within what its user allowed."""
 
     job: JobId
     least: int
@@ -438,7 +465,7 @@ class SetNodeCount(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelJob(Action):
-    """End a run of a job that may not be requeued and has to give way. Stale when it is in another run."""
+    """Cancel a job that has to give way and may not be requeued. Stale if it is in another run than `restart`."""
 
     job: JobId
     restart: int = 0

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
-from steward.model.bounds import Count, First, Folded, Given, Job, Newer, Sparse, Step, Uid, WaitStatus
+from steward.model.bounds import Count, First, Folded, Given, Job, Newer, Printable, Sparse, Step, Uid, WaitStatus
 from steward.model.elastic_spec import ElasticText
 from steward.model.ids import AskId, NodeName
 from steward.model.job_report import LogSign
 from steward.model.resume_mode import Mode
 
 MAX_SIGNS = 16
+MAX_LEFT = 256
 
 
 class AskKind(Enum):
@@ -78,5 +79,7 @@ class OptedIn:
     """The value of `--elastic=` of a run's base job, on its batch host; empty for any other job."""
     has_steps: Annotated[bool, Sparse()] = False
     """Whether a step with the option ran there; False: only the script, as far as is known."""
+    left: Annotated[str, Printable(MAX_LEFT), Sparse()] = ""
+    """The processes of an earlier run or attempt that were still there when this one began; empty: none known."""
     told_by: Annotated[frozenset[NodeName], Given()] = frozenset()
     ran_on: Annotated[frozenset[NodeName], Given()] = frozenset()

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from steward.model.ids import NodeName
 from steward.model.machine_types import MachineType
-from steward.model.setting_types import HOUR_S, SIGNAL_OR_NONE, Durations, NodeCommand, ProviderKind, Section, Words
+from steward.model.setting_types import HOUR_S, SIGNAL_OR_NONE, Durations, NodeCommand, ProviderName, Section, Words
 
 
 class GateRule(Enum):
@@ -45,7 +45,7 @@ class CapacitySettings(Section):
     """Groups through the API: their provider, the MinCount gate, scaling down, software updates."""
 
     enabled: bool = Field(default=True, description="false: the API cannot create a cluster.")
-    provider: ProviderKind | None = Field(
+    provider: ProviderName | None = Field(
         default=None,
         description="Provider of groups that have no `[[groups]]` table; none: every group needs one.",
     )

@@ -36,6 +36,11 @@ class Trigger(Enum):
     ADMIN = "admin"
     """An admin's `Action:Replace` or `Action:Reboot`."""
 
+    @property
+    def ends_jobs(self) -> bool:
+        """Whether the node is set DOWN at once; else it is drained, and the repair waits for its jobs."""
+        return self in (Trigger.LOST, Trigger.FATAL)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marking:
@@ -66,8 +71,8 @@ class Case:
     `launches` counts the instances given up (part of `token`, the provider's client token), `tries` the refused calls
     for the current one, `refusals` those of them with a reason other than capacity. `command` is an admin's reason
     (`Action:Replace`), or Slurm's own, in place of Steward's mark. `stand_in` is the spare that serves in place of a
-    node with a fixed machine. `gone`: a second source confirms that the machine is lost (policy/node/gone.py).
-    `marking` is the history of the mark in Slurm (policy/node/forgotten.py). `asked` and `approved` are when the repair
+    node with a fixed machine. `gone`: a second source confirms that the machine is lost (policy/facts/gone.py).
+    `marking` is the history of the mark in Slurm (policy/facts/forgotten.py). `asked` and `approved`: when the repair
     began to wait for a person's approval, and when it got it (`repair.mode = "ask"`).
     """
 

@@ -83,6 +83,11 @@ class Measure:
     partner: _Node | None = None
     seconds: float = 0.0
 
+    @property
+    def kind(self) -> DeepKind:
+        """The kind of deep check that makes this measure: of one node, or of a pair of nodes."""
+        return DeepKind.CONNECTIVITY if self.check.partition(".")[0] in ("tcp", "rdma", "pair") else DeepKind.STRESS
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepReport:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from steward.model.deep import DEEP_PREFIX
 from steward.model.ids import JobId, NodeName
 
 SLURMS_HOLDS = frozenset(
@@ -107,8 +108,14 @@ class Job:
     """The nodes that must be among its own (`-w`)."""
     features: str = ""
     """Its `--constraint`."""
+    unavailable: frozenset[NodeName] = frozenset()
+    """The nodes that Slurm called out of service when it last looked at the job (its ReqNodeNotAvail)."""
+    planned: frozenset[NodeName] = frozenset()
+    """The nodes that Slurm's backfill keeps for it from `started` on, while it waits; text does not tell."""
     exclusive: bool = False
     """Whether it shares its nodes with no other job (`--exclusive`)."""
+    memory_per_cpu: bool = False
+    """Whether it asked for memory for each CPU, or has a partition's DefMemPerCPU; text does not tell."""
     preempted: float | None = None
     """The time since which Slurm preempts it and its grace runs (PreemptTime); None: not preempted, or not known."""
 
@@ -116,6 +123,14 @@ class Job:
     def partitions(self) -> tuple[str, ...]:
         """Return the partitions in which it may run (`-p a,b`), all its nodes in one; at least one, perhaps unnamed."""
         return tuple(part for part in self.partition.split(",") if part) or ("",)
+
+    @property
+    def deep_check(self) -> str:
+        """Return the name of the deep check whose job it is; empty if it is none's."""
+        # Slurm lets any user move a waiting job into another partition, also a hidden one that only root may use: only
+        # a job of the reservation's own user has the reservation of that name.
+        is_one = self.partition.startswith(DEEP_PREFIX) and self.reservation == self.partition
+        return self.partition if is_one else ""
 
     @property
     def is_part(self) -> bool:

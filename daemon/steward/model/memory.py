@@ -1,4 +1,4 @@
-"""The head's intents and memory between cycles; the store keeps it, `plan` turns it into the next one."""
+"""The head's intents and memory between cycles. The store keeps it; `plan` turns it into the next one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,12 +20,14 @@ from steward.model.slot import SlotRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """A shared cause seen on many nodes at once: one record, no action on any node, until it is over.
+    """A shared cause seen on many nodes at once: one record, and no action on any node until it is over.
 
-    `easing` is since when fewer nodes than the limit are away. Of silent agents: `waits` are those of `nodes` that
-    nobody knows anything of, `gone` those that did not come back by themselves: somebody said that they are gone, or
-    took them away. `back` is when one that was waited for was last heard again. Of nodes that Slurm itself took out:
-    `tried` is when one of them was last looked into in vain.
+    `easing` is since when fewer nodes than the limit are away.
+
+    Of silent agents: `waits` are those of `nodes` whose fate is unknown. `gone` are those that did not come back by
+    themselves: they were reported as gone, or taken away. `back` is when an agent of `waits` was last heard again.
+
+    Of nodes that Slurm itself took out: `tried` is when one of them was last examined in vain.
     """
 
     kind: str
@@ -42,11 +44,13 @@ class Incident:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
-    """Tripped: report only for `scope` (`all`, `group:NAME`, `check:ID`) until a person resets it, or until the one
-    repair that is let through `patience_s` seconds after `tripped` (Unix s) has ended well. `trial` is that repair.
+    """A tripped breaker: Steward only reports for `scope` (`all`, `group:NAME`, `check:ID`).
 
-    `bringup:NAME`: no machine is asked for the group until a person resets it (`patience_s` is 0: none is let through),
-    or until it is to be made otherwise than `about` says.
+    It is reset by a person, or when the one repair that may start `patience_s` seconds after `tripped` (Unix s) has
+    ended well; `trial` is that repair.
+
+    `bringup:NAME`: no instance is requested for the group until a person resets the breaker, or until the instances are
+    to be made differently from what `about` says (`patience_s` is 0: no trial).
     """
 
     scope: str
@@ -58,7 +62,7 @@ class Breaker:
 
     @property
     def next_try(self) -> float | None:
-        """From when one repair is let through (Unix s); None: a person must reset it."""
+        """Return when one repair may start as a trial (Unix s); None if only a person can reset the breaker."""
         return self.tripped + self.patience_s if self.patience_s else None
 
 
@@ -68,7 +72,7 @@ def _none() -> Mapping[Any, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stands:
-    """A finding against a node, and since when it stands (Unix s): it is acted on after a while only."""
+    """A finding against a node, and since when it stands (Unix s): Steward acts only after a while."""
 
     check: str
     since: float
@@ -76,39 +80,42 @@ class Stands:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeMemory:
-    """What was seen of a node in former plans. Times are Unix seconds on the head's clock; what is a day old is
-    forgotten, and a node of which there is nothing to remember has no row."""
+    """What earlier plans saw of a node. Times are Unix seconds on the head's clock.
+
+    Entries a day old are forgotten; a node with nothing to remember has no row.
+    """
 
     away_since: float | None = None
-    """Since when somebody has it away on purpose; kept as long as that is so."""
+    """Since when the node is away as planned (powered down, rebooting, in maintenance); kept as long as that is so."""
     back_at: float | None = None
-    """When it was last there again after that."""
+    """When the node last came back from that."""
     lost_at: float | None = None
-    """When it was last found lost: its agent was gone, and a second source confirmed it."""
+    """When the node was last found lost: its agent was gone, and a second source confirmed it."""
     stops_from: float | None = None
-    """Its host was shut down in good order: what ended on it at this time or later may have ended by that."""
+    """When its host began an orderly shutdown: the shutdown may have ended any job that ended on the node since."""
     reclaimed_from: float | None = None
-    """When its provider first said that it takes its machine away."""
+    """When its provider first announced that it will reclaim the instance."""
     silent_since: float | None = None
-    """Since when it is lost and its slurmd does not answer."""
+    """Since when the node is lost and its slurmd does not answer."""
     left_us: float | None = None
-    """When its agent was told to end, as it said, and is not back since: both services may be restarted."""
+    """When its agent left after it said that it was told to end, if it is not back since: both services may be
+    restarted."""
     suspected: float | None = None
-    """When the silence began of which it was suspected last."""
+    """When the silence began for which the node was last suspected."""
     settling: Stands | None = None
     left_at: float | None = None
-    """When a machine without a slot was last ended under its name: what it left in Slurm is to be deleted."""
+    """When an instance without a slot was last ended under this name: its record in Slurm is to be deleted."""
     excluded_by: Mapping[int, float] = field(default_factory=_none)
-    """User -> when it was counted that a job of his keeps away from the node by name."""
+    """User -> when a job of that user was counted that excludes the node by name."""
     hurt: Mapping[int, float] = field(default_factory=_none)
-    """Job -> when Slurm could not start it on the node, of which Slurm says nothing."""
+    """Job -> when Slurm could not start it on the node, without saying why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stray:
-    """A machine that has no place, and since when it is listed so (Unix s): it is ended after a while only.
+    """An instance that belongs nowhere, and since when it is listed so (Unix s): it is ended only after a while.
 
-    `orphan`: its slot or cluster is gone; `late`: it came when another one had its place.
+    `orphan`: its slot or cluster is gone; `late`: it came when another instance had its place.
     """
 
     orphan: float | None = None
@@ -120,15 +127,17 @@ class AskMemory:
     """A shim that waits, or did so lately, by the head's clock (Unix s)."""
 
     at: float
-    """When it was first heard: what it asks about had failed by then."""
+    """When the shim was first heard: the task that it asks about had failed by then."""
     judged: float | None = None
-    """When its failure was first judged: Slurm could be read."""
+    """When the failure was first judged: Slurm could be read by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """The nodes to which one word of ours was written last as their feature, and when (Unix s). `undone`: so many
-    times in a row somebody else had put another of our words there."""
+    """The nodes to which one word of ours was last written as their feature, and when (Unix s).
+
+    `undone`: how many times in a row another program had put another of our words there.
+    """
 
     nodes: frozenset[NodeName]
     at: float
@@ -137,21 +146,24 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadMemory:
-    """About when the head last looked at what must be looked at again and again. Times are Unix seconds."""
+    """When the head last repeated each of its regular looks (approximate). Times are Unix seconds."""
 
     marks: float | None = None
-    """At our marks on nodes."""
+    """Last look at our marks on nodes."""
     marks_steady: float = 0.0
-    """Since when it does so without a gap."""
+    """Since when the head looks at the marks without a gap."""
     ends: float | None = None
-    """Into the end of a job; None while there is none to look into."""
+    """Last look into the end of a job; None while no job needs one."""
     shown: Mapping[str, Shown] = field(default_factory=_none)
     """By word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """`asked` maps an action's key to when it was last emitted: the same wish is not repeated before its retry time.
+    """All that the head remembers.
+
+    `asked` maps an action's key to when the action was last emitted: the same wish is not repeated before its retry
+    time.
 
     `noted` maps a note's key to when it was last written: the same sentence is not repeated every cycle.
     """
@@ -161,7 +173,7 @@ class Memory:
     bystanders: Mapping[JobId, Bystander] = field(default_factory=_none)
     asks: Mapping[AskId, AskMemory] = field(default_factory=_none)
     ledger: Mapping[JobId, tuple[Run, ...]] = field(default_factory=_none)
-    """The last runs of the remembered jobs, oldest first; the store's ledger keeps all."""
+    """The last runs of the remembered jobs, oldest first; the store's ledger keeps all runs."""
     incidents: Mapping[str, Incident] = field(default_factory=_none)
     breakers: Mapping[str, Breaker] = field(default_factory=_none)
     asked: Mapping[Key, float] = field(default_factory=_none)
@@ -174,17 +186,19 @@ class Memory:
     remedies: Mapping[str, tuple[Remedy, ...]] = field(default_factory=_none)
     """Identity of a piece of hardware -> rungs of the ladder that were begun for it, oldest first."""
     mishaps: Mapping[str, tuple[Mishap, ...]] = field(default_factory=_none)
-    """The same for what happened to it, oldest first."""
+    """Identity of a piece of hardware -> what happened to it, oldest first."""
     served: Mapping[NodeName, InstanceId] = field(default_factory=_none)
-    """The machine that Slurm last had in full service: a count too low on the same one is lost hardware."""
+    """The instance of each node that Slurm last had in full service: a count too low on the same one is lost
+    hardware."""
     breakers_reset: float = 0.0
-    """When a person last reset the breakers: what was out of service before does not count against them."""
+    """When a person last reset the breakers: nodes that were out of service before do not count against them."""
     breaker_resets: Mapping[str, float] = field(default_factory=_none)
-    """The same for one scope."""
+    """When a person last reset one scope, by scope."""
     trials: Mapping[str, Trial] = field(default_factory=_none)
     """`<check>@<version>` -> how a check that may change did, and whether it may take nodes out."""
     looked: float = 0.0
-    """While a case is open: about when the last fresh picture was planned on. Blind time is no step's lateness."""
+    """While a case is open: about when the last fresh picture was planned on. Time without pictures makes no step
+    late."""
     head: HeadMemory = HeadMemory()
     cluster: Cluster | None = None
     """The API's cluster; None before its creation and after its end."""
@@ -192,14 +206,14 @@ class Memory:
     slots: Mapping[NodeName, SlotRecord] = field(default_factory=_none)
     gates: Mapping[str, Gate] = field(default_factory=_none)
     ended: Mapping[str, float] = field(default_factory=_none)
-    """Id of a cluster that ended, or of a repair whose slot is gone -> when (Unix s): its last machines may still
+    """Id of a cluster that ended, or of a repair whose slot is gone -> when (Unix s): its last instances may still
     come."""
     strays: Mapping[InstanceId, Stray] = field(default_factory=_none)
     operations: Mapping[str, Operation] = field(default_factory=_none)
     deeps: Mapping[str, DeepRun] = field(default_factory=_none)
-    """Deep checks by id: open ones and those of late."""
+    """Deep checks by id: open ones and recent ones."""
     baselines: Mapping[str, Baseline] = field(default_factory=_none)
-    """`<check>:<profile>` -> what is usual there."""
+    """`<check>:<profile>` -> the usual result there."""
     quotas: Mapping[str, ComputeQuota] = field(default_factory=_none)
     """By id."""
     scheduler: SchedulerConfig | None = None
@@ -208,8 +222,8 @@ class Memory:
     quota_writes: Mapping[str, Wrote] = field(default_factory=_none)
     """`<qos or account>/<field>` -> what we wrote there."""
     elastic: Mapping[JobId, ElasticRun] = field(default_factory=_none)
-    """Elastic runs by their base's job id: open ones and those of late."""
+    """Elastic runs by their base's job id: open ones and recent ones."""
     client_tokens: Mapping[str, ClientToken] = field(default_factory=_none)
     paused: bool = False
-    """By a person, or by the head itself where another head works on its Slurm and it hears no agent."""
+    """Paused by a person, or by the head itself if another head works on its Slurm and no agent connects to it."""
     next_case: int = 1

@@ -4,9 +4,14 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from steward.model.ids import NodeName
+
 MAX_RANGE = 65536
 """The longest range in Slurm's own host lists; a longer range is not from Slurm, and could exhaust the memory."""
 MAX_NAMES = 1 << 20
+MAX_NODES = 100_000
+"""The most nodes of a list that a person or the settings name."""
+_NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$")
 _PIECE = re.compile(r"(?P<text>[^\[\],\s]+)|\[(?P<ranges>[0-9,-]+)\]|(?P<gap>[,\s]+)")
 _RANGE = re.compile(r"(?P<first>[0-9]{1,18})(?:-(?P<last>[0-9]{0,18}))?")
 _NUMBERED = re.compile(r"(?P<prefix>.*[^0-9])(?P<number>[0-9]{1,9})")
@@ -92,3 +97,16 @@ def _numbers(ranges: str) -> list[str]:
         if len(found) > MAX_NAMES:
             raise ValueError(f"more than {MAX_NAMES} nodes")
     return found
+
+
+def expand_nodes(text: str) -> tuple[NodeName, ...]:
+    """Return the node names of a Slurm host list such as `n[1-6]`, in order. Raises ValueError for anything else."""
+    try:
+        nodes = tuple(map(NodeName, unfold(text)))
+    except ValueError as error:
+        raise ValueError(f"not a host list ({error}); write for example n[1-6] or gpu1,gpu[3-8]") from error
+    if len(nodes) > MAX_NODES:
+        raise ValueError(f"{len(nodes)} nodes are more than {MAX_NODES}; write a shorter range")
+    if wrong := next((name for name in nodes if not _NODE.match(name)), None):
+        raise ValueError(f"{wrong!r} is not a node name; write for example n[1-6] or gpu1,gpu[3-8]")
+    return nodes

@@ -174,7 +174,7 @@ class Observed:
     """Accounts, limits and QOS; None: not read, because memory has no quota."""
 
     gres_used: Mapping[NodeName, str] = field(default_factory=_empty)
-    """Nodes with GRES that Slurm counted as used in both of the last two looks, and that GRES."""
+    """Nodes that were idle in both of the last two looks and of which Slurm counted GRES as used, and that GRES."""
     gres_at: float = 0.0
     """When the older of these looks was requested (Unix s; 0: never)."""
     fits: Mapping[Question, Fit] = field(default_factory=_empty)

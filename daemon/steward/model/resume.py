@@ -173,8 +173,8 @@ class Attempt:
     requeued: float | None = None
     running: float | None = None
     given_limit_s: float | None = None
-    """The time limit (s) that gives back the time lost by this fault; 0: not worth it; None: not known yet, or no
-    retry."""
+    """The time limit (s) that gives back the time lost by this fault; 0: not worth it, or no fault is known; None: not
+    known yet, or no retry."""
     saved: Saved | None = None
     """The newest checkpoint at the decision; None: none is known."""
     lines: tuple[str, ...] = field(default=(), metadata=PRIVATE)

@@ -6,14 +6,13 @@ its default, its range and its meaning.
 
 import re
 from collections.abc import Iterable
-from enum import Enum
+from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from steward.model.ids import NodeName
-from steward.model.node_names import unfold
+from steward.model.node_names import expand_nodes
 from steward.model.resume_mode import ResumeMode
 
 HOUR_S = 3600.0
@@ -38,8 +37,6 @@ def _unique(words: Iterable[str]) -> tuple[str, ...]:
 Words = Annotated[tuple[str, ...], AfterValidator(_unique)]
 
 _HOST_PORT = re.compile(r"^(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})$")
-_NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$")
-MAX_NODES = 100_000
 SIGNAL_OR_NONE = r"^(?:|[A-Z][A-Z0-9]{1,9})$"
 """The pattern of a signal's name without SIG, for example USR1; empty: no signal."""
 
@@ -75,12 +72,10 @@ class Recovery(Enum):
     NONE = "none"
 
 
-class ProviderKind(Enum):
-    """The provider of a group's machines."""
+class ProviderKind(StrEnum):
+    """The providers of machines that Steward has itself."""
 
     STATIC = "static"
-    LOCAL = "local"
-    DOCKER = "docker"
     COMMAND = "command"
     POWER = "power"
     EC2 = "ec2"
@@ -92,19 +87,6 @@ def split_host_port(text: str) -> tuple[str, int]:
     if match is None or not 1 <= int(match["port"]) <= 65535:
         raise ValueError("write HOST:PORT with a port from 1 to 65535, for example head1:6861")
     return match["host"].strip("[]"), int(match["port"])
-
-
-def expand_nodes(text: str) -> tuple[NodeName, ...]:
-    """Return the node names of a Slurm host list such as `n[1-6]`, in order. Raises ValueError for anything else."""
-    try:
-        nodes = tuple(map(NodeName, unfold(text)))
-    except ValueError as error:
-        raise ValueError(f"not a host list ({error}); write for example n[1-6] or gpu1,gpu[3-8]") from error
-    if len(nodes) > MAX_NODES:
-        raise ValueError(f"{len(nodes)} nodes are more than {MAX_NODES}; write a shorter range")
-    if wrong := next((name for name in nodes if not _NODE.match(name)), None):
-        raise ValueError(f"{wrong!r} is not a node name; write for example n[1-6] or gpu1,gpu[3-8]")
-    return nodes
 
 
 def _host_port(text: str) -> str:
@@ -178,4 +160,5 @@ Durations = Annotated[tuple[float, ...], AfterValidator(_times)]
 Waits = Annotated[tuple[float, ...], AfterValidator(_waits)]
 ExitCodes = Annotated[tuple[int, ...], AfterValidator(_exit_codes)]
 AutoResume = Annotated[str, AfterValidator(_auto_resume)]
+ProviderName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
 Program = Annotated[tuple[str, ...], AfterValidator(_program)]

@@ -127,3 +127,32 @@ class SlotRecord:
     def is_coming(self) -> bool:
         """Return whether the slot is on its way into service."""
         return self.step in COMING
+
+
+class SlotFact(Enum):
+    """A fact that the picture shows about a slot. The value is the sentence in the diagram and in events."""
+
+    UNWANTED = "it must leave or be replaced"
+    HOSTED = "it is the head's own machine"
+    SERVES = "a machine is in service under its name already"
+    FOUND = "a machine runs under its name already"
+    DUE = "its turn has come, and Slurm starts nothing on its node"
+    LAUNCHED = "the instance exists"
+    REFUSED = "the provider refused"
+    CONNECTED = "the agent of its instance is connected"
+    PREPARED = "its lifecycle scripts succeeded, or there are none"
+    STUMBLED = "the scripts failed and are tried again"
+    FAILED = "the scripts failed too often on this instance"
+    SOUND = "all checks passed and slurmd registered"
+    UNFIT = "its deep check failed, and Slurm starts nothing on its node"
+    BACK = "Slurm starts jobs on its node"
+    TAKEN = "its node is out of service, but not by Steward"
+    LOST = "its instance is gone"
+    KEPT = "it stays after all"
+    EMPTY = "no job is on its node"
+    HURRIED = "the time to wait for its jobs is over"
+    SAVED = "it was backed up, or need not be"
+    UNSAVED = "the backup failed: the instance stays until a person asks again"
+    GONE = "its instance is gone, and so is the slot"
+    VACATED = "its instance is gone, and a new one is needed"
+    LATE = "the step's deadline passed"

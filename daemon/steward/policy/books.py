@@ -1,5 +1,7 @@
-"""The tables of memory, while a plan is made, that know more than their rows: cases, slots of API groups, nodes, deep
-checks. Each is changed through its own methods alone."""
+"""The tables of memory with indexes of their own: cases, slots of API groups, nodes, deep checks.
+
+They hold while a plan is made. Each table is changed through its own methods alone.
+"""
 
 import math
 from collections import Counter, defaultdict
@@ -18,11 +20,11 @@ from steward.model.memory import NodeMemory
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.groundwork import Groundwork
-from steward.policy.groups.slot_of import slot_of
 from steward.policy.kept import Kept
+from steward.policy.slot_of import slot_of
 
 _TIDY = (Step.SUSPECT, Step.CLOSED)
-"""Nothing was done to the node (yet, or any more)."""
+"""Nothing was done to the node, or nothing more is to be done."""
 _NEW_MACHINE = (Step.VERIFY, Step.RETURN)
 REPLACING = (Step.MEND, Step.LAUNCH, Step.PROVISION, Step.VERIFY, Step.RETURN)
 
@@ -41,32 +43,34 @@ class CaseBook(Kept[CaseId, Case]):
 
     @property
     def nodes_in_repair(self) -> Collection[NodeName]:
-        """Nodes with an open case."""
+        """Return the nodes with an open case."""
         return self._open.keys()
 
     def open_of(self, node: NodeName) -> Case | None:
-        """The node's open case (there is at most one)."""
+        """Return the node's open case; None if it has none. A node has at most one."""
         return self[self._open[node]] if node in self._open else None
 
     def in_work(self, node: NodeName) -> Case | None:
-        """The node's open case when it is past suspicion."""
+        """Return the node's open case if it is past suspicion; else None."""
         return case if (case := self.open_of(node)) and case.step not in _TIDY else None
 
     def lost(self, node: NodeName) -> Case | None:
-        """The node's open case when it was lost and no new machine is verified yet."""
+        """Return the node's open case if the node was lost and no new instance is verified yet; else None."""
         case = self.in_work(node)
         return case if case is not None and case.trigger is Trigger.LOST and case.step not in _NEW_MACHINE else None
 
     def expects_no_agent(self, node: NodeName) -> bool:
-        """Whether the node is under repair and its machine was lost, is in a person's hands or is just being ended or
-        mended."""
+        """Return whether no agent is expected on the node because of its repair.
+
+        This is so if its instance was lost, is in a person's hands, or is just being ended or mended.
+        """
         case = self.in_work(node)
         if case is None or case.step in _NEW_MACHINE:
             return False
         return case.trigger is Trigger.LOST or case.step not in (Step.DRAIN, Step.RELEASE)
 
     def of(self, node: NodeName) -> list[Case]:
-        """Every case of a node that is remembered, open ones and closed ones."""
+        """Return every remembered case of a node, open and closed ones."""
         if self._of is None:
             self._of = defaultdict(dict)
             for case in self.values():
@@ -74,7 +78,7 @@ class CaseBook(Kept[CaseId, Case]):
         return [self[id] for id in self._of[node]] if node in self._of else []
 
     def keep(self, case: Case) -> Case:
-        """Remember the case as it is now."""
+        """Remember the case in its new state."""
         self[case.id] = case
         self.replacing.pop(case.id, None)
         if case.step in REPLACING:
@@ -107,7 +111,7 @@ class SlotBook(Kept[NodeName, SlotRecord]):
     __slots__ = ("_groups", "_members", "_repairable", "_sizes", "_want", "launching")
 
     def __init__(self, before: Mapping[NodeName, SlotRecord], groups: dict[str, Group], want: Desired) -> None:
-        """`groups` are those of the same plan, and are changed as it goes on."""
+        """Index the slots. `groups` are those of the same plan, which changes them as it goes on."""
         super().__init__(before)
         self._groups, self._want = groups, want
         self.launching = sum(1 for record in self.values() if record.step is SlotStep.LAUNCH)
@@ -118,8 +122,10 @@ class SlotBook(Kept[NodeName, SlotRecord]):
 
     @property
     def repairable(self) -> dict[NodeName, Slot]:
-        """The nodes that may be repaired: slots of pools that no API group took over, and of API groups those in
-        service. Made when it is first asked for: a quiet plan does without."""
+        """Return the slot of each node that may be repaired; made at the first call, because a quiet plan needs none.
+
+        These are the slots of pools that no API group took over, and the slots of API groups that are in service.
+        """
         if self._repairable is None:
             self._repairable = {node: slot for node, slot in self._want.slots.items() if slot.group not in self._groups}
             for record in self.values():
@@ -128,13 +134,13 @@ class SlotBook(Kept[NodeName, SlotRecord]):
 
     @property
     def group_sizes(self) -> Counter[str]:
-        """How many nodes of each group may be repaired."""
+        """Return how many nodes of each group may be repaired."""
         if self._sizes is None:
             self._sizes = Counter(slot.group for slot in self.repairable.values())
         return self._sizes
 
     def members(self, group: str) -> list[SlotRecord]:
-        """The slots of a group, the oldest first."""
+        """Return the slots of a group, oldest first."""
         if self._members is None:
             self._members = defaultdict(dict)
             for record in sorted(self.values(), key=lambda r: (r.created, len(r.logical), r.logical)):
@@ -142,7 +148,7 @@ class SlotBook(Kept[NodeName, SlotRecord]):
         return [self[node] for node in self._members[group]] if group in self._members else []
 
     def keep(self, record: SlotRecord) -> SlotRecord:
-        """Remember the slot as it is now."""
+        """Remember the slot in its new state."""
         before = self.get(record.node)
         self.launching += (record.step is SlotStep.LAUNCH) - (before is not None and before.step is SlotStep.LAUNCH)
         self[record.node] = record
@@ -161,12 +167,12 @@ class SlotBook(Kept[NodeName, SlotRecord]):
             self._repairable.pop(record.node, None)
 
     def drop_group(self, name: str) -> None:
-        """Drop a group without slots from memory; the nodes of its pool are the pool's again."""
+        """Drop a group without slots from memory; the nodes of its pool belong to the pool again."""
         del self._groups[name]
         self._repairable = None
 
     def _note_repairable(self, record: SlotRecord, found: dict[NodeName, Slot]) -> bool:
-        """Whether the slot's node may be repaired; if so it is in `found` then."""
+        """Return whether the slot's node may be repaired; if so, put its slot into `found`."""
         group = self._groups.get(record.group)
         if group is None or group.role is Role.CONTROLLER or record.step is not SlotStep.SERVING:
             return False
@@ -177,11 +183,11 @@ class SlotBook(Kept[NodeName, SlotRecord]):
 _NOTHING = NodeMemory()
 _FADING = ("back_at", "lost_at", "stops_from", "reclaimed_from", "silent_since", "left_at", "left_us", "suspected")
 _NAMES_GONE = (*_FADING, "away_since")
-"""Of a node that Slurm does not know any more."""
+"""For a node that Slurm no longer knows."""
 
 
 class NodeBook(Kept[NodeName, NodeMemory]):
-    """What is remembered of nodes, by name; a quiet one has no row. Every change goes through `note`."""
+    """The memory of nodes, by name; a quiet node has no row. Every change goes through `note`."""
 
     __slots__ = ()
 
@@ -189,7 +195,7 @@ class NodeBook(Kept[NodeName, NodeMemory]):
         return self.get(node, _NOTHING)
 
     def note(self, node: NodeName, **news: Any) -> None:
-        """Remember these fields of the node as they are now."""
+        """Set these fields of the node's memory."""
         before = self.of(node)
         after = replace(before, **news)
         if after == _NOTHING:
@@ -198,8 +204,11 @@ class NodeBook(Kept[NodeName, NodeMemory]):
             self[node] = after
 
     def prune(self, since: float, in_slurm: Container[NodeName], ground: Groundwork) -> None:
-        """Forget what was so by then. A finding that settles is forgotten when it does not stand any more, and that a
-        node of Slurm's is away when it is back."""
+        """Forget what was true at `since` or before.
+
+        A settling finding is forgotten elsewhere, when it no longer stands; so is the planned absence of a node that
+        Slurm knows, when the node is back.
+        """
         before = self.unchanged
         of = (before, ground.nodes.keys_stamp)
         if before is not None and ground.once("oldest of nodes", of, lambda: self._oldest(in_slurm)) > since:
@@ -224,7 +233,7 @@ def _times(mem: NodeMemory, *, is_there: bool) -> Iterator[float]:
 
 
 def _young(mem: NodeMemory, since: float, *, is_there: bool) -> dict[str, Any]:
-    """The fields that fade, without what was so by then."""
+    """Return the fields that fade, without values from `since` or before."""
     told = {what: getattr(mem, what) for what in (_FADING if is_there else _NAMES_GONE)}
     young = {what: at if at is not None and at > since else None for what, at in told.items()}
     excluded_by = {user: at for user, at in mem.excluded_by.items() if at > since}
@@ -243,7 +252,7 @@ class DeepBook(Kept[str, DeepRun]):
         self._holding: dict[NodeName, dict[str, DeepRun]] | None = None
 
     def keep(self, run: DeepRun) -> DeepRun:
-        """Remember the check as it is now."""
+        """Remember the check in its new state."""
         before = self.get(run.id)
         if before is not run:
             self[run.id] = run
@@ -255,7 +264,7 @@ class DeepBook(Kept[str, DeepRun]):
         self._changed(self.pop(id), None)
 
     def of(self, waiter: str) -> Collection[DeepRun]:
-        """The checks that were made for this slot or repair."""
+        """Return the checks that were made for this slot or repair."""
         if self._of_waiter is None:
             self._of_waiter = {}
             for run in self.values():
@@ -264,7 +273,7 @@ class DeepBook(Kept[str, DeepRun]):
 
     @property
     def holding(self) -> Mapping[NodeName, Mapping[str, DeepRun]]:
-        """Node -> the checks, by id, that have it, or asked for it, and are not over for it."""
+        """Return node -> the checks, by id, that have the node or asked for it, and have no result for it yet."""
         if self._holding is None:
             self._holding = {}
             for run in self.values():
@@ -297,5 +306,5 @@ class DeepBook(Kept[str, DeepRun]):
 
 
 def nodes_of(run: DeepRun) -> frozenset[NodeName]:
-    """The nodes of a check that it is not over for yet."""
+    """Return the nodes of a check that have no result yet."""
     return run.nodes - run.results.keys()

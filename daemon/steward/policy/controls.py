@@ -1,4 +1,4 @@
-"""Controls for people: pause, let actions go on, reset breakers, arm checks. Memory in, memory out."""
+"""Controls for people: pause, let actions go on, reset breakers, arm checks. Each returns the next memory."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,12 +10,18 @@ from steward.model.order import Refusal, RefusalKind
 
 
 def pause(memory: Memory) -> Memory:
-    """No node is touched until `resume_actions`; jobs are still resumed. Cases stand still, and so do their clocks."""
+    """Return the memory of a paused head.
+
+    No node is touched until `resume_actions`; jobs are still resumed. Cases stand still, and so do their clocks.
+    """
     return replace(memory, paused=True)
 
 
 def resume_actions(memory: Memory, now: float) -> Memory:
-    """Act again: ends the pause, resets the breakers, and from now on judges the nodes of incidents one by one."""
+    """Return the memory of a head that acts again: not paused, no breaker tripped.
+
+    From now on the nodes of incidents are judged one by one.
+    """
     incidents = {kind: replace(i, over=now) if i.over is None else i for kind, i in memory.incidents.items()}
     return replace(
         memory,
@@ -29,8 +35,9 @@ def resume_actions(memory: Memory, now: float) -> Memory:
 
 
 def reset_breakers(memory: Memory, scope: str, now: float) -> Memory:
-    """Close one breaker, or with an empty scope all that are tripped; what was taken out before does not count for it,
-    or for any: else the next wider one trips at once for the same nodes. Raises Refusal when there is nothing to reset.
+    """Return the memory with one breaker closed, or with an empty scope all tripped ones.
+
+    Raises Refusal if no such breaker is tripped.
     """
     scopes = frozenset({scope} if scope else memory.breakers)
     if not scopes or not scopes <= memory.breakers.keys():
@@ -38,6 +45,8 @@ def reset_breakers(memory: Memory, scope: str, now: float) -> Memory:
         what = f"breaker {scope} is not tripped" if scope else "no breaker is tripped"
         raise Refusal(RefusalKind.NOT_FOUND, f"{what} (tripped: {tripped})")
     texts = [memory.breakers[each].text for each in scopes]
+    # nodes taken out before now do not count for this scope, or for any: else the next wider breaker would trip at once
+    # for the same nodes
     resets = {**memory.breaker_resets, scope: now} if scope else {}
     return replace(
         memory,
@@ -49,7 +58,10 @@ def reset_breakers(memory: Memory, scope: str, now: float) -> Memory:
 
 
 def arm_check(memory: Memory, check: str, who: str, *, armed: bool) -> Memory:
-    """Let every known version of a check that may change take nodes out, or none. Raises Refusal when none is known."""
+    """Return the memory in which every known version of a check that may change takes nodes out, or none does.
+
+    Raises Refusal if no version is known.
+    """
     versions = {key: trial for key, trial in memory.trials.items() if trial.check == check}
     if not versions:
         known = ", ".join(sorted({trial.check for trial in memory.trials.values()})) or "none"
@@ -62,6 +74,6 @@ def arm_check(memory: Memory, check: str, who: str, *, armed: bool) -> Memory:
 
 
 def _without_notes(memory: Memory, is_over: Callable[[str], bool]) -> Mapping[str, float]:
-    """The notes without those that are over: what is still withheld is told again."""
+    """Return the notes without those that are over, so that actions that are still withheld are told again."""
     kept = {k: at for k, at in memory.noted.items() if not (k.startswith("withheld:") and is_over(k))}
     return MappingProxyType(kept)

@@ -1,6 +1,7 @@
-"""A plan in the making: the picture and the memory that it starts from, and what is decided so far.
+"""A plan in the making: the picture and the memory that it starts from, and the decisions so far.
 
-The only mutable thing in the policy, and it lives for one call of `plan`. Each named step reads it and adds to it.
+The draft is the only mutable object in the policy, and lives for one call of `plan`. Each named step reads it and adds
+to it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,13 +28,13 @@ from steward.model.port_error import was_not_tried
 from steward.model.quota import ComputeQuota, SchedulerConfig, Wrote
 from steward.model.resume import Bystander, JobMemory
 from steward.policy.books import CaseBook, DeepBook, NodeBook, SlotBook
-from steward.policy.elastic.book import ElasticBook
+from steward.policy.elastic_book import ElasticBook
 from steward.policy.groundwork import Groundwork
 from steward.policy.kept import Kept
-from steward.policy.node.trust import hushed
 from steward.policy.overview import Overview
-from steward.policy.quota.book import QuotaJobBook
+from steward.policy.quota_book import QuotaJobBook
 from steward.policy.traits import Trait
+from steward.policy.trust import hushed
 
 # What steps of one plan found, kept for the steps after them. Each field belongs to the function that it names.
 
@@ -41,19 +42,19 @@ from steward.policy.traits import Trait
 @dataclass(slots=True)
 class Found:
     companies: dict[tuple[int, float], Mapping[NodeName, Sequence[Job]]] = field(default_factory=dict)
-    """`bad_company`, by what it was asked."""
+    """`bad_company`, by its arguments."""
     reach: tuple[int, int] | None = None
     cleaning: frozenset[NodeName] | None = None
-    """Nodes where lost runs of remembered jobs clean up: `has_jobs`."""
+    """Nodes where lost runs of remembered jobs are completing: `has_jobs`."""
     restless: frozenset[JobId] | None = None
-    """Remembered jobs that were not at rest when it was first asked for: `restless`."""
+    """Remembered jobs that were not at rest at the first call: `restless`."""
     others: dict[str, Sequence[int]] = field(default_factory=dict)
-    """By partition, before whom a job that lost its place is put: `put_first`."""
+    """By partition, the priorities of the jobs before which a job that lost its place is put: `put_first`."""
     settled: frozenset[NodeName] | None = None
-    """Nodes whose slots were settled when it was first asked for: `move_slots`."""
+    """Nodes whose slots were settled at the first call: `move_slots`."""
     standings: dict[NodeName, Any] = field(default_factory=dict)
     going: tuple[int, frozenset[NodeName]] = (0, frozenset())
-    """Nodes that this plan takes out of service, after so many actions: `going`."""
+    """Nodes that this plan takes out of service, as of so many actions: `going`."""
 
 
 NOT_TRIED_AGAIN_S = 5.0
@@ -67,11 +68,11 @@ _BOOKS: Mapping[str, Callable[[Any], Kept[Any, Any]]] = {
     "elastic": ElasticBook,
     "quota_jobs": QuotaJobBook,
 }
-"""The tables of memory that know more than their rows; the slots' needs the groups, too."""
+"""The tables of memory with indexes of their own; that of the slots is made apart, because it needs the groups, too."""
 
 
 class Draft:
-    """Everything a step of the plan may read, and the doors through which it adds wishes, events and memory."""
+    """The inputs of every step of the plan, and the methods by which a step adds wishes, events and memory."""
 
     # The fields of `Memory` as they are changed: `__init__` opens every one of them, `memory` freezes it.
     cases: CaseBook
@@ -113,12 +114,12 @@ class Draft:
     next_case: int
 
     who = ""
-    """The person or caller whose order is carried out; empty where the head decides by itself."""
+    """The person or caller whose order is carried out; empty if the head decides by itself."""
 
     def __init__(
         self, seen: Observed, want: Desired, memory: Memory, now: float, ground: Groundwork | None = None
     ) -> None:
-        """`ground` is kept from plan to plan; without one nothing is known of the records yet."""
+        """Open the memory for changes. `ground` is kept from plan to plan; without one, facts are worked out anew."""
         self.ground = ground if ground is not None else Groundwork()
         self.ground.turn_to(seen)
         finding = self.ground.agents.having(Trait.FINDING) if ground is not None else seen.agents
@@ -131,17 +132,17 @@ class Draft:
             setattr(self, name, _BOOKS.get(name, Kept)(value) if isinstance(value, Mapping) else value)
         self.slots = SlotBook(memory.slots, self.groups, want)
         self.quota_said: dict[JobId, str] = {}
-        """The words of quotas for the comments of jobs, where they are new."""
+        """What quotas have to say in the comments of jobs, if it is new."""
         self._actions, self._events = list[Action](), list[Event]()
         self._wake: float | None = None
         self._questions: dict[Question, None] = {}
 
     def instances_of(self, node: NodeName) -> list[Instance]:
-        """Every instance that the provider lists for a node, gone ones left out, by id."""
+        """Return every instance that the provider lists for a node, without those that are gone, by id."""
         return [each for each in self.overview.instances_of(node) if each.state is not InstanceState.GONE]
 
     def instance(self, id: InstanceId | None) -> Instance | None:
-        """As the provider lists it, unless it is gone."""
+        """Return the instance as the provider lists it; None if it is gone or not listed."""
         found = self.seen.instances.get(id) if id else None
         return None if found is None or found.state is InstanceState.GONE else found
 
@@ -155,28 +156,33 @@ class Draft:
 
     @property
     def may_touch_nodes(self) -> bool:
-        """False while a person paused us or the site only wants reports of what is wrong with its nodes."""
+        """Return whether actions on nodes are allowed: not paused, and the site does not only want reports."""
         return self.want.repair.act and not self.paused
 
     @property
     def may_provision(self) -> bool:
-        """False while a person paused us. Groups are a caller's wish: made and ended also where we only report."""
+        """Return whether instances of groups may be made and ended: not paused."""
+        # groups are a caller's wish, so a site that only wants reports about its nodes gets them, too
         return not self.paused
 
     @property
     def may_clear_strays(self) -> bool:
-        """Whether what is named as ours and unknown to our memory may be removed: while no agent is heard it may be
-        another head's, to which they all speak. Reservations end by themselves."""
+        """Return whether objects that are named as ours but unknown to our memory may be removed."""
+        # while no agent is connected here, they may belong to another head to which all agents connect; reservations
+        # end by themselves
         return bool(self.overview.heard)
 
     @property
     def actions(self) -> Sequence[Action]:
-        """The actions that are wished for so far."""
+        """Return the actions that are wished for so far."""
         return self._actions
 
     def wish(self, action: Action, every: float | None = None, *, first: bool = False) -> bool:
-        """Ask for an action unless the same wish is younger than `every` seconds (None: ask only once, and again only
-        where it surely was not done); `first`: it is done before all others of this plan."""
+        """Ask for an action, unless the same wish is younger than `every` seconds. Return whether it was added.
+
+        `every` None: ask only once, and again only if the action was surely not done. `first`: it is done before all
+        others of this plan.
+        """
         last = self.asked.get(action.key)
         if last is not None and every is None and was_not_tried(self.seen.failures.get(action.key, "")):
             every = NOT_TRIED_AGAIN_S
@@ -200,8 +206,10 @@ class Draft:
         case: CaseId | None = None,
         **data: str,
     ) -> None:
-        """Write an event; with `once`, only when no event of this key was written before. `data` (such as
-        `group`) goes with it, without what is empty, and so does `who`."""
+        """Write an event; with `once`, only if no event of this key was written before.
+
+        `data` (such as `group`) and `who` go with the event; empty values are left out.
+        """
         if once in self.noted:
             return
         if once:
@@ -211,27 +219,30 @@ class Draft:
         self._events.append(event)
 
     def tell_again(self, once: str) -> None:
-        """What was told with this key is over: it may be told again."""
+        """Let the event of this key be told again, because its cause is over."""
         self.noted.pop(once, None)
 
     def asked_at(self, key: Key) -> float | None:
         return self.asked.get(key)
 
     def wake(self, at: float | None) -> None:
-        """Look again at `at`; a time that has passed means nothing more is due."""
+        """Have the next plan made at `at` at the latest; None or a past time changes nothing."""
         if at is not None and at > self.now and (self._wake is None or at < self._wake):
             self._wake = at
 
     def ask(self, question: Question, *, since: float) -> Fit | None:
-        """Slurm's last answer; one of before `since` is asked for anew, and the plan made again with that. None: there
-        is none yet."""
+        """Return Slurm's last answer to the question; None if there is none yet.
+
+        An answer from before `since` is returned, too, and asked for anew: then the plan is made again with the new
+        one.
+        """
         fit = self.seen.fits.get(question)
         if fit is None or fit.at < since:
             self._questions[question] = None
         return fit
 
     def memory(self) -> Memory:
-        """Return what to remember of it, frozen."""
+        """Return the memory after the decisions so far, frozen."""
         fields: dict[str, Any] = {name: _frozen(getattr(self, name)) for name in _FIELDS}
         return Memory(**fields)
 

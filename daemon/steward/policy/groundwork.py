@@ -1,8 +1,8 @@
-"""Answers that plans need about every node, agent and job, worked out once for each record: one that is the same object
-as in the picture before is not looked at again, so that a plan costs what changed and not what is there.
+"""A cache of facts about every node, agent and job, so that a plan costs what changed and not what is there.
 
-A cache and no memory: a plan without it is the same plan (tests/property/test_groundwork.py). Pictures and their
-records never change once they are made: that is what it rests on.
+Facts of a record are worked out once; a record that is the same object as in the picture before is skipped. A plan
+without the cache is the same plan (tests/property/test_groundwork.py). The cache relies on this: pictures and their
+records never change once they are made.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -25,12 +25,14 @@ T = TypeVar("T")
 _NO_TRAITS: frozenset[Hashable] = frozenset()
 _NOBODY: frozenset[Any] = frozenset()
 _MOST_ALIKE = 4096
-"""Different sets of traits that are shared by those who have them."""
+"""How many different sets of traits are shared by the records that have them."""
 
 
 class Index(Generic[K, V, R]):
-    """The keys of records by their traits, and what each record tells besides. A record knows its key: the same object
-    is never under two keys."""
+    """An index of records by their traits, with one fact of each besides.
+
+    A record knows its key: the same object is never under two keys.
+    """
 
     def __init__(
         self, traits: Callable[[V], frozenset[Hashable]], tells: Callable[[V], R | None] = lambda _: None
@@ -46,10 +48,10 @@ class Index(Generic[K, V, R]):
         self._stamps: dict[Hashable, object] = {}
         self._told: dict[K, R] = {}
         self.keys_stamp, self.told_stamp = object(), object()
-        """Others after each change of the keys, and of what is told."""
+        """New objects after each change of the keys, and of the facts."""
 
     def follow(self, records: Mapping[K, V]) -> None:
-        """From now on it is of these."""
+        """Make this the index of `records`."""
         if records is self._records:
             return
         try:
@@ -67,20 +69,20 @@ class Index(Generic[K, V, R]):
         self._records = records
 
     def having(self, trait: Hashable) -> AbstractSet[K]:
-        """The keys of records with this trait. Not to be kept: after the next picture it is another set."""
+        """Return the keys of records with this trait. Do not keep the set: the next picture changes it."""
         return self._having.get(trait, _NOBODY)
 
     def stamp(self, trait: Hashable) -> object:
-        """Another one after each change of a record that has this trait, or had it."""
+        """Return an object that is another one after each change of a record that has this trait, or had it."""
         return self._stamps.setdefault(trait, object())
 
     def kinds(self, kind: type[T]) -> list[T]:
-        """The traits of this kind that some record has."""
+        """Return the traits of this kind that at least one record has."""
         return [trait for trait in self._having if isinstance(trait, kind)]
 
     @property
     def told(self) -> Mapping[K, R]:
-        """Key -> what its record tells; not to be kept, either."""
+        """Return key -> the fact of its record. Do not keep the mapping: the next picture changes it."""
         return self._told
 
     def _put(self, key: K, traits: frozenset[Hashable], told: R | None) -> None:
@@ -104,7 +106,7 @@ class Index(Generic[K, V, R]):
 
 
 def changes(before: Mapping[K, V], after: Mapping[K, V]) -> tuple[list[tuple[K, V]], list[K]]:
-    """The rows that are new or have another record, and the keys that are no more."""
+    """Return the rows that are new or have another record, and the keys that are gone."""
     if len(before) == len(after):
         places = list(compress(count(), map(is_not, before.values(), after.values())))
         if not places:
@@ -117,8 +119,7 @@ def changes(before: Mapping[K, V], after: Mapping[K, V]) -> tuple[list[tuple[K, 
 
 
 class Groundwork:
-    """The groundwork of one picture at a time. It lives as long as the plans do that follow each other; one thread uses
-    it."""
+    """The cache of one picture at a time. It lives for as long as plans follow each other; one thread uses it."""
 
     def __init__(self) -> None:
         self._seen = Observed(at=0.0)
@@ -128,7 +129,7 @@ class Groundwork:
         self._made: dict[str, tuple[tuple[object, ...], Any]] = {}
 
     def turn_to(self, seen: Observed) -> None:
-        """The next picture. What nobody asks for is not worked out."""
+        """Take the next picture. Facts are worked out only when they are asked for."""
         self._seen = seen
 
     @property
@@ -138,7 +139,7 @@ class Groundwork:
 
     @property
     def agents(self) -> Index[NodeName, AgentView, Incarnation]:
-        """The index of agents, by the machine that speaks as a node now."""
+        """Return the index of agents; the fact of each is the incarnation that speaks as the node now."""
         self._agents.follow(self._seen.agents)
         return self._agents
 
@@ -148,7 +149,7 @@ class Groundwork:
         return self._jobs
 
     def once(self, what: str, of: tuple[object, ...], make: Callable[[], T]) -> T:
-        """The result of `make`, kept from the last time while it is made `of` the same objects."""
+        """Return the result of `make`, kept from the last call if it was made `of` the same objects."""
         known = self._made.get(what)
         if known is None or not self.is_known(what, of):
             known = self._made[what] = (of, make())
@@ -156,10 +157,10 @@ class Groundwork:
         return made
 
     def is_known(self, what: str, of: tuple[object, ...]) -> bool:
-        """Whether `what` was made `of` the same objects before."""
+        """Return whether `what` was made `of` the same objects before."""
         known = self._made.get(what)
         return known is not None and len(known[0]) == len(of) and all(map(is_, known[0], of))
 
     def note(self, what: str, of: tuple[object, ...]) -> None:
-        """From now on `what` is known for these objects."""
+        """Remember that `what` is known for these objects."""
         self._made[what] = (of, None)

@@ -1,5 +1,8 @@
-"""A table of the memory while a plan is made: one that the plan did not change is given back as the very object that it
-began with, so that nobody has to compare thousands of rows to see that nothing happened."""
+"""A table of memory while a plan is made.
+
+A table that the plan did not change is returned as the very object that the plan began with, so that thousands of rows
+need not be compared to see that nothing happened.
+"""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -11,7 +14,7 @@ _ABSENT: Any = object()
 
 
 class Kept(dict[K, V]):
-    """A copy of `before` that knows which rows were changed; the row that it has already changes nothing."""
+    """A copy of `before` that knows which rows changed; to set a row to the value that it has is no change."""
 
     __slots__ = ("_before", "touched")
 
@@ -21,15 +24,15 @@ class Kept(dict[K, V]):
         )  # a copy is many times faster
         self._before: Mapping[K, V] | None = before
         self.touched: set[K] = set()
-        """Keys of rows that were put or taken out."""
+        """Keys of rows that were set or removed."""
 
     @property
     def unchanged(self) -> Mapping[K, V] | None:
-        """The mapping that this one began with, while nothing is different."""
+        """Return the mapping that this table began with; None after the first change."""
         return self._before
 
     def frozen(self) -> Mapping[K, V]:
-        """The mapping to remember."""
+        """Return the mapping to remember."""
         return MappingProxyType(self) if self._before is None else self._before
 
     def drop(self, keys: Iterable[K]) -> None:

@@ -1,10 +1,10 @@
 """Idle nodes whose GRES Slurm counts as used, though no job is there.
 
-A fault of Slurm (22.05.8, 10 of 10): two nodes of a job with GRES die at once, its next run is given nodes, and when
-that ends slurmctld cannot take the GRES back ("dealloc of node ... bad node_offset 0 count is 0"). No order of drain,
-down and requeue avoids it (tried: requeue before DOWN, drain first, one node after the other, numnodes or gres set
-anew, hold and release), nor does anything but a restart of slurmctld end it (tried: resume, undrain, down and resume,
-gres=, reconfigure).
+A fault of Slurm (22.05.8, 10 of 10): two nodes of a job with GRES die at once, the job's next run is given nodes, and
+when that run ends, slurmctld cannot take the GRES back ("dealloc of node ... bad node_offset 0 count is 0"). No order
+of drain, down and requeue avoids it (tried: requeue before DOWN, drain first, one node after the other, numnodes or
+gres set anew, hold and release). Only a restart of slurmctld ends it (tried without effect: resume, undrain, down and
+resume, gres=, reconfigure).
 """
 
 from collections.abc import Mapping
@@ -14,18 +14,16 @@ from steward.model.observed import Observed
 from steward.policy.traits import is_idle
 
 CURE = "restart slurmctld: running jobs go on"
-_LATE_S = 5.0
-"""Slurm takes the GRES of a job back when its nodes have cleaned up."""
 
 
 def leaks(seen: Observed) -> Mapping[NodeName, str]:
-    """The nodes, and what of them Slurm counts as used."""
+    """Return the nodes, and the GRES of each that Slurm counts as used."""
     found = {name: gres for name, gres in seen.gres_used.items() if name in seen.nodes and is_idle(seen.nodes[name])}
     if not found:
         return found
-    since = seen.gres_at - _LATE_S
+    # A node whose jobs are all suspended is idle, and they keep their GRES.
     begun = (job for job in seen.jobs.values() if not job.is_pending)
-    there = (job for job in begun if not job.is_over or (job.ended or 0.0) > since)
+    there = (job for job in begun if not job.is_over or (job.ended or 0.0) > seen.gres_at)
     busy = frozenset().union(*(job.nodes for job in there))
     return {name: gres for name, gres in found.items() if name not in busy}
 

@@ -1,5 +1,7 @@
-"""Answers that many steps of a plan need about the same picture, for one job or node after the other: worked out once,
-when they are first asked for. Answers that depend on records alone are kept for the next plan (`groundwork.py`)."""
+"""Answers about the same picture that many steps of a plan need, each worked out once, when it is first asked for.
+
+Answers that depend on records alone are kept for the next plan (`groundwork.py`).
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,8 +24,7 @@ K = TypeVar("K")
 
 
 class Overview:
-    """The overview of one picture at one moment, and of what was remembered when the plan began; nothing in it
-    changes."""
+    """An overview of one picture at one moment, and of the memory with which the plan began; nothing in it changes."""
 
     def __init__(self, seen: Observed, memory: Memory, ground: Groundwork, now: float) -> None:
         self._seen, self._remembered, self._ground, self._now = seen, memory.nodes, ground, now
@@ -33,7 +34,7 @@ class Overview:
         self._priorities_of: dict[str, Sequence[int]] = {}
 
     def remembered(self, what: str) -> frozenset[NodeName]:
-        """The nodes of whose memory this field told something."""
+        """Return the nodes whose memory has a value in this field."""
         return self._ground.once(f"nodes {what}", (self._remembered,), lambda: self._find_remembered(what))
 
     def _find_remembered(self, what: str) -> frozenset[NodeName]:
@@ -41,7 +42,7 @@ class Overview:
 
     @cached_property
     def unheard(self) -> Sequence[NodeName]:
-        """Nodes without an agent that is connected and in time, by name."""
+        """Return the nodes without an agent that is connected and punctual, by name."""
         nodes, agents = self._ground.nodes, self._ground.agents
         of = (nodes.keys_stamp, agents.keys_stamp, agents.stamp(Trait.UNHEARD))
         return self._ground.once("unheard", of, self._find_unheard)
@@ -52,43 +53,43 @@ class Overview:
 
     @cached_property
     def heard(self) -> Sequence[NodeName]:
-        """All other nodes, by name."""
+        """Return the nodes with an agent that is connected and punctual, by name."""
         of = (self._ground.nodes.keys_stamp, self.unheard)
         return self._ground.once("heard", of, lambda: sorted(self._seen.nodes.keys() - set(self.unheard)))
 
     def with_reason(self, *traits: Trait) -> Sequence[Node]:
-        """Nodes whose reason has one of these traits, by name. Those that bear any other reason, thousands of them on
-        some sites, are nobody's business."""
+        """Return the nodes whose reason has one of these traits, by name."""
+        # nodes with any other reason, thousands of them at some sites, are not looked at
         names = set[NodeName]().union(*map(self._ground.nodes.having, traits))
         return [self._seen.nodes[name] for name in sorted(names)]
 
     @cached_property
     def finding(self) -> Sequence[NodeName]:
-        """Nodes whose agents tell of something, by name; Slurm may not know them."""
+        """Return the nodes whose agents report a finding, by name; Slurm may not know them."""
         return sorted(self._ground.agents.having(Trait.FINDING))
 
     @cached_property
     def idle(self) -> frozenset[NodeName]:
-        """Nodes on which Slurm would start a job now."""
+        """Return the nodes on which Slurm would start a job now."""
         nodes = self._ground.nodes
         idle = self._ground.once("idle", (nodes.stamp(Trait.IDLE),), lambda: frozenset(nodes.having(Trait.IDLE)))
         return idle.difference(self.leaks) if self.leaks else idle
 
     @cached_property
     def leaks(self) -> Mapping[NodeName, str]:
-        """Idle nodes whose GRES Slurm counts as used: nothing of which we know starts there."""
+        """Return the idle nodes whose GRES Slurm counts as used: no job that Steward knows starts there."""
         return leaks(self._seen)
 
     @cached_property
     def waiting(self) -> Sequence[Job]:
-        """Users' jobs that would start if nodes were free, by id."""
+        """Return the users' jobs that would start if nodes were free, by id."""
         jobs = self._ground.jobs
         queued = self._ground.once("queued", (jobs.stamp(Trait.QUEUED),), lambda: self._jobs_with(Trait.QUEUED))
         return [job for job in queued if (job.eligible or 0.0) <= self._now]
 
     @cached_property
     def waiting_alike(self) -> Sequence[Sequence[Job]]:
-        """The waiting jobs, in lists of those that ask for the same nodes: many that wait are alike."""
+        """Return the waiting jobs in lists of those that ask for the same nodes: many waiting jobs are alike."""
         found: defaultdict[tuple[str, int, frozenset[NodeName]], list[Job]] = defaultdict(list)
         for job in self.waiting:
             found[job.partition, job.node_count, job.excluded].append(job)
@@ -99,7 +100,7 @@ class Overview:
         return frozenset(job.id for job in self.waiting)
 
     def priorities_of(self, partitions: str) -> Sequence[int]:
-        """The priorities of the jobs that wait for these partitions or some of them, the lowest first."""
+        """Return the priorities of the jobs that wait for one or more of these partitions, lowest first."""
         if partitions not in self._priorities_of:
             parts = set(partitions.split(","))
             found = [each for names, many in self._priorities.items() if parts & set(names.split(",")) for each in many]
@@ -115,17 +116,17 @@ class Overview:
 
     @cached_property
     def failed_alone(self) -> Sequence[Job]:
-        """Jobs of one node that failed and ended, by id."""
+        """Return the jobs of one node that failed and ended, by id."""
         return self._jobs_with(Trait.FAILED_ALONE)
 
     @cached_property
     def active(self) -> Sequence[Job]:
-        """Jobs that run or are suspended, by id."""
+        """Return the jobs that run or are suspended, by id."""
         return self._jobs_with(Trait.ACTIVE)
 
     @cached_property
     def completing(self) -> Sequence[Job]:
-        """Jobs that are over and clean up, by id."""
+        """Return the jobs that are over and COMPLETING, by id."""
         return self._jobs_with(Trait.COMPLETING)
 
     def _jobs_with(self, trait: Trait) -> Sequence[Job]:
@@ -133,7 +134,7 @@ class Overview:
 
     @cached_property
     def running_on(self) -> Mapping[NodeName, Sequence[JobId]]:
-        """Node -> the jobs that run there."""
+        """Return node -> the jobs that run there."""
         return self._ground.once("running on", (self._ground.jobs.stamp(Trait.ACTIVE),), self._find_running)
 
     def _find_running(self) -> Mapping[NodeName, Sequence[JobId]]:
@@ -145,7 +146,7 @@ class Overview:
 
     @cached_property
     def opted_in(self) -> Mapping[JobId, Sequence[OptedIn]]:
-        """Job -> the words of those who call it theirs."""
+        """Return job -> the reports that the job runs with the option."""
         return self._ground.once("words on jobs", (self._seen.opted_in,), self._find_words)
 
     def _find_words(self) -> Mapping[JobId, Sequence[OptedIn]]:
@@ -155,7 +156,7 @@ class Overview:
         return dict(found)
 
     def nodes_of(self, partitions: str) -> frozenset[NodeName]:
-        """The nodes of a job's partitions, as the job names them: `a,b`."""
+        """Return the nodes of a job's partitions, as the job names them: `a,b`."""
         if partitions not in self._of_partitions:
             parts, nodes = set(partitions.split(",")), self._ground.nodes
             found = [nodes.having(each) for each in nodes.kinds(Within) if parts & each.partitions]
@@ -164,24 +165,24 @@ class Overview:
 
     @cached_property
     def nodes(self) -> frozenset[NodeName]:
-        """All of them."""
+        """Return all nodes that Slurm knows."""
         return frozenset(self._seen.nodes)
 
     def free_among(self, nodes: frozenset[NodeName]) -> frozenset[NodeName]:
-        """The nodes among these that are in service and on which nothing runs."""
+        """Return those of these nodes that are in service and have no job."""
         if nodes not in self._free_among:
             self._free_among[nodes] = (nodes & self._ground.nodes.having(Trait.FREE)).difference(self.leaks)
         return self._free_among[nodes]
 
     def idle_of(self, partitions: str) -> frozenset[NodeName]:
-        """The idle nodes of these partitions."""
+        """Return the idle nodes of these partitions."""
         if partitions not in self._idle_of:
             self._idle_of[partitions] = self.idle & self.nodes_of(partitions)
         return self._idle_of[partitions]
 
     @cached_property
     def held_by(self) -> Mapping[NodeName, frozenset[str]]:
-        """Node -> the reservations that have it now."""
+        """Return node -> the reservations that have it now."""
         found: defaultdict[NodeName, set[str]] = defaultdict(set)
         for each in self._reservations:
             for node in each.nodes if each.starts <= self._now else ():
@@ -190,7 +191,7 @@ class Overview:
 
     @cached_property
     def coming(self) -> Sequence[Reservation]:
-        """Reservations that are to begin."""
+        """Return the reservations that have not begun yet."""
         return [each for each in self._reservations if each.starts > self._now]
 
     @cached_property
@@ -199,15 +200,15 @@ class Overview:
 
     @cached_property
     def hot(self) -> frozenset[NodeName]:
-        """Nodes in reservations of hot spares."""
+        """Return the nodes in reservations of hot spares."""
         return frozenset(node for each in self._seen.reservations.values() if each.hot_group for node in each.nodes)
 
     def deep_jobs(self, name: str) -> Sequence[Job]:
-        """Jobs of the deep check whose partition is called so, by id."""
+        """Return the jobs of the deep check of that name, by id."""
         return [self._seen.jobs[id] for id in sorted(self._ground.jobs.having(OfDeepCheck(name)))]
 
     def instances_with(self, token: str) -> Sequence[Instance]:
-        """Launched for this token; gone ones are among them."""
+        """Return the instances that were launched for this token, including those that are gone."""
         return self._instances_by_token.get(token, ())
 
     @cached_property
@@ -216,12 +217,12 @@ class Overview:
         return self._ground.once("by token", (instances,), lambda: _grouped(instances.values(), lambda one: one.token))
 
     def instances_of(self, node: NodeName) -> Sequence[Instance]:
-        """All that the provider lists for a node, by id; gone ones are among them."""
+        """Return the instances that the provider lists for a node, by id, including those that are gone."""
         return self._instances_by_node.get(node, ())
 
     @cached_property
     def reclaimed(self) -> frozenset[NodeName]:
-        """Nodes whose every machine their provider is about to take away, or took away by itself."""
+        """Return the nodes whose every instance is being reclaimed by the provider, or was."""
         return self._ground.once("reclaimed", (self._seen.instances,), self._find_reclaimed)
 
     def _find_reclaimed(self) -> frozenset[NodeName]:

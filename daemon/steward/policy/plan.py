@@ -4,11 +4,21 @@ from steward.model.desired import Desired
 from steward.model.memory import Memory
 from steward.model.observed import Observed
 from steward.model.plan import Plan
-from steward.policy.case.cases import forgive_blind_time, move_cases, note_look
+from steward.policy.blind_time import forgive_blind_time, note_look
+from steward.policy.case.cases import move_cases
+from steward.policy.case.lookout import note_absences, note_foreign, note_leaves, probe_silent, remember_agents
 from steward.policy.case.spares import keep_spares
+from steward.policy.case.suspicion import open_cases
 from steward.policy.deep.carry import carry_deeps, follow_deeps
 from steward.policy.draft import Draft
 from steward.policy.elastic.follow import follow_runs
+from steward.policy.facts.at_rest import note_suspensions
+from steward.policy.facts.correlate import find_incidents
+from steward.policy.facts.gres_leaks import note_leaks
+from steward.policy.facts.silence import follow_silence
+from steward.policy.facts.slurm_faults import remember_served, tell_hurt, tell_reasons
+from steward.policy.facts.stops import note_stops
+from steward.policy.features import keep_features
 from steward.policy.groundwork import Groundwork
 from steward.policy.groups.gate import keep_gates
 from steward.policy.groups.goals import finish_operations, keep_groups
@@ -16,8 +26,11 @@ from steward.policy.groups.hot_spares import maintain_hot_spares
 from steward.policy.groups.orphans import end_late_instances, end_orphan_instances
 from steward.policy.groups.rollout import move_rollouts
 from steward.policy.groups.slots import move_slots
+from steward.policy.guards.breaker import follow_breakers
+from steward.policy.guards.bring_up import follow_bring_ups
+from steward.policy.guards.canary import follow_trials
+from steward.policy.guards.lemons import note_exclusions
 from steward.policy.job.ask import answer_asks
-from steward.policy.job.at_rest import note_suspensions
 from steward.policy.job.comment import comment_jobs
 from steward.policy.job.first import restore_turns
 from steward.policy.job.hang import follow_hangs
@@ -28,18 +41,6 @@ from steward.policy.job.progress import give_back_time
 from steward.policy.job.remember import remember_jobs
 from steward.policy.job.resume import follow_jobs
 from steward.policy.job.siblings import keep_slots
-from steward.policy.node.breaker import follow_breakers
-from steward.policy.node.bring_up import follow_bring_ups
-from steward.policy.node.canary import follow_trials
-from steward.policy.node.correlate import find_incidents
-from steward.policy.node.features import keep_features
-from steward.policy.node.leaks import note_leaks
-from steward.policy.node.lemons import note_exclusions
-from steward.policy.node.lookout import note_absences, note_foreign, note_leaves, probe_silent, remember_agents
-from steward.policy.node.silence import follow_silence
-from steward.policy.node.slurm_faults import remember_served, tell_reasons
-from steward.policy.node.stops import note_stops
-from steward.policy.node.suspicion import open_cases
 from steward.policy.prune import prune
 from steward.policy.quota.keep import keep_quotas
 from steward.policy.quota.unseen import note_unseen
@@ -77,6 +78,7 @@ STEPS = (
     note_foreign,
     note_leaks,
     tell_reasons,
+    tell_hurt,
     note_exclusions,
     note_suspensions,
     note_stops,

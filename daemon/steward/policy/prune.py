@@ -1,4 +1,4 @@
-"""Keep the memory bounded: what nobody will ask about any more is forgotten."""
+"""Keep the memory bounded: forget what is no longer needed."""
 
 import re
 from bisect import bisect_right
@@ -20,13 +20,14 @@ DAY_S = 86400.0
 WEEK_S = 7 * 86400.0
 WISHES_KEPT = 20_000
 JOBS_KEPT = 20_000
-"""Of more remembered jobs those that Slurm has forgotten go, of who has the most first: one user's short jobs must not
-make every turn longer."""
+"""If more jobs are remembered, those that Slurm has forgotten go, first those of the user with the most: one user's
+short jobs must not make every turn longer."""
 TOKENS_KEPT_S = 8 * 3600.0
 """A client token is valid for 8 hours."""
 
 _ONCE_FOR_JOB = re.compile(r"(?:limit|extend|quota:signal):(\d+):|signal:.*:(\d+)")
-"""Keys of what a job gets once, a signal or a longer limit: it would get that again if the wish were forgotten."""
+"""Keys of wishes that a job gets once, a signal or a longer limit: it would get that again if the wish were
+forgotten."""
 
 DEEDS_KEPT_S = 28 * 86400.0
 HARDWARE_KEPT = 5000
@@ -37,9 +38,12 @@ Deed = TypeVar("Deed", Remedy, Mishap)
 
 
 def prune(draft: Draft) -> None:
-    """Closed cases after 7 days or beyond 1000, finished operations after 7 days, client tokens after 8 hours, ended
-    jobs (or beyond 20,000), incidents, wishes and notes (but what stands) after a day; what a job got once is known as
-    long as it is there."""
+    """Forget old entries of every table.
+
+    Closed cases go after 7 days or beyond 1000, finished operations after 7 days, client tokens after 8 hours, ended
+    jobs after a day (or beyond 20,000). Incidents that are over, wishes and notes go after a day; a wish that a job
+    gets once stays as long as the job is there.
+    """
     _prune_cases(draft)
     now = draft.now
     operations, jobs, incidents = draft.operations.items(), draft.jobs.items(), draft.incidents.items()
@@ -62,7 +66,7 @@ def prune(draft: Draft) -> None:
 
 
 def _prune_crowd(draft: Draft) -> None:
-    """Each user keeps as many of his ended jobs as all have room for, the newest."""
+    """Forget ended jobs beyond the limit; each user keeps the newest, up to the same number."""
     many = len(draft.jobs) - JOBS_KEPT
     if many <= 0:
         return
@@ -87,7 +91,8 @@ def _prune_asks(draft: Draft) -> None:
 
 
 def _prune_resets(draft: Draft) -> None:
-    """A reset matters while a repair from before it goes on, or a failure from before it is remembered."""
+    """Forget resets that no longer matter."""
+    # a reset matters while a repair from before it goes on, or a failure from before it is remembered
     open_since = min((case.opened for case in draft.cases.values() if case.is_open), default=draft.now)
     old = {scope for scope, at in draft.breaker_resets.items() if draft.now >= at + DAY_S and at < open_since}
     if old:
@@ -103,7 +108,7 @@ def _prune_history(since: float, draft: Draft) -> None:
 
 
 def _keep_lately(kept: Kept[str, tuple[Deed, ...]], now: float) -> None:
-    """Four weeks of what was done to hardware; of the pieces that were longest left alone the first are forgotten."""
+    """Keep four weeks of each piece of hardware; beyond the limit, forget the pieces without news for longest."""
     if all(now < many[0].at + DEEDS_KEPT_S for many in kept.values()) and len(kept) <= HARDWARE_KEPT:
         return
     recent = {piece: tuple(one for one in many if now < one.at + DEEDS_KEPT_S) for piece, many in kept.items()}
@@ -124,7 +129,7 @@ def _closed_at(case: Case) -> float:
 
 
 def _stands(key: Key, draft: Draft) -> bool:
-    """Whether a job got this once and is still there, as far as is known."""
+    """Return whether the wish is one that a job gets once, and the job may still be there."""
     found = _ONCE_FOR_JOB.match(key)
     if found is None:
         return False
@@ -133,7 +138,7 @@ def _stands(key: Key, draft: Draft) -> bool:
 
 
 def _keep_newest(times: Kept[K, float], now: float, stands: Callable[[K], bool]) -> None:
-    """Those of a day, of too many the newest; and before all others those that stand."""
+    """Forget times older than a day, but not what stands; beyond the limit, keep what stands, then the newest."""
     if now >= min(times.values(), default=now) + DAY_S:
         times.drop([key for key, at in times.items() if now >= at + DAY_S and not stands(key)])
     if len(times) > WISHES_KEPT:

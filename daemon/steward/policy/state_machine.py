@@ -1,7 +1,7 @@
-"""State machines: what cases, slots, deep checks and elastic runs have in common.
+"""State machines: the common part of cases, slots, deep checks and elastic runs.
 
-Each is stated once, as a table of rows (step, fact) -> next step with a question for each fact. The loop that moves a
-thing, its diagram and its page are made from that.
+Each machine is stated once, as a table of rows (step, fact) -> next step, with a question for each fact. The loop that
+moves an object, its diagram and its page are made from the table.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +20,7 @@ Scene = TypeVar("Scene")
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[Step, Fact, Next]):
-    """The next step that a fact leads to; None: the thing is no more. A fact's value is its sentence for people.
+    """The next step to which a fact leads; None: the object is gone. A fact's value is its sentence for people.
 
     In each step the facts are tried in the order of the rows; the first that is true decides.
     """
@@ -36,12 +36,15 @@ class Table(Generic[Step, Fact, Next]):
         object.__setattr__(self, "_facts", facts)
 
     def facts_of(self, step: Step) -> tuple[Fact, ...]:
-        """The facts that can end a step, the most urgent first; none for a step that is never left."""
+        """Return the facts that can end a step, most urgent first; none for a step that is never left."""
         return self._facts.get(step, ())
 
     def page(self, head: str, first: Step, limit: Callable[[Step], str], meaning: str = "meaning") -> str:
-        """A page of the docs: the head, a diagram that begins with the step `first`, what each step may lead to and its
-        deadline in words, and what the facts say."""
+        """Return a page of the docs.
+
+        The page has the head, a diagram that begins with the step `first`, for each step its deadline in words and
+        where it may lead, and the sentence of each fact.
+        """
         return "\n".join([head, *self._diagram(first), "", *self._steps(limit), "", *self._sentences(meaning), ""])
 
     def _diagram(self, first: Step) -> Iterable[str]:
@@ -52,7 +55,7 @@ class Table(Generic[Step, Fact, Next]):
         return ("```mermaid", "stateDiagram-v2", f"    [*] --> {first.name}", *arrows, *ends, "```")
 
     def _steps(self, limit: Callable[[Step], str]) -> Iterable[str]:
-        """Facts that lead to the same step stand together."""
+        """Return the lines about the steps; facts that lead to the same step stand together."""
 
         def ways(step: Step) -> str:
             found = [(fact.name.lower(), _value(self.rows[step, fact])) for fact in self.facts_of(step)]
@@ -78,11 +81,11 @@ def _value(step: Enum | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateMachine(Generic[Step, Fact, Next, Scene]):
-    """A table with what makes it move. A scene is a thing and what the picture shows around it.
+    """A table with the functions that make it move. A scene is an object and the part of the picture around it.
 
-    `step_of` tells the scene's step. `questions` holds one for each fact of the table; raises ValueError otherwise.
-    `noted` takes down, before the facts are tried, since when something is so. `enter` carries out a move and tells of
-    it: the scene afterwards, or None when there is nothing left to move.
+    `step_of` returns the scene's step. `questions` has one question for each fact of the table; else ValueError is
+    raised. `noted` returns the scene with times noted, before the facts are tried. `enter` carries out a move, tells of
+    it, and returns the scene after it; None if no object is left to move.
     """
 
     table: Table[Step, Fact, Next]
@@ -97,10 +100,8 @@ class StateMachine(Generic[Step, Fact, Next, Scene]):
             raise ValueError(f"a fact without a question, or a question that no row asks: {odd}")
 
     def move(self, scene: Scene) -> Scene | None:
-        """Move the thing as far as the picture lets it; None when there is nothing left to move.
-
-        Each move needs a fact of its own: twice as many moves as there are steps would be a loop in the table.
-        """
+        """Move the object as far as the picture lets it; return None if no object is left."""
+        # each move needs a fact of its own: twice as many moves as there are steps would be a loop in the table
         for _ in range(2 * len(type(self.step_of(scene)))):
             scene = self.noted(scene)
             step = self.step_of(scene)
@@ -112,3 +113,7 @@ class StateMachine(Generic[Step, Fact, Next, Scene]):
                 return None
             scene = after
         return scene
+
+
+BLIND_S = 15.0
+"""A longer time without a fresh picture counts against no step's deadline."""

@@ -1,103 +1,104 @@
-"""Traits of one record alone, whatever the time and the rest of the picture say (`groundwork.py`)."""
+"""Traits of a record that depend on the record alone, not on the time or the rest of the picture (`groundwork.py`)."""
 
 from collections.abc import Hashable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
-from steward.model.deep import DEEP_PREFIX
 from steward.model.elastic import COMMENT as ELASTIC
 from steward.model.health import Incarnation
 from steward.model.job import Job, JobState
 from steward.model.node import Node, NodeBase
 from steward.model.observed import AgentView
-from steward.policy.node.reasons import near_miss, ordered, row_of_text
+from steward.policy.slurm_reasons import near_miss, ordered, row_of_text
 
 PLANNED_ABSENCE = frozenset(
     {"POWER_DOWN", "POWERING_DOWN", "POWERED_DOWN", "POWERING_UP", "REBOOT_ISSUED", "MAINTENANCE"}
 )
-"""Slurm's own flags. Those of a node that comes up are over when its slurmd registers, or at ResumeTimeout: then Slurm
-sets it DOWN, which is a fault of its own (`reasons.py`). What we launched has the deadlines of its case or slot."""
+"""Slurm's own flags. Those of a node that comes up end when its slurmd registers, or at ResumeTimeout: then Slurm sets
+the node DOWN, which is a fault of its own (`reasons.py`). Instances that Steward launched have the deadlines of their
+case or slot."""
 HEALTH = "HealthCheck:"
 PASSED, FAILED, SKIPPED = "Passed", "Failed", "Skipped"
-"""Our feature of a node, `HealthCheck:Passed`, says how its checks stand (`features.py`)."""
+"""Our feature of a node, `HealthCheck:Passed`, shows the state of its checks (`features.py`)."""
 LISTED_MOST = 16
 """A user who excludes more nodes than this has another reason than their health."""
 FAILURES = frozenset({JobState.FAILED, JobState.NODE_FAIL, JobState.BOOT_FAIL})
 _WAITS_FOR_NODES = ("None", "Resources", "Priority", "ReqNodeNotAvail", "Reservation")
-"""Slurm's reasons of jobs that would start if nodes were free; others wait for a time, a person, a limit or a job."""
+"""Slurm's reasons of jobs that would start if nodes were free; other jobs wait for a time, a person, a limit or a
+job."""
 
 
 class Trait(Enum):
     __hash__ = object.__hash__  # asked for by the thousand: Enum's own is slow
 
     OUT = auto()
-    """A node that bears a reason."""
+    """A node with a reason."""
     MARKED = auto()
     """A node whose reason is our mark."""
     ORDERED = auto()
     """A node whose reason is an admin's order."""
     NEARLY_ORDERED = auto()
-    """A node whose reason nearly is one."""
+    """A node whose reason is nearly an admin's order."""
     SLURMS_WORDS = auto()
-    """A node with a reason as Slurm itself writes it, whoever wrote this one."""
+    """A node with a reason in Slurm's own words, no matter who wrote it."""
     AWAY = auto()
-    """A node that somebody takes away on purpose."""
+    """A node that is away as planned: powered down, rebooting or in maintenance."""
     IDLE = auto()
     """A node on which Slurm would start a job now."""
     FREE = auto()
-    """A node in service on which nothing runs; it may be without power."""
+    """A node in service without a job; it may be powered down."""
     UNFIT = auto()
     """A node on which Slurm starts no job, now or later."""
     UNHEARD = auto()
     """An agent that is late or lost."""
     FINDING = auto()
-    """An agent that tells of something."""
+    """An agent that reports a finding."""
     TELLING = auto()
-    """An agent that tells how far jobs are."""
+    """An agent that reports the progress of jobs."""
     ACTIVE = auto()
-    """A job that runs, or is suspended."""
+    """A job that runs or is suspended."""
     QUEUED = auto()
     """A user's job that starts when nodes are free and its time has come."""
     COMPLETING = auto()
-    """A job that is over and cleans up."""
+    """A job that is over and COMPLETING."""
     FAILED_ALONE = auto()
     """A job of one node that failed and ended."""
     ELASTIC = auto()
-    """An agent that tells of elastic runs."""
+    """An agent that reports elastic runs."""
     REPLICA = auto()
-    """A job that says that it is a replica of an elastic run, and is not over."""
+    """An unfinished job that calls itself a replica of an elastic run."""
     EXCLUDING = auto()
-    """A job that is not over and names a few nodes to keep away from."""
+    """An unfinished job that excludes a few nodes by name."""
     IN_PARTS = auto()
-    """A part of a heterogeneous job that is not over."""
+    """An unfinished part of a heterogeneous job."""
 
 
 class Shows(NamedTuple):
-    """A node whose one feature of ours is this word."""
+    """A node whose only feature of ours is this word."""
 
     word: str
 
 
 class Says(NamedTuple):
-    """A connected agent without findings: what our feature should say of its node, where nothing else speaks."""
+    """A connected agent without findings: the word that our feature should show, unless another source disagrees."""
 
     word: str
 
 
 class Versions(NamedTuple):
-    """The checks that may change, as a connected agent reports them: check and version."""
+    """The checks that may change, as a connected agent reports them: (check, version)."""
 
     known: frozenset[tuple[str, str]]
 
 
 class Within(NamedTuple):
-    """A node of exactly these partitions."""
+    """A node that is in exactly these partitions."""
 
     partitions: frozenset[str]
 
 
 class OfAccount(NamedTuple):
-    """A job of this account that is not over, and no part of a heterogeneous one."""
+    """An unfinished job of this account that is no part of a heterogeneous one."""
 
     account: str
 
@@ -126,7 +127,7 @@ def traits_of_node(node: Node) -> frozenset[Hashable]:
 
 
 def _traits_of_reason(node: Node) -> Iterator[Hashable]:
-    """Most nodes that are out of service for long say nothing that anybody acts on."""
+    """Yield the traits of the node's reason; none for a reason on which Steward never acts."""
     if node.mark is not None:
         yield Trait.MARKED
     if ordered(node):
@@ -138,7 +139,7 @@ def _traits_of_reason(node: Node) -> Iterator[Hashable]:
 
 
 def is_idle(node: Node) -> bool:
-    """Slurm would start a job on it now."""
+    """Return whether Slurm would start a job on the node now."""
     return node.base is NodeBase.IDLE and node.is_schedulable and not node.is_busy and node.is_powered
 
 
@@ -164,15 +165,15 @@ def traits_of_agent(view: AgentView) -> frozenset[Hashable]:
 
 
 def who_speaks(view: AgentView) -> Incarnation | None:
-    """The machine behind a connected agent."""
+    """Return the incarnation behind a connected agent; None if the agent is not connected."""
     return view.incarnation if view.connected else None
 
 
 def traits_of_job(job: Job) -> frozenset[Hashable]:
     found: list[Hashable] = []
-    is_deep = job.partition.startswith(DEEP_PREFIX)
+    is_deep = bool(job.deep_check)
     if is_deep:
-        found.append(OfDeepCheck(job.partition))
+        found.append(OfDeepCheck(job.deep_check))
     if job.is_active:
         found.append(Trait.ACTIVE)
     elif job.is_pending:

@@ -1,2 +1,1 @@
-"""Texts for people about the plan and the memory: explanations, verdicts, messages, reports. Pure: nothing is
-decided."""
+"""Texts for people about the plan and the memory: explanations, verdicts, messages, reports. Pure; decide nothing."""

@@ -1,4 +1,4 @@
-"""The sentence about what a node on its way waits for: the expected end of its step, and what is lacking for it."""
+"""The sentence about what a node under repair or in a moving slot waits for, and what is missing for it."""
 
 from enum import Enum
 
@@ -8,9 +8,9 @@ from steward.model.setup import SetupState
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.text import until
 from steward.policy.draft import Draft
-from steward.policy.node.bring_up import was_checked
-from steward.policy.node.by_person import ways_out
-from steward.policy.node.verdict import blocks_return
+from steward.policy.facts.by_person import ways_out
+from steward.policy.facts.verdict import blocks_return
+from steward.policy.guards.bring_up import was_checked
 
 _OF_SLOTS: dict[SlotStep, str] = {
     SlotStep.WAITING: "its turn to be launched",
@@ -58,6 +58,7 @@ def _line(awaited: str, lacks: str, entered: float, limit_s: float | None, now: 
 
 
 def _lacks(name: NodeName, step: Enum, entered: float, draft: Draft) -> str:
+    """Return what is missing for the end of the step; empty if that is not known."""
     view, node = draft.seen.agents.get(name), draft.seen.nodes.get(name)
     if step in _CONNECTED and (view is None or not view.connected):
         return f"the agent of {name} is not connected"

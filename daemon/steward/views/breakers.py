@@ -1,4 +1,4 @@
-"""What tripped breakers withhold now. Their own text says why they tripped, which may be long over."""
+"""The repairs that tripped breakers withhold now. A breaker's own text says why it tripped, which may be long over."""
 
 from collections.abc import Mapping
 
@@ -8,12 +8,12 @@ from steward.model.memory import Breaker
 from steward.model.node import Node
 from steward.model.node_names import fold
 from steward.model.text import until
+from steward.policy.case.suspicion import fault_of, is_surely_gone, mark_word, why_withheld
 from steward.policy.draft import Draft
-from steward.policy.node.breaker import tripped
-from steward.policy.node.suspicion import fault_of, is_surely_gone, mark_word, why_withheld
+from steward.policy.guards.breaker import tripped
 
 Withheld = Mapping[str, tuple[NodeName, ...]]
-"""Scope of each tripped breaker -> the nodes whose repair it keeps from being begun."""
+"""The nodes whose repair each tripped breaker keeps from being begun."""
 
 
 def withheld(draft: Draft) -> Withheld:
@@ -31,7 +31,7 @@ def withheld(draft: Draft) -> Withheld:
 
 
 def _holder(node: Node, draft: Draft) -> Breaker | None:
-    """The breaker for which alone the node's repair is not begun."""
+    """Return the breaker that alone withholds the node's repair; None if there is none."""
     case = draft.cases.open_of(node.name)
     if case is not None and case.step is not Step.SUSPECT:
         return None

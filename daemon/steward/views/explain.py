@@ -1,4 +1,4 @@
-"""Lines for people about a node or a job: what is known, what was decided and why, and what happens next."""
+"""Lines for people about a node or a job: the facts, the decisions with their reasons, and the next step."""
 
 from collections.abc import Iterator
 
@@ -15,10 +15,19 @@ from steward.model.observed import Freshness, Observed
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.text import ago, clean, times, until
 from steward.policy.case.scene import limit_s
-from steward.policy.case.spares import free_spare, loans, needs_spare, shortage
+from steward.policy.case.spares import free_spare, needs_spare, shortage
+from steward.policy.case.suspicion import SCOUTED, fault_of, why_withheld
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import is_between
-from steward.policy.job.exclude import culprits
+from steward.policy.facts.blame import culprits
+from steward.policy.facts.by_person import give_back
+from steward.policy.facts.correlate import AGENTS
+from steward.policy.facts.gone import open_silence
+from steward.policy.facts.loans import loans
+from steward.policy.facts.orphan import is_orphan, way_out
+from steward.policy.facts.serving import is_between
+from steward.policy.facts.slurm_faults import acting_row, done_about, is_hands_off, reason_fault
+from steward.policy.facts.verdict import command, standing
+from steward.policy.guards.budget import must_wait
 from steward.policy.job.failure import stalls
 from steward.policy.job.hang import hang_line
 from steward.policy.job.leaving import slow_nodes
@@ -26,15 +35,8 @@ from steward.policy.job.nudge import BEGINS_LATER, UNBEGUN, begins_later, is_lef
 from steward.policy.job.options import option_words, options
 from steward.policy.job.progress import told_of
 from steward.policy.leaks import CURE, leak_text
-from steward.policy.node.budget import must_wait
-from steward.policy.node.by_person import give_back
-from steward.policy.node.correlate import AGENTS
-from steward.policy.node.gone import open_silence
-from steward.policy.node.orphan import is_orphan, way_out
-from steward.policy.node.reasons import ReasonRow, slurms_own
-from steward.policy.node.slurm_faults import acting_row, done_about, is_hands_off, reason_fault
-from steward.policy.node.suspicion import SCOUTED, fault_of, why_withheld
-from steward.policy.node.verdict import command, standing
+from steward.policy.slurm_reasons import ReasonRow, slurms_own
+from steward.policy.traits import PLANNED_ABSENCE, is_away_on_purpose
 from steward.views.awaited import of_case
 from steward.views.explain_fit import lack_lines
 from steward.views.explain_group import closed_partitions, elastic_lines, slot_lines
@@ -54,12 +56,12 @@ _UNUSED = "Its group of the API does not use it: nothing is done about it until 
 
 
 def explain_node(name: NodeName, seen: Observed, want: Desired, memory: Memory, now: float) -> tuple[str, ...]:
-    """Everything that bears on a node now, most important first. Pure; decides nothing."""
+    """Return all lines about a node, most important first. Pure; decides nothing."""
     return node_lines(name, memory, Draft(seen, want, memory, now))
 
 
 def node_lines(name: NodeName, memory: Memory, draft: Draft) -> tuple[str, ...]:
-    """The same on a draft that is there already: it is only read."""
+    """Return the same lines from an existing draft, which is only read."""
     node = draft.seen.nodes.get(name)
     lines = [*_stale(draft), *verdict_lines(name, draft), *_known_of_node(name, node, draft), *slot_lines(name, draft)]
     case = draft.cases.open_of(name)
@@ -77,13 +79,15 @@ _OF_A_RUN = "A replica job is not resumed by itself: when it is over, its run go
 def explain_job(
     id: JobId, seen: Observed, want: Desired, memory: Memory, now: float, *, private: bool = False
 ) -> tuple[str, ...]:
-    """Everything that bears on a job now: what Slurm says, what it asked for, each decision with its evidence;
-    `private`: also what the job printed, which only its user and admins may read."""
+    """Return all lines about a job: Slurm's word, the job's options, each decision with its evidence.
+
+    `private`: also what the job printed, which only its user and admins may read.
+    """
     return job_lines(id, memory, Draft(seen, want, memory, now), private=private)
 
 
 def job_lines(id: JobId, memory: Memory, draft: Draft, *, private: bool = False) -> tuple[str, ...]:
-    """The same on a draft that is there already: it is only read."""
+    """Return the same lines from an existing draft, which is only read."""
     job, mem = draft.seen.jobs.get(id), memory.jobs.get(id)
     lines = [*_stale(draft), _known_of_job(id, job, memory), *closed_partitions(job, draft), *quota_lines(job, draft)]
     lines += elastic_lines(id, draft)
@@ -94,7 +98,7 @@ def job_lines(id: JobId, memory: Memory, draft: Draft, *, private: bool = False)
 
 
 def job_warning(want: Desired) -> str:
-    """The first line in the output of a job that asks to be resumed, where this site's settings promise it less."""
+    """Return the first output line of a job that asks to be resumed, if this site promises it less; else empty."""
     if not want.resume.enabled:
         return "resuming is off on this cluster (resume.enabled = false): this job is not brought back"
     if not want.repair.act:
@@ -112,7 +116,8 @@ _ENDED_UNSEEN = (
 
 
 def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
-    """Only what is known: a job's wish is told by its nodes' agents, and read in Slurm's record of it while it runs."""
+    """Return why a job is not resumed that is not known to have opted in."""
+    # say only what is known: a job's option is reported by its nodes' agents, and read in Slurm's record while it runs
     if not draft.want.resume.enabled:
         return "Resuming is off on this cluster (resume.enabled = false): no job is brought back, whatever it asks for."
     if job is not None and job.is_pending and not job.restarts:
@@ -129,6 +134,7 @@ def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
 
 
 def _stale(draft: Draft) -> list[str]:
+    """Return the line about an old picture, if it is old."""
     if draft.seen.slurm is Freshness.FRESH:
         return []
     return ["Slurm cannot be read now: this is the last good picture, and nothing is done on it."]
@@ -153,7 +159,7 @@ def _known_of_node(name: NodeName, node: Node | None, draft: Draft) -> list[str]
 
 
 def _why_out(node: Node, draft: Draft) -> list[str]:
-    """Who took it out of service, and what is done about it."""
+    """Return why the node is out of service and what is done about it."""
     case = draft.cases.open_of(node.name)
     if node.mark is not None and not (node.mark == SPARE and node.name in draft.want.spares):
         return _drained_by_us(node, case, draft)
@@ -166,7 +172,7 @@ def _why_out(node: Node, draft: Draft) -> list[str]:
     if (order := command(node)) is not None:
         return [f"Taken out of service by an admin, who asked for {order.text}."]
     if node.is_foreign and case is None:
-        return ["Taken out of service by somebody else: Steward leaves it alone."]
+        return ["Taken out of service by a person or a tool: Steward leaves it alone."]
     return []
 
 
@@ -183,7 +189,7 @@ def _drained_by_us(node: Node, case: Case | None, draft: Draft) -> list[str]:
 
 
 def _done_about(row: ReasonRow, node: Node, case: Case | None, draft: Draft) -> str:
-    """Empty where what is said of its repair, or of why there is none, tells it."""
+    """Return what is done about Slurm's reason; empty if other lines say it."""
     if case is not None:
         return row.response.value if case.is_of_reason and not case.waits_for_person else ""
     fault = reason_fault(node, draft)
@@ -191,7 +197,7 @@ def _done_about(row: ReasonRow, node: Node, case: Case | None, draft: Draft) -> 
 
 
 def _is_unused(node: Node | None, draft: Draft) -> bool:
-    """A node of the API's groups without a slot: it has no machine on purpose, and nobody misses its agent."""
+    """Return whether the node is of an API group that does not use it: it has no machine on purpose."""
     return node is not None and node.name not in draft.slots and is_between(node, draft)
 
 
@@ -296,7 +302,8 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
         lines.append(f"The job is kept off {fold(bad)} (ExcNodeList) until it is repaired.")
     if mem.ended is not None:
         return [*lines, f"The job is over: {mem.end_text}."]
-    lines += [*place_lines(mem, draft.now), *silence_lines(job, draft), *_lame_steps(job, mem, draft)]
+    lines += [*place_lines(mem, draft.now), *silence_lines(job, draft), *_left_alone(job, draft)]
+    lines += _lame_steps(job, mem, draft)
     if job is not None and mem.pending_from is not None:
         lines.append(f"The job waits to run again since {ago(mem.pending_from, draft.now)}; {hurry(job, mem, draft)}.")
         lines += lack_lines(job, draft)
@@ -306,7 +313,7 @@ def _next_of_job(job: Job | None, mem: JobMemory, draft: Draft) -> list[str]:
 
 
 def _waiting(mem: JobMemory, draft: Draft) -> Iterator[str]:
-    """Name what failed and was not ruled on yet. What others ask about the job is not of it."""
+    """Yield what failed and was not ruled on yet, as far as the job's own user reported it."""
     ruled = {attempt.decided_for for attempt in mem.attempts}
     for ask in draft.seen.asks:
         if ask.job == mem.id and ask.uid in (0, mem.uid) and ask.id not in ruled:
@@ -319,7 +326,7 @@ def _sentence(text: str, evidence: tuple[str, ...]) -> str:
 
 
 def place_lines(mem: JobMemory, now: float) -> list[str]:
-    """Nodes that are kept for it or were in this resume, and its turn in the queue."""
+    """Return the lines about nodes kept for the job, and its place in the queue."""
     lines = []
     kept, raised = mem.kept, mem.raised
     if kept is not None:
@@ -335,7 +342,7 @@ def place_lines(mem: JobMemory, now: float) -> list[str]:
     return lines
 
 
-# A job's wish and its resumes.
+# A job's options and its resumes.
 
 _DID = {
     Decision.RETRY: "retried inside its allocation",
@@ -350,12 +357,15 @@ _IN_PLACE = (
 
 
 def resume_lines(mem: JobMemory, draft: Draft, *, private: bool) -> list[str]:
-    """The job's wish and the resumes that it has left, and each ruling with its evidence; `private`: and with what the
-    job printed."""
+    """Return the job's options, the resumes left, and each ruling with its evidence.
+
+    `private`: also what the job printed.
+    """
     lines = [_asked(mem, draft), f"In force: {', '.join(option_words(mem.mode, draft.want.resume))}."]
     if mem.stays_in_place:
         lines.append(_IN_PLACE)
     lines.extend(_step(mem, draft))
+    lines.extend(_left_behind(mem, draft, private=private))
     if mem.saved is not None:
         lines.append(_progress(mem, mem.saved, draft))
     if mem.hang is not None:
@@ -372,11 +382,19 @@ def _asked(mem: JobMemory, draft: Draft) -> str:
 
 
 def _step(mem: JobMemory, draft: Draft) -> Iterator[str]:
-    """How far this run is, where one of its nodes tells."""
+    """Yield the last step of this run that one of its nodes reported."""
     told = told_of(mem.id, mem.nodes, draft, restart=mem.restarts)
     newest = max((p for p in told if p.step is not None), key=lambda p: p.stepped or 0.0, default=None)
     if newest is not None and newest.stepped is not None:
         yield f"Last reported step: {newest.step} ({ago(newest.stepped, draft.now)}, on {newest.node})."
+
+
+def _left_behind(mem: JobMemory, draft: Draft, *, private: bool) -> Iterator[str]:
+    """Name what earlier attempts left behind: it may hold a port, a lock or memory that this one needs."""
+    words = (word for word in draft.seen.opted_in if (word.job, word.restart) == (mem.id, mem.restarts) and word.left)
+    for word in words if private else ():
+        if word.uid == mem.uid:
+            yield f"Earlier attempts had left processes running when this one began: {word.left}."
 
 
 def _progress(mem: JobMemory, saved: Saved, draft: Draft) -> str:
@@ -403,11 +421,11 @@ def _attempt(attempt: Attempt, now: float, *, private: bool) -> Iterator[str]:
 
 
 _GOES_ON_S = 10.0
-"""A step whose task ended badly so long ago, without a word of its own end, seems to go on."""
+"""A step whose task ended badly this long ago, without a report of the step's own end, seems to go on."""
 
 
 def _lame_steps(job: Job | None, mem: JobMemory, draft: Draft) -> Iterator[str]:
-    """Name the first task of this run that ended badly in a step that seems to go on: srun ends it only if asked to."""
+    """Yield the first bad task of this run in a step that seems to go on: srun ends it only if asked to."""
     if job is None or not job.is_active or any(ask.job == mem.id for ask in draft.seen.asks):
         return
     answered = max((a.at for a in mem.attempts if a.restart == mem.restarts), default=float("-inf"))
@@ -422,14 +440,23 @@ def _lame_steps(job: Job | None, mem: JobMemory, draft: Draft) -> Iterator[str]:
 
 
 def silence_lines(job: Job | None, draft: Draft) -> list[str]:
-    """The reason to wait where nodes of the job fell silent with many others."""
+    """Return why the job's nodes that fell silent with many others are not judged yet."""
     incident = open_silence(draft)
     silent = sorted(incident.waits & job.nodes) if incident is not None and job is not None else []
     return [f"{fold(silent)} fell silent together with others: {incident.text}."] if silent and incident else []
 
 
+def _left_alone(job: Job | None, draft: Draft) -> Iterator[str]:
+    """Name each silent node of the running job that somebody took away on purpose, as far as Slurm knows."""
+    for name in sorted(job.nodes) if job is not None and job.is_active else ():
+        node, view = draft.seen.nodes.get(name), draft.seen.agents.get(name)
+        if node is not None and is_away_on_purpose(node) and view is not None and not view.is_heard:
+            word = ", ".join(sorted(PLANNED_ABSENCE & node.flags))
+            yield f"{name} is silent, and Slurm has it {word}: nothing is done for the job until Slurm finds it DOWN."
+
+
 def hurry(job: Job, mem: JobMemory, draft: Draft) -> str:
-    """The steps that make the job run soon."""
+    """Return what makes the job run soon, or why it must wait."""
     if job.is_held:
         return f"it {who_holds(job, draft)}: it stays where it is until it is released"
     if begins_later(job, draft):

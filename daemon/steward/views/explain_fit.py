@@ -1,4 +1,4 @@
-"""What a job that waits lacks, in Slurm's own words."""
+"""What a waiting job lacks, by Slurm's own test."""
 
 from steward.model.fit import MISSING, Fit, FitState
 from steward.model.job import Job
@@ -7,11 +7,11 @@ from steward.model.text import ago
 from steward.policy.draft import Draft
 from steward.policy.job.fits import why_blocked
 
-NOT_ASKED = "Slurm's own test of whether it fits gave no answer (steward-slurm, `make shim`): idle nodes are counted."
+NOT_ASKED = "Slurm's own test does not tell whether it fits: idle nodes are counted (`steward doctor`)."
 
 
 def lack_lines(job: Job, draft: Draft) -> list[str]:
-    """What a job that waits lacks, by Slurm's own words."""
+    """Return what a waiting job lacks, by Slurm's own test."""
     fits = [fit for question, fit in draft.seen.fits.items() if question.job == job.id]
     if not job.is_pending or job.is_held or not fits:
         return [f"It waits: {why}." for why in [why_blocked(job, None)] if why and job.is_pending]
@@ -29,6 +29,4 @@ def _lack(fit: Fit) -> str:
         return MISSING[fit.missing]
     if fit.state is FitState.NEVER:
         return "too few of the nodes in service could take it"
-    return (
-        f"the nodes that it needs are in use, for {fit.in_s:.0f} s more at the most, by the time limits of who has them"
-    )
+    return f"the nodes that it needs are in use, for {fit.in_s:.0f} s more at most, by the time limits of their jobs"

@@ -1,5 +1,4 @@
-"""Lines for people about an instance group (its slots and its gate, and what happens next), about an elastic run, and
-about a job that is part of one."""
+"""Lines for people about an instance group, its slots and its gate, and about elastic runs and their jobs."""
 
 from steward.model.desired import Desired, ElasticPolicy
 from steward.model.elastic import ElasticRun, RunPhase
@@ -12,20 +11,20 @@ from steward.model.observed import Observed
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.text import ago, clean, span, until
 from steward.policy.draft import Draft
-from steward.policy.elastic.rules import rules_of
-from steward.policy.groups.serving import serves
+from steward.policy.facts.run_rules import rules_of
+from steward.policy.facts.serving import serves
 from steward.policy.groups.slot_facts import may_still_come
 from steward.policy.groups.slot_scene import SlotScene, why_not_yet
 from steward.policy.groups.slot_table import deadline
-from steward.policy.node.bring_up import HOUR_S, failures, limits, scope_of
+from steward.policy.guards.bring_up import HOUR_S, failures, limits, scope_of
 from steward.views.awaited import of_slot
 
 _SHOWN = 20
-"""Slots that are told one by one."""
+"""Slots that are listed one by one."""
 
 
 def explain_group(name: str, seen: Observed, want: Desired, memory: Memory, now: float) -> tuple[str, ...]:
-    """Everything that bears on a group now, most important first. Pure; decides nothing."""
+    """Return all lines about a group, most important first. Pure; decides nothing."""
     draft = Draft(seen, want, memory, now)
     group = draft.groups.get(name)
     if group is None or draft.cluster is None:
@@ -44,12 +43,12 @@ def _numbers(group: Group, draft: Draft) -> str:
 
 
 def _working(group: Group, draft: Draft) -> list[SlotRecord]:
-    """The slots that count now."""
+    """Return the slots that count now."""
     return [slot for slot in draft.slots.members(group.name) if serves(slot, group, draft)]
 
 
 def _status(group: Group, draft: Draft) -> list[str]:
-    """The message, and the clock of the minimum while it runs."""
+    """Return the group's message, and the deadline of its minimum while that runs."""
     lines = [f"{group.message}."] if group.message else []
     if not group.status.is_gated or group.minimum_since is None:
         return lines
@@ -68,7 +67,7 @@ def _gate(group: Group, draft: Draft) -> list[str]:
         return [f"Partition {group.partition}: Steward keeps no gate there{state}."]
     if gate.yielded is not None:
         since = ago(gate.yielded, draft.now)
-        return [f"Partition {group.partition}: somebody else set it {since}{state}; Steward leaves it so."]
+        return [f"Partition {group.partition}: it was set by hand {since}{state}; Steward leaves it so."]
     return [f"Its partition is {'open' if gate.open else 'closed: jobs wait, none starts'}{state}: {gate.why}"]
 
 
@@ -89,7 +88,7 @@ def _rollout(group: Group, draft: Draft) -> list[str]:
 
 
 def _bring_ups(group: Group, draft: Draft) -> list[str]:
-    """The group's breaker, or how far it is from tripping."""
+    """Return the group's breaker, or how near it is to tripping."""
     breaker = draft.breakers.get(scope_of(group.name))
     if breaker is not None:
         return [f"Paused {ago(breaker.tripped, draft.now)}: {breaker.text}."]
@@ -109,7 +108,7 @@ def _operations(group: Group, draft: Draft) -> list[str]:
 
 
 def _away(group: Group, draft: Draft) -> list[str]:
-    """Slots in service whose node cannot work now."""
+    """Return the slots in service whose node cannot work now."""
     working = {slot.node for slot in _working(group, draft)}
     serving = [slot.node for slot in draft.slots.members(group.name) if slot.step is SlotStep.SERVING]
     away = sorted(node for node in serving if node not in working)
@@ -119,7 +118,7 @@ def _away(group: Group, draft: Draft) -> list[str]:
 
 
 def _missing(group: Group, draft: Draft) -> list[str]:
-    """Each slot on its way in or out, those that are tried next first."""
+    """Return each slot on its way in or out, the next one first."""
     moving = [slot for slot in draft.slots.members(group.name) if slot.step is not SlotStep.SERVING]
     moving.sort(key=lambda slot: (slot.is_leaving, slot.next_try, slot.created, slot.logical))
     lines = [f"{slot.node}: {_step(slot, group, draft)}." for slot in moving[:_SHOWN]]
@@ -145,7 +144,7 @@ def _step(slot: SlotRecord, group: Group, draft: Draft) -> str:
 
 
 def slot_lines(node: NodeName, draft: Draft) -> list[str]:
-    """A node's place in its group, and how far it is on its way."""
+    """Return a node's place in its group, and its present step."""
     slot = draft.slots.get(node)
     group = draft.groups.get(slot.group) if slot else None
     if slot is None or group is None:
@@ -157,7 +156,7 @@ def slot_lines(node: NodeName, draft: Draft) -> list[str]:
 
 
 def closed_partitions(job: Job | None, draft: Draft) -> list[str]:
-    """Why a queued job does not start: the gate before its partition, and what the groups behind it still lack."""
+    """Return why a queued job does not start: its partition's gate, and what the groups behind that lack."""
     if job is None or not job.is_pending:
         return []
     lines = []
@@ -172,7 +171,7 @@ def closed_partitions(job: Job | None, draft: Draft) -> list[str]:
 
 
 def _too_few(job: Job, partition: str, draft: Draft) -> list[str]:
-    """The groups behind an open partition whose nodes in service are fewer than the job asks for."""
+    """Return the groups behind an open partition with fewer nodes in service than the job asks for."""
     groups = _behind(partition, draft)
     serving, asked = sum(len(_working(group, draft)) for group in groups), max(job.node_count, 1)
     if not groups or serving >= asked:
@@ -186,7 +185,7 @@ def _behind(partition: str, draft: Draft) -> list[Group]:
 
 
 def _lack(group: Group, draft: Draft) -> list[str]:
-    """The group's numbers, its clock, and the slot that may come next."""
+    """Return the group's numbers, its deadline, and the slot that may come next."""
     lines = [f"Group {group.name} is {group.status.value}: {_numbers(group, draft)}.", *_status(group, draft)]
     coming = [slot for slot in draft.slots.members(group.name) if slot.is_coming and not slot.is_leaving]
     soonest = min(coming, key=lambda s: (s.step is SlotStep.WAITING, s.next_try, s.created, s.logical), default=None)
@@ -199,7 +198,7 @@ _LAST = 8
 
 
 def elastic_lines(id: JobId, draft: Draft) -> list[str]:
-    """The lines about a base or a replica job; none for any other."""
+    """Return the lines about a base or a replica job; empty for any other."""
     run = draft.elastic.get(id)
     if run is not None:
         return run_lines(run, draft.want.elastic, draft.now)
@@ -211,7 +210,7 @@ def elastic_lines(id: JobId, draft: Draft) -> list[str]:
 
 
 def run_lines(run: ElasticRun, site: ElasticPolicy, now: float) -> list[str]:
-    """A run's sizes over time, why it grew or did not, and what it waits for."""
+    """Return a run's sizes over time, why it grew or did not, and what it waits for."""
     rules = rules_of(run.spec, run.base, site)
     sizes = ", ".join(map(str, rules.spec.sizes)) if rules is not None else "none"
     has = f"{_has(run)} (sizes: {sizes})" if run.is_open else "is over"
@@ -223,7 +222,7 @@ def run_lines(run: ElasticRun, site: ElasticPolicy, now: float) -> list[str]:
 
 
 def _has(run: ElasticRun) -> str:
-    """Its number of nodes: those that train, and not those that are still to begin."""
+    """Return the run's number of training nodes, in words."""
     match run.phase:
         case RunPhase.WAITING:
             return f"forms with the {run.base} nodes of its base"

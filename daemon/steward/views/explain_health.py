@@ -1,5 +1,4 @@
-"""Short lines about a node's checks, deep checks and repairs, for somebody who is woken up for it; and the results of
-each check over all nodes now."""
+"""Short lines about a node's checks, deep checks and repairs, and the results of each check over all nodes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -14,12 +13,12 @@ from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.text import ago, some, until
 from steward.policy.draft import Draft
-from steward.policy.node.breaker import guards
-from steward.policy.node.ladder import identity
-from steward.policy.node.lemons import arithmetic, lemons
-from steward.policy.node.trust import SITE, trial_key
-from steward.policy.node.verdict import may_act_on, mode_of
+from steward.policy.facts.verdict import may_act_on, mode_of
+from steward.policy.guards.breaker import guards
+from steward.policy.guards.ladder import identity
+from steward.policy.guards.lemons import arithmetic, lemons
 from steward.policy.traits import HEALTH
+from steward.policy.trust import SITE, trial_key
 from steward.views.node_verdict import node_verdict
 
 _SHOWN = 5
@@ -27,7 +26,7 @@ _NAMED = 12
 
 
 def verdict_lines(name: NodeName, draft: Draft) -> list[str]:
-    """The verdict as `steward nodes` shows it: the first thing to read."""
+    """Return the verdict as `steward nodes` shows it: the first thing to read."""
     said = node_verdict(name, draft)
     since = f", since {ago(said.since, draft.now)}" if said.since else ""
     lines = [f"{name} is {said.word.value.upper()}{since}: {said.evidence}."]
@@ -35,7 +34,7 @@ def verdict_lines(name: NodeName, draft: Draft) -> list[str]:
 
 
 def finding_lines(name: NodeName, draft: Draft) -> list[str]:
-    """Bad ones first, then what could not be told, then those that are well, by name and count."""
+    """Return bad findings first, then unknown ones, then the passed checks by name and count."""
     view = draft.seen.agents.get(name)
     if view is None:
         return []
@@ -60,6 +59,7 @@ def _bad_line(finding: Finding, view: AgentView, draft: Draft) -> str:
 
 
 def _why_only_told(finding: Finding, view: AgentView, draft: Draft) -> str:
+    """Return why the finding is only reported; empty if it takes effect."""
     version = view.versions.get(finding.check) if finding.check.startswith(SITE) else None
     trial = draft.trials.get(trial_key(finding.check, version)) if version else None
     if version and trial is None and draft.want.health.canary_node_count:
@@ -79,7 +79,7 @@ def _some(checks: frozenset[str]) -> str:
 
 
 def guard_lines(name: NodeName, draft: Draft) -> list[str]:
-    """Tripped breakers that guard the node, and incidents that it is part of."""
+    """Return tripped breakers that guard the node, and its incidents."""
     view = draft.seen.agents.get(name)
     checks = sorted({f.check for f in view.findings if f.is_bad}) if view else []
     scopes = dict.fromkeys(scope for check in checks or ["agent"] for scope in guards(name, check, draft))
@@ -93,7 +93,7 @@ def guard_lines(name: NodeName, draft: Draft) -> list[str]:
 
 
 def hardware_lines(name: NodeName, memory: Memory, draft: Draft) -> list[str]:
-    """The repairs of the node and its hardware, the newest first, and its lemon score with the arithmetic."""
+    """Return the repairs of the node and its hardware, the newest first, and its lemon score with the sum."""
     view = draft.seen.agents.get(name)
     pieces = {*(view.hardware if view else ()), identity("", name, draft)}
     done = [(r, key) for key, many in memory.remedies.items() for r in many if key in pieces or r.node == name]
@@ -113,7 +113,7 @@ def _remedy_line(remedy: Remedy, piece: str, now: float) -> str:
 
 
 def deep_lines(name: NodeName, draft: Draft) -> list[str]:
-    """The node's deep checks: those that go on, and the last results."""
+    """Return the node's deep checks: those under way, and the last results."""
     mine = sorted((run for run in draft.deeps.values() if name in run.nodes), key=lambda run: (-run.asked, run.id))
     return [_deep_line(name, run, draft.now) for run in mine[:_SHOWN]]
 
@@ -128,14 +128,17 @@ def _deep_line(name: NodeName, run: DeepRun, now: float) -> str:
 
 
 def feature_lines(node: Node | None) -> list[str]:
-    """The features of the node that users see in Slurm."""
+    """Return the features of the node that users see in Slurm."""
     ours = sorted(f for f in node.active_features if f.startswith(HEALTH)) if node else []
     return [f"Node feature in Slurm: {', '.join(ours)}."] if ours else []
 
 
 @dataclass(slots=True)
 class CheckResults:
-    """`failed` and `unknown`: node -> its finding. Nodes whose agent is not connected are left out."""
+    """The results of one check.
+
+    `failed` and `unknown` have each node's finding. Nodes whose agent is not connected are left out.
+    """
 
     passed: int = 0
     skipped: int = 0
@@ -144,7 +147,7 @@ class CheckResults:
 
 
 def check_results(agents: Mapping[NodeName, AgentView]) -> dict[str, CheckResults]:
-    """By check id, sorted."""
+    """Return the results by check id, sorted."""
     found: defaultdict[str, CheckResults] = defaultdict(CheckResults)
     views = [view for view in agents.values() if view.connected]
     for check, count in _named(view.passed for view in views):
@@ -158,7 +161,8 @@ def check_results(agents: Mapping[NodeName, AgentView]) -> dict[str, CheckResult
 
 
 def _named(many: Iterable[frozenset[str]]) -> Iterable[tuple[str, int]]:
-    """Most nodes pass the same checks: each set of names is gone through once."""
+    """Yield each check with the number of sets that have it."""
+    # most nodes pass the same checks: each set of names is counted once
     return ((check, count) for names, count in Counter(many).items() for check in names)
 
 

@@ -1,4 +1,4 @@
-"""Lines about quotas and one job, for its user: why it waits and for what, or why it gave way and what is next."""
+"""Lines about quotas and one job, for its user: why it waits and for what, or why it was evicted, and what is next."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -7,12 +7,13 @@ from steward.model.job import Job
 from steward.model.quota import Eviction, QuotaJob, Reclaimed, Resource, machine_type_of
 from steward.model.text import ago, printable, until
 from steward.policy.draft import Draft
+from steward.policy.facts.quotas import in_force
 from steward.policy.quota.decide import UnitRuling, UnitStanding, Yielding
 from steward.policy.quota.flavors import parse_tres
 from steward.policy.quota.ledger import TeamAccount
 from steward.policy.quota.others import limited_above
 from steward.policy.quota.requests import Unit, class_of, holds_nodes
-from steward.policy.quota.turn import Turn, in_force, take_turn
+from steward.policy.quota.turn import Turn, take_turn
 from steward.policy.quota.words import told
 
 _CAUSES = {
@@ -22,16 +23,16 @@ _CAUSES = {
     Reclaimed.REBALANCE: "its team had borrowed more than its fair share",
 }
 _NAMED = 3
-_NO_NODES = "no node that it may use would have room for it, whoever gave way: it waits for nodes"
+_NO_NODES = "no node that it may use would have room for it, even if every borrower were evicted: it waits for nodes"
 _UNOWNED = (
     "what no team owns is lent with IdleResourceSharing (ClusterSchedulerConfig) only, and DontLend lends nothing"
 )
 _LIMITS = ("QOSGrp", "AssocGrp")
-"""Slurm's reasons of jobs that a limit holds up."""
+"""The beginnings of Slurm's reasons for jobs that a limit holds up."""
 
 
 def quota_lines(job: Job | None, draft: Draft) -> list[str]:
-    """The most important first; nothing where no quota exists. Pure."""
+    """Return the lines about a job, most important first; empty if there is no quota. Pure."""
     quotas = in_force(draft)
     if job is None or not quotas:
         return []
@@ -43,12 +44,12 @@ def quota_lines(job: Job | None, draft: Draft) -> list[str]:
 
 
 def has_quota(job: Job | None, draft: Draft) -> bool:
-    """Whether the job's account has a quota of its own."""
+    """Return whether the job's account has its own quota."""
     return job is not None and job.account in in_force(draft)
 
 
 def lines_of(job: Job, turn: Turn, draft: Draft) -> list[str]:
-    """The same with the turn that many jobs are explained by."""
+    """Return the same lines from a turn that explains many jobs."""
     if turn.teams.get(job.account) is None:
         return [_without_quota(job, draft)]
     id = job.het_job_id or job.id
@@ -58,7 +59,7 @@ def lines_of(job: Job, turn: Turn, draft: Draft) -> list[str]:
 
 
 def _unknown_class(job: Job, draft: Draft) -> list[str]:
-    """A priority class that the site does not have counts as none."""
+    """Return the line about a priority class that the site does not have, which counts as none."""
     name, known = class_of(job), draft.scheduler.classes if draft.scheduler is not None else ()
     if not name or name in {each.name for each in known}:
         return []
@@ -67,9 +68,9 @@ def _unknown_class(job: Job, draft: Draft) -> list[str]:
 
 
 def _without_quota(job: Job, draft: Draft) -> str:
-    """Of an account that is no team's."""
+    """Return the line about an account that is no team's."""
     name = job.account or "none"
-    text = f"Account {name} has no quota: nobody can make the job give way"
+    text = f"Account {name} has no quota: the job cannot be evicted"
     if not job.account:
         return f"{text}. For a team's share name its account: sbatch -A TEAM."
     top = limited_above(job.account, draft)
@@ -138,7 +139,7 @@ def _at(moment: float | None, draft: Draft) -> str:
 
 
 def _never(unit: Unit, turn: Turn) -> str:
-    """With the largest request that would fit."""
+    """Return the line about a job that never fits, with the largest request that would."""
     over = [turn.ledger.over_limit(unit.team, amounts) for amounts in unit.options]
     if not unit.options or not all(over):
         return "Quota: the job never fits: it asks for a kind of machine or accelerator that the cluster does not have."
@@ -173,13 +174,13 @@ def _waits(ruling: UnitRuling, turn: Turn) -> str:
         idle = {name: amount for name in short if (amount := _idle(unit, name, turn)) > 0}
         if idle.keys() == short.keys():
             lent = {name: amount for name in idle if (amount := _asked(unit, name) - short[name]) > 0}
-            whose = f"only {told(lent)} of them are lent" if lent else "nobody lends them"
+            whose = f"only {told(lent)} of them are lent" if lent else "no team lends them"
             why = f"{told(idle)} are idle, but {whose}: {_UNOWNED}"
     return f"Quota of team {unit.team}: the job waits, short of {told(short)}; {why}."
 
 
 def _idle(unit: Unit, name: Resource, turn: Turn) -> int:
-    """So much is free on nodes, enough for the job, and not to be had."""
+    """Return how much is free on nodes, if it is enough for the job; else 0."""
     free = turn.ledger.free.get(name, 0)
     return free if free >= _asked(unit, name) else 0
 
@@ -198,7 +199,8 @@ def _is_full(unit: Unit, name: Resource, turn: Turn) -> bool:
 
 
 def _runs_with(team: str, name: Resource, turn: Turn) -> int:
-    """What its running jobs have; the rest of its use is promised to jobs that wait for nodes."""
+    """Return the amounts of the team's running jobs."""
+    # the rest of its use is promised to jobs that wait for nodes
     held = turn.held.get(team)
     return sum(part.get(name, 0) for part in held.parts) if held is not None else 0
 
@@ -209,7 +211,7 @@ def _limit(team: str, name: Resource, turn: Turn) -> int:
 
 
 def _holders(short: Mapping[Resource, int], team: str, turn: Turn) -> str:
-    """Who uses what is short, those that borrow first."""
+    """Return the teams that use what is short, borrowers first."""
     found = []
     for name in short:
         accounts = [
@@ -223,7 +225,8 @@ def _holders(short: Mapping[Resource, int], team: str, turn: Turn) -> str:
 
 
 def _holder(each: TeamAccount, name: Resource, turn: Turn, *, is_own: bool) -> str:
-    """A team that gives way already counts with what it keeps; of the job's own team, only what is promised."""
+    """Return what a team has and waits for, in words."""
+    # a team with evicted jobs counts with what it keeps; of the job's own team, only promises count
     has = min(_runs_with(each.team, name, turn), each.use[name])
     beyond = max(0, has - each.owned.nominal.get(name, 0))
     words = [f"has {told({name: has})}{f' ({beyond} borrowed)' if beyond else ''}"] if has and not is_own else []
@@ -233,7 +236,7 @@ def _holder(each: TeamAccount, name: Resource, turn: Turn, *, is_own: bool) -> s
 
 
 def _shares(ruling: UnitRuling, turn: Turn) -> list[str]:
-    """The lines on whose turn it is among those that borrow."""
+    """Return the line about the order among teams that borrow."""
     share, _ = turn.ledger.rank(ruling.unit.team)
     if not share:
         return []
@@ -243,7 +246,7 @@ def _shares(ruling: UnitRuling, turn: Turn) -> list[str]:
 
 
 def share_word(share: float | None) -> str:
-    """`0.0167`; a team that borrows and has no weight comes last."""
+    """Return a share such as `0.0167`; `last` for a team that borrows and has no weight."""
     return "last" if share is None or share == float("inf") else f"{share:.4f}".rstrip("0").rstrip(".") or "0"
 
 
@@ -252,6 +255,13 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
     borrows = ruling.standing is UnitStanding.BORROWED
     team = f"Quota of team {unit.team}: the job may run with what others lend"
     how = team if borrows else f"The quota of team {unit.team} covers the job"
+    if ruling.hopeless and (first := _behind(job, turn)) is not None:
+        nodes, start = ", ".join(sorted(first.planned)[:_NAMED]), until(first.started or draft.now, draft.now)
+        more = f" and {len(first.planned) - _NAMED} more" if len(first.planned) > _NAMED else ""
+        return (
+            f"{how}, but Slurm keeps {nodes}{more} for job {first.id}, which comes first and is to start {start}: only "
+            f"jobs that are over by then start there before it (Slurm: {job.reason})."
+        )
     if ruling.hopeless and job.reason in ("Resources", "Priority"):
         return f"{how}, but {_NO_NODES} (Slurm: {job.reason}). Other jobs of the team may start before it."
     if victims := _victims(unit, turn, draft):
@@ -261,7 +271,7 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
     if job.reason.startswith(_LIMITS):
         waits = f"the limit in Slurm is about to be raised ({job.reason})"
         if by_hand := _by_hand(job, unit.team, draft):
-            waits = f"a limit that somebody set by hand holds it up: {by_hand} ({job.reason})"
+            waits = f"a limit that was set by hand holds it up: {by_hand} ({job.reason})"
         elif _has_room(job, draft):
             waits = (
                 f"there is room for that in the limit; if Slurm still says {job.reason}, Slurm counts more for the job "
@@ -271,8 +281,14 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
     return f"{how} ({uses}); {waits}."
 
 
+def _behind(job: Job, turn: Turn) -> Job | None:
+    """Return the first job for which Slurm keeps nodes that this one might have; None if there is none."""
+    rooms = {id for id, ruling in turn.rulings.items() if ruling.may_run and not ruling.hopeless}
+    return next(turn.room.places.plans.before(job, rooms.__contains__), None) if turn.room.knows_nodes else None
+
+
 def _by_hand(job: Job, team: str, draft: Draft) -> str:
-    """Limits of its QOS and its team's account that a person made smaller: they are obeyed."""
+    """Return the limits of its QOS and its team's account that a person made smaller: they are obeyed."""
     owners = {**{name: f"QOS {name}" for name in job.qos.split(",")}, f"account {team}": f"account {team}"}
     found = []
     for key, known in sorted(draft.quota_writes.items()):
@@ -284,14 +300,14 @@ def _by_hand(job: Job, team: str, draft: Draft) -> str:
 
 
 def _has_room(job: Job, draft: Draft) -> bool:
-    """One of its QOS has what it asked for left."""
+    """Return whether one of the job's QOS has room for its request."""
     picture, asked = draft.seen.accounting, parse_tres(job.requested)
     found = [picture.qos[name] for name in job.qos.split(",") if name in picture.qos] if picture is not None else []
     return any(all(q.used.get(n, 0) + asked.get(n, 0) <= limit for n, limit in q.limits.items()) for q in found)
 
 
 def _victims(unit: Unit, turn: Turn, draft: Draft) -> str:
-    """Jobs that make room for it: chosen in this turn, or on their way already."""
+    """Return the jobs that are evicted for this one: chosen in this turn, or on their way already."""
     found = [_new_victim(each) for each in turn.yielding if each.to.id == unit.id]
     for id, memory in sorted(draft.quota_jobs.items()):
         eviction = memory.yielding
@@ -307,7 +323,7 @@ def _new_victim(each: Yielding) -> str:
 
 
 def _past(memory: QuotaJob, draft: Draft) -> list[str]:
-    """Every time that it gave way, the newest first, with what that means for it."""
+    """Return every eviction of the job, the newest first, with its consequence."""
     over = [each for each in memory.evictions if each.over is not None]
     lines = [
         f"{ago(each.at, draft.now)}: the job {each.text.replace('gives way', 'gave way', 1)}."

@@ -1,4 +1,4 @@
-"""One word for each node, what it rests on, since when, and what comes next: the same for every page."""
+"""One word for each node with its evidence, since when it holds, and the next step: the same for every page."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,16 +17,17 @@ from steward.model.slot import COMING, Purpose, SlotRecord, SlotStep
 from steward.model.text import REPORT_ONLY, printable, times, until
 from steward.model.why import Why
 from steward.policy.case.spares import free_spare, needs_spare, shortage
-from steward.policy.deep.start import SUSPECT_AGAIN_S
+from steward.policy.case.suspicion import SCOUTED, awaits_witness, fault_of, why_withheld
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import is_between
-from steward.policy.node.budget import must_wait, why_awaits
-from steward.policy.node.by_person import give_back, ways_out
-from steward.policy.node.ladder import often_lost, quarantine
-from steward.policy.node.orphan import REBOOTS, is_orphan, way_out
-from steward.policy.node.slurm_faults import is_hands_off
-from steward.policy.node.suspicion import SCOUTED, awaits_witness, doubt, fault_of, rebooted_again, why_withheld
-from steward.policy.node.verdict import Fault, Standing, blocks_return, may_act_on, mode_of, standing
+from steward.policy.facts.by_person import give_back, ways_out
+from steward.policy.facts.doubts import doubt, rebooted_again
+from steward.policy.facts.orphan import REBOOTS, is_orphan, way_out
+from steward.policy.facts.serving import is_between
+from steward.policy.facts.slurm_faults import is_hands_off
+from steward.policy.facts.verdict import Fault, Standing, blocks_return, may_act_on, mode_of, standing
+from steward.policy.guards.budget import must_wait, why_awaits
+from steward.policy.guards.deep_start import SUSPECT_AGAIN_S
+from steward.policy.guards.ladder import often_lost, quarantine
 from steward.policy.traits import PLANNED_ABSENCE
 
 _LONGEST = 500
@@ -37,7 +38,7 @@ class Word(Enum):
 
     FINE = "fine"
     SUSPECT = "suspect"
-    """Something speaks against it, without proof."""
+    """There is a sign of trouble, without proof."""
     DEGRADED = "degraded"
     """The node has a fault; it is, or will be, taken out of service for it."""
     LOST = "lost"
@@ -47,16 +48,19 @@ class Word(Enum):
     HELD = "held"
     """A person must act."""
     FOREIGN = "foreign"
-    """Somebody else took it out of service: left alone."""
+    """A person or a tool took it out of service: left alone."""
     REPORT_ONLY = "report-only"
     """The node has a fault that is only reported."""
     UNWATCHED = "unwatched"
-    """No agent is expected on it now: nothing can be said."""
+    """No agent is expected on it now, so its state is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeVerdict:
-    """`since` is Unix seconds, None where it was always so. `evidence` and `next` are one printable line each."""
+    """The verdict on one node. `since` is Unix seconds, None if it was always so.
+
+    `evidence` and `next` are one printable line each.
+    """
 
     word: Word
     evidence: str = ""
@@ -68,13 +72,12 @@ _Look = Callable[[NodeName, Node | None, Draft], NodeVerdict | None]
 
 
 def node_verdict(name: NodeName, draft: Draft) -> NodeVerdict:
-    """The verdict on a node that Slurm or the API's groups know. Pure; `draft` is a scratch copy: nothing of it is
-    carried out."""
+    """Return the verdict on a node that Slurm or the API's groups know. Pure; `draft` is a scratch copy."""
     return _verdict(name, rebooted_again(draft), draft)
 
 
 def node_verdicts(draft: Draft) -> dict[NodeName, NodeVerdict]:
-    """The verdicts on every node that Slurm knows."""
+    """Return the verdicts on every node that Slurm knows."""
     again = rebooted_again(draft)
     talked_of = _talked_of(draft) | again.keys()
     return {
@@ -84,7 +87,7 @@ def node_verdicts(draft: Draft) -> dict[NodeName, NodeVerdict]:
 
 
 def _at_rest(node: Node, draft: Draft) -> NodeVerdict | None:
-    """The verdict on a node that nobody talks of and that tells of nothing. None: it is to be looked at."""
+    """Return the verdict on a node without anything remembered or reported; None if it must be looked at."""
     view = draft.seen.agents.get(node.name)
     if view is not None and _is_at_rest(node, view):
         return _passed(len(view.passed)) if view.reported_at or view.passed else _fine(node.name, draft)
@@ -99,7 +102,7 @@ def _unwatched(why: Why) -> NodeVerdict:
 
 
 def _talked_of(draft: Draft) -> frozenset[NodeName]:
-    """Nodes of which memory or the API's groups have something to say."""
+    """Return the nodes of which memory or the API's groups have a record."""
     cases = (case.node for case in draft.cases.values())
     stand_ins = (case.stand_in for case in draft.cases.values() if case.stand_in is not None)
     deeps = (name for run in draft.deeps.values() for name in (*run.nodes, *run.results))
@@ -108,7 +111,7 @@ def _talked_of(draft: Draft) -> frozenset[NodeName]:
 
 
 def _is_at_rest(node: Node, view: AgentView) -> bool:
-    """A node in service whose agent is heard and tells of nothing: most are, and no look has anything to say."""
+    """Return whether the node is in service, its agent heard and without findings, as most are."""
     if view.findings or not view.connected or view.late:
         return False
     return node.reason is None and node.is_schedulable and not PLANNED_ABSENCE & node.flags
@@ -163,7 +166,7 @@ def _case_word(case: Case) -> Word:
 
 
 def _of_slot(name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
-    """On its way into or out of an API group, or without a machine on purpose."""
+    """Return the verdict on a node on its way in or out of an API group, or unused by it; else None."""
     record = draft.slots.get(name)
     if node is not None and not is_between(node, draft):
         return None
@@ -186,7 +189,7 @@ def _of_deep(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict | 
 
 
 def deep_run_on(name: NodeName, draft: Draft) -> DeepRun | None:
-    """The deep check that has the node now."""
+    """Return the deep check that has the node now; None if there is none."""
     return next((r for r in draft.deeps.values() if r.has_nodes and name in r.nodes and name not in r.results), None)
 
 
@@ -199,12 +202,12 @@ def _of_foreign(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict
         word=Word.FOREIGN,
         evidence=evidence,
         since=reason.at if reason and reason.at else None,
-        next=f"nothing: whoever did it gives it back ({give_back(node.name)})",
+        next=f"nothing: the person or tool that did it gives it back ({give_back(node.name)})",
     )
 
 
 def _is_command(node: Node, draft: Draft) -> bool:
-    """An admin's `Action:...` is no drain of somebody else's."""
+    """Return whether the node's reason is an admin's `Action:...`."""
     fault = fault_of(node, draft)
     return fault is not None and bool(fault.command)
 
@@ -276,7 +279,7 @@ def _of_doubt(name: NodeName, _node: Node | None, draft: Draft, *, again: Mappin
 
 
 def _of_report(name: NodeName, _node: Node | None, draft: Draft) -> NodeVerdict | None:
-    """A fault that would count, of a check that may only report, or of something shared."""
+    """Return the verdict on a node with a fault that is only reported, or is of a shared thing; else None."""
     told = [f for f in _bad(name, draft) if f.severity is not Severity.INFO and not may_act_on(f, draft)]
     if not told:
         return None
@@ -311,12 +314,12 @@ def _fine(name: NodeName, draft: Draft) -> NodeVerdict:
 
 @lru_cache(maxsize=256)
 def _passed(count: int) -> NodeVerdict:
-    """The verdict on most nodes of a cluster: one record for all of them."""
+    """Return the verdict on most nodes of a cluster: one record for all of them."""
     return NodeVerdict(word=Word.FINE, evidence=f"{count} checks passed")
 
 
 def _down(node: Node) -> NodeVerdict:
-    """Slurm has it DOWN, and nothing else is known against it."""
+    """Return the verdict on a node that Slurm has DOWN, without any other fault."""
     why = f', reason "{node.reason.text}"' if node.reason else ""
     return NodeVerdict(
         word=Word.SUSPECT,
@@ -340,10 +343,10 @@ _PROVED: tuple[_Look, ...] = (
     _of_orphan,
     _of_standing,
 )
-"""The first that has something to say is the node's verdict; doubts come after them."""
+"""The first look with a verdict counts; doubts come after these."""
 
 
-# The next step of the plan for a node, and what it waits for: a few words each.
+# The next step of the plan for a node, with its condition: a few words each.
 
 _DONE = {
     Advice.NONE: "checked again",
@@ -362,14 +365,14 @@ _SHOWN_JOBS = 3
 
 
 def withheld_line(why: str) -> str:
-    """Why nothing is done; the report-only mode is the one that new sites meet."""
+    """Return why nothing is done, in short words."""
     if why == SCOUTED:
         return why
     return f"nothing: {'reported only (repair.mode)' if why.startswith('repairs are set to report') else why}"
 
 
 def next_of_case(case: Case, draft: Draft) -> str:
-    """`replaced when job 12 ends`, `rebooted; waits for its turn: ...`."""
+    """Return the next step of a repair: `replaced when job 12 ends`, `rebooted; waits for its turn: ...`."""
     if case.step is Step.HELD:
         return _of_held(case, draft)
     if draft.paused:
@@ -418,12 +421,12 @@ def _of_launch(case: Case, draft: Draft) -> str:
 
 
 def next_of_deep(run: DeepRun) -> str:
-    """A deep check that has its node."""
+    """Return the next step of a deep check that has its node."""
     return "its result decides" if run.state is DeepState.RUNNING else "its job begins; users' waiting jobs come first"
 
 
 def next_of_suspect(node: NodeName, draft: Draft) -> str:
-    """A suspicion takes no node out: a deep check tells."""
+    """Return the next step for a suspect: a deep check, because a suspicion takes no node out."""
     rules = draft.want.deep
     if not rules.enabled or not rules.suspects:
         return "nothing: deep checks of suspects are off (deep.suspects)"
@@ -438,7 +441,7 @@ def next_of_suspect(node: NodeName, draft: Draft) -> str:
 
 
 def next_of_slot(record: SlotRecord, draft: Draft) -> str:
-    """A slot on its way."""
+    """Return the next step of a slot on its way."""
     if record.step is SlotStep.WAITING:
         return f"a machine is asked for {until(record.next_try, draft.now)}, in its turn"
     return "comes into service" if record.step in COMING else "its machine is ended"

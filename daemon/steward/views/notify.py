@@ -1,8 +1,8 @@
-"""Which events become messages, and when one may be sent. Pure: a channel's state in, its next state out. And a message
-as text, and as the JSON of a webhook: texts of events are hostile; here they are data, never markup.
+"""Which events become messages, when each is sent, and its text. Pure: a channel's state in, its next state out.
 
-The first event of its key is sent at once; those that follow within the window are one message at the window's end. A
-message that failed is tried again a few times. Nothing is ever sent about notifications themselves.
+Texts of events are hostile; in messages they are data, never markup. The first event of its key is sent at once;
+further ones within the window are one message at its end. A failed message is tried again a few times. No message is
+ever sent about notifications themselves.
 """
 
 import json
@@ -25,7 +25,7 @@ _PAGERDUTY = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "info"
 
 
 def title(message: Message, cluster: str) -> str:
-    """One line."""
+    """Return the title in one line."""
     event = message.last
     times = f" ({message.count} times since {_clock(message.since)})" if message.count > 1 else ""
     what = "more events, see `steward events`" if message.key == REST else event.kind
@@ -34,7 +34,7 @@ def title(message: Message, cluster: str) -> str:
 
 
 def fields(message: Message, cluster: str, secret: str = "") -> dict[str, str]:
-    """Everything that a template may name, as text."""
+    """Return everything that a template may name, as text."""
     event = message.last
     return {
         "title": title(message, cluster),
@@ -54,12 +54,12 @@ def fields(message: Message, cluster: str, secret: str = "") -> dict[str, str]:
 
 
 def message_id(message: Message, cluster: str) -> str:
-    """The same for every try of one message."""
+    """Return the message's id, the same for every try."""
     return f"{cluster or 'steward'}-{message.number}"
 
 
 def body(template: str, message: Message, cluster: str, secret: str = "") -> str:
-    """The JSON text of a webhook. Raises ValueError for a template that is none."""
+    """Return the JSON text of a webhook. Raises ValueError for a bad template."""
     match template:
         case "json":
             return json.dumps(document(message, cluster))
@@ -72,14 +72,14 @@ def body(template: str, message: Message, cluster: str, secret: str = "") -> str
 
 
 def document(message: Message, cluster: str) -> dict[str, Any]:
-    """All of it as an object: what `json` sends, and a command reads."""
+    """Return the message as an object: sent by `json`, and read by a command."""
     told = fields(message, cluster)
     del told["secret"]
     return {**told, "count": message.count, "since": message.since, "at": message.last.at}
 
 
 def problem_of(template: str) -> str:
-    """The error in a site's own template; empty when there is none."""
+    """Return the error in a site's own template; empty if there is none."""
     if template in TEMPLATES:
         return ""
     known = ", ".join(f"${name}" for name in FIELDS)
@@ -93,14 +93,15 @@ def problem_of(template: str) -> str:
 
 
 def _own(template: str, told: dict[str, str]) -> str:
-    """Each field is put in as the inside of a JSON string, so that no text can end the string it stands in."""
+    """Return the filled template."""
+    # each field is inserted as the inside of a JSON string, so that no text can end the string
     filled = Template(template).substitute({name: json.dumps(text)[1:-1] for name, text in told.items()})
     json.loads(filled)
     return filled
 
 
 def _slack(message: Message, cluster: str) -> dict[str, Any]:
-    """`<`, `>` and `&` are Slack's markup, as its API says to write them."""
+    """Return the message for Slack, with `<`, `>` and `&` escaped as its API demands."""
     head, text = (_escaped(each) for each in (title(message, cluster), fields(message, cluster)["text"]))
     return {"text": f"{head}\n{text}"}
 
@@ -110,7 +111,7 @@ def _escaped(text: str) -> str:
 
 
 def _pagerduty(message: Message, cluster: str, secret: str) -> dict[str, Any]:
-    """Events API v2: one alert for each thing, however often it is told."""
+    """Return the message for Events API v2: one alert for each thing, however often it is reported."""
     told = document(message, cluster)
     return {
         "routing_key": secret,
@@ -135,7 +136,7 @@ _SAMPLE = Message(number=1, key="k", last=Event(at=0.0, kind="k", text='"\\'), l
 
 HOUR_S = 3600.0
 MOST_QUEUED = 50
-"""More than these are one message that tells how many there were."""
+"""More messages than this become one that tells how many there were."""
 MOST_TRIES = 5
 REST = "rest"
 OWN = "notify."
@@ -145,12 +146,13 @@ GroupOf = Callable[[NodeName], str]
 
 
 def key_of(event: Event) -> str:
-    """Events of one key are the same thing again: another case of the same node is."""
+    """Return the key under which repetitions of an event count as one; another case of the same node does."""
     about = event.node or dict(event.data).get("group", "")
     return f"{event.kind}|{about}|{event.job or ''}"
 
 
 def is_wanted(event: Event, rule: ChannelRule, group_of: GroupOf) -> bool:
+    """Return whether the channel sends the event."""
     if event.level not in rule.levels or event.kind.startswith(OWN):
         return False
     if rule.kinds and not event.kind.startswith(rule.kinds):
@@ -162,7 +164,7 @@ def is_wanted(event: Event, rule: ChannelRule, group_of: GroupOf) -> bool:
 def take(
     state: ChannelState, rule: ChannelRule, events: Iterable[tuple[int, Event]], group_of: GroupOf, now: float
 ) -> ChannelState:
-    """The state after these events, which follow its cursor."""
+    """Return the state after these events, which follow its cursor."""
     queue, cursor = list(state.queue), state.cursor
     for number, event in events:
         cursor = max(cursor, number)
@@ -174,6 +176,7 @@ def take(
 
 
 def _queue(queue: list[Message], number: int, event: Event, state: ChannelState, rule: ChannelRule, now: float) -> None:
+    """Add an event to the queue, or to the waiting message of its key."""
     key = key_of(event)
     for place, waiting in enumerate(queue):
         if waiting.key == key and not waiting.trying:
@@ -186,7 +189,7 @@ def _queue(queue: list[Message], number: int, event: Event, state: ChannelState,
 
 
 def _bounded(queue: list[Message]) -> list[Message]:
-    """The least important ones that are too many become one."""
+    """Return the queue with the least important surplus messages merged into one."""
     if len(queue) <= MOST_QUEUED:
         return queue
     rest = [one for one in queue if one.key == REST and not one.trying]
@@ -216,14 +219,14 @@ def _rank(message: Message) -> tuple[bool, int, int]:
 
 
 def due(state: ChannelState, rule: ChannelRule, now: float) -> Message | None:
-    """The most important message that may be sent now."""
+    """Return the most important message that may be sent now; None if there is none."""
     if sum(now < at + HOUR_S for at in state.attempts) >= rule.per_hour:
         return None
     return min((one for one in state.queue if one.not_before <= now), key=_rank, default=None)
 
 
 def next_due(state: ChannelState, rule: ChannelRule, now: float) -> float | None:
-    """When `due` may have an answer without a new event; None: never."""
+    """Return when `due` may have an answer without a new event; None: never."""
     if not state.queue:
         return None
     recent = sorted(at for at in state.attempts if now < at + HOUR_S)
@@ -232,7 +235,7 @@ def next_due(state: ChannelState, rule: ChannelRule, now: float) -> float | None
 
 
 def begun(state: ChannelState, message: Message, now: float) -> ChannelState:
-    """A try begins: it counts whatever comes of it, and what comes later of its key waits for the window's end."""
+    """Return the state with a begun try: it counts in any case, and later events of its key wait for the window."""
     return replace(
         _with(state, replace(message, trying=True)),
         attempts=(*state.attempts, now),
@@ -241,11 +244,12 @@ def begun(state: ChannelState, message: Message, now: float) -> ChannelState:
 
 
 def sent(state: ChannelState, message: Message) -> ChannelState:
+    """Return the state without the message."""
     return replace(state, queue=tuple(one for one in state.queue if one.number != message.number))
 
 
 def failed(state: ChannelState, message: Message, now: float, *, is_final: bool) -> ChannelState:
-    """The state of the channel after a message failed: the message is tried again later, or given up."""
+    """Return the state after a message failed: it is tried again later, or given up."""
     tries = message.tries + 1
     if is_final or tries >= MOST_TRIES:
         return sent(state, message)
@@ -254,16 +258,21 @@ def failed(state: ChannelState, message: Message, now: float, *, is_final: bool)
 
 
 def is_given_up(state: ChannelState, message: Message) -> bool:
+    """Return whether the message is not in the queue any more."""
     return all(one.number != message.number for one in state.queue)
 
 
 def resumed(state: ChannelState) -> ChannelState:
-    """After a restart. Nobody knows whether what was being tried arrived: an error is sent again, under the same
-    number, so that nothing important is lost; anything less is not, so that nothing comes twice."""
+    """Return the state after a restart, when it is unknown whether a message being tried arrived.
+
+    An error is sent again, under the same number, so that nothing important is lost; anything less is not, so that
+    nothing comes twice.
+    """
     kept = (one for one in state.queue if not one.trying or one.level is Level.ERROR)
     return replace(state, queue=tuple(replace(one, trying=False) for one in kept))
 
 
 def _with(state: ChannelState, message: Message) -> ChannelState:
+    """Return the state with this version of the message."""
     queue = tuple(message if one.number == message.number else one for one in state.queue)
     return replace(state, queue=queue)

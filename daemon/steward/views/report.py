@@ -1,7 +1,7 @@
-"""From lines of the ledger to what a report says: each job's time by phase, its incidents, and sums of many jobs.
+"""Turn lines of the ledger into a report: each job's time by phase, its incidents, and sums of many jobs.
 
-Every moment from the begin of a job's first run to the end of its last is in exactly one phase. An instant that nobody
-saw ends no phase: its time goes to the phase that comes next, and `unknown` names it.
+Every moment from the begin of a job's first run to the end of its last is in exactly one phase. An instant that was not
+seen ends no phase: its time goes to the next phase, and `unknown` names it.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from steward.policy.job.ledger import Line
 
 
 def timeline(runs: Sequence[Run], now: float) -> tuple[Segment, ...]:
-    """The timeline of one job, whose runs are in order; the last segment of a running one ends at `now`."""
+    """Return the timeline of one job, whose runs are in order; the last segment of a running one ends at `now`."""
     found: list[Segment] = []
     at = min((run.started for run in runs), default=now)
     for run, follower in [*pairwise(runs), *((run, None) for run in runs[-1:])]:
@@ -28,13 +28,13 @@ def timeline(runs: Sequence[Run], now: float) -> tuple[Segment, ...]:
 
 
 def clipped(segments: Iterable[Segment], since: float, until: float) -> tuple[Segment, ...]:
-    """The parts of the segments that lie between two moments."""
+    """Return the parts of the segments between two moments."""
     cut = (replace(one, begin=max(one.begin, since), end=min(one.end, until)) for one in segments)
     return tuple(one for one in cut if one.begin < one.end)
 
 
 def unknown(run: Run, follower: Run | None) -> tuple[str, ...]:
-    """The instants between a run's fault and the next one's first step that nobody saw."""
+    """Return the instants between a run's fault and the next one's first step that were not seen."""
     if not run.was_hit:
         return ()
     seen = {"fault": run.fault, "detected": run.detected, "marked": run.marked, "decided": run.decided}
@@ -52,7 +52,7 @@ def _end(run: Run, follower: Run | None, now: float) -> float:
 
 
 def _segments(run: Run, begin: float, end: float) -> list[Segment]:
-    """They touch each other, and cover all from `begin` to `end`."""
+    """Return the segments of a run; they touch each other, and cover all from `begin` to `end`."""
     found: list[Segment] = []
     left, tells = _left(run), run.first_step is not None or run.step is not None
     held_until = end if left is None else min(max(left, begin), end)
@@ -79,7 +79,7 @@ def _segments(run: Run, begin: float, end: float) -> list[Segment]:
 
 
 def _without(one: Segment, pause: Pause) -> list[Segment]:
-    """Work, without what a change of size took of it."""
+    """Return a segment of work split by a change of size."""
     if one.phase is not Phase.WORK or pause.stepped <= one.begin or pause.kept >= one.end:
         return [one]
     edges = [min(max(at, one.begin), one.end) for at in (one.begin, pause.kept, pause.stopped, pause.stepped, one.end)]
@@ -89,15 +89,18 @@ def _without(one: Segment, pause: Pause) -> list[Segment]:
 
 
 def _left(run: Run) -> float | None:
-    """When it had its nodes no more. Slurm's ends are whole seconds: a run was there until its fault."""
+    """Return when the run lost its nodes; None: not yet."""
     if run.ended is None or run.fault is None or not run.was_hit:
         return run.ended
+    # Slurm's ends are whole seconds: a run was there until its fault
     return max(run.ended, run.fault)
 
 
 def _bounds(run: Run, end: float) -> list[tuple[Phase, float | None]]:
-    """Each phase of the run with the instant at which it ends, in their order; None: nobody saw it. Work ends with the
-    nodes."""
+    """Return each phase of the run with the instant at which it ends, in order; None: not seen.
+
+    Work ends with the nodes.
+    """
     left, start = _left(run), (Phase.START, run.first_step)
     if not run.was_hit:
         return [start, (Phase.WORK, end if left is None else left), (Phase.QUEUE, end)]
@@ -112,8 +115,10 @@ def _bounds(run: Run, end: float) -> list[tuple[Phase, float | None]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobIncident:
-    """An event that hit a job: Unix seconds, None where nobody saw it (`unknown` names those). `first_step` and
-    `running` are of the run after it."""
+    """An event that hit a job: Unix seconds, None if it was not seen (`unknown` names those).
+
+    `first_step` and `running` are of the run after it.
+    """
 
     run: Run
     running: float | None
@@ -124,7 +129,7 @@ class JobIncident:
 
     @property
     def instants(self) -> dict[str, float | None]:
-        """In the order in which they are told."""
+        """Return the instants in the order of the report."""
         run = self.run
         return {
             "fault": run.fault,
@@ -141,7 +146,7 @@ class JobIncident:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLedger:
-    """One job, its runs in order and what of its time lies in the report's window."""
+    """One job: its runs in order, and its time in the report's window."""
 
     job: JobId
     runs: tuple[Run, ...]
@@ -150,19 +155,22 @@ class JobLedger:
 
     @property
     def last(self) -> Run:
+        """Return the last run."""
         return self.runs[-1]
 
     @property
     def resumes(self) -> int:
+        """Return how many resumes were charged."""
         return sum(run.counted for run in self.runs)
 
     @property
     def sums(self) -> Sums:
+        """Return the sums of the job's time."""
         return Sums.of(self.segments)
 
     @property
     def steps_redone(self) -> int | None:
-        """After resumes and changes of size. None: of none it is known."""
+        """Return the steps done again after resumes and changes of size; None if none is known."""
         known = [run.steps_redone for run in self.runs if run.steps_redone is not None]
         known += [pause.steps for run in self.runs for pause in run.pauses if pause.steps is not None]
         return sum(known) if known else None
@@ -170,14 +178,14 @@ class JobLedger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The time that a report is about: Unix seconds."""
+    """The time of a report: Unix seconds."""
 
     since: float = 0.0
     until: float
 
 
 def job_ledgers(lines: Iterable[Line], window: Window, now: float) -> list[JobLedger]:
-    """One for each job with time in the window, by their first runs' begin."""
+    """Return each job with time in the window, by their first runs' begin."""
     given = list(lines)
     cases = {line.id: line for line in given if isinstance(line, Case)}
     by_job: defaultdict[tuple[JobId, float], list[Run]] = defaultdict(list)
@@ -189,20 +197,20 @@ def job_ledgers(lines: Iterable[Line], window: Window, now: float) -> list[JobLe
 
 
 def repairs(lines: Iterable[Line], window: Window) -> list[Case]:
-    """Repairs of nodes that were going on in the window."""
+    """Return the repairs of nodes that were under way in the window."""
     cases = (line for line in lines if isinstance(line, Case))
     return [case for case in cases if case.opened < window.until and (case.closed or window.until) >= window.since]
 
 
 def out_of_service_s(case: Case, window: Window) -> float:
-    """Node-seconds in the window from the fault (or the case's begin) until the node served again."""
+    """Return the node-seconds in the window from the fault (or the case's begin) until the node served again."""
     begin = case.fault_at if case.fault_at is not None else case.opened
     end = next((at for at in (case.returned, case.closed) if at is not None), window.until)
     return max(min(end, window.until) - max(begin, window.since), 0.0)
 
 
 def grouped(ledgers: Sequence[JobLedger], name: Callable[[JobLedger], str]) -> Mapping[str, Sums]:
-    """Sums by a property of the jobs."""
+    """Return sums by a property of the jobs."""
     parts: defaultdict[str, list[Segment]] = defaultdict(list)
     for one in ledgers:
         parts[name(one)] += one.segments
@@ -210,7 +218,7 @@ def grouped(ledgers: Sequence[JobLedger], name: Callable[[JobLedger], str]) -> M
 
 
 def by_month(ledgers: Sequence[JobLedger]) -> Mapping[str, Sums]:
-    """`2026-11` (UTC) -> sums; a job that goes on over midnight of the last day counts in both."""
+    """Return the sums of each month such as `2026-11` (UTC); a job that goes on over its end counts in both."""
     segments = [segment for one in ledgers for segment in one.segments]
     if not segments:
         return {}
@@ -226,7 +234,7 @@ def by_month(ledgers: Sequence[JobLedger]) -> Mapping[str, Sums]:
 
 
 def month_window(month: str) -> tuple[float, float]:
-    """Begin and end of `2026-11` (UTC). Raises ValueError for what is no month."""
+    """Return begin and end of a month such as `2026-11` (UTC). Raises ValueError for any other text."""
     first = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC)
     after = first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1)
     return first.timestamp(), after.timestamp()

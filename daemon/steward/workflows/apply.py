@@ -1,8 +1,8 @@
-"""Actions become calls of ports. Each is idempotent by its key: it may be tried again after any failure or crash.
+"""Carry out actions as calls of ports. Each action is idempotent by its key, so it may be repeated after any failure.
 
-What is quick is done at once and in order. What may be slow (machines, the second witness) is done in the pool of its
-lane; its outcome rings the bell. An answer is a promise that what came before it was done: it is withheld when that
-failed.
+Quick actions are done at once and in order. Slow ones (machines, the second witness) are done in the pool of their
+lane; their outcome rings the bell. An answer to a shim promises that the actions before it were done: it is withheld if
+one of them failed.
 """
 
 import logging
@@ -26,11 +26,11 @@ from steward.workflows.pool import WorkerPool, Workers
 log = logging.getLogger(__name__)
 
 _AT_ONCE = {Lane.COMMENTS: 1, Lane.LIMITS: 4, Lane.LOOKS: 4, Lane.MACHINES: 8, Lane.BACKUPS: 8}
-"""Nobody waits for a comment."""
+"""Threads of each lane. Comments get one: they are not urgent."""
 _ONE_OF_THEM = (STALE, REFUSED)
-"""Slurm took none of a batch because of one or some of it: they are found by halves."""
+"""Outcomes with which Slurm rejects a whole batch because of some of its actions, which are found by halving."""
 _COMMENTS_S = 0.5
-"""So long the answers of a turn wait for comments in all: a user can have hundreds of jobs fail at once."""
+"""How long the answers of a turn may wait for comments in all: a user's jobs can fail by the hundred."""
 _TOO_SLOW_S = 5.0
 _HUNG = {
     Door.SLURM: "the Slurm command before it did not return",
@@ -39,12 +39,11 @@ _HUNG = {
 
 
 def batches(actions: Sequence[Action]) -> list[Batch]:
-    """Group actions that one Slurm command can do for many nodes: a command for each of a thousand would hold up the
-    cycle for minutes.
+    """Group actions that one Slurm command can do for many nodes, so that a thousand of them do not take minutes.
 
-    In order, but that an action goes with an earlier one of its kind: never past one that promises something about a
-    job (what comes before it is part of the promise) or is about a partition, nor past another one about the same node.
-    Those that promise something go with their neighbours only.
+    The order is kept, except that an action joins an earlier one of its kind: never past one that promises something
+    about a job (the actions before it are part of the promise) or is about a partition, nor past another one about the
+    same node. Actions with a promise join only their neighbours.
     """
     found: list[list[Action]] = []
     open_at: dict[Hashable, int] = {}
@@ -65,15 +64,17 @@ def batches(actions: Sequence[Action]) -> list[Batch]:
 
 
 def _kind(action: Action) -> Hashable | None:
-    """Actions of one kind are one call; None: each is its own."""
+    """Return the group in which the action can share a call; None if it needs its own."""
     groups_by = row_of(action).groups_by
     return (type(action), groups_by(action)) if groups_by is not None else None
 
 
 class Promises:
-    """Which promises of this plan were kept so far. What is already as wished (`stale`) counts as kept.
+    """Tracks which promises of this plan were kept so far.
 
-    An answer tells a shim that its job was requeued or its bad nodes taken out: it must not go out when that failed.
+    An action whose wish is already met (`stale`) counts as kept.
+
+    An answer tells a shim that its job was requeued or its bad nodes taken out: it must not be sent if that failed.
     """
 
     def __init__(self) -> None:
@@ -82,24 +83,27 @@ class Promises:
         self._hung: set[Door] = set()
 
     def refusal(self, action: Action) -> str:
-        """Why `action` must not be tried now; empty when it may."""
+        """Return why the action must not be tried now; empty if it may."""
         door = row_of(action).door
         if door in self._hung:
             return _HUNG[door]
         if isinstance(action, AnswerAsk) and action.answer is not Answer.STOP and self._is_broken(action):
-            return "what the answer promised could not be done"
+            return "an action that the answer promises could not be done"
         return ""
 
     def _is_broken(self, answer: AnswerAsk) -> bool:
+        """Return whether an action that the answer promises has failed."""
         return answer.job in self._jobs or bool(answer.exclude & self._nodes)
 
     def note(self, batch: Batch, outcome: str, took_s: float) -> None:
+        """Note the outcome of a batch."""
         if outcome in ("done", STALE):
             return
         for action in batch:
             self._note(action, took_s)
 
     def _note(self, action: Any, took_s: float) -> None:
+        """Note the failure of one action."""
         row = row_of(action)
         if row.breaks is Breaks.JOB:
             self._jobs.add(action.job)
@@ -110,7 +114,11 @@ class Promises:
 
 
 class Applier:
-    """`apply` is called by the cycle alone; `changed` is told what was touched in Slurm, `listing` of instances."""
+    """Carries out the actions of each plan.
+
+    `apply` is called by the cycle alone; `changed` gets the records touched in Slurm, `listing` asks for a new list of
+    instances.
+    """
 
     def __init__(
         self,
@@ -123,8 +131,10 @@ class Applier:
         workers: Workers | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`workers` carry out what is slow; threads of our own when none are given. `monotonic` tells how long a
-        command took, seconds."""
+        """`workers` carry out slow actions; without them, threads of our own do.
+
+        `monotonic` is for how long a command took.
+        """
         self._ports, self._journal = ports, journal
         self._changed, self._listing, self._ring = changed, listing, ring
         self._pools = {lane: workers or WorkerPool(size, lane.value) for lane, size in _AT_ONCE.items()}
@@ -133,9 +143,9 @@ class Applier:
         self._under_way: set[Key] = set()
 
     def apply(self, actions: Sequence[Action], seen: Observed, alive: Callable[[], None]) -> None:
-        """Do all of it; never raises for a port's failure. After a Slurm command that hung, no other is tried.
+        """Carry out all actions; never raise for a port's failure. After a hung Slurm command, no other one is tried.
 
-        How it went is written down later, when nobody waits: after a crash before that all of it is done again.
+        Outcomes are written later, when no shim waits: after a crash before that, all actions are done again.
         """
         kept, ended = Promises(), list[tuple[Action, str]]()
         waiting = deque(batches(actions))
@@ -165,6 +175,7 @@ class Applier:
         self._journal.keep(ended)
 
     def _do(self, batch: Batch, seen: Observed) -> None:
+        """Make the call of a batch, and report which records it touched."""
         try:
             take_effect(self._ports, batch, seen)
         finally:
@@ -172,7 +183,7 @@ class Applier:
                 self._changed(touched_by(batch, seen))
 
     def _start(self, pool: Workers, batch: Batch, seen: Observed) -> None:
-        """In its pool, but for those of which the same wish is under way."""
+        """Carry out a batch in its pool, without actions that are under way already."""
         with self._lock:
             new = tuple(action for action in batch if action.key not in self._under_way)
             self._under_way.update(action.key for action in new)
@@ -180,11 +191,14 @@ class Applier:
             pool.submit(lambda: self._run_slow(new, seen))
 
     def _run_slow(self, batch: Batch, seen: Observed) -> None:
+        """Carry out a slow batch and write its outcome."""
         door = row_of(batch[0]).door
         try:
             outcome, error = self._try(batch[0], lambda: self._do(batch, seen))
             ended = self._tell(batch, outcome, error)
             # A look is repeated when it is old: of a thousand lost nodes it would be a thousand writes to the disk.
+            # a look is repeated when it is old, so its outcome may be lost: a thousand lost nodes would be a thousand
+            # writes to the disk
             write = self._journal.record if door is Door.MACHINES else self._journal.keep
             write(ended)
         finally:
@@ -195,7 +209,7 @@ class Applier:
             self._ring()
 
     def _try(self, first: Action, call: Callable[[], None]) -> tuple[str, str]:
-        """The outcome in a word, and the error."""
+        """Return the outcome of the call in one word, and its error."""
         try:
             call()
         except PortError as error:
@@ -206,8 +220,7 @@ class Applier:
         return "done", ""
 
     def _tell(self, batch: Batch, outcome: str, error: str) -> list[tuple[Action, str]]:
-        """Write the outcome of each action to the log, and return what the journal keeps: each action with the word for
-        its outcome."""
+        """Log the outcome of each action, and return each action with the text for the journal."""
         for action in batch:
             self._journal.told(action, outcome, error)
         in_slurm = row_of(batch[0]).door in (Door.SLURM, Door.ACCOUNTING)
@@ -216,11 +229,12 @@ class Applier:
 
 
 def _is_of_group(action: Action) -> bool:
-    """A launch for a group: policy has to know one that will never work from one that may."""
+    """Return whether it is a launch for a group: policy must tell a launch that will never work from one that may."""
     return isinstance(action, LaunchInstance) and action.case is None
 
 
 def _word(error: PortError) -> str:
+    """Return the word for an error."""
     if isinstance(error, Stale):
         return STALE
     if isinstance(error, Unsent):

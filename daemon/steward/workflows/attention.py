@@ -1,8 +1,7 @@
-"""Which nodes and jobs a turn is about: what is open, who asks, who fell silent; and the open work for which the head
-looks more often, or at more. Pure.
+"""The nodes and jobs that a turn must read: open work, waiting shims, silent agents. Pure.
 
-A guess that is good enough: what it misses costs one more look when something is to be done about it
-(workflows/confirm.py), or is seen by the next sweep.
+The open work also decides how often the head looks. A good guess is enough: a missed record costs one more look when an
+action is about it (workflows/confirm.py), or is seen by the next sweep.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,43 +19,47 @@ from steward.model.observed import AgentView, Subject
 from steward.model.quota import Wrote
 from steward.model.resume import JobMemory
 from steward.model.slot import SlotStep
+from steward.policy.facts.forgotten import marked_since, shows_again
+from steward.policy.facts.run_end import is_looked_into
 from steward.policy.groundwork import Index
-from steward.policy.job.leaving import is_looked_into
-from steward.policy.node.forgotten import marked_since, shows_again
 
 _RESTING = (SlotStep.SERVING, SlotStep.WAITING)
-"""Slots of which nothing is expected."""
+"""Slots of which no change is expected."""
 _RESTING_RUN = (RunPhase.RUNNING, RunPhase.BACKOFF, RunPhase.WAITING, RunPhase.ENDED)
-"""Phases of elastic runs in which nothing is in flight."""
+"""Phases of elastic runs in which no change is under way."""
 _WAITS_LONG_S = 60.0
-"""A job that has waited so long since it was last hurried on waits for others: the sweep tells when it runs."""
+"""A job that has waited this long since its last nudge waits for others: the sweep shows when it runs."""
 _CLEANS_UP_S = 10.0
-"""The nodes of a run that is over are of interest for so long, and longer while Slurm says that they clean up."""
+"""The nodes of an ended run are read for this time, and longer while Slurm says that they clean up."""
 _JUST_SILENT_S = 1.0
-"""Until the second witness has spoken, but for so long at most, nothing is done about a silent node."""
+"""Nothing is done about a silent node until the second witness has answered, or this time has passed."""
 _SILENT_S = 60.0
 _HURRY_S = 3.0
-"""So long after a loss its job is likely being brought back."""
+"""For this time after a loss its job is likely being brought back."""
 _SMALL_RUN = 16
-"""Nodes. All of a larger run's are read by the sweep: reading them at once would cost what a sweep costs."""
+"""All nodes of a run up to this size are read by name; for a larger run that would cost as much as a sweep."""
 _MANY_SILENT = 32
-"""More at once are an incident: one cause in common, and the sweep shows it."""
+"""More at once are an incident with a common cause, and the sweep shows it."""
 _NEW_SILENCE_S = 300.0
 _DEEP_AFTER_S = 60.0
 _ASKED_S = 60.0
 
 Places = Index[JobId, Job, None]
-"""The jobs that run or clean up, by node."""
+"""The running and completing jobs of each node."""
 
 
 def jobs_by_node() -> Places:
-    """Which jobs run or clean up on a node; one that waits may still name the nodes of its last run."""
+    """Return an index of the jobs that run or clean up on each node."""
+    # a waiting job may still name the nodes of its last run
     return Index(lambda job: frozenset() if job.is_over or job.is_pending else job.nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The knowledge that a turn begins with. `places` follows `jobs`; `job_at` says when one was last read (Unix s)."""
+    """The knowledge with which a turn begins.
+
+    `places` follows `jobs`; `job_at` gives when a job was last read (Unix s).
+    """
 
     jobs: Mapping[JobId, Job]
     places: Places
@@ -68,10 +71,13 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
-    """`asked`: somebody waits for an answer about them. `open`: something is under way. `new`: jobs that were told of
-    and were not read since, with when that was (Unix s). `unseen`: Slurm may have a job whose number nobody knows.
-    `hurried`: a shim waits, or an agent was lost just now; what can wait for a few seconds should. `lost`: when the
-    last of these agents was lost (Unix s; 0: none): jobs that got its node since the last sweep are not known."""
+    """The records that a turn must read.
+
+    `asked`: a shim waits for an answer about them. `open`: work on them is under way. `new`: jobs that were reported
+    and not read since, with the time of the report (Unix s). `unseen`: Slurm may have a job whose number is not known.
+    `hurried`: a shim waits, or an agent was lost just now, so reads without urgency should wait a few seconds. `lost`:
+    when the last of these agents was lost (Unix s; 0: none): jobs that got its node since the last sweep are not known.
+    """
 
     asked: Subject
     open: Subject
@@ -82,6 +88,7 @@ class Attention:
 
 
 def attention(memory: Memory, known: Known, now: float) -> Attention:
+    """Return the records that this turn must read."""
     asked = _with_nodes((ask.job for ask in known.asks), memory, known)
     silent = _silent(known.views, now)
     nodes = {case.node for case in memory.cases.values() if case.is_open and not case.waits_for_person}
@@ -102,7 +109,7 @@ def attention(memory: Memory, known: Known, now: float) -> Attention:
 
 
 def _with_nodes(ids: Iterable[JobId], memory: Memory, known: Known) -> Subject:
-    """Jobs with all their parts, and every node of their present or last run."""
+    """Return the jobs with all their parts, and every node of their present or last run."""
     jobs = frozenset(ids)
     jobs |= _parts(jobs, known.jobs)
     runs = (known.jobs[id].nodes for id in jobs if id in known.jobs)
@@ -111,7 +118,7 @@ def _with_nodes(ids: Iterable[JobId], memory: Memory, known: Known) -> Subject:
 
 
 def _is_open(mem: JobMemory, now: float) -> bool:
-    """Something is being done for the job, or about it."""
+    """Return whether work for the job, or about it, is under way."""
     if mem.ended is not None:
         return False
     if mem.pending_from is not None:
@@ -123,7 +130,7 @@ def _is_open(mem: JobMemory, now: float) -> bool:
 
 
 def _here(nodes: set[NodeName], memory: Memory, places: Places) -> set[JobId]:
-    """Jobs that run on these nodes or clean up there, and the runs that are remembered there."""
+    """Return the jobs that run or clean up on these nodes, and the remembered runs there."""
     if not nodes:
         return set()
     there = {id for node in nodes for id in places.having(node)}
@@ -132,13 +139,13 @@ def _here(nodes: set[NodeName], memory: Memory, places: Places) -> set[JobId]:
 
 
 def _parts(ids: Iterable[JobId], jobs: Mapping[JobId, Job]) -> set[JobId]:
-    """The other parts of heterogeneous jobs."""
+    """Return the parts of the heterogeneous jobs to which these belong."""
     leaders = {job.het_job_id for id in ids if (job := jobs.get(id)) is not None and job.het_job_id is not None}
     return {id for id, job in jobs.items() if job.het_job_id in leaders} if leaders else set()
 
 
 def _places(id: JobId, memory: Memory, jobs: Mapping[JobId, Job], now: float) -> frozenset[NodeName]:
-    """Nodes of a job that matter now: those that are kept for it, and those on which its last run cleans up."""
+    """Return the job's nodes that matter now: those kept for it, and those on which its last run cleans up."""
     mem, job = memory.jobs.get(id), jobs.get(id)
     if mem is None:
         return frozenset()
@@ -150,7 +157,7 @@ def _places(id: JobId, memory: Memory, jobs: Mapping[JobId, Job], now: float) ->
 
 
 def _beside(silent: set[NodeName], memory: Memory, known: Known) -> set[NodeName]:
-    """The other nodes of small runs that lost one: what is decided about the run asks how they are."""
+    """Return the other nodes of small runs that lost one: the decision about the run depends on them."""
     here = _here(silent, memory, known.places)
     runs = ((memory.jobs[id], known.jobs.get(id)) for id in here if id in memory.jobs)
     found = (mem.nodes | mem.parts | (job.nodes if job else frozenset()) for mem, job in runs)
@@ -158,29 +165,30 @@ def _beside(silent: set[NodeName], memory: Memory, known: Known) -> set[NodeName
 
 
 def _deep_jobs(runs: Iterable[DeepRun], jobs: Mapping[JobId, Job]) -> tuple[set[JobId], bool]:
-    """The jobs of deep checks, and whether one was submitted that no look has shown yet: nobody knows its number."""
+    """Return the jobs of deep checks, and whether one was submitted that no look has shown yet."""
     names = {slurm_name(run.token) for run in runs if run.has_nodes}
     if not names:
         return set(), False
-    found = {id: job.partition for id, job in jobs.items() if job.partition in names}
+    found = {id: job.deep_check for id, job in jobs.items() if job.deep_check in names}
     return set(found), names != set(found.values())
 
 
 def _elastic_jobs(memory: Memory, jobs: Mapping[JobId, Job]) -> set[JobId]:
-    """Base and replica jobs of runs that change their size."""
+    """Return the base and replica jobs of runs that change their size."""
     runs = [run for run in memory.elastic.values() if run.is_open and run.phase not in _RESTING_RUN]
     found = {replica.job for run in runs for replica in run.replicas if replica.job is not None}
     return {id for id in found | {run.id for run in runs} if id in jobs}
 
 
 def _signalled(memory: Memory, jobs: Mapping[JobId, Job]) -> set[JobId]:
-    """Jobs that have their grace to give way: one that ended is put back at once, so that scancel reaches it."""
+    """Return the jobs in their grace time before an eviction."""
+    # one that ended is requeued at once, so that scancel reaches it
     going = ((id, each.yielding) for id, each in memory.quota_jobs.items())
     return {id for id, eviction in going if eviction is not None and eviction.due is not None and id in jobs}
 
 
 def _silent(views: Mapping[NodeName, AgentView], now: float) -> set[NodeName]:
-    """Nodes whose agent was lost a moment ago and about which something may be done now."""
+    """Return the nodes whose agent was lost a moment ago and about which an action may be due."""
     found = {name for name, view in views.items() if not view.is_heard and _is_settling(view, now)}
     return found if len(found) <= _MANY_SILENT else set()
 
@@ -192,6 +200,7 @@ def _just_lost(view: AgentView, now: float) -> float:
 
 
 def _is_settling(view: AgentView, now: float) -> bool:
+    """Return whether the agent fell silent lately and the second witness has answered, or had its time."""
     since = view.lost_at if view.lost_at is not None else view.last_heard
     if not since <= now < since + _SILENT_S:
         return False
@@ -199,7 +208,7 @@ def _is_settling(view: AgentView, now: float) -> bool:
 
 
 def _is_new(one: OptedIn, known: Known) -> bool:
-    """Slurm was not looked at since, and what is known of the job is of before its run."""
+    """Return whether the job was not read since the report, and its known record is from before the run."""
     if known.job_at(one.job) >= one.at:
         return False
     job = known.jobs.get(one.job)
@@ -210,8 +219,11 @@ def _is_new(one: OptedIn, known: Known) -> bool:
 
 
 def is_busy(memory: Memory, now: float) -> bool:
-    """A repair, a slot or a deep check goes on, a job comes back or its end is looked into, or many agents fell silent
-    lately."""
+    """Return whether work is under way for which the head should look more often.
+
+    That is a repair, a slot, a deep check or an eviction, a job that comes back or whose end is looked into, or many
+    agents that fell silent lately.
+    """
     if any(case.is_open and not case.waits_for_person for case in memory.cases.values()):
         return True
     if any(slot.step not in _RESTING for slot in memory.slots.values()):
@@ -233,45 +245,46 @@ def _is_elastic_busy(run: ElasticRun, now: float) -> bool:
 
 
 def _is_silence_new(memory: Memory, now: float) -> bool:
-    """Many agents fell silent lately: the provider may know why."""
+    """Return whether many agents fell silent lately: the provider may know why."""
     return any(one.waits and one.over is None and one.since > now - _NEW_SILENCE_S for one in memory.incidents.values())
 
 
 def _only_we_take_back(writes: Mapping[str, Wrote]) -> bool:
-    """Something is lent, and Slurm does not preempt for its owner: the job that wants it back is to be seen soon."""
+    """Return whether quota is lent and only Steward reclaims it, so that an owner's job must be seen soon."""
     newest = {key: wrote.values[0] for key, wrote in writes.items() if key.startswith(QOS_PREFIX) and wrote.values}
     is_lent = any("-b/cap:" in key and value not in ("", "0") for key, value in newest.items())
     return is_lent and not any(key.endswith("-g/preempt") and value for key, value in newest.items())
 
 
 def has_marked(memory: Memory) -> bool:
-    """Whether it may matter some day when slurmctld began, which is read with the partitions."""
+    """Return whether a node bears our mark, so that slurmctld's last start, read with the partitions, may matter."""
     return any(case.is_open and marked_since(case) is not None for case in memory.cases.values())
 
 
 def partitions_matter(memory: Memory, now: float) -> bool:
-    """Whether they are to be seen soon: we keep gates, or it matters now when slurmctld began."""
+    """Return whether the partitions must be read soon: we keep gates, or slurmctld's last start matters now."""
     return memory.cluster is not None or bool(memory.gates) or is_mark_in_question(memory, now)
 
 
 def is_mark_in_question(memory: Memory, now: float) -> bool:
-    """Whether it matters now: a mark is too new to be on slurmctld's disk, is gone, or is there once more."""
+    """Return whether a mark is too new to be on slurmctld's disk, is gone, or is there again."""
     return any(_is_in_question(case, now) for case in memory.cases.values())
 
 
 def _is_in_question(case: Case, now: float) -> bool:
+    """Return whether the mark of this case is in question."""
     if not case.is_open:
         return shows_again(case, now)
     return marked_since(case) is not None and (not case.marking.on_disk or case.marking.gone is not None)
 
 
 def is_reserving(memory: Memory, now: float) -> bool:
-    """Whether reservations of ours are there, or may be."""
+    """Return whether reservations of ours exist, or may exist."""
     return any(_is_of_interest(run, now) for run in memory.deeps.values()) or any(
         job.kept is not None or job.lent is not None for job in memory.jobs.values()
     )
 
 
 def _is_of_interest(run: DeepRun, now: float) -> bool:
-    """Whether the check's reservation is there, or may still be."""
+    """Return whether the deep check's reservation exists, or may still exist."""
     return run.ended is None or now < run.ended + _DEEP_AFTER_S

@@ -1,7 +1,7 @@
-"""Slurm's nodes, or its jobs: read whole by the sweep beside the cycle and in part by narrow looks, kept as one page.
+"""One page of Slurm's nodes, or its jobs: read whole by sweeps beside the cycle, and in part by narrow looks.
 
-The sweep takes its time by what it costs, so that a large site is not read all day long and a small one is seen as soon
-as ever. One sweep and one narrow look are under way at most; what comes in late is still put into the page.
+The pace of sweeps follows their cost, so that a large site is not read all day long and a small one is seen quickly. At
+most one sweep and one narrow look are under way; a late answer is still put into the page.
 """
 
 import threading
@@ -21,42 +21,50 @@ V = TypeVar("V")
 
 _TRIES = 3
 _COSTS_KEPT = 3
-"""The least of the last costs counts: one sweep that was held up does not make the next ones rare."""
+"""The least of the last costs counts, so that one slow sweep does not make the next ones rare."""
 _COMMAND_S = 0.025
 _RECORD_S = 0.0002
-"""The most that a command costs, and each record of it, in seconds. A sweep of few records that took longer was held up
-by a busy machine: it is late, not dear."""
+"""The most that one record costs, in seconds; `_COMMAND_S` is for the command itself.
+
+A sweep of few records that took longer was slowed by a busy machine.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """From one sweep to the next: `share` of the time may be spent on them, never longer than `most_s` (seconds) unless
-    `least_s` is longer. Nodes and jobs have their own sweeps, each with this share: 1 % of a core for both."""
+    """How often to sweep.
+
+    `share` of the time may be spent on sweeps, with a pause of at most `most_s` (seconds), unless `least_s` is longer.
+    Nodes and jobs have their own sweeps, each with this share: 1 % of a core for both.
+    """
 
     least_s: float = 5.0
     most_s: float = 60.0
     share: float = 0.005
 
     def every(self, cost_s: float) -> float:
+        """Return the seconds from one sweep to the next."""
         return max(self.least_s, min(self.most_s, cost_s / self.share))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted(Generic[K]):
-    """The records of a book that a turn must know: all as it was at `swept` or later, and single records likewise (Unix
-    s)."""
+    """The records of a book that a turn needs: all as read at `swept` or later, and single ones likewise (Unix s)."""
 
     swept: float | None = None
     records: Mapping[K, float] = field(default_factory=dict)
 
 
 def cost_of(took_s: float, records: int) -> float:
-    """Seconds that a sweep of so many records cost: those that it took, where so many can cost as much."""
+    """Return the seconds that a sweep cost: the time taken, but no more than so many records can cost."""
     return min(took_s, _COMMAND_S + records * _RECORD_S)
 
 
 class Book(Generic[K, V]):
-    """One thread asks for reads, the pool's threads carry them out; `page` may be read by any."""
+    """Slurm's nodes or jobs.
+
+    One thread asks for reads, the pool's threads carry them out; any thread may read `page`.
+    """
 
     def __init__(
         self,
@@ -68,7 +76,7 @@ class Book(Generic[K, V]):
         clock: Clock,
         came: Callable[[bool], None],
     ) -> None:
-        """`came` is called after every read, well or not, with whether a sweep brought news."""
+        """`came` is called after every read, good or not, with whether a sweep brought news."""
         self._read_all, self._read_some, self._clock, self._came = sweep, some, clock, came
         self._lock = threading.Lock()
         self._keys: frozenset[K] = frozenset()
@@ -82,16 +90,17 @@ class Book(Generic[K, V]):
 
     @property
     def cost_s(self) -> float:
-        """The cost of a sweep in seconds; 0 before the first."""
+        """Return the cost of a sweep in seconds; 0 before the first one."""
         return min(self._costs, default=0.0)
 
     def look(self, keys: Collection[K]) -> None:
-        """Begin to read these once more; a narrow look that is under way goes first."""
+        """Begin to read these records again, unless a narrow look is under way."""
         if self.narrow.running_since is None:
             self._keys = frozenset(keys)
             self.narrow.start()
 
     def _sweep(self) -> None:
+        """Read all records into the page."""
         began, started = self._clock.now(), time.monotonic()
         found = self._read_all()
         self._costs.append(cost_of(time.monotonic() - started, len(found)))
@@ -100,10 +109,12 @@ class Book(Generic[K, V]):
             self._news = self.page.records is not before.records
 
     def _swept(self) -> None:
+        """Report that the sweep has ended."""
         news, self._news = self._news, False
         self._came(news)
 
     def _look(self) -> None:
+        """Read the wanted records into the page."""
         keys, began = self._keys, self._clock.now()
         found = self._read_some(keys)
         with self._lock:
@@ -111,7 +122,7 @@ class Book(Generic[K, V]):
 
 
 class Errand(Generic[K, V]):
-    """One turn's wishes for a book, and the reads that it begins for them: each at most a few times."""
+    """One turn's wishes for a book, with the reads begun for them: each a few times at most."""
 
     def __init__(self, book: Book[K, V], wanted: Wanted[K], clock: Clock) -> None:
         self._book, self._wanted, self._clock = book, wanted, clock
@@ -119,12 +130,15 @@ class Errand(Generic[K, V]):
 
     @property
     def running_since(self) -> float | None:
-        """Since when the read that it waits for is under way."""
+        """Return since when the awaited read is under way; None if none is."""
         look = self._awaited()
         return look.running_since if look else None
 
     def go_on(self) -> bool | None:
-        """True: all is there. False: a read that it began failed. None: it waits for one."""
+        """Begin the next read that is needed.
+
+        Return True if all is there, False if a read failed, None while one runs.
+        """
         look = self._awaited()
         if look is None:
             return True
@@ -142,7 +156,7 @@ class Errand(Generic[K, V]):
         return None
 
     def _awaited(self) -> BackgroundRead[None] | None:
-        """The read that is still to be done; None when all is there."""
+        """Return the read that is still needed; None if all is there."""
         page, now = self._book.page, self._clock.now()
         if self._wanted.swept is not None and not page.is_swept(self._wanted.swept, now):
             return self._book.sweep
@@ -151,13 +165,17 @@ class Errand(Generic[K, V]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Generic[K, V]):
-    """`records` stays the same object as long as nothing in it changed. Before the first sweep all is of time 0."""
+    """The records of one book. `records` stays the same object while its content does not change.
+
+    Before the first sweep, the time of all records is 0.
+    """
 
     records: MappingProxyType[K, V] = field(default_factory=lambda: MappingProxyType({}))
     times: ReadTimes[K] = field(default_factory=lambda: ReadTimes(swept=0.0))
 
     def with_sweep(self, found: Mapping[K, V], began: float, now: float) -> "Page[K, V]":
-        """All of them were read. What was looked at later than that stands; a time to come is of a wrong clock."""
+        """Return the page after a sweep; records with a later narrow look keep that."""
+        # a time in the future is from before the clock was set back
         looked = {key: at for key, at in self.times.looked.items() if began < at <= now}
         records = dict(found)
         for key in looked:
@@ -165,7 +183,7 @@ class Page(Generic[K, V]):
         return Page(records=self._same_as(records), times=ReadTimes(swept=began, looked=MappingProxyType(looked)))
 
     def with_look(self, wanted: Collection[K], found: Mapping[K, V], began: float) -> "Page[K, V]":
-        """Just `wanted` were asked for, `found` is what came: one that did not come is gone."""
+        """Return the page after a look at `wanted`; a record that is missing in `found` is gone."""
         news = {key: found.get(key) for key in {*wanted, *found} if self.times.at(key) <= began}
         times = replace(self.times, looked=MappingProxyType({**self.times.looked, **dict.fromkeys(news, began)}))
         changed = {key: value for key, value in news.items() if self.records.get(key) != value}
@@ -177,15 +195,15 @@ class Page(Generic[K, V]):
         return Page(records=MappingProxyType(records), times=times)
 
     def stale(self, wanted: Mapping[K, float], now: float) -> frozenset[K]:
-        """Those of `wanted` that were not read at the time (Unix s) beside them or later."""
+        """Return the wanted records that were not read at their time (Unix s) or later."""
         return frozenset(key for key, since in wanted.items() if not since <= self.times.at(key) <= now)
 
     def is_swept(self, since: float, now: float) -> bool:
-        """All were read at `since` or later."""
+        """Return whether all records were read at `since` or later."""
         return self.times.swept > 0.0 and since <= self.times.swept <= now
 
     def _same_as(self, records: dict[K, V]) -> MappingProxyType[K, V]:
-        """The old object for the same content; where it is another, records that did not change are the same ones."""
+        """Return the old object if the content is equal; else the new one, with equal records as the old objects."""
         before = self.records
         for key, value in records.items():
             old = before.get(key)
@@ -196,6 +214,7 @@ class Page(Generic[K, V]):
 
 
 def _put(records: dict[K, V], key: K, value: V | None) -> None:
+    """Set or remove one record."""
     if value is None:
         records.pop(key, None)
     else:

@@ -1,5 +1,7 @@
-"""How many events of one kind there are about one job or node over time: what a user can bring about again and again
-must not push everybody's events out of sight, nor fill the store."""
+"""Limit repeated events of one kind about one job or node.
+
+Events that a user can cause again and again must not push other events out of sight, nor fill the store.
+"""
 
 import time
 from collections.abc import Callable, Iterable
@@ -16,7 +18,7 @@ _Subject = tuple[str, object, object]
 
 @dataclass(slots=True)
 class _Told:
-    """`paid`: until when what was told is paid for. `last`: the newest of those that were left out."""
+    """The events of one kind and subject. `paid`: until when they count. `last`: the newest one that was left out."""
 
     paid: float
     left: int = 0
@@ -24,14 +26,17 @@ class _Told:
 
 
 class Calm:
-    """Let `AT_ONCE` events of a kind about one subject through, then one in `EACH_S`, with how many were left out.
-    Errors are always let through."""
+    """Lets `AT_ONCE` events of a kind about one subject through, then one in `EACH_S`, with the number left out.
+
+    Errors are always let through.
+    """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._told: dict[_Subject, _Told] = {}
 
     def let(self, events: Iterable[Event]) -> list[Event]:
+        """Return the events to write: those that pass, and the newest left-out one of each kind that is due."""
         now = self._monotonic()
         found = [event for event in events if self._is_let(event, now)]
         found.extend(self._late(now))
@@ -40,6 +45,7 @@ class Calm:
         return found
 
     def _is_let(self, event: Event, now: float) -> bool:
+        """Return whether the event passes; count it if it is left out."""
         if event.level is Level.ERROR:
             return True
         told = self._told.setdefault((event.kind, event.job, event.node if event.job is None else None), _Told(now))
@@ -51,7 +57,7 @@ class Calm:
         return True
 
     def _late(self, now: float) -> list[Event]:
-        """Of each kind that is due again the newest one that was left out, with their number."""
+        """Return, for each kind that is due again, the newest event that was left out, with their number."""
         found = []
         for told in self._told.values():
             if told.last is None or max(told.paid, now) - now > (AT_ONCE - 1) * EACH_S:

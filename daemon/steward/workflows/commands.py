@@ -1,4 +1,7 @@
-"""Commands of people to the head. Each becomes part of the memory with the next cycle: a restart does not forget it."""
+"""Commands of people to the head.
+
+Each becomes part of the memory with the next cycle, so that it survives a restart.
+"""
 
 import logging
 import queue
@@ -20,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseOrder:
-    """Act on nothing until told otherwise."""
+    """Pause all actions until resumed."""
 
     who: str
     why: str
@@ -28,7 +31,7 @@ class PauseOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeActions:
-    """Act again; tripped breakers are reset."""
+    """Resume actions and reset tripped breakers."""
 
     who: str
 
@@ -43,7 +46,7 @@ class ResetBreakers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmCheck:
-    """Whether a check that may change may take nodes out, whatever its trial says."""
+    """Arm or disarm a site check, whatever its trial says."""
 
     who: str
     check: str
@@ -55,6 +58,8 @@ Command = PauseOrder | ResumeActions | ResetBreakers | ArmCheck | Order
 
 @dataclass(slots=True)
 class _Given:
+    """A command that waits for the cycle, with its answer."""
+
     command: Command
     done: threading.Event = field(default_factory=threading.Event)
     answer: OrderAnswer = field(default_factory=OrderAnswer)
@@ -62,7 +67,7 @@ class _Given:
 
 
 class Commands:
-    """Given from any thread, carried out by the cycle."""
+    """The commands of people: given from any thread, carried out by the cycle."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
@@ -70,8 +75,11 @@ class Commands:
         self._taken: list[_Given] = []
 
     def give(self, command: Command, timeout_s: float = 20.0) -> OrderAnswer:
-        """Return when it is in the store. Raises Refusal when it cannot be carried out (nothing was changed), Permanent
-        when we failed at it (likewise), and Retryable when that takes longer; it may still come to be."""
+        """Give a command, and return its answer once it is in the store.
+
+        Raises Refusal if it cannot be carried out (nothing was changed), Permanent if the head failed at it (likewise),
+        and Retryable if that takes longer; then it may still be carried out.
+        """
         given = _Given(command)
         self._waiting.put(given)
         self._ring()
@@ -82,7 +90,7 @@ class Commands:
         return given.answer
 
     def take(self, memory: Memory, seen: Observed, want: Desired) -> tuple[Memory, list[Event]]:
-        """The memory after all commands given, and what to tell of them."""
+        """Return the memory after all given commands, and their events."""
         while not self._waiting.empty():
             self._taken.append(self._waiting.get())
         events: list[Event] = []
@@ -92,7 +100,7 @@ class Commands:
                 memory, told, given.answer = _carry_out(given.command, memory, seen, want)
             except Refusal as refusal:
                 given.refusal = refusal
-            except Exception as error:  # one order that nobody foresaw must not stop the cycle for all nodes
+            except Exception as error:  # one unforeseen order must not stop the cycle for all nodes
                 log.exception("an order failed, nothing was changed: %s", given.command)
                 given.refusal = Permanent(f"the head failed at this order ({type(error).__name__}); its log says why")
             else:
@@ -100,7 +108,7 @@ class Commands:
         return memory, events
 
     def committed(self) -> None:
-        """Note that the commands that were taken are in the store."""
+        """Note that the taken commands are in the store."""
         for given in self._taken:
             given.done.set()
         self._taken.clear()
@@ -109,6 +117,7 @@ class Commands:
 def _carry_out(
     command: Command, memory: Memory, seen: Observed, want: Desired
 ) -> tuple[Memory, tuple[Event, ...], OrderAnswer]:
+    """Return the memory after the command, its events and its answer."""
     now = seen.at
     match command:
         case PauseOrder():

@@ -1,9 +1,9 @@
-"""An old picture does nothing destructive, for each record: what an action is about is read before it is decided.
+"""Read again what an action is about before it is decided, so that an old picture causes no harm.
 
-The picture of a turn has records of different ages. When the plan wishes for an action, or tells of something (opens a
-repair, trips a breaker), the nodes and jobs that it is about must have been read for this turn. What was not is read
-now; where it is another thing than was planned on, the plan is made anew. Each round reads what no round before it
-read, and the last one reads everything.
+The picture of a turn has records of different ages. If the plan has an action or an event (opens a repair, trips a
+breaker), the nodes and jobs that it is about must have been read for this turn. Those that were not are read now; if
+they differ from the picture, the plan is made anew. Each round reads only records that no round before it read, and the
+last one reads everything.
 """
 
 import logging
@@ -20,38 +20,40 @@ from steward.workflows.journal import kind_of, subject_of, told_of
 log = logging.getLogger(__name__)
 
 ROUNDS = 3
-"""After so many everything is read: a world in which each round finds another action to check does not hold us up."""
+"""After this many rounds everything is read, so that ever new actions to check cannot delay the turn without end."""
 
 ANSWERS = 2
-"""So often a plan is made again because Slurm answered what it asked."""
+"""How often a plan is made again because Slurm answered its questions."""
 
 T = TypeVar("T")
 Ask = Callable[[Observed, Sequence[Question]], Observed]
-"""The picture with Slurm's answers. Never raises."""
+"""Returns the picture with Slurm's answers. Never raises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """`same`: nothing that was read is other than in the picture before."""
+    """The picture after a confirmation. `same`: no record that was read differs from the picture before."""
 
     seen: Observed
     same: bool
 
 
 class Confirmer(Protocol):
-    """Who can read single records once more."""
+    """The reader of single records."""
 
     def confirm(self, seen: Observed, subject: Subject) -> Confirmed:
-        """The picture with what is read now, only of what was not read in this turn. Never raises: a look that fails
-        makes it an old one."""
+        """Return the picture with these records, reading only those not read in this turn.
+
+        Never raises: a failed look makes the picture an old one.
+        """
 
     def confirm_all(self, seen: Observed) -> Observed:
-        """The same, of everything."""
+        """Return the picture with all records read again. Never raises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided(Generic[T]):
-    """A result, and the picture that it was worked out from."""
+    """A result and the picture that it was made from."""
 
     seen: Observed
     thought: T
@@ -64,9 +66,11 @@ def decide(
     reader: Confirmer,
     ask: Ask | None = None,
 ) -> Decided[T]:
-    """Think until all that is done and told is about what was read for this turn. Where that cannot be read the picture
-    is old, and what is thought about an old picture stands: it withholds all that may harm. `ask` answers what a plan
-    asks of Slurm."""
+    """Plan until all actions and events rest on records that were read for this turn.
+
+    If these cannot be read the picture is old, and the plan on an old picture stands: it withholds all harmful actions.
+    `ask` answers a plan's questions to Slurm.
+    """
     for number in range(ROUNDS + 1):
         seen, thought = _answered(think, plan_of, seen, ask)
         if seen.slurm is not Freshness.FRESH:
@@ -84,7 +88,7 @@ def decide(
 def _answered(
     think: Callable[[Observed], T], plan_of: Callable[[T], Plan], seen: Observed, ask: Ask | None
 ) -> tuple[Observed, T]:
-    """Think, and again with the answers to what was asked; what is still asked then waits for the next turn."""
+    """Plan, and plan again with the answers to its questions; further questions wait for the next turn."""
     thought = think(seen)
     for _ in range(ANSWERS if ask is not None else 0):
         questions = plan_of(thought).questions
@@ -96,6 +100,7 @@ def _answered(
 
 
 def _tell(actions: Sequence[Action], seen: Observed) -> None:
+    """Log why the plan is made again, or which actions are withheld."""
     if seen.slurm is Freshness.FRESH:
         log.debug("planned again: what was read last differs from what the plan was made on")
     else:

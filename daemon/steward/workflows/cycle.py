@@ -1,6 +1,6 @@
-"""The cycle: observe, plan, commit the intents, apply; woken by the bell, by the plan's next deadline, or by the sweep.
+"""The cycle: observe, plan, commit the intents, apply; woken by the bell, the plan's next deadline, or the sweep.
 
-It runs in one thread. Nothing that goes wrong in one turn ends it: the turn is logged, the next one looks again.
+It runs in one thread. No failure in one turn ends it: the turn is logged, and the next one begins.
 """
 
 import logging
@@ -37,29 +37,29 @@ log = logging.getLogger(__name__)
 Planner = Callable[[Observed, Desired, Memory, float], Plan]
 
 _TIDY_S = 0.2
-"""After so long without a bell the outcomes of what was done are written down."""
+"""After this long without a bell the outcomes of actions are written."""
 _AFTER_FAILURE_S = 1.0
 _SOON_S, _SOONEST_S = 0.05, 0.02
 _SHIM_LIMIT_S = 60.0
 _LONG_TURN_S = 30.0
-"""A turn that takes longer is told: reads are made beside it, and commands of Slurm have a limit of their own."""
+"""A turn that takes longer is reported: reads are made beside it, and commands of Slurm have their own limit."""
 _LONGEST_WHY = 300
 _TELL_S = 10.0
-"""A standstill that lasts longer is an event."""
+"""A standstill that lasts longer becomes an event."""
 
 
 SHARE = 0.25
 """The share of the time of turns that is owed as rest."""
 FREE_S = 0.5
-"""So much rest may be owed: the turns of one recovery follow each other at once."""
+"""Rest up to this long may be owed, so that the turns of one recovery follow each other at once."""
 LONGEST_S = 0.3
 """One rest is not longer."""
 
 
 class Rest:
-    """How long the cycle rests between two turns, so that bells that never stop do not take a whole core.
+    """How long the cycle rests between two turns, so that constant bells do not use up a whole core.
 
-    A debt: each turn owes a share of its time, and time without a turn pays it. Times are monotonic seconds.
+    It is a debt: each turn owes a share of its time, and time without a turn pays it. Times are monotonic seconds.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Rest:
         self._paid_until: float | None = None
 
     def after(self, began: float, ended: float) -> float:
-        """How long to rest, seconds, after a turn that lasted from `began` to `ended`."""
+        """Return how long to rest, seconds, after a turn that lasted from `began` to `ended`."""
         idle = 0.0 if self._paid_until is None else began - self._paid_until
         self._owed = max(self._owed - max(idle, 0.0), 0.0) + SHARE * (ended - began)
         self._paid_until = ended
@@ -76,7 +76,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweeps:
-    """The cycle runs at least this often, seconds; `busy` while something is going on."""
+    """The longest pause between turns, seconds; `busy_s` while work is under way."""
 
     quiet_s: float = 5.0
     busy_s: float = 1.0
@@ -98,11 +98,14 @@ class Parts:
     want: Desired
     sweeps: Sweeps
     told: deque[Event]
-    """Events from outside a plan (of agents' connections); stored with the next commit."""
+    """Events from outside a plan (about agents' connections); stored with the next commit."""
 
 
 class Cycle:
-    """`run` in a thread of its own; `stop` from any. `watchers` are called with every snapshot, in that thread."""
+    """The cycle. `run` belongs in a thread of its own; any thread may call `stop`.
+
+    `watchers` are called with every snapshot, in that thread.
+    """
 
     def __init__(self, parts: Parts, watchers: Sequence[Callable[[Snapshot], None]] = ()) -> None:
         self._parts, self._watchers = parts, watchers
@@ -118,11 +121,12 @@ class Cycle:
         self.latest: Snapshot | None = None
 
     def stop(self) -> None:
+        """End the cycle after the present turn."""
         self._stopping.set()
         self._parts.bell.ring()
 
     def run(self) -> None:
-        """Until `stop`."""
+        """Run turns until `stop`."""
         rung: float | None = time.monotonic()
         rest = Rest()
         while not self._stopping.is_set():
@@ -135,15 +139,16 @@ class Cycle:
         self._parts.journal.flush()
 
     def _wait(self, wait_s: float) -> float | None:
-        """For the bell. Nobody waits for the outcomes of what was done: they are written down when it is quiet."""
+        """Wait for the bell, and return when it rang (monotonic); None if it did not."""
         rung = self._parts.bell.wait(min(wait_s, _TIDY_S))
         if rung is not None or wait_s <= _TIDY_S:
             return rung
+        # outcomes are not urgent: they are written when it is quiet
         self._parts.journal.flush()
         return self._parts.bell.wait(wait_s - _TIDY_S)
 
     def turn(self, rung: float | None = None) -> float:
-        """One turn, with its outcomes written down; seconds until the next one is due without a bell."""
+        """Run one turn with its outcomes written; return the seconds until the next one is due without a bell."""
         wait_s = self._guarded_turn(rung)
         self._parts.journal.flush()
         return wait_s
@@ -158,7 +163,10 @@ class Cycle:
         return None
 
     def _guarded_turn(self, rung: float | None) -> float:
-        """`rung` is when the bell rang (monotonic)."""
+        """Run one turn, whatever fails in it; return the seconds until the next one.
+
+        `rung`: when the bell rang (monotonic).
+        """
         self._turn_began = self._parts.clock.now()
         try:
             snapshot = self._turn(rung)
@@ -167,7 +175,7 @@ class Cycle:
             self._stand(str(error))
         except Exception as error:
             log.exception("the cycle failed; open cases: %s", self._open_cases())
-            self._stand(f"an error in the head, {error!r}, which is in its log with the place")
+            self._stand(f"an error in the head ({type(error).__name__}: {error}); its log shows where")
         else:
             self._go_on()
             self._publish(snapshot)
@@ -178,7 +186,7 @@ class Cycle:
         return _AFTER_FAILURE_S
 
     def _stand(self, why: str) -> None:
-        """A turn failed. Where that lasts a person is told, by the store if it can be written."""
+        """Note that a turn failed; if failures last, write an event, if the store takes it."""
         now, why = self._parts.clock.now(), printable(why, _LONGEST_WHY)
         since = now if self._decides else min(self._failing.since, now)
         self._failing, self._decides = HeadStandstill(since=since, why=why), False
@@ -187,7 +195,7 @@ class Cycle:
             self._is_told = self._parts.journal.tell(event)
 
     def _go_on(self) -> None:
-        """A turn went well: readiness is told after the first one."""
+        """Note that a turn went well; report readiness after the first one."""
         if self._decides:
             return
         now, lasted_s = self._parts.clock.now(), self._parts.clock.now() - self._failing.since
@@ -199,6 +207,7 @@ class Cycle:
         self._is_told = False
 
     def _turn(self, rung: float | None) -> Snapshot:
+        """Run one turn and return its snapshot."""
         parts, marks = self._parts, [time.monotonic()]
         before = self._remembered()
         seen = parts.observer.observe(
@@ -217,7 +226,7 @@ class Cycle:
         self._commit(before, plan, ordered)
         number = self.latest.number + 1 if self.latest else 1
         snapshot = Snapshot(at=seen.at, number=number, seen=seen, before=before, memory=plan.memory, plan=plan)
-        self.latest = snapshot  # before its orders are answered: who gave one sees it in the next thing he reads
+        self.latest = snapshot  # before its orders are answered: their givers see the result in the next read
         parts.commands.committed()
         marks.append(time.monotonic())
         parts.applier.apply(plan.actions, seen, self._alive)
@@ -225,12 +234,13 @@ class Cycle:
         return replace(snapshot, phases=_phases(marks, rung))
 
     def _think(self, before: Memory, seen: Observed) -> tuple[Plan, list[Event]]:
-        """Orders first, then the plan; both are done anew when the picture turns out to be another one."""
+        """Carry out waiting orders and plan; both are done again on a changed picture."""
         parts = self._parts
         memory, ordered = parts.commands.take(before, seen, parts.want)
         return parts.plan(seen, parts.want, memory, seen.at), ordered
 
     def _remembered(self) -> Memory:
+        """Return the memory, loaded from the store on the first turn."""
         if self._memory is None:
             self._memory = self._parts.journal.load()
             at = last_stamp(self._memory)  # the clock may have been set back while no head ran
@@ -239,7 +249,7 @@ class Cycle:
         return self._memory
 
     def _in_time(self, memory: Memory, now: float) -> Memory:
-        """The memory with the times from before the clock was set back put right."""
+        """Return the memory with its times shifted if the clock was set back."""
         by = self._set_backs.note(now)
         if not by:
             return memory
@@ -248,7 +258,7 @@ class Cycle:
         return self._memory
 
     def _commit(self, before: Memory, plan: Plan, ordered: list[Event]) -> None:
-        """A plan that changes nothing is not written: a quiet cluster costs no disk."""
+        """Write the memory, the intents and the events, if anything changed: a quiet cluster costs no disk."""
         told = [self._parts.told.popleft() for _ in range(len(self._parts.told))]
         events = [*told, *ordered, *plan.events]
         if plan.actions or events or plan.memory != before:
@@ -260,6 +270,7 @@ class Cycle:
         self._memory = plan.memory
 
     def _publish(self, snapshot: Snapshot) -> None:
+        """Make the snapshot the latest one, log its times, and call the watchers."""
         self.latest = snapshot
         phases = snapshot.phases
         log.debug(
@@ -282,27 +293,30 @@ class Cycle:
                 log.exception("a watcher of the cycle failed")
 
     def _due_in(self, snapshot: Snapshot) -> float:
-        """Seconds until the next look. Actions show in Slurm soon: after one the looks come quickly, then ever
-        slower."""
+        """Return the seconds until the next turn is due."""
         now = self._parts.clock.now()
         if any(row_of(action).door is Door.SLURM for action in snapshot.plan.actions):
             self._acted = now
         self._acted = min(self._acted, now)  # the clock may have been set back
         busy = self._is_busy()
         sweep = self._parts.sweeps.busy_s if busy else self._parts.sweeps.quiet_s
+        # actions show in Slurm soon: after one the looks come quickly, then ever more slowly
         sweep = min(sweep, max(self._parts.observer.due_in(busy=busy), _SOONEST_S))
         soon = max(_SOON_S, (now - self._acted) / 2)
         wake = snapshot.plan.wake_at
         return min(sweep, soon, sweep if wake is None else max(wake - now, _SOONEST_S))
 
     def _is_busy(self) -> bool:
+        """Return whether work is under way."""
         parts, memory = self._parts, self._memory
         return memory is None or bool(parts.agents.asks()) or is_busy(memory, parts.clock.now())
 
     def _alive(self) -> None:
+        """Tell the service manager that the head is alive, with its status."""
         self._parts.notifier.alive(self._status())
 
     def _status(self) -> str:
+        """Return the status line of the service."""
         latest, standstill = self.latest, self.standstill()
         if standstill is not None:
             return standstill.text(self._parts.clock.now())
@@ -312,10 +326,11 @@ class Cycle:
         return f"{len(latest.seen.nodes)} nodes, {cases} open cases, {len(latest.seen.asks)} shims waiting"
 
     def _open_cases(self) -> list[str]:
+        """Return the ids of the open cases."""
         return [case.id for case in self._memory.cases.values() if case.is_open] if self._memory else []
 
     def _free_shims(self) -> None:
-        """A head that cannot decide must not hold jobs: who has waited long is told to go on as if we were not here."""
+        """Tell shims that have waited long to go on: a head that cannot decide must not hold jobs."""
         now = self._parts.clock.now()
         for ask in self._parts.agents.asks():
             if now - ask.at < _SHIM_LIMIT_S:
@@ -334,13 +349,14 @@ def _plan_of(thought: tuple[Plan, list[Event]]) -> Plan:
 
 
 def _phases(marks: list[float], rung: float | None) -> Phases:
+    """Return the times of the turn's phases."""
     observe, plan, commit, apply = (after - before for before, after in pairwise(marks))
     bell = None if rung is None else marks[-1] - rung
     return Phases(observe_s=observe, plan_s=plan, commit_s=commit, apply_s=apply, bell_s=bell)
 
 
 def dry_run(plan: Planner, snapshot: Snapshot, want: Desired, now: float) -> Plan:
-    """Plan as if nothing were paused, reported only or already asked for. Nothing is changed."""
+    """Plan as if nothing were paused, only reported or already requested. Nothing is changed."""
     memory = replace(snapshot.memory, paused=False, asked={})
     acting = want.repair.model_copy(update={"mode": RepairMode.ACT})
     return plan(snapshot.seen, replace(want, repair=acting), memory, now)

@@ -1,4 +1,4 @@
-"""`steward doctor`: facts gathered elsewhere, judged here. Each line says how it is and, if not well, what to do."""
+"""`steward doctor`: judge facts gathered elsewhere. Each line says how one thing is and, if not well, what to do."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -21,6 +21,8 @@ _LONGEST = 300
 
 
 class Health(Enum):
+    """How well a thing is."""
+
     OK = "ok"
     WARN = "warn"
     BAD = "bad"
@@ -28,7 +30,7 @@ class Health(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorLine:
-    """One thing that was looked at. `remedy` is empty where nothing need be done."""
+    """One judged thing. `remedy` is empty if nothing needs to be done."""
 
     topic: str
     health: Health
@@ -37,19 +39,25 @@ class DoctorLine:
 
 
 def ok(topic: str, text: str) -> DoctorLine:
+    """Return a line for a thing that is well."""
     return DoctorLine(topic=topic, health=Health.OK, text=text)
 
 
 def warn(topic: str, text: str, remedy: str) -> DoctorLine:
+    """Return a line for a thing that may cause trouble."""
     return DoctorLine(topic=topic, health=Health.WARN, text=text, remedy=remedy)
 
 
 def bad(topic: str, text: str, remedy: str) -> DoctorLine:
+    """Return a line for a thing that does not work."""
     return DoctorLine(topic=topic, health=Health.BAD, text=text, remedy=remedy)
 
 
 def judge_include(line: str, included: bool, why_not_writable: str) -> list[DoctorLine]:
-    """`line` is what slurm.conf must say; `why_not_writable` is empty where the file can be replaced."""
+    """Judge slurm.conf's line for our partitions; `why_not_writable` is empty if the file can be replaced.
+
+    `line` is the line that slurm.conf must have.
+    """
     if why_not_writable:
         return [bad(_PLACES, f"our file of partitions: {why_not_writable}", "or change capacity.slurm_include")]
     if not included:
@@ -64,7 +72,7 @@ def judge_include(line: str, included: bool, why_not_writable: str) -> list[Doct
 
 
 def judge_lent(lent: Collection[str], known: Collection[str]) -> list[DoctorLine]:
-    """The partitions of capacity.owned_partitions, and all that Slurm knows."""
+    """Judge the partitions of capacity.owned_partitions against those that Slurm knows."""
     if missing := sorted(set(lent) - set(known)):
         remedy = "make it in slurm.conf or take it out of capacity.owned_partitions"
         return [bad(_PLACES, f"Slurm has no partition {', '.join(missing)}, lent to Steward", remedy)]
@@ -72,7 +80,10 @@ def judge_lent(lent: Collection[str], known: Collection[str]) -> list[DoctorLine
 
 
 def judge_dynamic(config: Mapping[str, str]) -> list[DoctorLine]:
-    """For groups whose nodes register by themselves. `config` as `scontrol show config` prints it."""
+    """Judge Slurm's settings for groups whose nodes register by themselves.
+
+    `config` is as `scontrol show config` prints it.
+    """
     topic = "dynamic nodes"
     if config.get("MaxNodeCount", "") in ("", "0"):
         return [bad(topic, "MaxNodeCount is not set: no node can register by itself", "set MaxNodeCount in slurm.conf")]
@@ -85,7 +96,7 @@ def judge_dynamic(config: Mapping[str, str]) -> list[DoctorLine]:
 
 
 def judge_slurm(config: Mapping[str, str]) -> list[DoctorLine]:
-    """`config` as `scontrol show config` prints it, values without their comments."""
+    """Judge Slurm's settings; `config` is as `scontrol show config` prints it, without comments."""
     judges = (_return_to_service, _slurmd_timeout, _min_job_age, _requeue, _requeue_exit, _batch_requeue, _prolog)
     return [judge(config) for judge in judges]
 
@@ -165,14 +176,16 @@ def _is_set(value: str) -> bool:
 
 
 def _seconds(value: str) -> int | None:
-    """`300 sec` as 300."""
+    """Return `300 sec` as 300; None if it is no number."""
     first = value.split()[0] if value.split() else ""
     return int(first) if first.isdigit() else None
 
 
 def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[DoctorLine]:
-    """Judge the controller's file, as long as no node has told more. `text`: plugstack.conf, None where it cannot be
-    read; `is_new`: the install has not come to the plugin yet."""
+    """Judge the controller's plugstack.conf, while no node has reported whether Slurm loads the shim.
+
+    `text` is None if the file cannot be read. `is_new`: the install has not come to the plugin yet.
+    """
     remedy = f"add `optional steward.so socket=/run/steward/agent.sock` to {path}, on every node"
     if is_new and "steward" not in (text or ""):
         early = f"{path} does not name steward.so yet, which is expected before step 4 of the install"
@@ -204,7 +217,7 @@ def judge_shim(path: Path, text: str | None, *, is_new: bool = False) -> list[Do
 
 
 def judge_loaded(views: Mapping[NodeName, AgentView]) -> list[DoctorLine]:
-    """Judge by what Slurm loads on the nodes, as their agents saw it; empty where none has said so yet."""
+    """Judge what Slurm loads on the nodes, by their agents' reports; empty if there is none yet."""
     told = {name: f.text for name, view in views.items() for f in view.findings if f.check == SHIM and f.is_bad}
     if told:
         text = f"jobs on {_names(sorted(told))} have no shim: {told[min(told)]} (looked at every {SHIM_EVERY_S:g} s)"
@@ -223,7 +236,10 @@ def judge_agents(
     *,
     is_new: bool,
 ) -> list[DoctorLine]:
-    """`nodes`: those of Slurm; `version`: the head's; `is_new`: no agent has ever come, as right after an install."""
+    """Judge whether all nodes have an agent of the right version and with the right time.
+
+    `nodes` are Slurm's; `version` is the head's; `is_new`: no agent has ever come, as right after an install.
+    """
     connected = {name for name, view in views.items() if view.connected}
     missing = sorted(set(nodes) - connected)
     strangers = sorted(connected - set(nodes))
@@ -238,10 +254,13 @@ def judge_agents(
 
 
 def judge_addresses(moved: Collection[NodeName], unknown: Collection[NodeName]) -> list[DoctorLine]:
-    """`moved`: nodes whose agents speak from an address that neither Slurm nor the provider knows for them; `unknown`:
-    those of which no address is known."""
+    """Judge the addresses from which agents connect.
+
+    `moved`: nodes whose agents speak from an address that neither Slurm nor the provider knows for them; `unknown`:
+    nodes without a known address.
+    """
     if not moved and unknown:
-        return [ok("addresses", f"no address is known to compare with, or none shall be: {_names(sorted(unknown))}")]
+        return [ok("addresses", f"no address is known to compare with, or none is wanted: {_names(sorted(unknown))}")]
     if not moved:
         return [ok("addresses", "agents connect from the known addresses of their nodes")]
     what = "agents connect from addresses that neither Slurm nor the provider knows for their nodes"
@@ -251,17 +270,19 @@ def judge_addresses(moved: Collection[NodeName], unknown: Collection[NodeName]) 
 
 
 def _missing(missing: list[NodeName], nodes: int, *, has_met: bool) -> DoctorLine:
+    """Return the line about nodes without a connected agent."""
     if not missing:
         return ok("agents", f"all {nodes} agents are connected")
     remedy = "start steward-agent there; `systemctl status steward-agent` on the node says what is wrong"
     if len(missing) == nodes and not has_met:
         text = f"no agent has come yet from any of {nodes} nodes, which is expected before step 3 of the install"
         return warn("agents", text, f"{remedy} (docs/operations.md, step 3)")
-    text = f"{len(missing)} of {nodes} nodes have no agent: {_names(missing)}"
+    text = f"{len(missing)} of {nodes} nodes have no connected agent: {_names(missing)}"
     return bad("agents", text, remedy) if len(missing) == nodes else warn("agents", text, remedy)
 
 
 def _strangers(strangers: list[NodeName]) -> DoctorLine:
+    """Return the line about agents of unknown nodes."""
     return warn(
         "agents",
         f"agents of nodes that Slurm does not know: {_names(strangers)}",
@@ -270,16 +291,19 @@ def _strangers(strangers: list[NodeName]) -> DoctorLine:
 
 
 def _versions(others: list[NodeName], version: str) -> DoctorLine:
+    """Return the line about agents of other versions."""
     if not others:
         return ok("versions", f"head and agents are {version}")
     return warn("versions", f"the head is {version}, other agents: {_names(others)}", "install the same release there")
 
 
 def _clocks(skewed: list[NodeName]) -> DoctorLine:
+    """Return the line about agents with the wrong time."""
     if not skewed:
         return ok("clocks", f"all agents' clocks are within {_SKEW_S:g} s of the head's")
     return warn("clocks", f"clocks off by more than {_SKEW_S:g} s: {_names(skewed)}", "run an NTP client there")
 
 
 def _names(names: list[NodeName]) -> str:
+    """Return the nodes in a short text."""
     return printable(fold(names), _LONGEST)

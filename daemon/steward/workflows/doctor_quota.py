@@ -1,7 +1,7 @@
-"""The doctor's lines on quotas of this cluster: settings that are missing, and the traps of Slurm's limits.
+"""Judge this cluster's settings for quotas: missing ones, and the traps of Slurm's limits.
 
-`lines` is `steward quota doctor`; what is BAD there keeps quotas from working at all (`missing`), and names the line of
-slurm.conf that is to be added.
+`lines` is `steward quota doctor`; a BAD line there keeps quotas from working at all (`missing`), and names the line to
+add to slurm.conf.
 """
 
 import re
@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from steward.model.accounting import QOS_MARK, Accounting, borrowed_qos, guaranteed_qos
 from steward.model.partition import Admission, Partition
+from steward.model.text import one_line
 from steward.policy.quota.limits import remedy_for, users_apart
 from steward.workflows.doctor import DoctorLine, Health, bad, ok, warn
 
@@ -19,7 +20,7 @@ _MARKS, _LISTS = (23, 2), (25, 11)
 _ENFORCE = "AccountingStorageEnforce=associations,limits,qos"
 _STORAGE = "AccountingStorageType=accounting_storage/slurmdbd"
 EXEMPT = 4_000_000_000
-"""The `min_exempt_priority` that is advised: above every priority that Slurm reckons itself."""
+"""The advised `min_exempt_priority`: above every priority that Slurm computes."""
 _TYPED = re.compile(r"\bgpu:([A-Za-z0-9_.+-]+):[0-9]+")
 _WEIGHTS = re.compile(r"PriorityWeight(?!TRES)[A-Za-z]+")
 _BACKFILL = 1000
@@ -27,8 +28,11 @@ _BACKFILL = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """`config` as `scontrol show config` prints it; `gres` of every node; `teams` that have a quota. `partitions`: None
-    where they are not known."""
+    """The settings of a cluster.
+
+    `config` is as `scontrol show config` prints it; `gres` is of every node; `teams` have a quota. `partitions` is None
+    if they are not known.
+    """
 
     picture: Accounting
     config: Mapping[str, str]
@@ -38,15 +42,17 @@ class Site:
 
     @property
     def gpu_types(self) -> list[str]:
+        """Return the types of GPUs that nodes have, sorted."""
         return sorted({word for each in self.gres for word in _TYPED.findall(each)})
 
     @property
     def has_gpus(self) -> bool:
+        """Return whether a node has GPUs."""
         return any("gpu" in each for each in self.gres)
 
 
 def lines(site: Site) -> list[DoctorLine]:
-    """Everything that was looked at. Without accounting there is nothing more to look at."""
+    """Return all lines; without accounting, only that one."""
     first = [_storage(site)]
     if first[0].health is Health.BAD:
         return first
@@ -62,13 +68,13 @@ def lines(site: Site) -> list[DoctorLine]:
 
 
 def _without_quota(site: Site) -> DoctorLine:
-    """Accounts of no team, and whether they are held to what no team owns."""
+    """Return the line about accounts of no team, and whether they are limited to what no team owns."""
     picture = site.picture
     above = {name for team in site.teams for name in picture.line_of(team)} | {"root"}
     names = [n for n in picture.accounts if n not in above and not set(site.teams) & set(picture.line_of(n))]
     free = [n for n in names if not any(has and has.limits for has in map(picture.of_account, picture.line_of(n)))]
     if not free:
-        return ok(_TOPIC, "accounts without a quota may use what no team owns, and nobody makes their jobs give way")
+        return ok(_TOPIC, "accounts without a quota may use what no team owns, and their jobs are not evicted")
     text = (
         f"accounts without a quota and without a limit: {', '.join(sorted(free))[:200]}: they may take what teams own"
     )
@@ -76,12 +82,12 @@ def _without_quota(site: Site) -> DoctorLine:
 
 
 def missing(site: Site) -> list[DoctorLine]:
-    """The lines on what keeps quotas from working; empty where nothing does."""
+    """Return the lines about settings that keep quotas from working; empty if there are none."""
     return [line for line in lines(site) if line.health is Health.BAD]
 
 
 def conf_lines(site: Site) -> list[str]:
-    """Lines for slurm.conf, as this cluster needs them: those that are missing or say something else."""
+    """Return the lines that this cluster's slurm.conf lacks or has with other values."""
     config, version = site.config, site.picture.can.version
     kinds = [f"gres/gpu:{kind}" for kind in site.gpu_types]
     wanted = [
@@ -118,7 +124,7 @@ def _enforce(site: Site) -> DoctorLine:
     if site.picture.enforces_limits:
         return ok(_TOPIC, f"AccountingStorageEnforce={','.join(sorted(site.picture.enforce))}")
     said = ",".join(sorted(site.picture.enforce)) or "none"
-    return bad(_TOPIC, f"AccountingStorageEnforce={said}: Slurm holds nobody to a quota", f"slurm.conf: {_ENFORCE}")
+    return bad(_TOPIC, f"AccountingStorageEnforce={said}: Slurm does not enforce quotas", f"slurm.conf: {_ENFORCE}")
 
 
 def _tracked(site: Site) -> DoctorLine:
@@ -135,23 +141,23 @@ def _tracked(site: Site) -> DoctorLine:
 def _priority(site: Site) -> DoctorLine:
     weight = site.config.get("PriorityWeightQOS", "0")
     if site.config.get("PriorityType", "") == "priority/multifactor" and weight.isdigit() and int(weight) > 0:
-        return ok(_TOPIC, f"PriorityWeightQOS={weight}: who owns comes before who borrows")
+        return ok(_TOPIC, f"PriorityWeightQOS={weight}: owners come before borrowers")
     remedy = "slurm.conf: PriorityType=priority/multifactor and PriorityWeightQOS=1000000"
-    return warn(_TOPIC, "the priority of a QOS does not count: who borrows may start before who owns", remedy)
+    return warn(_TOPIC, "the priority of a QOS does not count: borrowers may start before owners", remedy)
 
 
 def _preempt(site: Site) -> DoctorLine:
     can = site.picture.can
     if can.version < _MARKS:
         text = (
-            f"Slurm {can.version[0]}.{can.version[1]:02}: the weaker mode. Steward itself takes back what was lent "
+            f"Slurm {can.version[0]}.{can.version[1]:02}: the weaker mode. Steward itself reclaims what was lent "
             "(signal, grace, requeue): not while it is down"
         )
         return warn(_TOPIC, text, "Slurm 23.02 and newer do it by themselves; nothing else to do here")
     if can.preempts:
-        return ok(_TOPIC, "PreemptType=preempt/qos: Slurm takes back what was lent, also while Steward is down")
+        return ok(_TOPIC, "PreemptType=preempt/qos: Slurm reclaims what was lent, also while Steward is down")
     remedy = "slurm.conf: PreemptType=preempt/qos and PreemptMode=REQUEUE"
-    return warn(_TOPIC, "Slurm does not preempt by QOS: only Steward takes back what was lent", remedy)
+    return warn(_TOPIC, "Slurm does not preempt by QOS: only Steward reclaims what was lent", remedy)
 
 
 def _marks(site: Site) -> DoctorLine:
@@ -164,11 +170,11 @@ def _marks(site: Site) -> DoctorLine:
         return warn(_TOPIC, f"min_exempt_priority is not set: {text}", remedy)
     highest = sum(int(v) for k, v in site.config.items() if _WEIGHTS.fullmatch(k) and v.isdigit())
     if highest >= can.exempt_priority:
-        text = f"priorities reach {highest}, min_exempt_priority is {can.exempt_priority}: nobody would give way"
+        text = f"priorities reach {highest}, min_exempt_priority is {can.exempt_priority}: no job could be preempted"
         return bad(
             _TOPIC, text, f"slurm.conf: PreemptParameters=min_exempt_priority={EXEMPT}, or lower PriorityWeight*"
         )
-    return ok(_TOPIC, f"min_exempt_priority={can.exempt_priority}, above all priorities that Slurm reckons")
+    return ok(_TOPIC, f"min_exempt_priority={can.exempt_priority}, above all priorities that Slurm computes")
 
 
 def _lists(site: Site) -> DoctorLine:
@@ -183,14 +189,13 @@ def _lists(site: Site) -> DoctorLine:
 
 def _requeue(site: Site) -> DoctorLine:
     if site.config.get("JobRequeue", "1") == "1":
-        return ok(_TOPIC, "JobRequeue=1: a job that gives way waits and runs again")
-    return warn(
-        _TOPIC, "JobRequeue=0: a job that gives way is cancelled", "slurm.conf: JobRequeue=1, or sbatch --requeue"
-    )
+        return ok(_TOPIC, "JobRequeue=1: an evicted job waits and runs again")
+    return warn(_TOPIC, "JobRequeue=0: an evicted job is cancelled", "slurm.conf: JobRequeue=1, or sbatch --requeue")
 
 
 def _types(site: Site) -> DoctorLine:
-    """A limit looks at what was requested: `--gres=gpu:4` passes a limit of gres/gpu:l4 alone."""
+    """Return the line about requests without a type of GPU."""
+    # a limit looks at the request: `--gres=gpu:4` passes a limit of gres/gpu:l4 alone
     kinds = site.gpu_types
     if len(kinds) < 2:
         return ok(_TOPIC, "one type of GPU: a request without a type counts as it should")
@@ -202,11 +207,11 @@ def _types(site: Site) -> DoctorLine:
 
 def _order_of_victims(site: Site) -> DoctorLine:
     if site.picture.can.version < _MARKS:
-        return ok(_TOPIC, "who borrowed most gives way first; of a team's jobs the lowest class, then the newest")
+        return ok(_TOPIC, "the team that borrowed most is evicted first; of its jobs the lowest class, then the newest")
     if "youngest_first" in site.config.get("PreemptParameters", "") + site.config.get("SchedulerParameters", ""):
-        text = "youngest_first: the newest of all jobs that borrowed gives way first, whichever team borrowed most"
+        text = "youngest_first: the newest of all borrowing jobs is evicted first, whichever team borrowed most"
         return ok(_TOPIC, text)
-    text = "who borrowed most gives way first; of a team's jobs the one on the fewest nodes, then the oldest"
+    text = "the team that borrowed most is evicted first; of its jobs the one on the fewest nodes, then the oldest"
     return ok(_TOPIC, f"{text} (PreemptParameters=youngest_first: the newest of all teams' jobs)")
 
 
@@ -217,7 +222,8 @@ def _team(site: Site, team: str) -> list[DoctorLine]:
     names = (guaranteed_qos(team), borrowed_qos(team))
     for name in names:
         if (qos := picture.qos.get(name)) is not None and qos.description != QOS_MARK:
-            text = f"QOS {name} is not ours (its description: {qos.description!r}): its limits are not changed"
+            said = one_line(qos.description, 100)
+            text = f"QOS {name} is not ours (its description: '{said}'): its limits are not changed"
             found.append(bad(topic, text, f"rename or delete it: sacctmgr delete qos {name}"))
     if users := users_apart(picture, team):
         text = f"{len(users)} of its users have a list of QOS of their own, without those of the team: "
@@ -232,9 +238,10 @@ def _team(site: Site, team: str) -> list[DoctorLine]:
 
 
 def _way_around(picture: Accounting, team: str) -> Iterator[DoctorLine]:
-    """QOS of the site's own, in which a user may submit as well: only the ceiling of the account holds there."""
+    """Yield a line about QOS of the site in which the team's users may submit as well."""
     has, mine = picture.of_account(team), {guaranteed_qos(team), borrowed_qos(team)}
     if has is not None and mine & has.qos and (others := sorted(has.qos - mine)):
+        # only the ceiling of the account holds there
         names = ",".join(others)[:200]
         text = (
             f"its users may choose QOS {names} (--qos): such a job may start on what nobody lends, up to the ceiling "
@@ -244,8 +251,10 @@ def _way_around(picture: Accounting, team: str) -> Iterator[DoctorLine]:
 
 
 def _doors(site: Site, team: str) -> Iterator[DoctorLine]:
-    """Partitions that refuse the team's jobs for their QOS or account. Those that take other accounts only are not
-    meant for the team, where another one is."""
+    """Yield lines about partitions that refuse the team's jobs for their QOS or account.
+
+    Partitions that take only other accounts are not meant for the team, if another one takes it.
+    """
     topic, closed = f"team {team}", list[Partition]()
     if site.partitions is None:
         yield warn(topic, "not known which QOS and accounts the partitions take", "scontrol show partitions")
@@ -272,7 +281,7 @@ def _doors(site: Site, team: str) -> Iterator[DoctorLine]:
 
 
 def _passed_by(partitions: str, picture: Accounting, team: str) -> str:
-    """Which of the team's limits do not count where a partition has this QOS: Slurm looks at that first."""
+    """Return which of the team's limits do not count in a partition with this QOS, whose limits come first."""
     there, found = picture.qos.get(partitions), set[str]()
     for name in _qos_of(picture, team):
         ours = picture.qos.get(name)
@@ -283,21 +292,22 @@ def _passed_by(partitions: str, picture: Accounting, team: str) -> str:
 
 
 def _qos_of(picture: Accounting, team: str) -> list[str]:
-    """Those of ours that the team has; before its quota is in force those that it may get."""
+    """Return the team's QOS of ours, or before its quota is in force, those that it may get."""
     names = [guaranteed_qos(team), borrowed_qos(team)]
     return [name for name in names if name in picture.qos] or names
 
 
 def _refuses_account(picture: Accounting, accounts: Admission, team: str) -> bool:
-    """Newer Slurms take the accounts below one that is allowed as well."""
+    """Return whether the partition refuses the team's account."""
     if not accounts.refuses(team):
         return False
+    # newer Slurms also take the accounts below an allowed one
     above = (name for name in accounts.allow if _is_below(picture, [team], name))
     return next(above, None) is None
 
 
 def _changed(kind: str, has: Admission, names: Collection[str]) -> str:
-    """The words of the partition's line with which it takes these names."""
+    """Return the words of the partition's line that let these names in."""
     if has.allow:
         return f"Allow{kind}={','.join([*sorted(has.allow), *names])}"
     rest = sorted(has.deny - {name.lower() for name in names})
@@ -305,22 +315,23 @@ def _changed(kind: str, has: Admission, names: Collection[str]) -> str:
 
 
 def _has_theirs(qos: Collection[str], team: str, account: str) -> bool:
+    """Return whether an account of another team may use the team's QOS."""
     return account != team and any(name in (guaranteed_qos(team), borrowed_qos(team)) for name in qos)
 
 
 def _is_below(picture: Accounting, accounts: Collection[str], team: str) -> bool:
-    """All of them are the team's sub-accounts."""
+    """Return whether all accounts are the team's sub-accounts."""
     return all(account != team and team in picture.line_of(account) for account in accounts)
 
 
 def _others(config: Mapping[str, str]) -> list[str]:
-    """Resources that the site counts besides GPUs and Slurm's own."""
+    """Return the resources that the site counts besides GPUs and Slurm's own."""
     own = {"cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages"}
     words = [word.strip() for word in config.get("AccountingStorageTRES", "").split(",")]
     return [word for word in words if word and word not in own and not word.startswith("gres/gpu")]
 
 
 def _parameters(config: Mapping[str, str]) -> list[str]:
-    """The words of PreemptParameters that may stay."""
+    """Return the words of PreemptParameters that may stay."""
     words = config.get("PreemptParameters", "").split(",")
     return [w for w in words if w and w != "(null)" and not w.startswith("min_exempt_priority")]

@@ -1,5 +1,4 @@
-"""The effects of actions: one row a type, and nothing of it stands anywhere else. `apply` makes the calls, `journal`
-knows what is read before and is other after.
+"""The effect of each type of action, in one row: `apply` makes the calls, `journal` uses the records.
 
 A new action is a class in `model/action.py`, a method of a port, and a row here; a test asks for the row.
 """
@@ -70,7 +69,10 @@ Batch = tuple[Action, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Where actions go. No provider: no group of the settings has one. No accounting: this Slurm has none."""
+    """The ports to which actions go.
+
+    No provider: no group of the settings has one. No accounting: this Slurm has none.
+    """
 
     slurm: SlurmPort
     provider: ProviderPort | None
@@ -81,34 +83,39 @@ class Ports:
 
     @property
     def accounts(self) -> AccountingPort:
-        """Raises Permanent where there is none."""
+        """Return the accounting port. Raises Permanent if there is none."""
         if self.accounting is None:
             raise Permanent("Slurm's accounting is not used here: no quota can be kept")
         return self.accounting
 
     @property
     def machines(self) -> ProviderPort:
-        """Raises Permanent where there is none."""
+        """Return the provider port. Raises Permanent if there is none."""
         if self.provider is None:
             raise Permanent("no provider is configured for this node's group")
         return self.provider
 
 
 class Door(Enum):
-    """Where an action goes. After a command of Slurm's, or of its database's, that hung, no other is tried through that
-    door in this plan."""
+    """Where an action goes.
+
+    After a command of Slurm, or of its database, that hung, no other is tried through that door in this plan.
+    """
 
     SLURM = "slurm"
     ACCOUNTING = "accounting"
     AGENTS = "agents"
     RUN = "run"
-    """The coordinator of an elastic run, through its agent: what it is told shows in Slurm."""
+    """The coordinator of an elastic run, through its agent; its changes show in Slurm."""
     MACHINES = "machines"
 
 
 class Lane(Enum):
-    """Where slow actions are done beside the cycle. Each lane has threads of its own: what hangs in one holds up no
-    other, least of all the look at a node that may be dead."""
+    """Where slow actions are done beside the cycle.
+
+    Each lane has its own threads, so that a hanging action blocks no other lane, least of all the look at a node that
+    may be dead.
+    """
 
     COMMENTS = "comments"
     LIMITS = "limits"
@@ -118,13 +125,13 @@ class Lane(Enum):
 
 
 class Breaks(Enum):
-    """The promise to a shim that does not hold when the action failed."""
+    """The promise to a shim that is broken if the action failed."""
 
     NOTHING = "nothing"
     JOB = "job"
-    """That this job comes back."""
+    """The promise that this job comes back."""
     NODE = "node"
-    """That the next try leaves this node out."""
+    """The promise that the next try leaves this node out."""
 
 
 class Scene:
@@ -134,20 +141,22 @@ class Scene:
         self.seen = seen
 
     def job(self, id: JobId) -> Subject:
-        """With the nodes that it has."""
+        """Return the job with its nodes."""
         job = self.seen.jobs.get(id)
         return Subject(nodes=job.nodes if job is not None else frozenset(), jobs=frozenset({id}))
 
     def down(self, node: NodeName) -> Subject:
-        """With the jobs that lose it."""
+        """Return the node with the jobs that lose it."""
         return Subject(nodes=frozenset({node}), jobs=frozenset(self._on.get(node, ())))
 
     def reserved(self, name: str) -> Subject:
+        """Return the nodes of a reservation."""
         there = self.seen.reservations.get(name)
         return Subject(nodes=there.nodes if there is not None else frozenset())
 
     @cached_property
     def _on(self) -> Mapping[NodeName, list[JobId]]:
+        """Return the active jobs of each node."""
         found: defaultdict[NodeName, list[JobId]] = defaultdict(list)
         for job in self.seen.jobs.values():
             for node in job.nodes if job.is_active else ():
@@ -157,23 +166,23 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call: the actions of a batch, and the picture that they were planned on."""
+    """One call: the actions of a batch, and the picture on which they were planned."""
 
     batch: Batch
     seen: Observed
 
     @property
     def nodes(self) -> list[NodeName]:
-        """The nodes of a batch whose actions are each about one."""
+        """Return the nodes of a batch whose actions are each about one."""
         return [node for action in self.batch for node in row_of(action).nodes(action) or ()]
 
     @property
     def marks(self) -> dict[NodeName, Mark]:
-        """The mark of each node, of a batch that takes nodes out."""
+        """Return the mark of each node, of a batch that takes nodes out."""
         return {action.node: action.mark for action in self.batch if isinstance(action, DrainNode | DownNode)}
 
     def of(self, kind: type[T]) -> list[T]:
-        """The actions of a batch, which is of that type."""
+        """Return the actions of a batch of this type."""
         return [action for action in self.batch if isinstance(action, kind)]
 
 
@@ -183,13 +192,14 @@ Reads = Callable[[Any, Scene], Subject]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """`do(ports, action, call)` is the call, `action` the first of its batch; raises what the port raises.
+    """The effect of one type of action.
 
-    `nodes` are those that the action is about: order is kept for each node; None: nothing that comes after it may be
-    done before it. `groups_by`: actions of one type that say the same there are one call. `lane`: it may be slow, is
-    done beside the cycle there, and its outcome rings the bell. `reads`: the records that must be as they were planned
-    on. `touches`: those that are others afterwards (None: nobody can say which), the same as `reads` unless said.
-    `about`: the fields of a log line beside those that most actions have.
+    `do(ports, action, call)` makes the call, `action` being the first of its batch; it raises what the port raises.
+    `nodes` are those that the action is about: order is kept for each node; None: no later action may be done before
+    it. `groups_by`: actions of one type with equal values share a call. `lane`: the action may be slow, is done beside
+    the cycle there, and its outcome rings the bell. `reads`: the records that must be as they were planned on.
+    `touches`: the records that change (None: unknown which), the same as `reads` unless given. `about`: the fields of a
+    log line beside those that most actions have.
     """
 
     do: Callable[[Ports, Any, Call], object]
@@ -203,11 +213,12 @@ class Row:
     about: Callable[[Any], Mapping[str, Any]] | None = None
 
     def touched(self, action: Action, scene: Scene) -> Subject | None:
+        """Return the records that the action changes; None if that is unknown."""
         return (self.touches or self.reads)(action, scene)
 
     @property
     def shows_in_slurm(self) -> bool:
-        """Slurm's records are others after it: what was read before it is old."""
+        """Return whether the action changes Slurm's records, so that earlier reads are old."""
         return self.door in (Door.SLURM, Door.ACCOUNTING, Door.RUN)
 
 
@@ -240,12 +251,12 @@ def _nodes(action: Any, scene: Scene) -> Subject:
 
 
 def _job(action: Any, scene: Scene) -> Subject:
-    """With the nodes that it has."""
+    """Return the job with its nodes."""
     return scene.job(action.job)
 
 
 def _record(action: Any, scene: Scene) -> Subject:
-    """The job alone."""
+    """Return the job alone."""
     return Subject(jobs=frozenset({action.job}))
 
 
@@ -283,7 +294,7 @@ def _reservation(action: Any) -> Mapping[str, Any]:
 
 
 def _look_at(to: Ports, action: ProbeNode, call: Call) -> None:
-    """By the agents of other nodes, and by the head."""
+    """Have the agents of other nodes and the head look at the nodes."""
     addresses = {name: call.seen.nodes[name].slurmd for name in call.nodes if name in call.seen.nodes}
     if not addresses:
         raise Stale(f"{action.node} is not a node of Slurm any more")
@@ -438,14 +449,17 @@ TABLE: Mapping[type[Action], Row] = {
         _look_at_alarms, nodes=_no_node, reads=_nothing, about=lambda a: {"alarms": len(a.alarms)}
     ),
 }
-"""Slurm keeps who changes a running job waiting for 5 s while the job's record in its database is not there yet: nobody
-else waits for a comment or a limit, which are slow for that reason."""
+"""Slurm delays a change of a running job by 5 s while the job's record is not in its database yet.
+
+That is why comments and limits have lanes of their own: no other action waits for them.
+"""
 
 
 def row_of(action: Action) -> Row:
+    """Return the effect of the action."""
     return TABLE[type(action)]
 
 
 def take_effect(to: Ports, batch: Batch, seen: Observed) -> None:
-    """Make the one call of a batch. Raises what the port raises."""
+    """Make the call of a batch. Raises what the port raises."""
     row_of(batch[0]).do(to, batch[0], Call(batch=batch, seen=seen))

@@ -1,4 +1,4 @@
-"""Installing on many hosts: what each one gets, what is run there, and that the first odd host ends it."""
+"""Install Steward on many hosts: the packages and the script for each one; the first problem ends the run."""
 
 import re
 import shlex
@@ -57,7 +57,7 @@ _REACH = """timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' {host} {port} 2>/dev/nu
     exit 1
 }}
 """
-"""The agent tries again for ever; whoever installs it is told at the first host."""
+"""The agent tries again for ever, so the install reports an unreachable head at the first host."""
 _AGENT = """if [ -n "$changed" ]; then systemctl restart steward-agent; fi
 for i in 1 2 3 4 5 6 7 8 9 10; do
     if systemctl is-active --quiet steward-agent; then exit 0; fi
@@ -81,16 +81,19 @@ if command -v rpm >/dev/null && names=$(rpm -qa 'steward-*') && [ -n "$names" ];
     rm -rf /etc/systemd/system/stewardd.service.d /etc/systemd/system/steward-agent.service.d
 fi
 """
-"""Takes every package of Steward off a host, with settings and state, and the packages that nothing but they needed."""
+"""Removes every package of Steward from a host, with settings, state and the packages that only they needed."""
 
 
 class HostProblem(Exception):
-    """A host is not as it has to be; one line that says what and what to do."""
+    """A reason not to install on a host, in one line with the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
-    """`kind`: "deb", "rpm" or "none"; `slurm`: "22.05", empty where there is none."""
+    """The facts about a host.
+
+    `kind`: "deb", "rpm" or "none"; `slurm`: "22.05", empty if there is none.
+    """
 
     uid: int
     kind: str
@@ -98,18 +101,21 @@ class HostFacts:
 
     @staticmethod
     def of(said: str) -> "HostFacts":
-        """From what `ASK` prints. Raises Odd for anything else: a login script that talks, no shell."""
+        """Return the facts from the output of `ASK`.
+
+        Raises HostProblem for any other output: a talkative login script, or no shell.
+        """
         lines = said.split("\n")
         if len(lines) < 3 or not lines[0].isdigit() or lines[1] not in ("deb", "rpm", "none"):
             raise HostProblem(
-                f"a command over ssh prints something other than its own output: {printable(said, _LONGEST)!r}"
+                f"a command over ssh prints something other than its own output: '{printable(said, _LONGEST)}'"
             )
         release = _RELEASE.search(lines[2])
         return HostFacts(uid=int(lines[0]), kind=lines[1], slurm=release[1] if release else "")
 
 
 def chosen(files: Iterable[str], facts: HostFacts, role: HostRole) -> tuple[str, ...]:
-    """Names of the packages, among those that are in a folder, which a host gets. Raises Odd."""
+    """Return the names of the packages in a folder that a host needs. Raises HostProblem."""
     if facts.uid != 0:
         raise HostProblem("not root there: log in as root (--ssh 'ssh -l root') or use --sudo")
     if facts.kind == "none":
@@ -125,6 +131,7 @@ def chosen(files: Iterable[str], facts: HostFacts, role: HostRole) -> tuple[str,
 
 
 def _one(name: str, found: dict[str, list[str]], facts: HostFacts) -> str:
+    """Return the one file of a package. Raises HostProblem."""
     files = found.get(name, [])
     if len(files) > 1:
         raise HostProblem(f"the folder has {len(files)} files of {name}: leave only the one to install")
@@ -138,8 +145,11 @@ def _one(name: str, found: dict[str, list[str]], facts: HostFacts) -> str:
 
 
 def install_script(role: HostRole, head: str) -> str:
-    """Return the script that installs; it reads a tar archive: the packages, the settings, and an empty file `is-deb`
-    where they are deb files. `head`: where agents find it (HOST:PORT)."""
+    """Return the script that installs from a tar archive on its standard input.
+
+    The archive has the packages, the settings, and an empty file `is-deb` if they are deb files. `head`: where agents
+    find the head (HOST:PORT).
+    """
     host, port = split_host_port(head)
     reach = _REACH.format(host=shlex.quote(host), port=port)
     return _INSTALL + (reach + _AGENT if role is HostRole.NODE else "")
@@ -147,7 +157,7 @@ def install_script(role: HostRole, head: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostOutcome:
-    """`odd` is empty where it went well; `note` is what the host said then."""
+    """The outcome on one host. `odd` is empty if it went well; `note` is then the host's output."""
 
     host: str
     odd: str = ""
@@ -157,20 +167,21 @@ class HostOutcome:
 
 @dataclass(slots=True)
 class Tally:
-    """The outcome on each host, in the order in which they ended."""
+    """The outcomes, in the order in which the hosts ended."""
 
     ended: list[HostOutcome] = field(default_factory=list)
     untouched: tuple[str, ...] = ()
 
     @property
     def odd(self) -> list[HostOutcome]:
+        """Return the outcomes with a problem."""
         return [each for each in self.ended if each.odd]
 
 
 def on_hosts(
     hosts: Sequence[str], work: Callable[[str], HostOutcome], told: Callable[[HostOutcome], None], *, at_once: int
 ) -> Tally:
-    """The first host alone, then so many at once. After an odd one nothing more is begun; what runs is waited for."""
+    """Work on the first host alone, then on `at_once` at a time. After a problem no further host is begun."""
     tally, left = Tally(), list(hosts)
     with ThreadPoolExecutor(at_once) as pool:
         running: set[Future[HostOutcome]] = set()

@@ -1,5 +1,4 @@
-"""Intent before act: what is to be done is written down first, and how it went afterwards. Every line says why, and
-names its subject: nodes and jobs, and the fields that people search for."""
+"""Write intents before acts, and outcomes after them. Each line has its reason and the nodes and jobs it is about."""
 
 import logging
 import threading
@@ -23,23 +22,24 @@ _NAMED = ("node", "job", "run", "instance", "partition", "open")
 
 
 def kind_of(action: Action) -> str:
-    """The action's name in logs and metrics (`DrainNode`)."""
+    """Return the action's name in logs and metrics (`DrainNode`)."""
     return type(action).__name__
 
 
 def action_fields(action: Action) -> dict[str, Any]:
-    """node, job, case and the like, as `extra` of a log call."""
+    """Return node, job, case and the like, as `extra` of a log call."""
     return {"action": kind_of(action), "key": action.key, **_about(action)}
 
 
 def _about(action: Action) -> dict[str, Any]:
+    """Return the action's fields for a log line."""
     about = {name: getattr(action, name) for name in _NAMED if hasattr(action, name)}
     of_row = row_of(action).about
     return {**about, **of_row(action)} if of_row is not None else about
 
 
 def subject_of(actions: Iterable[Action], seen: Observed) -> Subject:
-    """The records that must be as they were planned on when these are done: nodes, jobs, and where the jobs run."""
+    """Return the records that must be as they were planned on when these actions are done."""
     scene = Scene(seen)
     found = [row_of(action).reads(action, scene) for action in actions]
     return Subject(
@@ -48,7 +48,7 @@ def subject_of(actions: Iterable[Action], seen: Observed) -> Subject:
 
 
 def told_of(events: Iterable[Event]) -> Subject:
-    """The nodes and jobs that these name."""
+    """Return the nodes and jobs that the events name."""
     events = tuple(events)
     nodes, jobs = (event.node for event in events), (event.job for event in events)
     return Subject(
@@ -57,7 +57,7 @@ def told_of(events: Iterable[Event]) -> Subject:
 
 
 def touched_by(actions: Iterable[Action], seen: Observed) -> Subject | None:
-    """The records that are others once these are done; None: nobody can say which."""
+    """Return the records that these actions change; None if that is unknown."""
     scene = Scene(seen)
     nodes, jobs = set[NodeName](), set[JobId]()
     for action in actions:
@@ -70,7 +70,7 @@ def touched_by(actions: Iterable[Action], seen: Observed) -> Subject | None:
 
 
 def event_fields(event: Event) -> dict[str, Any]:
-    """The same for an event."""
+    """Return the event's fields for a log line."""
     about = {"node": event.node, "job": event.job, "case": event.case}
     return {"event": event.kind, **{key: value for key, value in about.items() if value is not None}}
 
@@ -78,16 +78,16 @@ def event_fields(event: Event) -> dict[str, Any]:
 T = TypeVar("T")
 _LATER_S = 1.0
 _AT_ONCE = (BackUpNode, SignalJob)
-"""Plans wait for the outcome of the first; a second signal would make a job save twice."""
+"""Plans wait for the outcome of a backup; a second signal would make a job save twice."""
 
 _LEVELS = {Level.INFO: logging.INFO, Level.WARNING: logging.WARNING, Level.ERROR: logging.ERROR}
 
 
 class Journal:
-    """The store, with logs. `counted` is told of each outcome: kind of action, outcome (`done`, `stale`, ...).
+    """The store with logs. `counted` gets each outcome: kind of action and word (`done`, `stale`, ...).
 
-    What is written down later is on disk within `_LATER_S` and a turn: what was done shortly before a crash is done
-    once more, as after a crash between an act and its outcome.
+    Outcomes that are kept for later are on disk within `_LATER_S` and a turn: after a crash before that, the action is
+    done once more, as after a crash between an act and its outcome.
     """
 
     def __init__(self, store: StorePort, clock: Clock, counted: Callable[[str, str], None]) -> None:
@@ -104,15 +104,15 @@ class Journal:
         return self._store.load()
 
     def failures(self) -> Mapping[str, str]:
-        """Failed tries by key; read again only after an outcome was recorded."""
+        """Return failed tries by key; read again only after an outcome was recorded."""
         return self._failures.value()
 
     def done(self) -> frozenset[str]:
-        """Backups and restores that ended well; read again only after the outcome of one was recorded."""
+        """Return the backups and restores that ended well; read again only after the outcome of one was recorded."""
         return self._done.value()
 
     def begin(self, memory: Memory, actions: Sequence[Action], events: Sequence[Event]) -> None:
-        """Memory, intents and events in one transaction. Raises Retryable, and then nothing may be done."""
+        """Write memory, intents and events in one transaction. Raises Retryable; then no action may be done."""
         if self._must_flush(actions):
             self.flush()
         events = self._calm.let(events)
@@ -121,7 +121,7 @@ class Journal:
             log.log(_LEVELS[event.level], event.text, extra=event_fields(event))
 
     def tell(self, event: Event) -> bool:
-        """Write down one event that is of no plan; return whether the store took it."""
+        """Write one event that is of no plan; return whether the store took it."""
         log.log(_LEVELS[event.level], event.text, extra=event_fields(event))
         try:
             self._store.add_events([event])
@@ -131,7 +131,7 @@ class Journal:
         return True
 
     def told(self, action: Action, kind: str, error: str) -> None:
-        """How an intent ended, for people; empty `error` is success. `record` writes it down."""
+        """Log how an intent ended; an empty `error` is success. `record` writes it to the store."""
         if error:
             log.warning("%s %s: %s; why: %s", kind_of(action), kind, error, action.why, extra=action_fields(action))
         else:
@@ -139,8 +139,7 @@ class Journal:
         self._counted(kind_of(action), kind)
 
     def keep(self, ended: Sequence[tuple[Action, str]]) -> None:
-        """How intents ended: written down at once where the next plan may need it, else by the next `flush`, so that
-        nobody waits for the disk."""
+        """Write the outcomes at once if the next plan may need them, else with the next `flush`."""
         if any(error or isinstance(action, _AT_ONCE) or self._may_have_failed(action) for action, error in ended):
             self.record(ended)
             return
@@ -149,22 +148,25 @@ class Journal:
             self._later |= {action.key: action for action, _ in ended}
 
     def _may_have_failed(self, action: Action) -> bool:
-        """A failure that is known, or not read yet, is to be seen no more."""
+        """Return whether the store may have a failure of this action that must be cleared."""
         return action.key in self._failures.known(MappingProxyType({action.key: ""}))
 
     def _must_flush(self, actions: Sequence[Action]) -> bool:
-        """An outcome goes to the newest intent of its key: it is written down before there is a newer one."""
+        """Return whether kept outcomes must be written now."""
         with self._lock:
+            # an outcome goes to the newest intent of its key: it is written before there is a newer one
             is_late = bool(self._later) and time.monotonic() > self._later_since + _LATER_S
             return is_late or any(action.key in self._later for action in actions)
 
     def flush(self) -> None:
-        """Write down what was kept for later."""
+        """Write the outcomes that were kept for later."""
         self.record(())
 
     def record(self, ended: Sequence[tuple[Action, str]]) -> None:
-        """Write down, all at once, how intents ended (the error, or empty), and what was kept for later. A store that
-        fails is logged: the intents are then repeated."""
+        """Write these outcomes (the error, or empty) and those kept for later, all at once.
+
+        A failing store is logged: the intents are then repeated.
+        """
         with self._lock:
             later, self._later = self._later, {}
         ended = [*((action, "") for action in later.values()), *ended]
@@ -180,7 +182,7 @@ class Journal:
 
 
 class _Kept(Generic[T]):
-    """The result of `read`, until it is called stale: by any thread, also while it is being read."""
+    """The result of `read` until it is marked stale, by any thread, even during the read."""
 
     def __init__(self, read: Callable[[], T]) -> None:
         self._read = read
@@ -188,12 +190,12 @@ class _Kept(Generic[T]):
         self.is_stale = True
 
     def known(self, otherwise: T) -> T:
-        """Without reading; `otherwise` while nothing is known, or not for sure."""
+        """Return the result without reading; `otherwise` if it is not known for sure."""
         value = self._value
         return otherwise if self.is_stale or value is None else value
 
     def value(self) -> T:
-        """Raises what `read` raises; the next call reads again then."""
+        """Return the result, reading it if needed. Raises what `read` raises; then the next call reads again."""
         if self.is_stale or self._value is None:
             self.is_stale = False  # before the read: what comes meanwhile may not be in it
             self._value = None

@@ -1,4 +1,4 @@
-"""Channels of notifications: each has a thread of its own, so that one that hangs holds up nobody else."""
+"""Channels of notifications, each with its own thread, so that a hanging one blocks no other."""
 
 import logging
 import threading
@@ -23,12 +23,12 @@ _IDLE_S = 30.0
 _AFTER_FAILURE_S = 5.0
 _ENDS_S = 2.0
 _FAR = 500
-"""So many events that concern nobody may pass before the cursor is written."""
+"""After this many events of no interest the cursor is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyChannel:
-    """Who is told what, and how."""
+    """The rule and the messenger of one channel."""
 
     kind: ChannelKind
     rule: ChannelRule
@@ -36,9 +36,9 @@ class NotifyChannel:
 
 
 class ChannelWorker:
-    """Sends the events of one channel, each once. `turn` does one thing; `run` goes on until `stop`.
+    """Sends the events of one channel, each once. `turn` does one thing; `run` continues until `stop`.
 
-    Before each try the store has it written down; what the try came to is written after it.
+    Each try is written to the store before it is made, and its outcome after it.
     """
 
     def __init__(
@@ -54,25 +54,30 @@ class ChannelWorker:
 
     @property
     def queued(self) -> int:
-        """Messages that wait to be sent."""
+        """Return how many messages wait to be sent."""
         return len(self._state.queue) if self._state else 0
 
     def wake(self) -> None:
-        """There may be new events."""
+        """Wake the worker for new events."""
         self._awake.set()
 
     def stop(self) -> None:
+        """End the worker."""
         self._stopping.set()
         self._awake.set()
 
     def begin(self) -> None:
-        """A new channel is told of what is written from now on; without the store, from its first turn on."""
+        """Load the channel's state; a new channel begins with events from now on.
+
+        Without the store, it begins with its first turn.
+        """
         try:
             self._state = self._loaded()
         except PortError as error:
             log.warning("notify channel %s waits for the store: %s", self.channel.rule.name, error)
 
     def run(self) -> None:
+        """Run turns until `stop`."""
         while not self._stopping.is_set():
             self._awake.clear()
             try:
@@ -86,7 +91,10 @@ class ChannelWorker:
             self._awake.wait(wait_s)
 
     def turn(self) -> float:
-        """Take new events, try one message; seconds until the next turn is due. Raises PortError of the store."""
+        """Take new events and try one message; return the seconds until the next turn.
+
+        Raises PortError of the store.
+        """
         now, rule = self._clock.now(), self.channel.rule
         state = self._taken(now)
         message = notify.due(state, rule, now)
@@ -97,6 +105,7 @@ class ChannelWorker:
         return _IDLE_S if at is None else min(max(at - now, 0.05), _IDLE_S)
 
     def _taken(self, now: float) -> ChannelState:
+        """Return the state with all new events."""
         state = self._state or self._loaded()
         while True:
             page = self._store.events(after=state.cursor, limit=_PAGE)
@@ -109,7 +118,7 @@ class ChannelWorker:
         return state
 
     def _loaded(self) -> ChannelState:
-        """A new channel begins with what happens from now on."""
+        """Return the channel's state in the store; that of a new channel begins with events from now on."""
         found = self._store.channel(self.channel.rule.name)
         if found is not None:
             return self._resumed(found)
@@ -117,6 +126,7 @@ class ChannelWorker:
         return ChannelState(cursor=last[-1][0] if last else 0)
 
     def _resumed(self, found: ChannelState) -> ChannelState:
+        """Return the state, with a warning for each message whose arrival is unknown."""
         state = notify.resumed(found)
         kept = {one.number for one in state.queue}
         for one in found.queue:
@@ -126,6 +136,7 @@ class ChannelWorker:
         return state
 
     def _try(self, state: ChannelState, message: Message) -> None:
+        """Try to send a message and note the outcome."""
         begun = notify.begun(state, message, self._clock.now())
         self._keep(begun)
         error, is_final = _sent(self.channel.messenger, message)
@@ -142,21 +153,24 @@ class ChannelWorker:
             log.info("notify channel %s: %s; it is tried again", self.channel.rule.name, error)
 
     def _give_up(self, message: Message, error: str) -> None:
+        """Report a message that was not sent."""
         what = f"{message.count} x {message.last.kind}" if message.count > 1 else message.last.kind
         self._say(f"{what} was not sent: {error}", "notify.failed", Level.ERROR)
 
     def _say(self, text: str, kind: str, level: Level) -> None:
+        """Write an event about the channel."""
         told = f"channel {self.channel.rule.name}: {text}"
         self._tell(Event(at=self._clock.now(), kind=kind, text=told, level=level))
 
     def _keep(self, state: ChannelState) -> None:
+        """Write the state to the store."""
         self._state = state
         self._store.keep_channel(self.channel.rule.name, state)
         self._kept = state
 
 
 class NotifyDesk:
-    """All channels: started and stopped with the head."""
+    """All channels, started and stopped with the head."""
 
     def __init__(
         self,
@@ -173,7 +187,7 @@ class NotifyDesk:
         self.workers = tuple(ChannelWorker(one, store, clock, tell, self._group_of) for one in channels)
 
     def start(self) -> None:
-        """Before the first cycle: what that one tells is for every channel."""
+        """Start all channels, before the first cycle, so that its events reach them."""
         for worker in self.workers:
             worker.begin()
             thread = threading.Thread(target=worker.run, name=f"notify-{worker.channel.rule.name}", daemon=True)
@@ -181,7 +195,7 @@ class NotifyDesk:
             self._threads.append(thread)
 
     def stop(self, wait_s: float = _ENDS_S) -> None:
-        """Stop; a message that is being sent is waited for `wait_s` seconds, so that its outcome is known."""
+        """Stop; wait `wait_s` seconds for messages being sent, so that their outcome is known."""
         for worker in self.workers:
             worker.stop()
         until = time.monotonic() + wait_s
@@ -189,18 +203,19 @@ class NotifyDesk:
             thread.join(max(0.0, until - time.monotonic()))
 
     def follow(self, snapshot: Snapshot) -> None:
-        """A cycle ended; its events are in the store."""
+        """Wake the channels: a cycle ended, and its events are in the store."""
         self._latest = snapshot
         for worker in self.workers:
             worker.wake()
 
     def _group_of(self, node: NodeName) -> str:
+        """Return the node's group; empty if it has none."""
         record = self._latest.memory.slots.get(node) if self._latest else None
         slot = self._slots.get(node)
         return record.group if record else slot.group if slot else ""
 
     def test(self, who: str, name: str = "") -> Iterator[tuple[str, str]]:
-        """Send one test message by each channel, or by the one of this name: (channel, what went wrong)."""
+        """Send one test message by each channel, or by the named one; yield each channel with its error."""
         now = self._clock.now()
         text = f"{who} asked for this test of Steward's notifications"
         event = Event(at=now, kind="notify.test", text=text)
@@ -212,7 +227,7 @@ class NotifyDesk:
 
 
 def _sent(messenger: MessengerPort, message: Message) -> tuple[str, bool]:
-    """Send the message; return the error (empty: none), and whether another try is of no use."""
+    """Send the message; return the error (empty: none), and whether another try is useless."""
     try:
         messenger.send(message)
     except PortError as error:

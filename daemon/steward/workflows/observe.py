@@ -1,7 +1,7 @@
-"""The first half of a cycle: what is known of the world, in one frozen picture.
+"""The first half of a cycle: observe the world as one frozen picture.
 
-Of Slurm's nodes and jobs those are read now that the turn is about (workflows/attention.py); the others are as the last
-sweep showed them. All else is read beside the cycle.
+Only those of Slurm's nodes and jobs are read now that the turn needs (workflows/attention.py); the others are as the
+last sweep showed them. All else is read beside the cycle.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ _NOTHING = Memory()
 
 
 class Observer:
-    """Takes the picture. One thread calls `observe` and `confirm`; `changed` may be called from any."""
+    """Takes the picture. One thread calls `observe` and `confirm`; any thread may call `changed`."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Observer:
         submissions: Submissions | None = None,
         accounting: AccountingPort | None = None,
     ) -> None:
-        """`workers` carry out the reads; threads of our own when none are given."""
+        """`workers` carry out the reads; without them, threads of our own do."""
         self._agents, self._clock, self._bell = agents, clock, bell
         self._patience = patience or Patience()
         pool = workers or WorkerPool(_THREADS, "look")
@@ -85,19 +85,21 @@ class Observer:
         """The nodes and jobs of the last picture."""
 
     def changed(self, subject: Subject | None) -> None:
-        """We did something to these nodes and jobs (None: nobody knows to which): what began to be read of them and of
-        reservations before this moment is old, and of partitions where it was not to nodes or jobs."""
+        """Note that these nodes and jobs were changed (None: unknown which), so that earlier reads of them are old.
+
+        Earlier reads of reservations are old, too; those of partitions only if neither nodes nor jobs were changed.
+        """
         self._changed = self._clock.now()
         if subject is None or subject == Subject():
             self._parted = self._changed  # what was changed is no node and no job
         self._records.changed(subject)
 
     def listing_needed(self) -> None:
-        """Instances were made or ended: list them again."""
+        """Ask for a new list of instances, because some were made or ended."""
         self._listing_needed = self._clock.now()
 
     def remember(self, at: float) -> None:
-        """An earlier head lived `at` (Unix s): when that is to come, the clock was set back since."""
+        """Note that an earlier head lived at `at` (Unix s): if that is in the future, the clock was set back since."""
         self._set_backs.remember(at)
 
     def observe(
@@ -108,8 +110,10 @@ class Observer:
         failures: Mapping[str, str],
         alive: Callable[[], None],
     ) -> Observed:
-        """Never raises for a failed look; `alive` is called every now and then while it waits. `memory` says what is
-        open, and what of the world is of interest."""
+        """Take the picture; never raise for a failed look.
+
+        `alive` is called now and then during the wait. `memory` decides which records are needed.
+        """
         now = self._heed_the_clock()
         self._alive = alive
         asks = tuple(self._set_backs.in_time(ask, now) for ask in self._agents.asks())
@@ -152,7 +156,7 @@ class Observer:
         return replace(seen, opted_in=(*opted, *submitted), unread=unread)
 
     def confirm(self, seen: Observed, subject: Subject) -> Confirmed:
-        """Read the records of `subject` that were not read in this turn. See workflows/confirm.py."""
+        """Read those records of `subject` that were not read in this turn. See workflows/confirm.py."""
         slurm = self._records.confirm(subject, self._alive)
         if slurm is None:
             return Confirmed(seen=seen, same=True)
@@ -165,16 +169,17 @@ class Observer:
         return self._with_records(seen, self._records.confirm_all(self._alive))
 
     def answer(self, seen: Observed, questions: Sequence[Question]) -> Observed:
-        """Ask Slurm what a plan asks."""
+        """Return the picture with Slurm's answers to a plan's questions."""
         self._fits.ask(questions)
         self._alive()
         return replace(seen, at=self._clock.now(), fits=self._fits.known())
 
     def due_in(self, *, busy: bool) -> float:
-        """Seconds until the next sweep is due."""
+        """Return the seconds until the next sweep is due."""
         return self._records.due_in(busy=busy)
 
     def _known(self, asks: tuple[Ask, ...], opted: tuple[OptedIn, ...]) -> Known:
+        """Return the knowledge with which the turn begins."""
         page = self._records.jobs.page
         self._places.follow(page.records)
         return Known(
@@ -187,7 +192,7 @@ class Observer:
         )
 
     def _with_records(self, seen: Observed, slurm: Freshness) -> Observed:
-        """The same picture with what is known of nodes and jobs now."""
+        """Return the picture with the nodes and jobs as read by now."""
         nodes, jobs = self._records.nodes.page, self._records.jobs.page
         self._shown = (nodes.records, jobs.records)
         return replace(
@@ -201,13 +206,16 @@ class Observer:
         )
 
     def _began_anew(self) -> float:
-        """When slurmctld surely had begun, as far as the partitions show: it may have forgotten what was swept before.
-        They tell it in whole seconds."""
+        """Return when slurmctld surely had started, by its partitions: it may have forgotten earlier sweeps.
+
+        They tell it in whole seconds; 0 if it is unknown.
+        """
         last = self._partitions.last
         began = max((each.loaded for each in last.value.values()), default=0.0) if last else 0.0
         return began + 1.0 if began > 0.0 else 0.0
 
     def _job_requeue(self) -> bool | None:
+        """Return Slurm's JobRequeue; None if it is not known yet."""
         look = self._requeues
         if look is None:
             return None
@@ -216,8 +224,7 @@ class Observer:
         return look.last.value if look.last else None
 
     def _heed_the_clock(self) -> float:
-        """Times that are in the future now are of before the clock was set back: nothing would be new enough for them
-        until it has caught up."""
+        """Return the time now; cut off remembered times that lie in the future because the clock was set back."""
         now = self._clock.now()
         self._set_backs.note(now)
         self._changed, self._parted = min(self._changed, now), min(self._parted, now)
@@ -225,7 +232,7 @@ class Observer:
         return now
 
     def _in_time(self, jobs: Mapping[JobId, Job]) -> Mapping[JobId, Job]:
-        """No job has begun or ended in the future: Slurm's clock was the wrong one, too."""
+        """Return the jobs with no begin or end in the future: Slurm's clock was the wrong one, too."""
         if not self._set_backs.by:
             return jobs
         in_time, now = self._set_backs.in_time, self._clock.now()
@@ -235,12 +242,14 @@ class Observer:
         }
 
     def _views(self) -> Mapping[NodeName, AgentView]:
+        """Return the agents' views with times by today's clock."""
         views, now = self._agents.views(), self._clock.now()
         if not self._set_backs.by:
             return views
         return {name: self._set_backs.in_time(view, now) for name, view in views.items()}
 
     def _read_partitions(self, memory: Memory) -> None:
+        """Begin to read the partitions if they are needed and old."""
         now = self._clock.now()
         matter = partitions_matter(memory, now)
         every = self._patience.partitions if matter else self._patience.partitions_seldom
@@ -251,6 +260,7 @@ class Observer:
             self._partitions.start()
 
     def _read_reservations(self, memory: Memory) -> None:
+        """Begin to read the reservations if they are old."""
         now = self._clock.now()
         reserving = is_reserving(memory, now)
         every = self._patience.reservations_busy if reserving else self._patience.reservations
@@ -258,6 +268,7 @@ class Observer:
             self._reservations.start()
 
     def _list_instances(self, busy: bool) -> None:
+        """Begin to list the instances if the list is old."""
         if self._instances is None:
             return
         every = self._patience.provider_busy if busy else self._patience.provider
@@ -265,26 +276,29 @@ class Observer:
             self._instances.start()
 
     def _provider_freshness(self) -> Freshness:
+        """Return how fresh the list of instances is."""
         if self._instances is None or self._instances.last is None:
             return Freshness.ABSENT
         since = max(self._clock.now() - 3 * self._patience.provider, self._listing_needed)
         return Freshness.FRESH if self._instances.fresh(since) else Freshness.OLD
 
     def _listed(self, seen: ReadResult[Mapping[InstanceId, Instance]]) -> tuple[Mapping[InstanceId, Instance], bool]:
-        """That a list is new enough is news, too."""
+        """Return the part of a list of instances that counts as news: also that it is recent enough."""
         look = self._instances
         return seen.value, look is not None and look.fresh(self._listing_needed) is not None
 
 
-# Slurm's accounting beside the cycle: looked at every few seconds and after each change, where quotas are only.
+# Slurm's accounting, read beside the cycle every few seconds and after each change, if there are quotas.
 
 _EVERY_S = 5.0
 _GRES_EVERY_S = 30.0
 
 
 class GresLook:
-    """The GRES that Slurm counts as used, looked at beside the cycle: `used` is what two looks in a row have shown, and
-    `at` when the first of them was asked for (Unix s)."""
+    """The GRES that Slurm counts as used, read beside the cycle.
+
+    `used` is what two looks in a row have shown, and `at` when the first of them was requested (Unix s).
+    """
 
     def __init__(self, read: Callable[[], Mapping[NodeName, str]], *, workers: Workers, clock: Clock) -> None:
         self._clock = clock
@@ -296,7 +310,7 @@ class GresLook:
         self.at = 0.0
 
     def look(self) -> None:
-        """Take what the last look brought, and begin another one when it is time."""
+        """Take the result of the last look, and begin another one when it is due."""
         now, before, last = self._clock.now(), self._seen, self._look.last
         if last is not None and last is not before:
             self._seen = last
@@ -308,7 +322,7 @@ class GresLook:
 
 
 class Accounts:
-    """`ring` is called when it has changed, but for its time."""
+    """Slurm's accounting. `ring` is called when it has changed, apart from its time."""
 
     def __init__(
         self, read: Callable[[], Accounting], *, workers: Workers, clock: Clock, ring: Callable[[], None]
@@ -317,8 +331,10 @@ class Accounts:
         self._look: NewsLook[Accounting] = NewsLook("Slurm's accounting", read, workers, clock, ring, self._news)
 
     def seen(self, *, wanted: bool, changed: float) -> Accounting | None:
-        """The newest picture, with `trouble` where a later look failed; None where nobody wants one, or it was never
-        read. What was read before `changed` (Unix s) is read again."""
+        """Return the newest picture, with `trouble` if a later look failed; None if it is not needed or was never read.
+
+        What was read before `changed` (Unix s) is read again.
+        """
         if not wanted:
             return None
         if self._look.fresh(max(self._clock.now() - _EVERY_S, changed)) is None:
@@ -329,7 +345,9 @@ class Accounts:
         return self._with_trouble(last.value)
 
     def _news(self, seen: ReadResult[Accounting]) -> Accounting:
+        """Return the part that counts as news."""
         return self._with_trouble(replace(seen.value, at=0.0))
 
     def _with_trouble(self, found: Accounting) -> Accounting:
+        """Return the picture with the error of the last look."""
         return replace(found, trouble=self._look.failed) if self._look.failed else found

@@ -1,6 +1,7 @@
-"""What may be slow is done beside the cycle: in threads, and of each slow read of the world one at a time, whose last
-good answer is kept. The threads are daemon threads: a call that never comes back cannot hold up our exit. And the bell
-that wakes the cycle."""
+"""Slow work beside the cycle: worker threads, background reads whose last good answer is kept, and the cycle's bell.
+
+The threads are daemon threads, so that a call that never returns cannot delay our exit.
+"""
 
 import logging
 import queue
@@ -16,18 +17,20 @@ from steward.ports import Clock
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 _Calls = queue.SimpleQueue[Callable[[], None] | None]
-"""None ends the thread that gets it."""
+"""A queue of calls; None ends the thread that gets it."""
 
 
 class Workers(Protocol):
-    """Who carries out calls, now or later."""
+    """Carries out calls, now or later."""
 
     def submit(self, call: Callable[[], None]) -> None: ...
 
 
 class WorkerPool:
-    """Runs calls in the order given, `size` at a time. A call that raises is logged; it cannot end its thread. Threads
-    end with the pool, once nobody has it any more and what was given to it is done."""
+    """Runs calls in the given order, `size` at a time. A call that raises is logged; it cannot end its thread.
+
+    The threads end when the pool is no longer referenced and its calls are done.
+    """
 
     def __init__(self, size: int, name: str) -> None:
         self._calls = _Calls()
@@ -36,6 +39,7 @@ class WorkerPool:
         weakref.finalize(self, _end, self._calls, size).atexit = False
 
     def submit(self, call: Callable[[], None]) -> None:
+        """Queue a call."""
         self._calls.put(call)
 
 
@@ -45,7 +49,7 @@ def _run(calls: _Calls) -> None:
             call()
         except Exception:
             log.exception("a call in a worker thread failed")
-        del call  # with the picture that it was planned on, which each idle thread would keep
+        del call  # drop the picture on which it was planned: each idle thread would keep one
 
 
 def _end(calls: _Calls, threads: int) -> None:
@@ -55,31 +59,33 @@ def _end(calls: _Calls, threads: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadResult(Generic[T]):
-    """The result of a read, and when the read began (Unix s)."""
+    """The result of a read, with the time when the read began (Unix s)."""
 
     value: T
     began: float
 
 
 class BackgroundRead(Generic[T]):
-    """`start` begins a read unless one is under way; `last` is the newest that succeeded."""
+    """A read beside the cycle. `start` begins one unless one is under way; `last` is the newest good result."""
 
     def __init__(self, name: str, read: Callable[[], T], pool: Workers, clock: Clock, done: Callable[[], None]) -> None:
-        """`done` is called, from the pool's thread, after every read."""
+        """`done` is called after every read, from the pool's thread."""
         self._name, self._read, self._pool, self._clock, self._done = name, read, pool, clock, done
         self._lock = threading.Lock()
         self._running: float | None = None
         self._ended: float | None = None
         self.last: ReadResult[T] | None = None
         self.failed: str = ""
-        """Why the newest read failed; empty when it did not."""
+        """Why the newest read failed; empty if it did not."""
 
     @property
     def running_since(self) -> float | None:
+        """Return since when a read is under way; None if none is."""
         with self._lock:
             return self._running
 
     def start(self) -> None:
+        """Begin a read unless one is under way."""
         with self._lock:
             if self._running is not None:
                 return
@@ -87,23 +93,22 @@ class BackgroundRead(Generic[T]):
         self._pool.submit(self._look)
 
     def tried(self, since: float) -> bool:
-        """A read that began at or after `since` has ended, well or not."""
+        """Return whether a read that began at or after `since` has ended, well or not."""
         with self._lock:
             ended = self._ended
         return ended is not None and since <= ended <= self._clock.now()
 
     def fresh(self, since: float) -> ReadResult[T] | None:
-        """The last good answer, if its read began at or after `since` and no later one failed.
-
-        One that seems to come from the future is from before the clock was set back: nobody knows how old it is.
-        """
+        """Return the last good result, if its read began at or after `since` and no later one failed; else None."""
         with self._lock:
             last = None if self.failed else self.last
         if last is None:
             return None
+        # a result from the future is from before the clock was set back: its age is unknown
         return last if since <= last.began <= self._clock.now() else None
 
     def _look(self) -> None:
+        """Read and keep the result."""
         began = self._running or self._clock.now()
         try:
             value = self._read()
@@ -114,7 +119,7 @@ class BackgroundRead(Generic[T]):
         self._done()
 
     def _end(self, last: ReadResult[T] | None, began: float, failed: str) -> None:
-        """All at once: who sees what a read brought back does not see that it is under way any more."""
+        """Note the end of a read, all at once: with its result visible, it is not under way any more."""
         if failed and failed != self.failed:
             log.warning("cannot read %s: %s", self._name, failed)
         with self._lock:
@@ -122,7 +127,7 @@ class BackgroundRead(Generic[T]):
 
 
 class NewsLook(BackgroundRead[T]):
-    """A look that rings for news alone: a bell on every read would never let the cycle rest."""
+    """A read that rings only for news: a bell on every read would never let the cycle rest."""
 
     def __init__(
         self,
@@ -133,12 +138,13 @@ class NewsLook(BackgroundRead[T]):
         ring: Callable[[], None],
         news: Callable[[ReadResult[T]], object] = lambda seen: seen.value,
     ) -> None:
-        """`news` is the part of what was read that is compared."""
+        """`news` is the part of a result that is compared."""
         super().__init__(name, read, pool, clock, self._came)
         self._ring, self._news = ring, news
         self._told: object = None
 
     def _came(self) -> None:
+        """Ring if the result differs from the last one."""
         news = self._news(self.last) if self.last is not None else None
         if news is not None and news != self._told:
             self._told = news
@@ -146,8 +152,7 @@ class NewsLook(BackgroundRead[T]):
 
 
 class Bell:
-    """Wakes the cycle, which alone waits for it; rung by anybody, from any thread. Any number of rings before it looks
-    are one."""
+    """Wakes the cycle, which alone waits for it. Any thread may ring it; rings before a look count as one."""
 
     def __init__(self) -> None:
         self._rung = threading.Event()
@@ -155,13 +160,14 @@ class Bell:
         self._lock = threading.Lock()
 
     def ring(self) -> None:
+        """Ring the bell."""
         with self._lock:
             if self._since is None:
                 self._since = time.monotonic()
             self._rung.set()
 
     def wait(self, timeout_s: float) -> float | None:
-        """Wait at most `timeout_s`. The monotonic time of the first ring since the last wait, or None for lateness."""
+        """Wait at most `timeout_s`; return the monotonic time of the first ring since the last wait, or None."""
         self._rung.wait(max(timeout_s, 0.0))
         with self._lock:
             since, self._since = self._since, None
@@ -170,4 +176,5 @@ class Bell:
 
     @property
     def is_rung(self) -> bool:
+        """Return whether the bell was rung since the last wait."""
         return self._rung.is_set()

@@ -1,8 +1,7 @@
-"""`steward quota setup`: what Slurm needs before teams can have quotas, as lines to read, and what of it we may do. And
-`steward quota doctor --try`, which shows that it works.
+"""`steward quota setup`: show what Slurm needs for quotas, and make accounts and QOS if asked.
 
-Lines of slurm.conf are the admin's to write. Accounts and QOS are made here when asked for, and only when nothing that
-keeps quotas from working is missing: nothing is half set up.
+Also `steward quota doctor --try`, which shows that quotas work. Lines of slurm.conf are for the admin to write.
+Accounts and QOS are made only when asked for and when no setting is missing that quotas need: nothing is half set up.
 """
 
 import time
@@ -23,7 +22,7 @@ _WHY = Why(rule="quota.setup", text="an admin runs `steward quota setup --apply`
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """`conf`: lines for slurm.conf. `accounts` are to be made, `qos` too; `teams` may not yet use theirs."""
+    """The missing parts. `conf`: lines for slurm.conf. `accounts` and `qos` must be made; `teams` lack their QOS."""
 
     conf: tuple[str, ...]
     accounts: tuple[str, ...]
@@ -32,10 +31,11 @@ class Setup:
 
     @property
     def is_done(self) -> bool:
+        """Return whether nothing is missing."""
         return not (self.conf or self.accounts or self.qos or self.teams)
 
     def commands(self, cluster: str) -> Iterator[str]:
-        """The same as an admin would type it."""
+        """Yield the commands that an admin would type for the same result."""
         for account in self.accounts:
             words = f"organization={ACCOUNT_MARK} description='steward: team'"
             yield f"sacctmgr -i add account {account} cluster={cluster} {words}"
@@ -47,7 +47,7 @@ class Setup:
 
 
 def needed(site: Site, borrowers: Collection[str]) -> Setup:
-    """For the teams of `site`; those of `borrowers` may borrow."""
+    """Return the missing parts for the teams of `site`; those of `borrowers` may borrow."""
     picture = site.picture
     names = {team: _names(team, team in borrowers) for team in sorted(site.teams)}
     return Setup(
@@ -59,8 +59,10 @@ def needed(site: Site, borrowers: Collection[str]) -> Setup:
 
 
 def carry_out(setup: Setup, site: Site, port: AccountingPort) -> None:
-    """Make accounts and QOS. Raises Permanent, with the line to add, before anything is done where quotas cannot
-    work. Doing it again is success."""
+    """Make accounts and QOS; repeating it is success.
+
+    Raises Permanent, with the line to add and before any change, if quotas cannot work.
+    """
     if lacking := missing(site):
         raise Permanent(f"{lacking[0].text}. To do: {lacking[0].remedy}. Nothing was changed")
     for name in setup.qos:
@@ -73,18 +75,20 @@ def carry_out(setup: Setup, site: Site, port: AccountingPort) -> None:
 
 
 def _names(team: str, borrows: bool) -> tuple[str, ...]:
+    """Return the team's QOS."""
     return (guaranteed_qos(team), borrowed_qos(team)) if borrows else (guaranteed_qos(team),)
 
 
 def _may_use(picture: Accounting, team: str, names: tuple[str, ...]) -> bool:
+    """Return whether the team's account has its QOS."""
     there = picture.of_account(team)
     return there is not None and set(names) <= there.qos and there.default_qos == names[0]
 
 
-# `steward quota doctor --try`: jobs of our own show on this very cluster that limits hold, and that owners get back.
+# `steward quota doctor --try`: jobs of our own show that limits hold on this cluster, and that owners can reclaim.
 #
 # An account, two QOS and up to three jobs of one node, all with our mark, are made and taken away again at any end;
-# what a trial that was killed left behind is taken away by the next one, and its jobs end by themselves.
+# the next trial removes the remains of one that was killed, whose jobs end by themselves.
 
 TEAM = "steward-trial"
 G, B = guaranteed_qos(TEAM), borrowed_qos(TEAM)
@@ -93,13 +97,16 @@ _KEY = Key("quota:trial")
 _WHY_TRIAL = Why(rule="quota.trial", text="an admin runs `steward quota doctor --try`")
 _UNTYPED = "gpu:1"
 _HELD = ("QOSGrp", "QOSMax", "AssocGrp")
-"""How Slurm's words begin for a job that a limit holds up."""
+"""The beginnings of Slurm's reasons for a job that a limit holds up."""
 _POLL_S = 0.5
 
 
 @dataclass(slots=True, kw_only=True)
 class QuotaTrial:
-    """`wait_s` is how long Slurm may take to start or to preempt a job (a scheduler's round or two)."""
+    """A trial of quotas on one node.
+
+    `wait_s` is how long Slurm may take to start or to preempt a job (a scheduler's round or two).
+    """
 
     jobs: TrialPort
     accounts: AccountingPort
@@ -107,13 +114,16 @@ class QuotaTrial:
     partition: str
     preempts: bool
     kind: str = ""
-    """The type of the node's GPUs; empty where it has none with one."""
+    """The type of the node's GPUs; empty if it has none."""
     wait_s: float = 90.0
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
     def run(self) -> list[DoctorLine]:
-        """Never raises for what Slurm refuses: that is a line, too. Whatever ends it, nothing of it stays."""
+        """Try limits and reclaims; return the lines.
+
+        A refusal of Slurm is a line, too; the remains are always removed.
+        """
         found: list[DoctorLine] = []
         try:
             self.clean()
@@ -128,7 +138,7 @@ class QuotaTrial:
         return found
 
     def clean(self) -> None:
-        """Nothing of a trial is left in Slurm. Raises PortError."""
+        """Remove the remains of a trial from Slurm. Raises PortError."""
         until = self.now() + self.wait_s
         while self.jobs.end_all(TEAM):
             if self.now() >= until:
@@ -147,6 +157,7 @@ class QuotaTrial:
             self.accounts.remove_account(TEAM)
 
     def _end(self) -> Iterator[DoctorLine]:
+        """Remove the remains; yield a line if that failed."""
         try:
             self.clean()
         except PortError as error:
@@ -154,6 +165,7 @@ class QuotaTrial:
             yield warn(_TOPIC, f"not all of the trial could be taken away: {error}", remedy)
 
     def _set_up(self) -> None:
+        """Make the account and its QOS."""
         self._qos(B, (("cpu", 0),), priority=1)
         preempts = frozenset({B}) if self.preempts else None
         self.accounts.set_qos(SetQos(key=_KEY, why=_WHY_TRIAL, qos=G, priority=1000, preempts=preempts))
@@ -173,10 +185,10 @@ class QuotaTrial:
         self.accounts.set_qos(action)
 
     def _limits(self) -> Iterator[DoctorLine]:
-        """A limit of 0 holds a job up, and one that is raised lets it start."""
+        """Try whether a limit of 0 holds a job up, and whether raising it lets the job start."""
         id = self._submit(B)
         if self._runs_or_is_held(id):
-            text = f"a job ran although its QOS was limited to cpu=0 (node {self.node}): Slurm holds nobody to a quota"
+            text = f"a job ran although its QOS was limited to cpu=0 (node {self.node}): Slurm does not enforce quotas"
             yield bad(_TOPIC, text, "slurm.conf: AccountingStorageEnforce=associations,limits,qos; restart slurmctld")
         elif not self._reason(id).startswith(_HELD):
             yield warn(
@@ -190,7 +202,7 @@ class QuotaTrial:
         self._qos(B, (("cpu", None),))
 
     def _types(self) -> Iterator[DoctorLine]:
-        """A limit counts what was asked for: a GPU without a type passes the limit of a type."""
+        """Try whether a request without a type of GPU passes the limit of a type."""
         if not self.kind:
             return
         self._qos(B, ((f"gres/gpu:{self.kind}", 0),))
@@ -204,9 +216,9 @@ class QuotaTrial:
         self._qos(B, ((f"gres/gpu:{self.kind}", None),))
 
     def _reclaim(self) -> Iterator[DoctorLine]:
-        """An owner's job takes the node of a borrowed one, which waits again."""
+        """Try whether an owner's job gets the node of a borrowed one, which then waits again."""
         if not self.preempts:
-            text = "Slurm does not preempt by QOS here: Steward itself takes back what was lent (not tried)"
+            text = "Slurm does not preempt by QOS here: Steward itself reclaims what was lent (not tried)"
             yield warn(_TOPIC, text, "see the lines above")
             return
         lent = self._submit(B)
@@ -225,6 +237,7 @@ class QuotaTrial:
         yield ok(_TOPIC, f"an owner's job had the node of a borrowed one after {took:.1f} s")
 
     def _started(self, id: JobId, when: str) -> DoctorLine:
+        """Return the line about whether the job started."""
         began = self.now()
         if self._runs(id):
             return ok(_TOPIC, f"a job of one node ran on {self.node} {self.now() - began:.1f} s {when}")
@@ -232,16 +245,17 @@ class QuotaTrial:
         return warn(_TOPIC, text, "the node may have been taken by another job: try again when one is idle")
 
     def _runs(self, id: JobId) -> bool:
-        """In time."""
+        """Return whether the job runs in time."""
         return self._wait(id, lambda job: job.state == "RUNNING")
 
     def _runs_or_is_held(self, id: JobId) -> bool:
-        """True: it runs. False: a limit holds it up, or Slurm's scheduler did not come to it."""
+        """Return whether the job runs; False if a limit holds it up, or Slurm's scheduler did not reach it in time."""
         self._wait(id, lambda job: job.state == "RUNNING" or job.reason.startswith(_HELD))
         job = self.jobs.job(id)
         return job is not None and job.state == "RUNNING"
 
     def _wait(self, id: JobId, done: Callable[[TrialJob], bool]) -> bool:
+        """Wait for the job's state; return whether it came in time."""
         until = self.now() + self.wait_s
         while True:
             job = self.jobs.job(id)
@@ -252,5 +266,6 @@ class QuotaTrial:
             self.sleep(_POLL_S)
 
     def _reason(self, id: JobId) -> str:
+        """Return Slurm's reason for the job's state."""
         job = self.jobs.job(id)
         return "Slurm does not know it any more" if job is None else job.reason or job.state

@@ -1,8 +1,8 @@
-"""Slurm's nodes and jobs for one turn after the other: which are read now, which sweep is due, how fresh it all is.
+"""Slurm's nodes and jobs, turn after turn: which records are read now, which sweep is due, and how fresh all is.
 
-A hung Slurm must not hang Steward. Reads run beside the cycle; after their time the picture is OLD and the cycle goes
-on, sooner when a shim waits for its answer. A read that comes in late is used by the next turn, as long as what it
-read was not changed, nor asked about, since it began.
+A hung Slurm must not hang Steward. Reads run beside the cycle; after a time limit the picture is OLD and the cycle
+continues, sooner if a shim waits for its answer. The next turn uses a late read, if its records were neither changed
+nor asked about since it began.
 """
 
 import threading
@@ -27,27 +27,31 @@ BUSY_SHARE = 0.05
 _POLL_S = 0.2
 _LATE_S = 5.0
 _MOVES_S = 5.0
-"""So long after we did something each turn looks how far Slurm is with it."""
+"""For this time after an action each turn looks how far Slurm is with it."""
 _AWAITED_S = 0.1
-"""But what a shim waits for an answer about is read so often at most: its answer does not wait for one more look."""
+"""Records for a waiting shim are read at most this often, so that its answer does not wait for another look."""
 _HURRY_S = 5.0
-"""While somebody is in a hurry, or we did something just now, a dear sweep that nothing waits for is due so much later,
-and not before the hurry has lasted so long: it would take the processor that the recovery needs."""
+"""During a recovery, or just after an action, an expensive sweep is put off by this time, and at least as long.
+
+It would take the processor that the recovery needs.
+"""
 _RECOVERY_S = 1.0
-"""A recovery needs no longer: what only goes by the clock is not read before."""
+"""A recovery takes no longer: reads that only follow the clock wait for its end."""
 _FEW, _MANY, _PART = 32, 400, 4
-"""Among `_FEW` records any number may be looked at by name; among more at most a quarter, and fewer than `_MANY`:
-beyond that the sweep costs less."""
+"""Among `_FEW` records any number may be read by name; among more, a quarter at most, and fewer than `_MANY`.
+
+Beyond that a sweep costs less.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a cycle waits for Slurm (`asked`: while a shim waits), and how often a provider is listed. Seconds.
-    `partitions_seldom` is for when partitions tell only when slurmctld began, and whose limits their jobs have.
+    """How long a cycle waits for Slurm (`asked`: while a shim waits), and how often other things are read. Seconds.
 
-    `close`: a record that was read so shortly before the turn, after what it is read for, is not read again. Whoever
-    changes Slurm reads the record once more right before it writes. `dear`: a sweep that costs more is put off while
-    somebody is in a hurry.
+    `partitions_seldom` is for when partitions only show slurmctld's last start and the limits of jobs. `close`: a
+    record that was read this shortly before the turn, after the request for it, is not read again; every change of
+    Slurm reads the record once more right before the write. `dear`: a sweep that costs more is put off during a
+    recovery.
     """
 
     usual: float = 11.0
@@ -66,7 +70,7 @@ class Patience:
 
 
 class Records:
-    """One thread calls `look` and `confirm`; `changed` may be called from any."""
+    """Slurm's nodes and jobs. One thread calls `look` and `confirm`; any thread may call `changed`."""
 
     def __init__(
         self,
@@ -78,7 +82,7 @@ class Records:
         ring: Callable[[], None],
         is_asked: Callable[[], bool],
     ) -> None:
-        """`ring` is called for news that no turn waited for; `is_asked` says whether a shim waits."""
+        """`ring` is called for news that no turn waited for; `is_asked` returns whether a shim waits."""
         self._clock, self._patience, self._ring, self._is_asked = clock, patience, ring, is_asked
         self._news = threading.Condition()
         self._lock = threading.Lock()
@@ -97,7 +101,7 @@ class Records:
         return self.nodes, self.jobs
 
     def changed(self, subject: Subject | None) -> None:
-        """We did something to these (None: nobody knows to which): what began to be read before this moment is old."""
+        """Note that these records were changed (None: unknown which), so that reads begun before are old."""
         now = self._clock.now()
         with self._lock:
             self._acted = now
@@ -108,8 +112,10 @@ class Records:
                 self._touched_jobs |= dict.fromkeys(subject.jobs, now)
 
     def look(self, about: Attention, *, asked: float, anew: float, busy: bool, alive: Callable[[], None]) -> Freshness:
-        """Read what the turn is about, and begin the sweep that is due. `asked`: when the last shim asked; `anew`: when
-        slurmctld last began (Unix s)."""
+        """Read the records that the turn needs, and begin the sweep that is due.
+
+        `asked`: when the last shim asked; `anew`: when slurmctld last started (Unix s).
+        """
         now = self._clock.now()
         self._forget_touched(now)
         self._since = min(now, max(asked, now - _LATE_S)) if self._late else now
@@ -125,7 +131,7 @@ class Records:
         return self._read(nodes, jobs, alive)
 
     def confirm(self, subject: Subject, alive: Callable[[], None]) -> Freshness | None:
-        """Read those of them that were not read in this turn; None: all were."""
+        """Read those records that were not read in this turn; None if all were."""
         now = self._clock.now()
         stale_nodes = self.nodes.page.stale(_as_needed(subject.nodes, self._close, self._touched_nodes), now)
         stale_jobs = self.jobs.page.stale(_as_needed(subject.jobs, self._close, self._touched_jobs), now)
@@ -141,13 +147,14 @@ class Records:
         return self._read(Wanted(swept=now), Wanted(swept=now), alive)
 
     def due_in(self, *, busy: bool) -> float:
-        """Seconds until the next sweep is due; one that is under way rings by itself."""
+        """Return the seconds until the next sweep is due; one under way rings by itself."""
         now, pace = self._clock.now(), self._patience.sweep_busy if busy else self._patience.sweep
         idle = [book for book in self._books if book.sweep.running_since is None]
         dues = [self._due(book, pace) - now for book in idle]
         return max(min(dues, default=pace.least_s), 0.0)
 
     def _read(self, nodes: Wanted[NodeName], jobs: Wanted[JobId], alive: Callable[[], None]) -> Freshness:
+        """Wait for the wanted records; return how fresh the picture is then."""
         errands: list[Errand[Any, Any]] = [
             Errand(self.nodes, nodes, self._clock),
             Errand(self.jobs, jobs, self._clock),
@@ -155,6 +162,7 @@ class Records:
         return self._freshness() if self._await(errands, alive) else self._old()
 
     def _wanted(self, about: Attention, anew: float, now: float) -> tuple[Wanted[NodeName], Wanted[JobId]]:
+        """Return the nodes and jobs that the turn needs."""
         nodes_since, jobs_since = self._whole(self.nodes, anew, now), self._whole(self.jobs, anew, now)
         recent = now - self._patience.sweep_busy.every(self.jobs.cost_s)
         if about.unseen:
@@ -169,7 +177,7 @@ class Records:
     def _narrowed(
         self, book: Book[K, Any], asked: Collection[K], open: Collection[K], at: Mapping[K, float], now: float
     ) -> Wanted[K]:
-        """By name where they are few; else what is merely open is read no more often than the sweep goes."""
+        """Return the records to read by name if they are few; else merely open ones follow the sweeps."""
         urgent = {**at, **_as_needed(asked, self._asked, at)}
         both = urgent | {key: max(self._awaited if key in asked else self._open, urgent.get(key, 0.0)) for key in open}
         size = len(book.page.records)
@@ -179,43 +187,46 @@ class Records:
         return _also(_by_name_or_all(urgent, size, max(urgent.values(), default=recent)), recent)
 
     def _whole(self, book: Book[Any, Any], anew: float, now: float) -> float | None:
-        """Since when all of it must have been read: nothing is known of it, the last sweep failed or is too old, all of
-        it may have changed, or slurmctld began anew and may have forgotten."""
+        """Return since when the whole book must have been read; None if it need not be."""
         times = book.page.times
+        # nothing is known of it, or the last sweep failed or is too old
         if book.sweep.failed or not 0.0 < times.swept <= now or now - times.swept > self._longest(book):
             return self._since
+        # all of it may have changed, or slurmctld restarted and may have forgotten records
         since = max(self._all_touched, anew)
         return since if times.swept < since <= now else None
 
     def _longest(self, book: Book[Any, Any]) -> float:
-        """The age of a sweep beyond which it says nothing: one was due, and had its time."""
+        """Return the age beyond which a sweep says nothing: another one was due, and had its time."""
         return self._patience.sweep.every(book.cost_s) + self._patience.usual + _LATE_S
 
     def _sweep_if_due(self, book: Book[K, Any], wanted: Wanted[K], pace: Pace, now: float) -> None:
-        """Beside the cycle, unless the turn itself waits for one."""
+        """Begin a sweep beside the cycle if it is due, unless the turn itself waits for one."""
         if wanted.swept is None and not (book.page.times.swept <= now < self._due(book, pace)):
             book.sweep.start()
 
     def _due(self, book: Book[Any, Any], pace: Pace) -> float:
-        """When the next sweep is due (Unix s). A repair that begins makes the pace quicker, and a sweep that was not
-        yet due is late at once: it waits for the hurry all the same, but never longer than the quiet pace has it."""
+        """Return when the next sweep is due (Unix s)."""
         swept, cost_s = book.page.times.swept, book.cost_s
         due = swept + pace.every(cost_s)
         if self._hurried_since is None or cost_s <= self._patience.dear:
             return due
+        # a repair that begins makes the pace quicker, which makes a sweep late at once: it waits for the end of the
+        # hurry all the same, but never longer than the quiet pace allows
         return min(max(due, self._hurried_since), swept + self._patience.sweep.every(cost_s)) + _HURRY_S
 
     def may_wait(self, now: float) -> bool:
-        """Whether a recovery has begun just now: what nobody waits for is not read beside it."""
+        """Return whether a recovery has begun just now, so that reads without urgency should wait."""
         return self._hurried_since is not None and now < self._hurried_since + _RECOVERY_S
 
     def _note_hurry(self, hurried: bool, now: float) -> None:
-        """A time in the future is from before the clock was set back."""
+        """Note whether there is a hurry."""
+        # a time in the future is from before the clock was set back
         since = now if self._hurried_since is None else min(self._hurried_since, now)
         self._hurried_since = since if hurried else None
 
     def _await(self, errands: list[Errand[Any, Any]], alive: Callable[[], None]) -> bool:
-        """Until all came; False when a read failed or patience is over."""
+        """Wait until all records came; return False if a read failed or the time limit has passed."""
         self._waiting, self._late = True, False
         try:
             while True:
@@ -232,7 +243,7 @@ class Records:
             self._waiting = False
 
     def _waits_too_long(self, errands: list[Errand[Any, Any]]) -> bool:
-        """Wait a little for what is under way."""
+        """Return whether the time limit has passed; wait a little for reads under way."""
         with self._news:
             running = [at for errand in errands if (at := errand.running_since) is not None]
             limit = self._patience.asked if self._is_asked() else self._patience.usual
@@ -243,12 +254,14 @@ class Records:
         return False
 
     def _came(self, news: bool) -> None:
+        """Wake the waiting turn; ring for news if no turn waits."""
         with self._news:
             self._news.notify_all()
             if not self._waiting and (news or self._late):
                 self._ring()
 
     def _freshness(self) -> Freshness:
+        """Return how fresh the picture is after a good read."""
         now = self._clock.now()
         for book in self._books:
             if book.sweep.failed or not 0.0 < book.page.times.swept <= now:
@@ -256,37 +269,42 @@ class Records:
         return Freshness.FRESH
 
     def _old(self) -> Freshness:
+        """Return how fresh the picture is after a failed read."""
         has_all = all(book.page.times.swept > 0.0 for book in self._books)
         return Freshness.OLD if has_all else Freshness.ABSENT
 
     def _forget_touched(self, now: float) -> None:
-        """Forget records that were read again since. A time in the future is from before the clock was set back."""
+        """Forget changed records that were read again since."""
         with self._lock:
+            # a time in the future is from before the clock was set back
             self._touched_nodes = _still(self._touched_nodes, self.nodes, now)
             self._touched_jobs = _still(self._touched_jobs, self.jobs, now)
             self._all_touched = min(self._all_touched, now)
 
 
 def _as_needed(keys: Collection[K], since: float, touched: Mapping[K, float]) -> dict[K, float]:
-    """Since when each must have been read."""
+    """Return since when each record must have been read."""
     return {key: max(since, touched.get(key, 0.0)) for key in keys}
 
 
 def _still(touched: dict[K, float], book: Book[K, Any], now: float) -> dict[K, float]:
+    """Return the changed records that were not read since."""
     in_time = {key: min(at, now) for key, at in touched.items()}
     stale = book.page.stale(in_time, now)
     return {key: at for key, at in in_time.items() if key in stale}
 
 
 def _most(size: int) -> int:
+    """Return how many records may be read by name."""
     return min(max(_FEW, size // _PART), _MANY)
 
 
 def _by_name_or_all(wanted: Mapping[K, float], size: int, since: float) -> Wanted[K]:
+    """Return the records by name if they are few, else the whole book."""
     return Wanted(records=wanted) if len(wanted) <= _most(size) else Wanted(swept=since)
 
 
 def _also(wanted: Wanted[K], swept: float | None) -> Wanted[K]:
-    """The same, and all of it read since `swept`."""
+    """Return the wish with the whole book read since `swept`, too."""
     times = [at for at in (wanted.swept, swept) if at is not None]
     return Wanted(swept=max(times, default=None), records=wanted.records)

@@ -1,4 +1,4 @@
-"""A clock that was set back: times of before are in the future now, and whatever waits for them would wait as long."""
+"""A clock that was set back: times from before are in the future now, and waiting for them would take as long."""
 
 import math
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from steward.model.memory import Memory
 T = TypeVar("T")
 
 NOTICED_S = 1.0
-"""A smaller step back (NTP makes them) is let pass."""
+"""A smaller step back, as NTP makes them, is ignored."""
 _UNIX_TIMES = 1e9
 """Numbers larger than this are Unix times; no duration or count is."""
 
 
 def earlier(value: T, by: float, above: float = _UNIX_TIMES, latest: float = math.inf) -> T:
-    """The same value with every Unix time in it that is later than `above` `by` seconds earlier, at most `latest`."""
+    """Return the value with every Unix time in it later than `above` moved by `by` seconds, to at most `latest`."""
 
     def moved(one: Any) -> Any:
         if isinstance(one, float):
@@ -34,8 +34,8 @@ def earlier(value: T, by: float, above: float = _UNIX_TIMES, latest: float = mat
 
 
 def last_stamp(memory: Memory) -> float:
-    """When something was last remembered, by the clock of then (Unix s); 0 when nothing is. Only what was stamped on
-    this host counts: agents' clocks may be ahead."""
+    """Return when anything was last remembered, by the clock of that time (Unix s); 0 if nothing was."""
+    # only times of this host count: agents' clocks may be ahead
     looks = (memory.looked, memory.head.marks or 0.0, memory.head.ends or 0.0)
     notes = (*memory.asked.values(), *memory.noted.values(), *looks, *(ask.at for ask in memory.asks.values()))
     steps = [case.entered for case in memory.cases.values()] + [slot.entered for slot in memory.slots.values()]
@@ -44,19 +44,19 @@ def last_stamp(memory: Memory) -> float:
 
 
 class SetBacks:
-    """Told the time again and again, it knows by how much the clock was set back since it was made, at `now`."""
+    """Track how far the wall clock was set back; call `note()` every turn."""
 
     def __init__(self, now: float) -> None:
         self._last, self._noticed = now, 0.0
         self.by = 0.0
-        """In all, seconds; less than it was by what passed from look to look."""
+        """Seconds in all, less the time that passed between looks."""
 
     def remember(self, at: float) -> None:
-        """Note a time, `at`, that was reached before this object was made."""
+        """Note a time that was reached before this object was made."""
         self._last = max(self._last, at)
 
     def note(self, now: float) -> float:
-        """By how much it was set back since the last time; 0 for not at all."""
+        """Return by how many seconds the clock was set back since the last call; 0 if it was not."""
         step = self._last - now
         self._last = now
         if step <= NOTICED_S:
@@ -66,5 +66,5 @@ class SetBacks:
         return step
 
     def in_time(self, value: T, now: float) -> T:
-        """`value`, which tells of the past, with what was stamped before the clock was set back in today's time."""
+        """Return a value about the past, with times from before the set-back moved to today's clock."""
         return earlier(value, self.by, max(now + NOTICED_S, _UNIX_TIMES), self._noticed) if self.by else value

@@ -1,5 +1,8 @@
-"""A settings file and the Slurm cluster that it is for: `steward init` makes a first one, where what was guessed, and
-why, stands beside each line; `steward config check` applies the rules between the two."""
+"""A settings file and the Slurm cluster it is for: `steward init` and the rules of `steward config check`.
+
+`steward init` makes a first file, with each guess and its reason beside the line; `steward config check` applies the
+rules between the file and the cluster.
+"""
 
 import json
 import re
@@ -7,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from steward.model.ids import NodeName
-from steward.model.node_names import fold
-from steward.model.setting_types import expand_nodes, split_host_port
+from steward.model.node_names import expand_nodes, fold
+from steward.model.setting_types import split_host_port
 from steward.model.settings import Problem, Settings
 from steward.model.slurm_site import SlurmSite, gpus_of
 
@@ -20,7 +23,7 @@ _PROVIDER_WHY = {
 _MAX_NAME = 63
 _Rule = Callable[[Settings, SlurmSite], Iterator[Problem]]
 SHIM_HOLD_S = 80
-"""The shim's own `hold=`, as in `spank/config.h`."""
+"""The shim's own default of `hold=`, as in `spank/config.h`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +37,13 @@ class GuessedGroup:
 
     @property
     def kind(self) -> str:
+        """Return the GPUs of each node in words."""
         return f"{self.gpus} GPUs{f' ({self.gpu})' if self.gpu else ''} each" if self.gpus else "no GPU"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsDraft:
-    """The file, and a line for people about each guess."""
+    """The first settings file, with a line for people about each guess."""
 
     text: str
     guesses: tuple[str, ...]
@@ -48,8 +52,11 @@ class SettingsDraft:
 def draft(
     site: SlurmSite, *, conf: str, provider: str = "", act: bool = False, login_hosts: bool = False
 ) -> SettingsDraft:
-    """`provider`: "static", "power" or "none"; empty: what fits. `act`: repair from the start instead of reporting.
-    `login_hosts`: users may ask from there."""
+    """Return the first settings file for the cluster.
+
+    `provider`: "static", "power" or "none"; empty: the one that fits. `act`: repair from the start instead of
+    reporting. `login_hosts`: users may ask from login hosts.
+    """
     groups = groups_of(site)
     chosen = provider or ("power" if site.powers_nodes else "static")
     parts = [
@@ -70,7 +77,7 @@ def draft(
 
 
 def groups_of(site: SlurmSite) -> tuple[GuessedGroup, ...]:
-    """Nodes that bear the same GPUs are a group, named after their partition where it has just these nodes."""
+    """Return the nodes in groups of equal GPUs, named after their partition if it has just these nodes."""
     kinds: dict[tuple[str, int], list[NodeName]] = {}
     for name, node in site.nodes.items():
         kinds.setdefault(gpus_of(node.gres), []).append(name)
@@ -199,12 +206,12 @@ _THRESHOLDS = """\
 
 
 def misfits(settings: Settings, site: SlurmSite) -> tuple[Problem, ...]:
-    """The contradictions between the file and Slurm, in the order of the rules."""
+    """Return the contradictions between the file and Slurm, in the order of the rules."""
     return tuple(problem for rule in _RULES for problem in rule(settings, site))
 
 
 def logins_of(settings: Settings) -> tuple[str, ...]:
-    """Login names that the file mentions."""
+    """Return the login names in the file."""
     return (settings.cluster.slurm_user, *settings.api.admins)
 
 

@@ -1,4 +1,4 @@
-"""The last cycle's picture, plan and memory; everybody who only reads is served from it."""
+"""The picture, plan and memory of the last cycle, from which all readers are served."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from steward.model.plan import Plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phases:
-    """Seconds that the parts of a cycle took; `bell_s` is from the first ring to the end, None after a mere sweep."""
+    """Seconds that the parts of a cycle took; `bell_s` is from the first ring to the end, None without a ring."""
 
     observe_s: float = 0.0
     plan_s: float = 0.0
@@ -19,18 +19,19 @@ class Phases:
 
     @property
     def total_s(self) -> float:
+        """Return the seconds of the whole cycle."""
         return self.observe_s + self.plan_s + self.commit_s + self.apply_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadStandstill:
-    """Nothing is decided `since` then (Unix s): every turn fails, or one does not end."""
+    """No decision is made `since` then (Unix s): every turn fails, or one does not end."""
 
     since: float
     why: str
 
     def text(self, now: float) -> str:
-        """One sentence for people."""
+        """Return one sentence for people."""
         return f"nothing is decided for {max(now - self.since, 0.0):.0f} s: {self.why}"
 
 

@@ -1,7 +1,7 @@
-"""The option of batch jobs by Slurm's own record of their submission, each read once and beside the cycle.
+"""The options of batch jobs from Slurm's record of their submission, each read once and beside the cycle.
 
-A job counts from its first allocation: its node may die in the Prolog, or its launch may fail, before any agent could
-tell of it. So the record is read of every job that was started once, whatever has become of that run.
+A job counts from its first allocation: its node may die in the Prolog, or its launch may fail, before any agent can
+report it. So the record is read of every job that was started once, whatever became of that run.
 """
 
 import threading
@@ -19,7 +19,7 @@ from steward.ports import Clock, PortError
 from steward.workflows.pool import Workers
 
 AGAIN_S = 60.0
-"""A record that could not be read is looked at again so much later."""
+"""A record that could not be read is tried again after this time."""
 
 _Key = tuple[JobId, float | None]
 
@@ -28,16 +28,15 @@ class Submissions(Protocol):
     """Slurm's own records of how jobs were submitted."""
 
     def mode(self, job: Job) -> ResumeMode | None:
-        """The `--auto-resume=` of a batch job; None: it was submitted without. Raises Retryable when that cannot be
-        read."""
+        """Return the `--auto-resume=` of a batch job; None if it had none. Raises Retryable if it cannot be read."""
 
     def requeues(self) -> bool:
-        """Whether jobs may be requeued whose users said nothing (JobRequeue). Raises Retryable."""
+        """Return whether jobs may be requeued by default (JobRequeue). Raises Retryable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """The content of one job's record; `failed` says why it could not be read."""
+    """The content of one job's record; `failed` is why it could not be read."""
 
     at: float
     mode: ResumeMode | None = None
@@ -45,24 +44,24 @@ class _Read:
 
 
 class Submitted:
-    """One thread calls `look`; records are read by a worker, which rings when there is news."""
+    """The options of all batch jobs. One thread calls `look`; a worker reads records and rings for news."""
 
     def __init__(self, port: Submissions, *, workers: Workers, clock: Clock, ring: Callable[[], None]) -> None:
         self._port, self._workers, self._clock, self._ring = port, workers, clock, ring
         self._lock = threading.Lock()
         self._jobs: Mapping[JobId, Job] = {}
         self._wanted: dict[_Key, Job] = {}
-        """Batch jobs that were started once, of the last look."""
+        """Batch jobs of the last look that were started once."""
         self._ran: dict[JobId, Job] = {}
-        """The newest run of each of them, as it was seen while it had its nodes."""
+        """The newest run of each, as seen while it had its nodes."""
         self._unread: dict[_Key, Job] = {}
-        """Those of them whose record was not read, or could not be."""
+        """Jobs whose record was not read, or could not be."""
         self._read: dict[_Key, _Read] = {}
         self._words: dict[_Key, OptedIn] = {}
         self._reading = False
 
     def look(self, jobs: Mapping[JobId, Job]) -> tuple[tuple[OptedIn, ...], Mapping[JobId, str]]:
-        """The words of those that were started once, as far as they are known, and why those of others are not."""
+        """Return the known options of jobs that were started once, and why those of others are not known."""
         with self._lock:
             self._follow(jobs)
             new = [key for key in self._unread if key not in self._read or self._is_due(self._read[key])]
@@ -76,7 +75,7 @@ class Submitted:
         return words, failed
 
     def _follow(self, jobs: Mapping[JobId, Job]) -> None:
-        """Only of those whose record is another one than at the last look."""
+        """Follow the jobs whose record changed since the last look."""
         changed, gone = changes(self._jobs, jobs)
         for before in [self._jobs[id] for id in (*gone, *(id for id, _ in changed)) if id in self._jobs]:
             self._want(before, None)
@@ -92,6 +91,7 @@ class Submitted:
         self._jobs = jobs
 
     def _want(self, job: Job, now: Job | None) -> None:
+        """Note that the job's record is needed, or not any more."""
         key = (job.id, job.submitted)
         for kept in (self._wanted, self._unread, self._words):
             kept.pop(key, None)
@@ -110,10 +110,12 @@ class Submitted:
             self._words[key] = _word(job, self._ran.get(job.id), read.mode, read.at)
 
     def _is_due(self, read: _Read) -> bool:
-        """The clock may have been set back since."""
+        """Return whether a failed read is due again."""
+        # the clock may have been set back since
         return bool(read.failed) and abs(self._clock.now() - read.at) >= AGAIN_S
 
     def _read_all(self, jobs: Iterable[tuple[_Key, Job]]) -> None:
+        """Read the records of these jobs."""
         found = {key: self._read_one(job) for key, job in jobs}
         with self._lock:
             for key in found.keys() & self._wanted.keys():
@@ -124,6 +126,7 @@ class Submitted:
             self._ring()
 
     def _read_one(self, job: Job) -> _Read:
+        """Read the record of one job."""
         now = self._clock.now()
         try:
             return _Read(at=now, mode=self._port.mode(job))
@@ -139,7 +142,7 @@ def was_started(job: Job) -> bool:
 
 
 def _word(job: Job, ran: Job | None, mode: ResumeMode, at: float) -> OptedIn:
-    """Return the word on the job's newest run: a job that is back in the queue has been put there after that run."""
+    """Return the option as a report on the job's newest run; a waiting job was requeued after that run."""
     restart = max(job.restarts - 1, 0) if job.is_pending else job.restarts
     nodes = ran.nodes if ran is not None and ran.restarts == restart else job.nodes
     return OptedIn(job=job.id, uid=job.user_id, mode=mode, restart=restart, at=at, ran_on=nodes)

@@ -1,12 +1,14 @@
 """Threads that are used again, and that one which hangs does not hold up."""
 
 import asyncio
+import resource
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
 
-from steward.adapters.offload import KEPT, Crew
+from steward.adapters.offload import KEPT, Crew, Threads
 from tests.fakes.until import FACT_S, comes_true
 
 PATIENT_S = FACT_S
@@ -46,6 +48,48 @@ def test_work_one_after_the_other_is_done_by_threads_that_are_there() -> None:
 
     asyncio.run(story())
     assert len(seen) <= KEPT
+
+
+def test_quick_work_that_comes_together_is_one_hand_over() -> None:
+    """One thread is woken, and the loop once or twice: a wake for each piece disturbed a compute node's jobs."""
+    seen: set[int] = set()
+
+    async def story() -> int:
+        threads = [Threads(1) for _ in range(40)]
+        await threads[0].call(_seen_by(seen), name="first", timeout_s=FACT_S)
+        seen.clear()
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+        await asyncio.gather(*(one.call(_seen_by(seen), name="look", timeout_s=FACT_S) for one in threads))
+        return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - before
+
+    assert min(asyncio.run(story()) for _ in range(5)) <= 8
+    assert len(seen) == 1
+
+
+def _seen_by(seen: set[int]) -> Callable[[], None]:
+    def look() -> None:
+        time.sleep(0.0002)
+        seen.add(threading.get_native_id())
+
+    return look
+
+
+def test_an_outcome_is_told_although_the_work_behind_it_hangs() -> None:
+    free = threading.Event()
+
+    async def story() -> list[object]:
+        quick, hung = Threads(3), Threads(1)
+        calls = [quick.call(lambda: 42, name="quick", timeout_s=FACT_S) for _ in range(3)]
+        stuck = asyncio.ensure_future(hung.call(free.wait, name="hangs", timeout_s=2 * FACT_S))
+        found = await asyncio.gather(*calls)
+        assert not stuck.done()
+        free.set()
+        return [*found, await stuck]
+
+    try:
+        assert asyncio.run(story()) == [42, 42, 42, True]
+    finally:
+        free.set()
 
 
 def test_what_hangs_holds_up_nothing_else() -> None:

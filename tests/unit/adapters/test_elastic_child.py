@@ -15,11 +15,11 @@ from steward.adapters.node.elastic_child import (
     script_for_replica,
     script_name,
 )
-from steward.adapters.node.elastic_start import TRIES, free_port
+from steward.adapters.node.elastic_start import TRIES, listen
 from steward.adapters.process import run
 from steward.model.ids import JobId
 from steward.ports import Retryable
-from steward.testbed.wait import wait_until
+from steward_bed.wait import wait_until
 from tests.fakes.until import FACT_S
 
 ASKED = {"nodes": "1", "comment": "steward-elastic:7:r1", "grace": "30", "address": "10.0.0.1:20000", "token": "abc"}
@@ -200,6 +200,7 @@ def test_who_holds_all_ports_does_not_hold_up_the_agent_that_looks_for_one() -> 
             with suppress(OSError):  # another program has it
                 one.bind(("", port))
         with pytest.raises(Retryable, match="no port is free"):
-            free_port(ports)
+            listen(ports)
     assert ports.looks <= TRIES + 2  # two for the message
-    assert free_port(ports) in ports.ports
+    with listen(ports) as found:
+        assert found.getsockname()[1] in ports.ports

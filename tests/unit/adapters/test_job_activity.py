@@ -2,9 +2,11 @@
 
 import os
 from pathlib import Path
+from threading import Thread
 
 from steward.adapters.node.job_processes import processes, used
 from steward.model.ids import JobId
+from tests.fakes.until import FACT_S
 
 TICKS = os.sysconf("SC_CLK_TCK")
 J7, J8 = JobId(7), JobId(8)
@@ -46,6 +48,21 @@ def test_a_process_belongs_to_the_job_of_its_cgroup_or_else_of_its_environment(t
     machine.process(14, cgroup="0::/job_77", environ="SLURM_JOB_ID=77\0")
     assert sorted(processes(USERS, machine.proc)) == [(10, 7), (11, 8), (12, 7)]
     assert processes({}, machine.proc) == []
+
+
+def test_of_a_user_without_a_job_here_no_memory_is_read(tmp_path: Path) -> None:
+    """A page of it may be a file that nobody serves: who reads it hangs."""
+    machine = Machine(tmp_path)
+    machine.process(10, environ="SLURM_JOB_ID=7\0", seconds=2.0)
+    machine.process(11)
+    (tmp_path / "proc" / "11" / "environ").unlink()
+    os.mkfifo(tmp_path / "proc" / "11" / "environ")
+    os.chown(tmp_path / "proc" / "11", os.getuid() + 1, -1)
+    found: list[tuple[int, JobId]] = []
+    look = Thread(target=lambda: found.extend(processes({J7: os.getuid()}, machine.proc)), daemon=True)
+    look.start()
+    look.join(FACT_S)
+    assert found == [(10, J7)]
 
 
 def test_who_says_in_his_environment_that_anothers_job_is_his_adds_nothing_to_it(tmp_path: Path) -> None:

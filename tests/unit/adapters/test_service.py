@@ -1,9 +1,18 @@
-"""Log lines: one line each, who it is about first, and nothing a node says can forge another."""
+"""Log lines: one line each, who it is about first, and nothing a node says can forge another; what systemd is told."""
 
+import contextlib
 import logging
+import os
+import socket
 import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
 
-from steward.adapters.service import KeyValueFormatter
+import pytest
+
+from steward.adapters.service import KeyValueFormatter, NoNotifier, SystemdNotifier, notifier
+from tests.fakes.until import FACT_S
 
 
 def line(message: str, **extra: object) -> str:
@@ -36,3 +45,63 @@ def test_a_traceback_follows_on_lines_of_its_own() -> None:
     except ZeroDivisionError:
         text = line("it failed", exc_info=sys.exc_info())
     assert text.splitlines()[-1] == "ZeroDivisionError"
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    path = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(path))
+        listener.settimeout(2.0)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(path))
+        yield listener
+
+
+def test_systemd_is_told_when_it_is_ready_and_when_it_stops(told: socket.socket) -> None:
+    service = notifier()
+    service.ready()
+    service.stopping()
+    assert [told.recv(100), told.recv(100)] == [b"READY=1", b"STOPPING=1"]
+
+
+def test_the_watchdog_is_fed_with_a_status_and_not_more_often_than_needed(told: socket.socket) -> None:
+    service = notifier()
+    for _ in range(10):
+        service.alive("6 nodes")
+    service.alive("7 nodes")
+    assert told.recv(100) == b"WATCHDOG=1\nSTATUS=6 nodes"
+    assert told.recv(100) == b"WATCHDOG=1\nSTATUS=7 nodes"
+
+
+def test_a_service_manager_that_is_gone_or_takes_nothing_holds_nobody_up(tmp_path: Path) -> None:
+    SystemdNotifier(str(tmp_path / "absent")).ready()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as full:
+        full.bind(str(tmp_path / "full"))
+        service = SystemdNotifier(str(tmp_path / "full"))
+        for _ in range(3):
+            fill(tmp_path / "full")
+        began = time.monotonic()
+        service.alive("1 node")
+    assert time.monotonic() - began < FACT_S
+
+
+def fill(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock, contextlib.suppress(BlockingIOError):
+        sock.setblocking(False)
+        while True:
+            sock.sendto(b"x", str(path))
+
+
+def test_an_abstract_socket_of_systemds_is_written_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"steward-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(f"\0{name}")
+        listener.settimeout(FACT_S)
+        monkeypatch.setenv("NOTIFY_SOCKET", f"@{name}")
+        notifier().ready()
+        assert listener.recv(100) == b"READY=1"
+
+
+def test_without_a_service_manager_nobody_is_notified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    assert isinstance(notifier(), NoNotifier)

@@ -51,9 +51,9 @@ class Node:
         until("it has its title", lambda: Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(title.encode()))
         return process
 
-    def end(self, job: JobId = JOB, before: float | None = None) -> list[str]:
+    def end(self, job: JobId = JOB, before: float | None = None, uid: int | None = None) -> list[str]:
         """Steps that were ended; by default nothing is too young."""
-        ended = self.stepds.end_idle(job, time.time() + 1 if before is None else before)
+        ended = self.stepds.end_idle(job, uid, time.time() + 1 if before is None else before)
         return sorted(stepd.step for stepd in ended)
 
 
@@ -107,6 +107,14 @@ def test_a_dead_task_that_nobody_collected_does_not_count(node: Node, tmp_path: 
     until("its task has begun", (tmp_path / "begun").exists)
     until("its task is dead", lambda: all(state(pid) == "Z" for pid in children(process.pid)))
     assert node.end() == ["0"]
+
+
+def test_another_users_process_that_claims_the_job_keeps_nothing(node: Node) -> None:
+    """Its environment says what its user likes: others' lost runs would stay for a minute."""
+    node.start(stepd())
+    node.start("sleep", program="sleep", SLURM_JOB_ID=str(JOB))
+    assert node.end(uid=os.getuid()) == []
+    assert node.end(uid=os.getuid() + 1) == ["0"]
 
 
 def test_an_orphan_of_the_job_keeps_all_its_slurmstepds(node: Node) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -174,3 +175,24 @@ def test_what_the_head_tells_with_its_answer_need_not_be_asked_for() -> None:
         assert head.asked == []
 
     asyncio.run(story())
+
+
+def test_one_users_processes_that_cannot_be_read_keep_no_other_user_from_his_files(tmp_path: Path) -> None:
+    """Any user may say so often of a job that it begins again."""
+    head, let_go = Head(), Event()
+
+    async def story() -> list[Mapping[str, str]]:
+        head.past = ResumeFactsCache(head)
+        briefing = Briefing(
+            JobFolders(tmp_path),
+            head.past,
+            Threads(1),
+            left_behind=lambda job, uid, restart: (str(let_go.wait(FACT_S)),),
+            folder_s=FACT_S,
+        )
+        told = await asyncio.gather(*(briefing.words(line(restart=1)) for _ in range(9)), briefing.words(line()))
+        return list(told)
+
+    told = asyncio.run(story())
+    let_go.set()
+    assert all("progress_file" in each for each in told)

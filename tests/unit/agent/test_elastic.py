@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -45,6 +46,8 @@ class Bench:
     refusal: str = ""
     fails: str = ""
     """What the start of a coordinator fails with."""
+    taken_over: list[socket.socket] = field(default_factory=list)
+    """The listening sockets that started coordinators got."""
     words: int = 1
     evil: bytes = b""
     """What somebody says who has the coordinator's place."""
@@ -80,8 +83,12 @@ class Bench:
     async def bases(self, node: NodeName) -> Mapping[JobId, Base]:
         return self.here
 
-    def coordinate(self, place: CoordinatorPlace, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None:
+    def coordinate(
+        self, place: CoordinatorPlace, *, nodes: int, sizes: tuple[int, ...], grace_s: int, listening: int | None
+    ) -> None:
         assert (nodes, sizes, grace_s) == (2, (2, 3, 4), 30)
+        if listening is not None:
+            self.taken_over.append(socket.socket(fileno=os.dup(listening)))
         if place.uid in self.hangs:
             self.hangs[place.uid].wait(FACT_S)
         self.coordinators.append(place)
@@ -155,6 +162,36 @@ def test_a_base_is_told_where_its_coordinator_is_and_it_is_started(bench: Bench)
     assert told == {"elastic_address": f"10.0.0.1:{place.port}", "elastic_token": place.token}
     bench.elastic = bench.anew()
     assert bench.begun() == told, "also over a restart"
+
+
+def test_no_other_user_takes_a_coordinators_port_before_it_listens(bench: Bench) -> None:
+    """The agent holds it from the moment in which the script is told, and hands the socket over."""
+    port = int(bench.begun()["elastic_address"].split(":")[1])
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", port))
+    asyncio.run(turns(bench, lambda: bench.coordinators))
+    (mine,) = bench.taken_over
+    with mine, socket.create_connection(("127.0.0.1", port), FACT_S):
+        mine.settimeout(FACT_S)
+        mine.accept()[0].close()
+
+
+def test_the_agent_lets_go_of_a_port_for_which_no_coordinator_begins(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The base's own first node holds it then, so that a late coordinator splits no run."""
+    monkeypatch.setattr(elastic, "HOLD_S", 0.01)
+    bench.here.clear()
+
+    async def scene() -> None:
+        port = int((await bench.begin())["elastic_address"].split(":")[1])
+        await asyncio.sleep(0.05)
+        with socket.socket() as other:
+            other.bind(("", port))
+
+    asyncio.run(scene())
 
 
 def test_a_script_waits_longer_for_an_address_that_takes_a_while(bench: Bench) -> None:

@@ -1,7 +1,7 @@
 """What the head hears of jobs on a node: changes only, with times, and nothing that a former run left behind."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -21,7 +21,7 @@ from steward.model.ids import JobId, NodeName
 from steward.model.job_report import Progress
 from steward.model.resume_mode import ResumeMode
 from steward.ports import Retryable
-from tests.fakes.until import FACT_S
+from tests.fakes.until import FACT_S, comes_true
 
 N1, J7 = NodeName("n1"), JobId(7)
 T0 = 10_000.0
@@ -36,6 +36,7 @@ class FakeEyes:
     gpus: bool | None = False
     newest_of: dict[str, float | Retryable] = field(default_factory=dict)
     hangs: dict[str, Event] = field(default_factory=dict)
+    """Paths and users' numbers."""
     looks: int = 0
     room: bool = True
     _order: dict[ReportedProgress, int] = field(default_factory=dict)
@@ -60,6 +61,8 @@ class FakeEyes:
         return found
 
     def used(self, users: Mapping[JobId, int]) -> Used:
+        for uid in {str(uid) for uid in users.values()} & self.hangs.keys():
+            self.hangs[uid].wait(FACT_S)
         return Used(cpu_s={job: cpu for job, cpu in self.cpu_s.items() if job in users}, network_bytes=self.network)
 
     def gpus_busy(self) -> bool | None:
@@ -363,3 +366,75 @@ def test_one_users_folder_that_does_not_answer_hides_no_other_users_checkpoints(
     told = {one.job: one.checkpointed for one in progress_of(bench.frames[-1], N1, bench.eyes.now)}
     assert told[JobId(7)] is not None
     assert told[JobId(6)] is None
+
+
+def counted(bench: Bench, story: Callable[[], Awaitable[None]]) -> None:
+    """Run the watch as the agent does, in quick time, beside the story."""
+
+    async def within() -> None:
+        watching = asyncio.ensure_future(bench.watch.run())
+        try:
+            await story()
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    asyncio.run(within())
+
+
+def test_while_no_job_is_here_nothing_is_looked_at_until_one_is_spoken_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a job that is over the book knows for a while; its next step is spoken of again."""
+    monkeypatch.setattr(job_watch, "EVERY_S", {"told": 0.01, "used": 0.01, "checkpoint": 0.01})
+    monkeypatch.setattr(job_watch, "YOUNG_S", 0.1)
+    bench = Bench(tmp_path)
+
+    async def story() -> None:
+        bench.opt_in()
+        bench.eyes.cpu_s[J7] = 1.0
+        await comes_true("its report is read", lambda: bench.eyes.looks > 3)
+        await asyncio.sleep(0.2)
+        assert bench.watch.is_awake
+        bench.eyes.cpu_s.clear()
+        await comes_true("it is over", lambda: not bench.watch.is_awake)
+        await asyncio.sleep(0.05)
+        before = bench.eyes.looks
+        await asyncio.sleep(0.2)
+        assert bench.eyes.looks == before
+        bench.opt_in()
+        await comes_true("the next step's report is read", lambda: bench.eyes.looks > before)
+
+    counted(bench, story)
+
+
+def test_processes_that_nobody_spoke_of_are_found_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_watch, "YOUNG_S", 0.0)
+    monkeypatch.setattr(job_watch, "ASLEEP_EVERY_S", 0.1)
+    bench = Bench(tmp_path)
+
+    async def story() -> None:
+        bench.opt_in()
+        await asyncio.sleep(0.05)
+        assert not bench.watch.is_awake
+        before = bench.eyes.looks
+        bench.eyes.cpu_s[J7] = 1.0
+        await comes_true("they are found, and its report is read", lambda: bench.eyes.looks > before)
+        assert bench.watch.is_awake
+
+    counted(bench, story)
+
+
+def test_one_users_processes_that_cannot_be_read_hide_no_other_users_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of their memory may be a file that nobody serves."""
+    monkeypatch.setattr(job_watch, "_TIMEOUT_S", 0.2)
+    bench, let_go = Bench(tmp_path), Event()
+    bench.eyes.hangs = {"1001": let_go}
+    for job, uid in ((6, 1001), (7, 1000)):
+        bench.book.add(OptedIn(job=JobId(job), uid=uid, mode=ResumeMode.parse("1"), restart=0, at=T0))
+        bench.eyes.cpu_s[JobId(job)] = 1.0
+    bench.turn()
+    let_go.set()
+    assert {one.job for one in progress_of(bench.frames[-1], N1, bench.eyes.now)} == {7}

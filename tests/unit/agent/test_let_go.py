@@ -17,7 +17,7 @@ from steward.agent.opted import OptedBook
 from steward.model.ask import OptedIn
 from steward.model.ids import JobId
 from steward.model.resume_mode import ResumeMode
-from tests.fakes.until import FACT_S
+from tests.fakes.until import FACT_S, comes_true
 
 J = JobId(7)
 ORDER = LetGoOrder(job=J, restart=0, before=1000.0, why="n1 died [job.let_go]")
@@ -32,10 +32,14 @@ class FakeStepds:
     gate: threading.Event = field(default_factory=threading.Event)
     error: OSError | None = None
     takes_s: float = 0.0
+    hangs: int | None = None
+    """A user whose processes cannot be read until then."""
 
-    def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
+    def end_idle(self, job: JobId, uid: int | None, before: float) -> tuple[Stepd, ...]:
+        if uid == self.hangs:
+            self.gate.wait(FACT_S)
         self.looks.append((job, before))
-        self.gate.wait(FACT_S)
+        self.gate.wait(FACT_S if self.hangs is None else 0.0)
         if self.error is not None:
             raise self.error
         return (STEPD,)
@@ -54,7 +58,7 @@ def obey(folder: Path, *orders: LetGoOrder, skew_s: float | None = 0.0, restart:
     async def story() -> None:
         opted = OptedBook(folder / "opted.json")
         opted.add(OptedIn(job=J, uid=1000, mode=ResumeMode.parse("1"), restart=restart, at=1.0))
-        letting_go = LostRunCleanup(stepds, opted=opted, skew_s=lambda: skew_s, threads=Threads(1))
+        letting_go = LostRunCleanup(stepds, opted=opted, skew_s=lambda: skew_s, threads=lambda: Threads(1))
         for order in orders:
             letting_go.obey(order)
         await asyncio.sleep(0.02)
@@ -96,7 +100,7 @@ def test_a_look_that_fails_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptur
 
     async def story() -> None:
         opted = OptedBook(tmp_path / "opted.json")
-        letting_go = LostRunCleanup(stepds, opted=opted, skew_s=lambda: 0.0, threads=Threads(1))
+        letting_go = LostRunCleanup(stepds, opted=opted, skew_s=lambda: 0.0, threads=lambda: Threads(1))
         letting_go.obey(ORDER)
         await letting_go.rest()
         letting_go.obey(ORDER)
@@ -107,10 +111,30 @@ def test_a_look_that_fails_harms_nobody(tmp_path: Path, caplog: pytest.LogCaptur
     assert "no /proc" in caplog.text
 
 
+def test_one_users_processes_that_cannot_be_read_hold_up_no_other_users_job(tmp_path: Path) -> None:
+    stepds = FakeStepds(hangs=1001)
+
+    async def story() -> None:
+        opted = OptedBook(tmp_path / "opted.json")
+        for job, uid in ((JobId(6), 1001), (J, 1000)):
+            opted.add(OptedIn(job=job, uid=uid, mode=ResumeMode.parse("1"), restart=0, at=1.0))
+        letting_go = LostRunCleanup(stepds, opted=opted, skew_s=lambda: 0.0, threads=lambda: Threads(1))
+        letting_go.obey(replace(ORDER, job=JobId(6)))
+        letting_go.obey(ORDER)
+        await comes_true("the other's is carried out", lambda: bool(stepds.looks))
+        stepds.gate.set()
+        await letting_go.rest()
+
+    asyncio.run(story())
+    assert stepds.looks[0] == (J, 1000.0)
+
+
 def test_a_step_waits_for_its_room(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     opted = OptedBook(tmp_path / "opted.json")
     slow = FakeStepds(takes_s=0.1)
-    asyncio.run(LostRunCleanup(slow, opted=opted, skew_s=lambda: 0.0, threads=Threads(1)).make_room(J, 3, 1000, FACT_S))
+    asyncio.run(
+        LostRunCleanup(slow, opted=opted, skew_s=lambda: 0.0, threads=lambda: Threads(1)).make_room(J, 3, 1000, FACT_S)
+    )
     assert "set aside job=7 step=3" in caplog.text
 
 
@@ -125,6 +149,6 @@ def test_what_is_put_out_of_a_steps_way_is_told_and_an_error_leaves_the_step_alo
     tmp_path: Path, caplog: pytest.LogCaptureFixture, error: OSError | None, told: str
 ) -> None:
     opted = OptedBook(tmp_path / "opted.json")
-    letting_go = LostRunCleanup(FakeStepds(error=error), opted=opted, skew_s=lambda: 0.0, threads=Threads(1))
+    letting_go = LostRunCleanup(FakeStepds(error=error), opted=opted, skew_s=lambda: 0.0, threads=lambda: Threads(1))
     asyncio.run(letting_go.make_room(J, 3, 1000, FACT_S))
     assert told in caplog.text

@@ -56,6 +56,14 @@ def test_the_first_step_of_a_run_is_news_and_stays_known(path: Path) -> None:
     assert not book.all()[0].has_steps
 
 
+def test_what_earlier_attempts_left_is_news_and_stays_known_for_the_run(path: Path) -> None:
+    book, left = OptedBook(path), replace(opted(7), left="12 redis-server")
+    assert [book.add(one) for one in (opted(7), left, left, opted(7))] == [True, True, False, False]
+    assert book.all() == (left,)
+    book.add(replace(opted(7), restart=1))
+    assert not book.all()[0].left
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[1]", '[{"job":"x"}]', '[{"job":-1,"uid":0}]'])
 def test_a_spoiled_file_is_an_empty_book(path: Path, content: str) -> None:
     path.write_text(content)

@@ -9,9 +9,9 @@ import pytest
 
 from steward.cli.context import HeadPlace, context_for, local_place, place_in
 from steward.model.settings import parse
-from steward.testbed.bed import BedSpec
-from steward.testbed.layout import Layout
-from steward.testbed.steward_toml import local_toml
+from steward_bed.bed import BedSpec
+from steward_bed.layout import Layout
+from steward_bed.steward_toml import local_toml
 
 WITH_TLS = """
 [cluster]

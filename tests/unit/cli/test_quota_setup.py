@@ -93,7 +93,7 @@ def test_a_default_that_slurm_refuses_with_status_0_is_told_and_what_it_takes_is
     (slurm / "sacctmgr").write_text(SACCTMGR.replace("{folder}", str(slurm)) + tail)
     told = call("setup", "red", "--apply")
     assert told.exit_code == 1
-    assert "some user may not use what would be his default QOS" in told.output
+    assert "a user could not use the new default QOS" in told.output
     changes = [line.partition(" set ")[2] for line in edits(slurm) if " set qos+=" in line or " set default" in line]
     assert changes == ["qos+=stw-red-b,stw-red-g", "defaultqos=stw-red-g"]
 
@@ -103,7 +103,7 @@ def test_doctor_says_what_is_bad_and_ends_with_1(slurm: Path) -> None:
     (slurm / "config").write_text(CONFIG.format(enforce="none"))
     told = call("doctor", "red", "--json")
     assert told.exit_code == 1
-    assert "Slurm holds nobody to a quota" in told.output
+    assert "Slurm does not enforce quotas" in told.output
 
 
 def test_where_slurm_has_no_accounting_one_line_says_what_to_set_up(slurm: Path) -> None:

@@ -200,7 +200,7 @@ import os, sys
 os.environ["STEWARD_CONFIG"] = "/nonexistent"
 from steward.cli import main
 main(["--url", {api.url!r}, "status"], standalone_mode=False)
-print(sorted({{"docker", "pydantic", "sqlalchemy", "steward.testbed"}} & set(sys.modules)))
+print(sorted({{"docker", "pydantic", "sqlalchemy", "steward_bed"}} & set(sys.modules)))
 """
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert found.stdout.splitlines()[-1:] == ["[]"], found.stderr

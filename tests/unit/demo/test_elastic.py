@@ -1,7 +1,7 @@
 """What the elastic demo reads from the training's log, and the picture of a run."""
 
-from steward.demo.elastic import changes_of, is_exact, stretches_of
-from steward.demo.measure import Happening
+from examples.demo.elastic import changes_of, is_exact, stretches_of
+from examples.demo.measure import Happening
 from steward.job.elastic_batch import sample_at
 from steward.policy.elastic.picture import Stretch, picture
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from steward.demo.measure import CaseTimes, FaultStory, Happening, Made, figures, parse, recovery
+from examples.demo.measure import CaseTimes, FaultStory, Happening, Made, figures, parse, recovery
 
 MADE = Made(story=FaultStory.SPARE_INSIDE, node="n2", at=100.0)
 

@@ -1,16 +1,23 @@
 """The coordinator's lines: only the run's own agents are heard, and what is malformed harms nobody else."""
 
 import asyncio
+import contextlib
 import json
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from steward.adapters.node.elastic_start import free_port
+from steward.adapters.node.elastic_start import listen
 from steward.elastic.run import CoordinatedRun
 from steward.elastic.server import Coordinator
+from steward.model.proof import is_proof, proof
+from steward_bed.wait import wait_until
 from tests.fakes.dialled import never_refused
 from tests.fakes.until import FACT_S, comes_true
 
@@ -36,9 +43,15 @@ class Agent:
                 return heard[key]
         return None
 
+    async def prove(self, token: str) -> dict[str, str]:
+        """The proof for a hello."""
+        self.say({"nonce": "mine"})
+        theirs = await self.hear("nonce")
+        return {"proof": proof(token, "member", "mine", theirs)}
+
     async def join(self, node: str, token: str = "word", role: str = "base") -> None:
         place = {"role": role, "first": role == "base" and node == "n1", "agent": str(id(self))}
-        self.say({"token": token, "node": node, **place})
+        self.say({**await self.prove(token), "node": node, **place})
         self.say({"wait": True, "address": node, "port": 7})
 
 
@@ -93,12 +106,12 @@ def test_the_runs_agents_form_and_the_relay_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "hello",
     [
-        {"token": "another", "node": "n2", "role": "base"},
-        {"node": "n2", "role": "base"},
-        {"token": "word", "node": "../n2"},
-        {"token": "word", "node": "n2", "members": "n1"},
-        {"token": "word", "node": "n2", "generation": -1},
-        {"token": ["word"], "node": {}},
+        {"by": "another", "node": "n2", "role": "base"},
+        {"token": "word", "node": "n2", "role": "base"},
+        {"by": "word", "node": "../n2"},
+        {"by": "word", "node": "n2", "members": "n1"},
+        {"by": "word", "node": "n2", "generation": -1},
+        {"proof": ["word"], "node": {}},
         b"[]\n",
         b"\xff\xfe\n",
         b"{" * 100_000 + b"\n",
@@ -106,18 +119,64 @@ def test_the_runs_agents_form_and_the_relay_is_told(tmp_path: Path) -> None:
         b"x" * 200_000,
     ],
 )
-def test_who_is_not_of_the_run_gets_no_answer_and_the_run_goes_on(tmp_path: Path, hello: "Line | bytes") -> None:
+def test_who_is_not_of_the_run_is_cut_off_and_the_run_goes_on(tmp_path: Path, hello: "Line | bytes") -> None:
     async def story(port: int, coordinator: Coordinator) -> None:
         first = await Agent.call(port)
         await first.join("n1")
         stranger = await Agent.call(port)
-        stranger.say(hello)
+        if isinstance(hello, dict):
+            first_line = {"nonce": "mine"} if "by" not in hello else await stranger.prove(str(hello["by"]))
+            stranger.say(first_line if "by" not in hello else {**first_line, **hello})
+        if not isinstance(hello, dict) or "by" not in hello:
+            stranger.say(hello)
 
         assert await stranger_is_cut_off(stranger)
         assert set(coordinator.run.peers) <= {"n1"}
         second = await Agent.call(port)
         await second.join("n2")
         assert (await first.hear("form"))["members"] == ["n1", "n2"]
+
+    coordinated(tmp_path, story)
+
+
+def test_strangers_who_hold_connections_keep_no_agent_out(tmp_path: Path) -> None:
+    async def story(port: int, coordinator: Coordinator) -> None:
+        held = [await Agent.call(port) for _ in range(300)]
+        agents = await both_join(port)
+        assert (await agents[0].hear("form"))["members"] == ["n1", "n2"]
+        assert len(coordinator.unproved) <= 256
+        for each in held:
+            each.writer.close()
+
+    coordinated(tmp_path, story)
+
+
+def test_strangers_fill_no_log(tmp_path: Path) -> None:
+    """It lies in a place that all jobs of the node share."""
+    with listen() as found:
+        port = found.getsockname()[1]
+    argv = [sys.executable, "-m", "steward.elastic", "7", "--folder", str(tmp_path), "--nodes", "1"]
+    env = {**os.environ, "STEWARD_ELASTIC_TOKEN": "word"}
+    with subprocess.Popen([*argv, "--listen", "127.0.0.1", "--port", str(port)], env=env) as process:
+        try:
+            wait_until("it listens", (tmp_path / "address").exists, FACT_S)
+            for _ in range(5000):
+                with socket.create_connection(("127.0.0.1", port), FACT_S) as stranger:
+                    stranger.sendall(b"x\n")
+                    with contextlib.suppress(OSError):
+                        stranger.recv(1)
+        finally:
+            process.terminate()
+    assert 0 < sum(path.stat().st_size for path in tmp_path.glob("log*")) < 300_000
+
+
+def test_a_coordinator_proves_that_it_knows_the_token(tmp_path: Path) -> None:
+    async def story(port: int, _: Coordinator) -> None:
+        agent = await Agent.call(port)
+        agent.say({"nonce": "mine"})
+        said = json.loads(await agent.reader.readline())
+        assert is_proof(said["proof"], "word", "coordinator", "mine", said["nonce"])
+        assert not is_proof(said["proof"], "word", "member", "mine", said["nonce"])
 
     coordinated(tmp_path, story)
 
@@ -142,9 +201,10 @@ def test_an_agent_whose_line_broke_takes_its_own_place_again(tmp_path: Path) -> 
     async def story(port: int, coordinator: Coordinator) -> None:
         agents = await both_join(port)
         await agents[1].hear("form")
-        mine = {"token": "word", "node": "n2", "role": "base", "agent": str(id(agents[1]))}
+        mine = {"node": "n2", "role": "base", "agent": str(id(agents[1]))}
 
         again = await Agent.call(port)
+        mine |= await again.prove("word")
         again.say({**mine, "generation": 1, "members": ["n1", "n2"]})
 
         assert await again.hear("beat")
@@ -167,8 +227,10 @@ def test_the_bases_own_agent_takes_the_place_of_a_replicas_on_the_same_node(tmp_
 
 
 async def stranger_is_cut_off(stranger: Agent) -> bool:
+    """It is told no more than a proof."""
     try:
-        return await asyncio.wait_for(stranger.reader.read(100), FACT_S) == b""
+        heard = await asyncio.wait_for(stranger.reader.read(), FACT_S)
+        return heard == b"" or json.loads(heard).keys() == {"nonce", "proof"}
     except ConnectionResetError:
         return True
 
@@ -256,8 +318,9 @@ def test_without_an_address_it_is_reached_at_all_of_the_machines(tmp_path: Path,
     async def story() -> None:
         stopped = asyncio.Event()
         coordinator = Coordinator("7", CoordinatedRun(base=1, sizes=(), grace_s=30), tmp_path, "word", silent_s=60)
-        port = free_port()
-        served = asyncio.create_task(coordinator.serve("", port, stopped))
+        listening = listen()
+        port = listening.getsockname()[1]
+        served = asyncio.create_task(coordinator.serve("", 0, stopped, listening))
         while not (tmp_path / "address").exists():
             await asyncio.sleep(0.01)
         agent = Agent(*await asyncio.open_connection(host, port))

@@ -4,13 +4,18 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+import time
 from contextlib import ExitStack, suppress
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import boto3
 import pytest
+import requests
 import trustme
 from starlette.applications import Starlette
+from starlette.responses import Response
 from starlette.routing import Route
 
 from steward.client import Client, Unreachable
@@ -126,3 +131,22 @@ def ended(peer: socket.socket) -> bool:
         return peer.recv(1) == b""
     except ConnectionResetError:
         return True
+
+
+def test_an_answer_has_its_date_and_an_idle_server_does_nothing() -> None:
+    """uvicorn's own loop wakes ten times a second."""
+    server = http_server(Starlette(routes=[Route("/", lambda _request: Response())]), ApiSettings())
+    with serving(server) as url:
+        for _ in range(2):
+            told = parsedate_to_datetime(requests.get(url, timeout=FACT_S).headers["date"]).timestamp()
+            assert abs(told - time.time()) < 1.5
+            before = switches()
+            time.sleep(2.0)
+            assert switches() - before < 10
+
+
+def switches() -> int:
+    """Return how often threads of this process but this one were woken."""
+    tasks = [one for one in Path("/proc/self/task").iterdir() if int(one.name) != threading.get_native_id()]
+    lines = (line for task in tasks for line in (task / "status").read_text().splitlines())
+    return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary"))

@@ -1,5 +1,8 @@
 """The hub's small parts: deadlines, heartbeats as bytes, and many providers as one."""
 
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,13 +10,15 @@ from hypothesis import strategies as st
 from steward.adapters.wire.frames import pack, unpack
 from steward.adapters.wire.handshake import until_beat
 from steward.adapters.wire.seal import times
-from steward.head.choose import Fleet
+from steward.head.choose import Fleet, fleet
 from steward.head.link import beat_in, reply
 from steward.head.watch import Wheel
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import Slot
+from steward.model.settings import parse
 from steward.ports import Permanent, Retryable
 from tests.fakes.head_ports import FakeProvider
+from tests.fakes.slurm import FakeSlurm
 
 TIMES = st.floats(min_value=-1e14, max_value=1e14)
 
@@ -91,6 +96,44 @@ def test_a_group_of_the_api_goes_to_the_provider_of_all_others() -> None:
     made = fleet.launch(Slot(node=NodeName("workers-1"), group="workers"), "t1")
     fleet.reboot(made.id, "r1")
     assert (own.calls, others.calls) == ([], ["launch workers-1 t1", "reboot i-t1 r1"])
+
+
+PACKAGE = """
+from steward.ports import Permanent
+
+class Machines:
+    def __init__(self, zone): self.zone = zone
+    def describe(self): return f"machines of acme in {self.zone}"
+    def instances(self): return {}
+
+def make(table):
+    if "zone" not in table:
+        raise Permanent("provider.acme.zone is missing: add it")
+    return Machines(table["zone"])
+"""
+ACME = '[[groups]]\nname="a"\nnodes="n1"\nprovider="acme"\n[provider.acme]\n'
+
+
+def fleet_of(text: str) -> Fleet | None:
+    return fleet(parse(text, source="steward.toml", env={}), FakeSlurm())
+
+
+def test_a_package_brings_a_provider_by_its_entry_point(tmp_path: Path) -> None:
+    with pytest.raises(Permanent, match="provider acme: no package here brings it; there are command, "):
+        fleet_of(ACME)
+    (tmp_path / "acme_machines.py").write_text(PACKAGE)
+    about = tmp_path / "acme_machines-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-machines\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[steward.providers]\nacme = acme_machines:make\n")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        assert (made := fleet_of(ACME + 'zone = "b"')) is not None
+        assert made.describe() == "machines of acme in b"
+        with pytest.raises(Permanent, match=r"provider\.acme\.zone is missing"):
+            fleet_of(ACME)
+    finally:
+        sys.path.remove(str(tmp_path))
 
 
 def test_an_instance_that_is_not_listed_yet_is_ended_by_the_provider_that_made_it(two: Two) -> None:

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from steward.head import waiting
-from steward.head.waiting import MAX_ASKS_OF_USER, MAX_ASKS_PER_NODE, MAX_OPTED_OF_NODE, MAX_TOLD_BY, Asks, Opted
+from steward.head.waiting import (
+    MAX_ASKS_OF_USER,
+    MAX_ASKS_PER_NODE,
+    MAX_OPTED_OF_NODE,
+    MAX_TOLD_BY,
+    MAX_TOLD_LEFT,
+    Asks,
+    Opted,
+)
 from steward.model.ask import Ask, AskKind, OptedIn
 from steward.model.ids import AskId, JobId, NodeName
 from steward.model.resume_mode import ResumeMode
@@ -125,6 +133,18 @@ def test_that_a_step_runs_is_known_from_whichever_node_tells_it() -> None:
     assert not opted.add(told("n2", has_steps=True))
     assert not opted.add(told("n2"))
     assert [one.has_steps for one in opted.all()] == [True]
+
+
+def test_what_earlier_attempts_left_is_known_from_each_node_that_tells_it() -> None:
+    opted = Opted()
+    opted.add(told("n1"))
+    assert opted.add(told("n2", left="n2: 12 redis-server"))
+    assert not opted.add(told("n2", left="n2: 12 redis-server"))
+    assert opted.add(told("n1", left="n1: 7 python3"))
+    assert [one.left for one in opted.all()] == ["n2: 12 redis-server; n1: 7 python3"]
+    for pid in range(1000):
+        opted.add(told("n1", left=f"n1: {pid} python3"))
+    assert len(opted.all()[0].left) <= MAX_TOLD_LEFT
 
 
 def test_of_a_node_that_says_too_much_the_user_with_the_most_words_is_cut() -> None:

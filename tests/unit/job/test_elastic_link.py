@@ -1,5 +1,6 @@
 """An agent's line to its coordinator: what is about processes of the past does not touch those of now."""
 
+import contextlib
 import json
 import socket
 import tempfile
@@ -12,8 +13,9 @@ import pytest
 
 from steward.job import elastic, elastic_link
 from steward.job.elastic_link import AWAY_S, CoordinatorLink
-from steward.testbed.local_setup import free_ports
-from steward.testbed.wait import wait_until
+from steward.model.proof import is_proof, proof
+from steward_bed.local_setup import free_ports
+from steward_bed.wait import wait_until
 from tests.fakes.until import FACT_S
 
 ALONE = {"generation": 1, "rank": 1, "world": 2, "members": [], "address": "127.0.0.1"}
@@ -22,11 +24,15 @@ ALONE = {"generation": 1, "rank": 1, "world": 2, "members": [], "address": "127.
 class Coordinator:
     """The other end of the line."""
 
-    def __init__(self, server: socket.socket) -> None:
+    def __init__(self, server: socket.socket, token: str = "word") -> None:
         self.server = server
         self.line, _ = server.accept()
         self.line.settimeout(FACT_S)
         self.read = self.line.makefile("rb")
+        theirs = self.hear("nonce")["nonce"]
+        self.say(nonce="mine", proof=proof(token, "coordinator", theirs, "mine"))
+        self.proof = (theirs, "mine")
+        self.line.recv(1, socket.MSG_PEEK)  # nothing else is said before the hello
 
     def hear(self, key: str) -> dict[str, Any]:
         while key not in (heard := json.loads(self.read.readline())):
@@ -67,6 +73,27 @@ def form_a_generation(agent: CoordinatorLink, coordinator: Coordinator) -> None:
 
     threading.Thread(target=coordinate).start()
     assert agent.wait("n1", 7, 30, 60)
+
+
+def test_both_ends_prove_that_they_know_the_token_and_it_is_not_sent(
+    link: tuple[CoordinatorLink, Coordinator],
+) -> None:
+    _, coordinator = link
+    hello = coordinator.hear("node")
+    assert is_proof(hello["proof"], "word", "member", *coordinator.proof)
+    assert "word" not in json.dumps(hello)
+
+
+def test_another_program_at_the_coordinators_port_is_told_nothing(link: tuple[CoordinatorLink, Coordinator]) -> None:
+    """Another user of the node may have taken the port before the coordinator listens."""
+    agent, coordinator = link
+    coordinator.close()
+    stranger = Coordinator(coordinator.server, token="guessed")
+    with contextlib.suppress(ConnectionError):
+        assert stranger.read.read() == b""
+    assert not agent.connected
+    agent.notice()
+    assert Coordinator(coordinator.server).hear("node")["leaves"], "it goes on to look for its coordinator"
 
 
 def test_processes_that_are_done_for_good_are_done_also_where_their_node_is_to_leave(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from steward.testbed.local_setup import free_ports
-from steward.testbed.wait import wait_until
+from steward_bed.local_setup import free_ports
+from steward_bed.wait import wait_until
 from tests.fakes.until import FACT_S
 
 OWN_SESSION = "setsid sleep 600 & echo $! >{path}.new; mv {path}.new {path}; "

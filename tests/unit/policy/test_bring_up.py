@@ -12,7 +12,7 @@ from steward.model.order import Refusal
 from steward.model.setup import Lifecycle
 from steward.model.slot import Hitch, SlotStep
 from steward.policy.controls import reset_breakers, resume_actions
-from steward.policy.node.bring_up import scope_of
+from steward.policy.guards.bring_up import scope_of
 from steward.views.explain_group import explain_group
 from tests.builders.capacity import NODE, a_slot_at, asked, group, nothing_there, slot, with_group, with_slot
 from tests.builders.picture import Picture, a_cluster

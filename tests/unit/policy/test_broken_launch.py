@@ -1,4 +1,4 @@
-"""A job that Slurm could not start goes on elsewhere; a node on which a second job could not start is out."""
+"""A job that Slurm could not start goes on elsewhere; a node on which a second user's job could not start is out."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ HELD: dict[str, Any] = {
 }
 
 
-def known(picture: Picture, id: int, mode: ResumeMode = ON) -> Picture:
-    word = OptedIn(job=JobId(id), uid=USER, mode=mode, restart=0, at=picture.now)
+def known(picture: Picture, id: int, mode: ResumeMode = ON, uid: int = USER) -> Picture:
+    word = OptedIn(job=JobId(id), uid=uid, mode=mode, restart=0, at=picture.now)
     return picture.see(opted_in=(*picture.seen.opted_in, word))
 
 
@@ -31,9 +31,9 @@ def held(picture: Picture, id: int = 7, restarts: int = 1) -> Picture:
     return known(picture.job(id, **fields), id).then(1.1).then(1.1)
 
 
-def ran(picture: Picture, id: int, on: str) -> Picture:
+def ran(picture: Picture, id: int, on: str, uid: int = USER) -> Picture:
     """The job was seen on its only node."""
-    return known(picture.job(id, on=(on,), started=picture.now), id).then(1.0)
+    return known(picture.job(id, on=(on,), started=picture.now, user_id=uid), id, uid=uid).then(1.0)
 
 
 def goes_on(picture: Picture, id: int, on: str, restarts: int) -> Picture:
@@ -41,9 +41,9 @@ def goes_on(picture: Picture, id: int, on: str, restarts: int) -> Picture:
     return picture.change_job(id, started=picture.now, restarts=restarts, **job).then(1.0)
 
 
-def hurt(picture: Picture, id: int, on: str = "n2", elsewhere: str = "n3") -> Picture:
+def hurt(picture: Picture, id: int, on: str = "n2", elsewhere: str = "n3", uid: int = USER) -> Picture:
     """The job could not start on one node, and could on another one."""
-    broken = ran(picture, id, on).change_job(id, **{**HELD, "restarts": 1, "submitted": picture.now}).then(1.1)
+    broken = ran(picture, id, on, uid).change_job(id, **{**HELD, "restarts": 1, "submitted": picture.now}).then(1.1)
     return goes_on(broken.then(1.1), id, elsewhere, 1) if elsewhere else broken
 
 
@@ -86,13 +86,22 @@ def test_a_job_that_cannot_start_anywhere_uses_up_its_resumes_and_harms_no_node(
     assert cases(picture) == []
 
 
-def test_a_node_on_which_a_second_job_could_not_start_is_taken_out_whatever_its_checks_say() -> None:
+def test_a_node_on_which_a_second_users_job_could_not_start_is_taken_out_whatever_its_checks_say() -> None:
     once = hurt(a_cluster(), 7)
     assert cases(once) == []
-    twice = hurt(once, 8).then()
+    twice = hurt(once, 8, uid=USER + 1).then()
     (case,) = cases(twice)
     assert (case.node, case.check) == ("n2", "slurm.launch_failed")
     assert "started elsewhere" in case.why.text
+
+
+def test_one_user_takes_no_node_away_by_jobs_that_cannot_start_there() -> None:
+    """The folder of their output may be there on every other node."""
+    picture = a_cluster()
+    for id in (7, 8, 9):
+        picture = hurt(picture, id)
+    assert cases(picture.then()) == []
+    assert [key for key in picture.memory.noted if key.startswith("launches:n2")], "it is told, once"
 
 
 def test_jobs_that_started_nowhere_say_nothing_of_a_node() -> None:

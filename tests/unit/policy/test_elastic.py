@@ -3,14 +3,18 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
+
 from steward.model.action import CancelReplica, RequeueJob, ResizeRun, SubmitReplica
 from steward.model.desired import ElasticPolicy
 from steward.model.elastic import Activity, Cause, RunPhase
+from steward.model.fit import MISSING, Fit, FitState, Question
 from steward.model.ids import JobId
 from steward.model.job import JobState
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode
 from steward.policy.draft import Draft
+from steward.policy.elastic.replicas import FIT_S
 from steward.policy.job.exclude import is_short_without
 from steward.views.explain_group import run_lines
 from tests.builders.picture import USER, a_cluster, n
@@ -169,6 +173,41 @@ def test_it_does_not_grow_into_nodes_that_others_wait_for() -> None:
     world.queue(1)
     plan = world.picture.plan()
     assert not [action for action in plan.actions if isinstance(action, SubmitReplica)]
+
+
+@pytest.mark.parametrize(("missing", "grows"), [("features", False), ("gres", False), ("nodelist", True), ("", True)])
+def test_it_grows_only_where_slurm_finds_what_its_base_asks_for(missing: str, grows: bool) -> None:
+    """A replica names no nodes, and has its own time limit: that its base could not start says nothing else."""
+    world = ElasticWorld(nodes=3)
+    (question,) = world.picture.plan().questions
+    fit = Fit(state=FitState.LATER, at=world.now, missing=missing)
+    world.picture = world.picture.see(fits={question: fit})
+    plan = world.picture.plan()
+    assert [type(action) for action in plan.actions] == ([SubmitReplica] if grows else [])
+    told = [event.text for event in plan.events if event.kind == "elastic.unfit"]
+    assert [MISSING[missing] in text for text in told] == ([] if grows else [True])
+
+
+def test_each_replica_gets_the_nodes_that_slurm_would_choose() -> None:
+    """Each is kept off the nodes of the others: those of the first one must not be the only ones for the second."""
+    world = ElasticWorld(nodes=5, spec="4")
+    fits = dict[Question, Fit]()
+    for chosen in ("n5", "n3"):
+        questions = world.picture.see(fits=fits).plan().questions
+        new = next(one for one in questions if one not in fits)
+        fits[new] = Fit(state=FitState.NOW, at=world.now, nodes=frozenset({n(chosen)}))
+    submitted = [a for a in world.picture.see(fits=fits).plan().actions if isinstance(a, SubmitReplica)]
+    assert [{"n3", "n4", "n5"} - action.exclude for action in submitted] == [{"n4", "n5"}, {"n3", "n4"}]
+
+
+def test_slurm_is_asked_again_a_little_later_whether_it_may_grow() -> None:
+    world = ElasticWorld(nodes=3)
+    (question,) = world.picture.plan().questions
+    world.picture = world.picture.see(fits={question: Fit(state=FitState.LATER, at=world.now, missing="gres")})
+    plan = world.picture.plan()
+    assert plan.wake_at is not None
+    assert plan.wake_at <= world.now + FIT_S
+    assert question in world.picture.then(FIT_S + 1).plan().questions
 
 
 def test_when_its_base_ends_all_replicas_end() -> None:

@@ -47,7 +47,7 @@ def test_a_node_that_waits_for_its_turn_says_for_whom() -> None:
 
 
 def test_an_admins_drain_is_called_somebody_elses() -> None:
-    assert "Taken out of service by somebody else" in of_node(a_cluster().drained("n2", "fan"), "n2")
+    assert "Taken out of service by a person or a tool" in of_node(a_cluster().drained("n2", "fan"), "n2")
 
 
 REPLACE = """`scontrol update nodename=n2 state=fail reason="Action:Replace"`"""

@@ -94,7 +94,7 @@ def test_a_slot_whose_machine_the_provider_does_not_list_tells_what_to_do() -> N
 def test_the_gate_is_told_with_its_reason_or_that_somebody_else_set_it() -> None:
     assert "closed: jobs wait, none starts: group workers waits for its minimum" in of_group(gated())
     yielded = Gate(partition="dev", open=False, set_at=T0, confirmed=True, yielded=T0 - 60)
-    assert "somebody else set it 60 s ago" in of_group(an_api_cluster().remember(gates={"dev": yielded}))
+    assert "it was set by hand 60 s ago" in of_group(an_api_cluster().remember(gates={"dev": yielded}))
     assert "Steward keeps no gate there" in of_group(an_api_cluster())
 
 

@@ -8,6 +8,7 @@ from steward.model.job import JobState
 from steward.model.job_report import Progress
 from steward.model.ledger import Run
 from steward.model.resume import Attempt, Decision
+from steward.model.resume_mode import ResumeMode
 from steward.model.why import Why
 from tests.builders.picture import T0, Picture, a_cluster, n, names
 
@@ -35,6 +36,16 @@ def steps(picture: Picture, stepped: float) -> Picture:
 
 def test_a_job_that_tells_of_its_steps_gets_the_time_from_the_fault_to_its_first_step_after() -> None:
     assert extensions(steps(retried(), T0 + 55)) == [3655.0]
+
+
+def test_a_failure_without_a_fault_costs_its_user_the_time_that_it_takes() -> None:
+    """He decides when the retry makes its first step: a short limit that starts early would grow for ever."""
+
+    wish = ResumeMode.parse("any:3")
+    job = steps(a_cluster().job(time_limit_s=3600.0, started=T0 - 3600.0).opted_in(mode=wish), T0 - 5).then()
+    asked = job.ask(mode=wish, own=True, age=900).then(0.1).checked("n1", "n2", "n3").then(0.1)
+    assert asked.memory.jobs[J].attempts[-1].decision is Decision.RETRY
+    assert extensions(steps(asked.after(600.0), T0 + 600)) == []
 
 
 def test_nothing_is_given_before_the_first_step() -> None:

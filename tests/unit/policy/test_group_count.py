@@ -6,7 +6,7 @@ import pytest
 
 from steward.model.group import Role
 from steward.model.slot import SlotStep
-from steward.policy.groups.serving import current_counts
+from steward.policy.facts.serving import current_counts
 from tests.builders.api_cluster import ApiPicture, a_group, an_api_cluster
 
 

@@ -11,7 +11,7 @@ from steward.model.node import NodeBase
 from steward.model.slot import SlotStep
 from steward.model.witness import Witness
 from steward.policy.controls import resume_actions
-from steward.policy.node.correlate import crowded
+from steward.policy.facts.correlate import crowded
 from tests.builders.capacity import NODE, a_slot_at
 from tests.builders.picture import Picture, a_cluster, n, names
 

@@ -257,6 +257,13 @@ def test_a_job_that_does_not_start_in_time_waits_for_its_turn_again() -> None:
     assert of(SetNice, picture.then(5).change_job(nice=0).then(60)) == []
 
 
+def test_a_job_that_was_held_meanwhile_keeps_its_nice_value_which_would_start_it() -> None:
+    picture = n2_is_back(rival(waiting().then(60).change_job(priority=100), priority=300)).then(61)
+    held = picture.change_job(nice=-201, priority=0)
+    assert of(SetNice, held) == []
+    assert of(SetNice, held.then(30).change_job(priority=301)) != []
+
+
 def test_at_the_bound_they_are_freed_and_not_kept_again() -> None:
     late = waiting().after(1801)
     (free,) = of(FreeNodes, late)

@@ -11,7 +11,7 @@ from steward.model.ids import BootId, CaseId, InstanceId
 from steward.model.mend import MendReport
 from steward.model.repair_policy import LadderPolicy
 from steward.policy.draft import Draft
-from steward.policy.node.ladder import identity
+from steward.policy.guards.ladder import identity
 from tests.builders.picture import Picture, a_cluster, n
 
 GPU = "GPU-0b1b63b9-6f0a-4d0e-9d06-2d6f0f6b7a11"

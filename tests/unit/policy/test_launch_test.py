@@ -65,7 +65,9 @@ def on_trial(picture: Picture, **job: Any) -> Picture:
 
 def with_job(picture: Picture, **job: Any) -> Picture:
     name = slurm_name(the_test(picture).token)
-    return picture.job(TRIAL, on=("n2",), **{"user_id": 64030, "name": name, "partition": name, **job})
+    return picture.job(
+        TRIAL, on=("n2",), **{"user_id": 64030, "name": name, "partition": name, "reservation": name, **job}
+    )
 
 
 def over(picture: Picture) -> Picture:
@@ -123,6 +125,15 @@ def test_when_that_job_could_not_begin_the_next_rung_is_due_and_nobody_elses_job
     assert the_case(later).rung is Advice.REBOOT
     explained = explain_node(n("n2"), later.seen, later.want, later.memory, later.now)
     assert any("launch test" in line and "Failed" in line for line in explained)
+
+
+def test_a_users_job_that_was_moved_into_its_partition_is_not_the_test() -> None:
+    """Slurm lets any user move his waiting job there; he could have a sound node rebooted, or a broken one serve."""
+    running = on_trial(to_be_tested()).then()
+    name = slurm_name(the_test(running).token)
+    moved = running.job(TRIAL + 1, on=(), state=JobState.CANCELLED, name=name, partition=name, user_id=1000)
+    assert the_test(over(moved)).results == {}
+    assert the_case(over(with_job(over(moved), **ENDED_WELL))).step is Step.CLOSED
 
 
 def test_a_node_that_slurm_left_in_service_is_taken_out_before_the_reservation_ends() -> None:

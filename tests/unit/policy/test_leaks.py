@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from steward.adapters.slurm.text_nodes import gres_used
 from steward.model.ids import NodeName
 from steward.model.job import JobState
@@ -60,6 +62,23 @@ def test_a_node_with_a_job_or_one_that_ended_lately_leaks_nothing() -> None:
 
 
 def test_what_sinfo_prints_is_read() -> None:
-    lines = ("gpu:0|n[1-2]|", "gpu:(null):8(IDX:0-7)|n3|", "gpu:a100:4(IDX:0,2-4),shard:0|b[09-10]|", "|x|", "N/A|y|")
-    text = "\n".join((*lines, "gpu:l4:0(IDX:N/A),mps:l4:100(0/0)|m1|"))
-    assert gres_used(text) == {"n3": "gpu:8", "b09": "gpu:a100:4", "b10": "gpu:a100:4", "m1": "mps:l4:100"}
+    lines = (
+        "gpu:0|idle|n[1-2]|",
+        "gpu:(null):8(IDX:0-7)|idle|n3|",
+        "gpu:a100:4(IDX:0,2-4),shard:0|planned|b[09-10]|",
+        "|idle|x|",
+        "N/A|idle|y|",
+        "gpu:l4:0(IDX:N/A),mps:l4:100(0/0)|idle*|m1|",
+    )
+    assert gres_used("\n".join(lines)) == {"n3": "gpu:8", "b09": "gpu:a100:4", "b10": "gpu:a100:4", "m1": "mps:l4:100"}
+
+
+@pytest.mark.parametrize("state", ["allocated", "allocated+", "mixed", "mixed-", "completing", "draining", "draining*"])
+def test_what_jobs_use_is_not_told_whenever_they_are_read(state: str) -> None:
+    """Two looks may see two jobs, and the first one may wait again by the time that jobs are read."""
+    assert gres_used(f"gpu:8|{state}|n1|") == {}
+
+
+def test_a_suspended_job_has_its_gres_on_an_idle_node() -> None:
+    picture = leaking().job(on=("n1",)).change_job(state=JobState.SUSPENDED)
+    assert leaks_of(picture) == set()

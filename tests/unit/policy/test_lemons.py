@@ -9,7 +9,7 @@ from steward.model.health import Advice
 from steward.model.ids import CaseId, InstanceId, JobId
 from steward.model.job import Job, JobState
 from steward.model.memory import Memory
-from steward.policy.node.lemons import arithmetic, lemons
+from steward.policy.guards.lemons import arithmetic, lemons
 from tests.builders.picture import T0, Picture, a_cluster, n, names
 
 DAY_S = 86400.0

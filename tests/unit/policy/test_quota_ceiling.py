@@ -48,6 +48,19 @@ def test_an_account_has_no_ceiling_of_what_a_team_below_it_may_have_without_boun
     assert known(picture).qos["stw-lab-g"].limits["cpu"] == 48
 
 
+@pytest.mark.parametrize("can", [LISTS, MARKS, WEAK], ids=["lists", "marks", "weak"])
+def test_jobs_that_start_between_two_turns_do_not_take_a_team_above_its_ceiling(can: Capabilities) -> None:
+    """The limits of a QOS take the place of the account's: what is granted to a job that borrows is not open to an own
+    one, too. Of its ceiling of three team a has one, and a job of two waits to borrow."""
+    most = (Share(machine_type=G6.name, accelerators=1),)
+    site = runs(a_site(can, own("a", 2, borrow_absolute=most), own("b", 6)), 1, "a", 1)
+    site, _ = done(waits(settled(site), 2, "a", 2))
+    limits = {name: known(site).qos[name].limits["gres/gpu"] for name in ("stw-a-g", "stw-a-b")}
+    assert limits == {"stw-a-g": 1, "stw-a-b": 2}
+    site, _ = done(waits(site, 3, "a", 1))
+    assert {name: known(site).qos[name].limits["gres/gpu"] for name in limits} == {"stw-a-g": 2, "stw-a-b": 0}
+
+
 def no_more_loans(can: Capabilities) -> Picture:
     """Team a runs a borrowed job and has another waiting in `b`; then its quota says that it only lends."""
     site = settled(runs(runs(a_site(can, own("a", 2), own("b", 6)), 1, "a", 2), 2, "a", 4, "b", "n2"))

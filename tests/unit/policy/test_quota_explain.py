@@ -28,7 +28,7 @@ def test_a_site_without_quotas_says_nothing_of_them() -> None:
 
 def test_of_an_account_without_quota_and_limit_its_user_reads_what_to_do() -> None:
     text = said(waits(site(), 1, "other", 1), 1)
-    assert "Account other has no quota: nobody can make the job give way" in text
+    assert "Account other has no quota: the job cannot be evicted" in text
     assert "it may use what teams own" in text
     assert "sbatch -A TEAM" in text
     assert "sacctmgr modify account where name=other set grptres=gres/gpu=N" in text
@@ -63,7 +63,7 @@ def test_a_job_that_a_limit_set_by_hand_holds_up_reads_which_it_is(owner: str, t
     writes = {**picture.memory.quota_writes, f"{owner}/cap:gres/gpu": Wrote(values=("4",), foreign="1")}
     picture = replace(picture, memory=replace(picture.memory, quota_writes=writes))
     text = said(picture, 1)
-    assert f"; a limit that somebody set by hand holds it up: gres/gpu=1 of {told} (QOSGrpGRES)." in text
+    assert f"; a limit that was set by hand holds it up: gres/gpu=1 of {told} (QOSGrpGRES)." in text
     assert "about to be raised" not in text
 
 

@@ -17,7 +17,8 @@ from steward.model.action import (
 )
 from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
-from tests.builders.picture import ON, Picture
+from steward.model.node import NodeBase
+from tests.builders.picture import ON, Picture, n
 from tests.builders.quota import LISTS, WEAK
 from tests.builders.quota_site import a_site, borrowed_and_wanted_back, done, own, reserved, runs, settled, waits
 from tests.builders.want import but
@@ -269,6 +270,14 @@ def test_nobody_gives_way_to_a_job_that_slurm_holds_up_for_another_reason(can: C
     assert gone_in(waits(all_lent(can), 9, "b", 4, reason=reason), 70) == set()
 
 
+@pytest.mark.parametrize(("drained", "gone"), [("", {2, 3}), ("n2", set())])
+def test_slurms_word_that_nodes_are_not_available_counts_while_they_are_not(drained: str, gone: set[int]) -> None:
+    """Behind a job that Slurm could not start it looks at no other one: the word may be of long ago."""
+    fields = {"reason": "ReqNodeNotAvail", "required": frozenset({n("n2")}), "unavailable": frozenset({n("n2")})}
+    site = waits(all_lent(WEAK), 9, "b", 4, **fields)
+    assert gone_in(site.node(drained, base=NodeBase.MIXED, flags=frozenset({"DRAIN"})) if drained else site, 2) == gone
+
+
 @pytest.mark.parametrize("reason", ["None", "Resources", "Priority"])
 def test_others_give_way_to_a_job_that_waits_for_nodes(reason: str) -> None:
     assert gone_in(waits(all_lent(WEAK), 9, "b", 4, reason=reason), 2) == {2, 3}
@@ -284,6 +293,42 @@ def test_an_array_takes_back_what_the_tasks_need_that_it_may_run_at_once(most: i
     rest = {"array_job_id": JobId(21), "waiting_tasks": 3, "most_tasks": most}
     reason = "JobArrayTaskLimit" if most else "Priority"
     assert gone_in(waits(settled(site), 21, "b", 1, reason=reason, **rest), 2) == gone
+
+
+@pytest.mark.parametrize(("machines", "gone"), [(2, set()), (3, {3, 4})])
+def test_each_part_of_a_heterogeneous_job_gets_nodes_of_its_own(machines: int, gone: set[int]) -> None:
+    """What team a borrowed is on n2, and on n3 where there is one."""
+    site = runs(a_site(WEAK, own("a", 4), own("b", 4), machines=machines), 1, "a", 4)
+    site = runs(runs(site, 2, "a", 2, "b", "n2", started=1000.0), 3, "a", 2, "b", "n2", started=2000.0)
+    site = settled(runs(site, 4, "a", 4, "b", "n3", started=3000.0) if machines == 3 else site)
+    for id in (5, 6):
+        site = waits(site, id, "b", 1, het_job_id=JobId(5), reason="Resources")
+    assert gone_in(site, 2) == gone
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "gone"),
+    [
+        ({}, {}, set()),
+        ({}, {"time_limit_s": None}, set()),
+        ({}, {"time_limit_s": 600.0}, {3}),
+        ({}, {"priority": 7}, {3}),
+        ({"priority": 3}, {}, {3}),
+        ({"planned": frozenset()}, {}, {3}),
+        ({"planned": frozenset({n("n1")})}, {}, {3}),
+        ({"partition": "other"}, {}, {3}),
+    ],
+    ids=["longer", "endless", "done by then", "comes first", "comes later", "no plan", "elsewhere", "partition"],
+)
+def test_nobody_gives_way_where_slurm_keeps_the_nodes_for_a_job_that_comes_first(
+    first: dict[str, Any], second: dict[str, Any], gone: set[int]
+) -> None:
+    """Job 8 needs both nodes, of which team a owns one and has it for an hour more."""
+    site, both = all_lent(WEAK), frozenset({n("n1"), n("n2")})
+    plan = {"planned": both, "node_count": 2, "priority": 5, "reason": "Resources", **first}
+    site = waits(site, 8, "b", 2, **plan).change_job(8, started=site.now + 3600.0)
+    site = waits(site, 9, "b", 2, **{"priority": 5, "reason": "Priority", "time_limit_s": 7200.0, **second})
+    assert gone_in(site, 2) == gone
 
 
 SIGNAL = f"quota:signal:3:0:{borrowed_and_wanted_back(WEAK).now:.0f}"

@@ -127,7 +127,7 @@ def test_a_planned_machine_that_is_down_opens_no_other() -> None:
 
 def test_idle_ones_that_nobody_owns_are_not_called_in_use() -> None:
     site = waits(settled(runs(a_site(WEAK, own("a", 4)), 1, "a", 4)), 2, "a", 2)
-    assert "2 GPUs of ml.g6.12xlarge; 4 GPUs of ml.g6.12xlarge are idle, but nobody lends them" in explained(site, 2)
+    assert "2 GPUs of ml.g6.12xlarge; 4 GPUs of ml.g6.12xlarge are idle, but no team lends them" in explained(site, 2)
     warnings = quota_view(Draft(site.seen, site.want, site.memory, site.now)).warnings
     assert any("4 GPUs of ml.g6.12xlarge idle that no team owns" in each for each in warnings)
 

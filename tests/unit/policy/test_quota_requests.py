@@ -8,7 +8,7 @@ import pytest
 
 from steward.model.action import MoveJob, SetNodeCount
 from steward.model.ids import JobId
-from steward.model.quota import Share, profile_of, resource
+from steward.model.quota import MEM, Share, profile_of, resource
 from steward.model.resume import JobMemory, KeptNodes
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import UnitStanding
@@ -52,6 +52,16 @@ def test_resources_in_slurms_words(text: str, found: dict[str, int]) -> None:
 def test_a_request_without_a_type_counts_where_its_partition_has_machines() -> None:
     picture = waits(a_site(), 1, "a", 4).change_job(1, requested="cpu=1,gres/gpu=4")
     assert turn_of(picture).rulings[JobId(1)].amounts[POOL] == 4
+
+
+@pytest.mark.parametrize(
+    ("shape", "gib"), [({"exclusive": True}, 96), ({}, 2), ({"exclusive": True, "memory_per_cpu": False}, 2)]
+)
+def test_an_exclusive_job_has_its_memory_for_each_cpu_of_its_machines(shape: dict[str, Any], gib: int) -> None:
+    """Slurm counts it when the job starts: 48 CPUs with 2 GiB each, on one node."""
+    asks = {"requested": "cpu=1,mem=2G,gres/gpu=1", "node_count": 1, "memory_per_cpu": True, **shape}
+    picture = waits(a_site(), 1, "a", 1).change_job(1, **asks)
+    assert turn_of(picture).rulings[JobId(1)].amounts[resource(G6.name, MEM)] == gib * 1024
 
 
 def test_a_type_that_no_machine_has_never_fits() -> None:

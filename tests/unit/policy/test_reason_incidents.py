@@ -13,7 +13,7 @@ from steward.model.health import Advice
 from steward.model.job import JobState
 from steward.model.node import NodeBase
 from steward.policy.draft import Draft
-from steward.policy.node.correlate import SCOUT_EVERY_S
+from steward.policy.facts.correlate import SCOUT_EVERY_S
 from steward.views.explain import explain_node
 from steward.views.node_verdict import Word, node_verdict
 from tests.builders.deep import reserved
@@ -54,7 +54,8 @@ def the_test_goes_on(picture: Picture, run: DeepRun, broken: bool) -> Picture:
     picture = reserved(picture, run)
     if picture.seen.nodes[node].is_drain:
         return picture
-    fields: dict[str, Any] = {"state": JobState.COMPLETED, "partition": name, "name": name, "user_id": 64030}
+    fields: dict[str, Any] = {"state": JobState.COMPLETED, "name": name, "user_id": 64030}
+    fields |= {"partition": name, "reservation": name}
     ended = picture.job(900 + int(run.id[1:]), on=(node,), ended=picture.now, **fields)
     return slurm_drains(ended, EPILOG, node) if broken else ended
 

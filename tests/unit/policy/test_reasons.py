@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from steward.model.node import Reason
-from steward.policy.node.reasons import ROWS, Author, Kind, Response, row_of
+from steward.policy.slurm_reasons import ROWS, Author, Kind, Response, row_of
 
 REASONS = [
     (1, "Not responding", Kind.SILENT, Response.WATCH),

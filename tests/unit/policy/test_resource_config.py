@@ -14,7 +14,7 @@ from steward.model.observed import AgentView, Observed
 from steward.model.slot import SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.groups.setup import provisioning_parameters, resource_config
+from steward.policy.facts.setup import provisioning_parameters, resource_config
 from tests.builders.want import a_want
 
 NOW = 1000.0

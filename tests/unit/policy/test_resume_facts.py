@@ -78,7 +78,7 @@ def test_the_line_for_the_jobs_output_says_which_resume_it_is_why_and_from_where
     assert resumed(memory) == "1 of 5, after n3 failed; last checkpoint: step 10"
     mem = memory.jobs[JobId(7)]
     bare = replace(mem, saved=None, attempts=(replace(mem.attempts[0], culprits=frozenset()),))
-    assert resumed(Memory(jobs={mem.id: bare})) == "1 of 5, after requeue; no checkpoint is known"
+    assert resumed(Memory(jobs={mem.id: bare})) == "1 of 5: requeue; no checkpoint is known"
     unnumbered = replace(mem, saved=Saved(path="/ckpt/x"))
     assert resumed(Memory(jobs={mem.id: unnumbered})).endswith("last checkpoint: /ckpt/x")
 

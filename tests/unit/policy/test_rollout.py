@@ -20,8 +20,8 @@ from steward.model.memory import Incident
 from steward.model.plan import Plan
 from steward.model.slot import Hitch, Purpose, SlotStep
 from steward.policy.draft import Draft
+from steward.policy.facts.correlate import AGENTS
 from steward.policy.groups.rollout import ALARMS_EVERY_S, move_rollouts, nodes_of
-from steward.policy.node.correlate import AGENTS
 from tests.builders.api_cluster import ID, ApiPicture, an_api_cluster
 from tests.builders.orders import a_software_update, after, deletion, with_rules
 from tests.builders.picture import T0, names

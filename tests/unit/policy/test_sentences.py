@@ -220,7 +220,7 @@ RULINGS: list[Row] = [
         lambda: a_failure(evidence=(_NODE,)),
     ),
     (
-        "it was submitted with --no-requeue (requeue=1 says otherwise)",
+        "it was submitted with --no-requeue (override with requeue=1)",
         lambda: a_failure(evidence=(_NODE,), stays_in_place=True),
         lambda: a_failure(evidence=(_NODE,)),
     ),
@@ -361,7 +361,7 @@ OPTING: list[Row] = [
         lambda: a_cluster().resume(default=(ResumeDefault(partition="other", mode="1"),)).job(),
     ),
     (
-        "calls another user's job his, such as 7: he is not believed",
+        "reports another user's job as its own, such as 7: the report is ignored",
         lambda: a_cluster().job().opted_in(uid=1001, by=("n5",)),
         lambda: a_cluster().job().opted_in(by=("n1",)),
     ),
@@ -792,7 +792,7 @@ def with_rival(**job: Any) -> Picture:
 
 
 def raised(ago_s: float) -> Picture:
-    picture = in_queue(nice=-5).then(1)
+    picture = in_queue(nice=-5, priority=100).then(1)
     return remembered(picture, raised=Raised(restart=0, before=0, nice=-5, at=picture.now - ago_s))
 
 
@@ -891,6 +891,16 @@ def no_repair() -> Picture:
 
 STILL: list[Row] = [
     ("Last reported step: 100 (", lambda: hang.stepping(hang.a_job(), ago_s=1.0), lambda: hang.a_job()),
+    (
+        "Earlier attempts had left processes running when this one began: n1: 12 redis",
+        lambda: left_behind(restart=0),
+        lambda: left_behind(restart=1),
+    ),
+    (
+        "n1 is silent, and Slurm has it MAINTENANCE: nothing is done for the job until Slurm finds it DOWN",
+        lambda: a_run().lost("n1").node("n1", flags=frozenset({"MAINTENANCE"})),
+        lambda: a_run().node("n1", flags=frozenset({"MAINTENANCE"})),
+    ),
     ("Its newest checkpoint: /c of step 50", lambda: saved_at(50), lambda: in_queue()),
     ("Resumes in a row without a new one: ", lambda: saved_at(50), lambda: remembered(a_run(), saved=Saved(path="/c"))),
     ("job 7 stands still: no step since step 100 for more than 300 s", lambda: hang.stuck(), lambda: hang.a_job()),
@@ -959,6 +969,12 @@ STILL: list[Row] = [
 ANY = "any:3,age=0"
 
 
+def left_behind(restart: int) -> Picture:
+    picture = a_run()
+    words = [replace(word, restart=restart, left="n1: 12 redis") for word in picture.seen.opted_in]
+    return picture.see(opted_in=tuple(words))
+
+
 def saved_at(step: int) -> Picture:
     return remembered(in_queue().then(1), saved=Saved(path="/c", step=step, at=T0))
 
@@ -1014,7 +1030,7 @@ def short_of(word: str) -> Callable[[], Picture]:
 
 FIT: list[Row] = [
     (
-        "Slurm's own test of whether it fits gave no answer (steward-slurm, `make shim`): idle nodes are counted.",
+        "Slurm's own test does not tell whether it fits: idle nodes are counted (`steward doctor`).",
         lambda: answered(the_job_waits(), UNKNOWN),
         lambda: answered(the_job_waits(), fits.LATER),
     ),
@@ -1024,7 +1040,7 @@ FIT: list[Row] = [
         lambda: answered(the_job_waits(), fits.LATER),
     ),
     (
-        "the nodes that it needs are in use, for 600 s more at the most, by the time limits of who has them",
+        "the nodes that it needs are in use, for 600 s more at most, by the time limits of their jobs",
         lambda: answered(the_job_waits(), fits.LATER),
         lambda: answered(the_job_waits(), fits.NOW),
     ),

@@ -17,7 +17,7 @@ from steward.policy.quota.turn import Turn, take_turn
 from steward.views.explain import explain_job
 from steward.views.explain_group import run_lines
 from steward.views.explain_quota import lines_of
-from tests.builders.picture import T0, Picture
+from tests.builders.picture import T0, Picture, n
 from tests.builders.quota import G6, P5, WEAK, a_quota, own, runs, teams, waits
 from tests.builders.quota_site import a_site, settled
 from tests.builders.sentences import ROOT, Row, lacking
@@ -40,6 +40,15 @@ def ruled(standing: UnitStanding, **fields: Any) -> str:
     draft, turn = turn_of(picture)
     rulings = {**turn.rulings, JobId(2): replace(turn.rulings[JobId(2)], standing=standing, **fields)}
     return "\n".join(lines_of(picture.seen.jobs[JobId(2)], replace(turn, rulings=rulings), draft))
+
+
+def behind(limit_s: float) -> str:
+    """Of a job behind one that needs both nodes, of which team a owns one and borrows the other."""
+    picture = settled(runs(runs(a_site(WEAK), 1, "a", 4), 2, "a", 4, "b", "n2"))
+    both = frozenset({n("n1"), n("n2")})
+    picture = waits(picture, 8, "b", 2, planned=both, node_count=2, priority=5, reason="Resources")
+    picture = picture.change_job(8, started=picture.now + 3600.0)
+    return said(waits(picture, 9, "b", 2, priority=5, reason="Priority", time_limit_s=limit_s), 9)
 
 
 def turn_of(picture: Picture) -> tuple[Draft, Turn]:
@@ -122,7 +131,7 @@ QUOTAS: list[Row] = [
         lambda: said(waits(site(), 1, "a", 1), 1),
     ),
     (
-        "Account other has no quota: nobody can make the job give way; it may use what teams own. For a team's share: "
+        "Account other has no quota: the job cannot be evicted; it may use what teams own. For a team's share: "
         "sbatch -A TEAM. An admin limits the account with a quota, or with: sacctmgr modify account where name=other",
         lambda: said(waits(site(), 1, "other", 1), 1),
         lambda: said(waits(site(), 1, "a", 1), 1),
@@ -226,7 +235,8 @@ QUOTAS: list[Row] = [
         lambda: said(waits(site(), 1, "a", 7), 1),
     ),
     (
-        "the job may borrow, but no node that it may use would have room for it, whoever gave way: it waits for nodes.",
+        "the job may borrow, but no node that it may use would have room for it, even if every borrower were evicted: "
+        "it waits for nodes.",
         lambda: ruled(UnitStanding.WAITS, hopeless=True),
         lambda: ruled(UnitStanding.WAITS),
     ),
@@ -252,7 +262,7 @@ QUOTAS: list[Row] = [
         lambda: in_use(),
     ),
     (
-        "4 GPUs of ml.g6.12xlarge are idle, but nobody lends them: what no team owns is lent with IdleResourceSharing "
+        "4 GPUs of ml.g6.12xlarge are idle, but no team lends them: what no team owns is lent with IdleResourceSharing "
         "(ClusterSchedulerConfig) only, and DontLend lends nothing",
         lambda: not_lent(),
         lambda: in_use(),
@@ -293,12 +303,18 @@ QUOTAS: list[Row] = [
         lambda: ruled(UnitStanding.OWN, hopeless=False),
     ),
     (
+        "The quota of team b covers the job, but Slurm keeps n1, n2 for job 8, which comes first and is to start in 60 "
+        "min: only jobs that are over by then start there before it (Slurm: Priority).",
+        lambda: behind(7200.0),
+        lambda: behind(600.0),
+    ),
+    (
         "the limit in Slurm is about to be raised (QOSGrpGRES)",
         lambda: said(waits(runs(site(), 1, "a", 4), 2, "a", 2, qos="stw-a-b", reason="QOSGrpGRES"), 2),
         lambda: by_hand("1"),
     ),
     (
-        "a limit that somebody set by hand holds it up: gres/gpu=1 of QOS stw-a-g (QOSGrpGRES)",
+        "a limit that was set by hand holds it up: gres/gpu=1 of QOS stw-a-g (QOSGrpGRES)",
         lambda: by_hand("1"),
         lambda: by_hand("8"),
     ),

@@ -13,7 +13,7 @@ from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
 from steward.model.why import Why
 from steward.model.witness import PeerWord, Witness
-from steward.policy.node.gone import PEERS, SEEN_ALIVE_S
+from steward.policy.facts.gone import PEERS, SEEN_ALIVE_S
 from steward.views.explain import explain_job, explain_node
 from tests.builders.picture import Picture, a_cluster, changed, n, names
 
@@ -391,3 +391,36 @@ def test_people_are_told_what_is_waited_for() -> None:
     assert "n1 fell silent together with others: 4 of 8 agents went silent at once; 4 of 8 nodes are reached" in job
     assert "a silent one is taken out when Slurm, the provider or agents that are heard say that it is gone" in node
     assert "many nodes fell silent at once, and no other source says that this one is gone" in node
+
+
+def shut_down(count: int, of: int, silent: int = 0, *, leaves: bool = False) -> Picture:
+    """n1.. said that their hosts shut down, as the next ones, which fell silent at the same time, did not."""
+    told, others = ([f"n{i}" for i in range(start, start + many)] for start, many in ((1, count), (count + 1, silent)))
+    picture = a_cluster(of).then().after(1.0).agent_lost(*told, *others)
+    for name in told:
+        picture = picture.agent(name, host_ends=True, leaves=leaves)
+    return looked_at(looked_at(picture, *others), *told, result=Witness.REFUSED)
+
+
+def test_hosts_that_said_that_they_shut_down_are_no_incident_however_many() -> None:
+    picture = shut_down(3, of=3)
+    assert touched(picture) == ["n1", "n2", "n3"]
+    assert picture.plan().memory.incidents == {}
+
+
+def test_such_hosts_say_nothing_of_those_that_fell_silent_beside_them() -> None:
+    picture = shut_down(3, of=8, silent=4)
+    assert touched(picture) == ["n1", "n2", "n3"]
+    assert "1 of 5 nodes are reached" in incident(picture)
+
+
+def test_a_head_that_began_anew_knows_which_hosts_shut_down() -> None:
+    picture = shut_down(3, of=3).then(1.0)
+    for name in ("n1", "n2", "n3"):
+        picture = picture.agent(name, incarnation=None, host_ends=False)
+    assert picture.plan().memory.incidents == {}
+
+
+def test_agents_that_were_told_to_end_with_the_slurm_daemons_of_their_hosts_are_one() -> None:
+    """Their hosts may live on: somebody may stop all services everywhere."""
+    assert touched(shut_down(3, of=3, leaves=True)) == []

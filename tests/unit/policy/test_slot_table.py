@@ -14,8 +14,8 @@ from steward.model.instance import InstanceState
 from steward.model.node import NodeBase, Reason
 from steward.model.setting_types import RepairMode
 from steward.model.setup import SetupState
-from steward.model.slot import Purpose, SlotStep
-from steward.policy.groups.slot_table import TABLE, SlotFact, deadline, page
+from steward.model.slot import Purpose, SlotFact, SlotStep
+from steward.policy.groups.slot_table import TABLE, deadline, page
 from tests.builders.capacity import MARK, NODE, SCRIPTS, a_slot_at, asked, nothing_there, reported, with_slot
 from tests.builders.deep import done, with_run
 from tests.builders.picture import T0, Picture, n

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from steward.model.health import Advice, Scope, Severity
 from steward.policy.draft import Draft
-from steward.policy.node.suspicion import suspects
+from steward.policy.facts.doubts import suspects
 from tests.builders.picture import Picture, a_cluster
 
 

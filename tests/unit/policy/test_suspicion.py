@@ -12,7 +12,7 @@ from steward.model.health import Finding, Outcome, Severity, Trial, TrialState
 from steward.model.node import NodeBase
 from steward.model.witness import Witness
 from steward.policy.controls import pause, reset_breakers, resume_actions
-from steward.policy.node.trust import trial_key
+from steward.policy.trust import trial_key
 from tests.builders.deep import done, with_run
 from tests.builders.picture import Picture, a_cluster, n
 

@@ -5,10 +5,11 @@ import pytest
 from steward.model.desired import Desired
 from steward.model.ids import NodeName
 from steward.model.instance import SPARES
+from steward.model.node_names import expand_nodes
 from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
 from steward.model.setting_types import RepairMode
-from steward.model.settings import Settings, SettingsError, expand_nodes, parse, split_host_port
+from steward.model.settings import Settings, SettingsError, parse, split_host_port
 
 
 def settings(text: str = "", **env: str) -> Settings:

@@ -29,6 +29,7 @@ IMPOSSIBLE = [
     ("provider.static.spares", _GROUP.format("a", "n[1-3]", "static") + '[provider.static]\nspares="n3,s1"'),
     ("provider.static.spares", '[provider.static]\nspares="s1"'),
     ("groups[0].provider", _GROUP.format("a", "n1", "local")),
+    ("provider.statik", '[provider.statik]\nspares="s1"'),
     ("capacity.provider", '[capacity]\nprovider="static"'),
     ("capacity.provider", '[capacity]\nprovider="power"'),
     ("capacity.provider", '[capacity]\nprovider="command"'),
@@ -56,12 +57,12 @@ def test_no_hold_at_all_while_the_head_is_away_is_possible() -> None:
 
 @pytest.mark.parametrize("kind", ["static", "power"])
 def test_some_providers_need_no_table(kind: str) -> None:
-    assert parse(_GROUP.format("a", "n1", kind), source="f", env={}).groups[0].provider.value == kind
+    assert parse(_GROUP.format("a", "n1", kind), source="f", env={}).groups[0].provider == kind
 
 
 def test_a_group_may_use_a_provider_that_has_its_table() -> None:
     text = _GROUP.format("a", "n1", "local") + '[provider.local]\ndir="/tmp/bed"'
-    assert parse(text, source="f", env={}).provider.local is not None
+    assert parse(text, source="f", env={}).provider.brought["local"] == {"dir": "/tmp/bed"}
 
 
 @pytest.mark.parametrize(

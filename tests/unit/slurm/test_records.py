@@ -29,6 +29,20 @@ def test_a_list_that_a_user_typed_costs_that_field_at_most(text: str, names: set
     assert job.excluded == job.required == names
 
 
+@pytest.mark.parametrize(
+    ("described", "names"),
+    [
+        ("ReqNodeNotAvail, UnavailableNodes:n[1-2],n9", {"n1", "n2", "n9"}),
+        ("ReqNodeNotAvail,_UnavailableNodes:n_1", {"n_1"}),
+        ("ReqNodeNotAvail, Reserved for maintenance", set()),
+        ("ReqNodeNotAvail, UnavailableNodes:n[", set()),
+        ("", set()),
+    ],
+)
+def test_the_nodes_that_slurm_calls_not_available(described: str, names: set[str]) -> None:
+    assert records.job_of(job_line(reason="ReqNodeNotAvail", described=described)).unavailable == names
+
+
 @pytest.mark.parametrize(("limit", "seconds"), [("90", 5400.0), ("", None)])
 def test_a_time_limit_is_seconds_or_none(limit: str, seconds: float | None) -> None:
     assert records.job_of(job_line(limit_minutes=limit)).time_limit_s == seconds

@@ -1,5 +1,6 @@
 """The option in slurmctld's own record of a job."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,17 @@ def keep(state: Path, id: int, *variables: str) -> None:
 def test_the_option_is_found_wherever_sbatch_left_it(variables: tuple[str, ...], mode: str | None) -> None:
     found = mode_in(record(*variables))
     assert (found.text if found else None) == mode
+
+
+def test_ten_million_variables_of_a_user_cost_the_head_no_memory() -> None:
+    many = record("STEWARD_AUTO_RESUME=1") + b"a=\0" * 2_000_000
+    tracemalloc.start()
+    try:
+        assert mode_in(many) is not None
+        assert mode_in(record(*["a=b"] * 9)) is None
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\0", b"\0" * 9, b"STEW", bytes(range(64))])

@@ -4,12 +4,12 @@ import getpass
 from dataclasses import replace
 from pathlib import Path
 
-from steward.testbed import accounting
-from steward.testbed.bed import BedSpec
-from steward.testbed.layout import Layout
-from steward.testbed.local_controller import services_of
-from steward.testbed.slurm_conf import SlurmPlan, gres_conf, hardware, write_slurm_conf
-from steward.testbed.slurm_versions import parse
+from steward_bed import accounting
+from steward_bed.bed import BedSpec
+from steward_bed.layout import Layout
+from steward_bed.local_controller import services_of
+from steward_bed.slurm_conf import SlurmPlan, gres_conf, hardware, write_slurm_conf
+from steward_bed.slurm_versions import parse
 
 
 def spec(root: Path, *, accounting: bool = True, hardware: str = "") -> BedSpec:

@@ -11,10 +11,10 @@ from steward.adapters.process import run
 from steward.agent.config import load as load_agent_config
 from steward.model.instance import SPARES
 from steward.model.settings import parse
-from steward.testbed.bed import Backend, BedError, BedSpec
-from steward.testbed.beds import make
-from steward.testbed.faults import FaultKind
-from steward.testbed.file_faults import (
+from steward_bed.bed import Backend, BedError, BedSpec
+from steward_bed.beds import make
+from steward_bed.faults import FaultKind
+from steward_bed.file_faults import (
     CHECK,
     break_scontrol,
     how_broken,
@@ -22,10 +22,10 @@ from steward.testbed.file_faults import (
     remove_failing_check,
     write_failing_check,
 )
-from steward.testbed.layout import Layout
-from steward.testbed.local_setup import Manifest, free_ports, load
-from steward.testbed.slurm_conf import silent_nodes
-from steward.testbed.steward_toml import local_toml
+from steward_bed.layout import Layout
+from steward_bed.local_setup import Manifest, free_ports, load
+from steward_bed.slurm_conf import silent_nodes
+from steward_bed.steward_toml import local_toml
 from tests.fakes.until import FACT_S
 
 
@@ -95,7 +95,7 @@ def test_free_ports_are_as_many_as_asked_for_and_distinct() -> None:
     assert len(set(free_ports(50))) == 50
 
 
-_ASKS = """import sys; from steward.testbed.local_setup import free_ports
+_ASKS = """import sys; from steward_bed.local_setup import free_ports
 print(*free_ports(3, range(9300, 9400)), flush=True); sys.stdin.read()"""
 
 

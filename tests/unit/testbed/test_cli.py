@@ -1,11 +1,11 @@
-"""`steward testbed` says in one line what is wrong and what to do."""
+"""`steward-testbed` says in one line what is wrong and what to do."""
 
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from steward.testbed.cli import testbed as steward_testbed
+from steward_bed.cli import testbed as steward_testbed
 
 
 def call(*words: str) -> Result:
@@ -15,7 +15,7 @@ def call(*words: str) -> Result:
 def test_without_a_bed_named_a_command_says_how_to_name_one() -> None:
     told = call("status")
     assert told.exit_code == 2
-    assert "give --dir, or set STEWARD_TESTBED as `steward testbed up` prints it" in told.output
+    assert "give --dir, or set STEWARD_TESTBED as `steward-testbed up` prints it" in told.output
 
 
 def test_taking_down_what_is_not_there_is_success(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from steward.adapters.settings_file import load as load_settings
-from steward.model.setting_types import ProviderKind
-from steward.testbed.bed import Backend, BedError, BedSpec
-from steward.testbed.docker import load_plan, provider_settings, save_plan
-from steward.testbed.docker_files import FilesPlan, write_files
-from steward.testbed.layout import DockerLayout
+from steward_bed.bed import Backend, BedError, BedSpec
+from steward_bed.docker import load_plan, provider_settings, save_plan
+from steward_bed.docker_files import FilesPlan, write_files
+from steward_bed.layout import DockerLayout
+from steward_bed.providers.settings import DockerSettings, read_table
 from tools.packages.contents import packages
 
 
@@ -57,9 +57,11 @@ def test_stewardd_accepts_its_settings_and_can_make_the_nodes(tmp_path: Path) ->
     made = plan(tmp_path)
     write_files(made, tmp_path)
     settings = load_settings(tmp_path / "etc" / "steward.toml", {})
-    assert [(group.nodes, group.provider) for group in settings.groups] == [("n1,n2", ProviderKind.DOCKER)]
-    ours, seen_from_here = settings.provider.docker, provider_settings(made)
-    assert ours is not None
+    assert [(group.nodes, group.provider) for group in settings.groups] == [("n1,n2", "docker")]
+    ours, seen_from_here = (
+        read_table("docker", settings.provider.brought["docker"], DockerSettings),
+        provider_settings(made),
+    )
     assert ours.model_copy(update={"engine": seen_from_here.engine, "faults": None}) == seen_from_here
 
 
@@ -118,7 +120,7 @@ def test_a_later_command_reads_the_same_plan(tmp_path: Path) -> None:
 
 
 def test_where_no_bed_is_the_remedy_is_told(tmp_path: Path) -> None:
-    with pytest.raises(BedError, match=r"no bed in .*; `steward testbed up --backend docker --dir .*` makes one"):
+    with pytest.raises(BedError, match=r"no bed in .*; `steward-testbed up --backend docker --dir .*` makes one"):
         load_plan(DockerLayout(root=tmp_path))
 
 

@@ -12,7 +12,7 @@ import pytest
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import InstanceState, Slot
 from steward.ports import Retryable
-from steward.testbed.local import all_off
+from steward_bed.local import all_off
 from tests.fakes.provider import FakeProvider
 from tests.fakes.until import until
 
@@ -20,7 +20,7 @@ PROGRAM = """
 import signal, sys, time
 from pathlib import Path
 from types import SimpleNamespace
-from steward.testbed.beds import stoppable, take_down
+from steward_bed.beds import stoppable, take_down
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what a script starts with `&` ignores it from the beginning
 here = Path(sys.argv[1])

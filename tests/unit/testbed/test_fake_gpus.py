@@ -9,7 +9,7 @@ import pytest
 from steward.adapters.node.nvml import Nvml
 from steward.adapters.node.probe import LocalProbes
 from steward.model.probe import ReadFiles
-from steward.testbed import fake_gpus
+from steward_bed import fake_gpus
 
 LISTED = ("0000:10:00.0",) * 4
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from steward.testbed.bed import BedError
-from steward.testbed.docker_faults import rate_of
-from steward.testbed.faults import SHAPES, FaultKind, fault
+from steward_bed.bed import BedError
+from steward_bed.docker_faults import rate_of
+from steward_bed.faults import SHAPES, FaultKind, fault
 
 
 def test_a_fault_of_a_node_needs_one() -> None:

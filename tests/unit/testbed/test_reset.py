@@ -10,8 +10,8 @@ from threading import Thread
 from typing import Any
 
 from steward.adapters.process import Completed
-from steward.testbed.bed import BedSpec
-from steward.testbed.beds import reset
+from steward_bed.bed import BedSpec
+from steward_bed.beds import reset
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
 import pytest
 
-from steward.testbed.bed import BedError
-from steward.testbed.slurm_versions import cgroup_conf, parse
+from steward_bed.bed import BedError
+from steward_bed.slurm_versions import cgroup_conf, parse
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from steward.ports import Retryable
-from steward.testbed import wait
-from steward.testbed.wait import NotInTime, calm, wait_until, wait_until_empty
+from steward_bed import wait
+from steward_bed.wait import NotInTime, calm, wait_until, wait_until_empty
 from tests.fakes.until import FACT_S
 
 

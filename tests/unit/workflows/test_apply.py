@@ -162,7 +162,7 @@ def test_an_answer_is_withheld_when_the_requeue_it_promises_failed() -> None:
     bench.apply(requeue(), answer())
     assert bench.agents.answers == []
     assert bench.counted == [("RequeueJob", "retry"), ("AnswerAsk", "not tried")]
-    assert "promised" in str(bench.store.outcomes[Key("answer:a1")])
+    assert "promises" in str(bench.store.outcomes[Key("answer:a1")])
 
 
 def test_a_retry_is_withheld_when_the_bad_node_could_not_be_taken_out() -> None:

@@ -89,7 +89,7 @@ def test_a_node_without_an_agent_is_named() -> None:
 
 
 def test_many_nodes_are_one_folded_list() -> None:
-    assert judged(nodes=60)["agents warn"].text == "57 of 60 nodes have no agent: n[4-60]"
+    assert judged(nodes=60)["agents warn"].text == "57 of 60 nodes have no connected agent: n[4-60]"
 
 
 def test_no_agent_at_all_is_bad() -> None:
@@ -158,7 +158,7 @@ def test_what_dynamic_nodes_need_is_told(changes: dict[str, str], told: str) -> 
     ("moved", "unknown", "told"),
     [
         ([], [], "agents connect from the known addresses of their nodes"),
-        ([], [n("n2")], "no address is known to compare with, or none shall be: n2"),
+        ([], [n("n2")], "no address is known to compare with, or none is wanted: n2"),
         ([n("n1")], [n("n2")], "neither Slurm nor the provider knows for their nodes: n1"),
     ],
 )

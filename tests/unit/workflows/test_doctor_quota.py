@@ -106,8 +106,8 @@ def test_without_slurmdbd_nothing_is_half_set_up() -> None:
 @pytest.mark.parametrize(
     ("config", "text", "remedy"),
     [
-        ({"PriorityWeightQOS": "0"}, "who borrows may start before who owns", "PriorityWeightQOS=1000000"),
-        ({"JobRequeue": "0"}, "a job that gives way is cancelled", "JobRequeue=1"),
+        ({"PriorityWeightQOS": "0"}, "borrowers may start before owners", "PriorityWeightQOS=1000000"),
+        ({"JobRequeue": "0"}, "an evicted job is cancelled", "JobRequeue=1"),
         ({"SchedulerParameters": "bf_max_job_test=100"}, "counts twice", "bf_max_job_test=1000"),
     ],
 )
@@ -123,15 +123,15 @@ def test_a_trap_of_the_settings_is_told_with_its_remedy(config: dict[str, str], 
         (
             (26, 5),
             {},
-            "who borrowed most gives way first; of a team's jobs the one on the fewest nodes, then the oldest",
+            "the team that borrowed most is evicted first; of its jobs the one on the fewest nodes, then the oldest",
         ),
         (
             (26, 5),
             {"PreemptParameters": "youngest_first,min_exempt_priority=4000000000"},
-            "the newest of all jobs that",
+            "the newest of all borrowing jobs",
         ),
-        ((26, 5), {"SchedulerParameters": "preempt_youngest_first"}, "the newest of all jobs that borrowed gives way"),
-        ((22, 5), {}, "who borrowed most gives way first; of a team's jobs the lowest class, then the newest"),
+        ((26, 5), {"SchedulerParameters": "preempt_youngest_first"}, "the newest of all borrowing jobs is evicted"),
+        ((22, 5), {}, "the team that borrowed most is evicted first; of its jobs the lowest class, then the newest"),
     ],
 )
 def test_who_gives_way_first_is_told(version: tuple[int, int], config: dict[str, str], text: str) -> None:
@@ -147,7 +147,7 @@ def test_a_site_that_wants_the_newest_to_give_way_keeps_its_word() -> None:
 def test_priorities_above_the_mark_are_told_of() -> None:
     can = replace(NEW, exempt_priority=500_000)
     trapped = site(can, PreemptParameters="min_exempt_priority=500000")
-    assert any("nobody would give way" in each for each in said(trapped, Health.BAD))
+    assert any("no job could be preempted" in each for each in said(trapped, Health.BAD))
 
 
 def test_without_marks_or_preemption_the_lines_are_asked_for() -> None:

@@ -1,6 +1,6 @@
 """The start of an elastic run's coordinator, and the submission of replicas, in its user's name."""
 
-import errno
+import contextlib
 import json
 import os
 import random
@@ -46,22 +46,30 @@ class ElasticStarter:
     def __init__(self, slurm_conf: str) -> None:
         self._env = ["PATH=" + os.defpath, "LC_ALL=C", *([f"SLURM_CONF={slurm_conf}"] if slurm_conf else [])]
 
-    def coordinate(self, place: CoordinatorPlace, *, nodes: int, sizes: tuple[int, ...], grace_s: int) -> None:
-        """Start the coordinator, and return when it has begun. Raises Failed."""
+    def coordinate(
+        self, place: CoordinatorPlace, *, nodes: int, sizes: tuple[int, ...], grace_s: int, listening: int | None
+    ) -> None:
+        """Start the coordinator, and return when it has begun. Raises Failed.
+
+        `listening` is the descriptor of a socket that listens at its port; with None the coordinator makes its own.
+        """
         listed = ",".join(str(size) for size in sizes)
         argv = f"{place.run} --folder {place.folder} --nodes {nodes} --sizes {listed} --grace {grace_s}"
-        self._do("coordinate", place, {"argv": f"{argv} --port {place.port}"}, START_S)
+        argv += f" --port {place.port}" if listening is None else f" --listening {listening}"
+        self._do("coordinate", place, {"argv": argv}, START_S, () if listening is None else (listening,))
 
     def submit(self, place: CoordinatorPlace, asked: Mapping[str, str]) -> None:
         """Submit a replica job, unless there is one with that comment. Raises Failed, with sbatch's message."""
         self._do("submit", place, asked, ORDER_S)
 
-    def _do(self, what: str, place: CoordinatorPlace, asked: Mapping[str, str], timeout_s: float) -> None:
+    def _do(
+        self, what: str, place: CoordinatorPlace, asked: Mapping[str, str], timeout_s: float, fds: tuple[int, ...] = ()
+    ) -> None:
         child = (sys.executable, "-I", "-m", "steward.adapters.node.elastic_child")
         argv = ("env", "--ignore-environment", *self._env, *child, what, str(place.uid), str(place.run))
         asked = {**asked, "folder": str(place.folder), "token": place.token}
         try:
-            run(argv, timeout_s=timeout_s, input=json.dumps(asked).encode(), max_bytes=_MAX_SAID)
+            run(argv, timeout_s=timeout_s, input=json.dumps(asked).encode(), max_bytes=_MAX_SAID, pass_fds=fds)
         except Failed as error:
             raise Failed(said_by(error), error.completed) from None
 
@@ -72,25 +80,16 @@ def said_by(error: Failed) -> str:
     return lines[-1][:400] if lines else str(error)
 
 
-def free_port(among: Sequence[int] = _PORTS) -> int:
-    """Return a port at which no program listens now. Raises Retryable if `TRIES` random tries find none."""
+def listen(among: Sequence[int] = _PORTS) -> socket.socket:
+    """Return a socket that listens at a free port of all addresses, so that no other user takes the port meanwhile.
+
+    Raises Retryable if `TRIES` random tries find none.
+    """
+    family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
     for number in random.SystemRandom().sample(range(len(among)), min(TRIES, len(among))):
-        port = among[number]
-        if _is_free(socket.AF_INET, port) and _is_free(socket.AF_INET6, port):
-            return port
+        with contextlib.suppress(OSError):
+            return socket.create_server(("", among[number]), family=family, dualstack_ipv6=family == socket.AF_INET6)
     raise Retryable(f"no port is free for an elastic run: {TRIES} of {among[0]} to {among[-1]} are taken")
-
-
-def _is_free(family: socket.AddressFamily, port: int) -> bool:
-    """Return whether the port is free, also if the machine has no addresses of this family."""
-    try:
-        with socket.socket(family) as tried:
-            if family == socket.AF_INET6:
-                tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            tried.bind(("", port))
-    except OSError as error:
-        return error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
-    return True
 
 
 def address_towards(host: str, port: int) -> str:

@@ -52,10 +52,11 @@ def _job_of(process: Path, users: Mapping[JobId, int]) -> JobId | None:
     # Root makes cgroups. The environment, for a Slurm without cgroups, is the user's own claim: only for own jobs.
     if (job := _named(_JOB, process / "cgroup")) in users:
         return job
+    uid = owner(process)
+    if uid not in users.values():
+        return None  # memory of a user's process may hang who reads it: of nobody else's is any read
     job = _named(_ENV_JOB, process / "environ")
-    if job is None or job not in users:
-        return None
-    return job if users[job] == owner(process) else None
+    return job if job is not None and users.get(job) == uid else None
 
 
 def _named(pattern: re.Pattern[bytes], file: Path) -> JobId | None:

@@ -77,16 +77,16 @@ class Stepds:
         self._node = node
         self._owner = owner
 
-    def end_idle(self, job: JobId, before: float) -> tuple[Stepd, ...]:
+    def end_idle(self, job: JobId, uid: int | None, before: float) -> tuple[Stepd, ...]:
         """Kill the slurmstepds of `job` that began before `before` (Unix s, this node's clock) and have no task left.
 
-        Returns those that were killed. A slurmstepd with a living child is left alone, and so are all while any other
-        process of the job lives: Slurm still has something to end there.
+        `uid` is the job's user (None: not known). Returns those that were killed. A slurmstepd with a living child is
+        left alone, and so are all while any other process of the job lives: Slurm still has something to end there.
         """
         everyone = list(proc.every())
         ours = self._of(job, everyone)
         old = [stepd for stepd in ours if stepd.began < before]
-        if not old or self._lives(job, everyone):
+        if not old or self._lives(job, uid, everyone):
             return ()
         idle = [stepd for stepd in old if not proc.descendants(stepd.process)]
         return tuple(stepd for stepd in idle if proc.send(stepd.process, signal.SIGKILL))
@@ -181,8 +181,9 @@ class Stepds:
     def _title(self, seen: Seen) -> re.Match[bytes] | None:
         """Return the title of a slurmstepd of any cluster; None if the process is none."""
         pid = seen.process.pid
-        title = None if seen.dead else _TITLE.match(_read(pid, "cmdline").partition(b"\0")[0])
-        return title if title is not None and self._is_stepd(pid) else None
+        if seen.dead or not self._is_stepd(pid):
+            return None  # memory of a user's process may hang who reads it
+        return _TITLE.match(_read(pid, "cmdline").partition(b"\0")[0])
 
     def _is_stepd(self, pid: int) -> bool:
         """Return whether the process is a slurmstepd, by its program and real user."""
@@ -201,10 +202,10 @@ class Stepds:
         conf = Path(os.fsdecode(found[1])) if found else self._conf
         return conf.resolve() == self._conf.resolve() or not (conf.exists() and self._conf.exists())
 
-    def _lives(self, job: JobId, everyone: Iterable[Seen]) -> bool:
+    def _lives(self, job: JobId, uid: int | None, everyone: Iterable[Seen]) -> bool:
         """Return whether a task of the job is left that is no slurmstepd: an orphan, which Slurm tracks otherwise."""
         alive = (seen.process.pid for seen in everyone if not seen.dead)
-        return any(_belongs(pid, job) and not self._is_stepd(pid) for pid in alive)
+        return any(_belongs(pid, job, uid) and not self._is_stepd(pid) for pid in alive)
 
 
 def _has_above(pid: int, wanted: Collection[int], parents: Mapping[int, int]) -> bool:
@@ -218,9 +219,13 @@ def _has_above(pid: int, wanted: Collection[int], parents: Mapping[int, int]) ->
     return True
 
 
-def _belongs(pid: int, job: JobId) -> bool:
-    """Return whether the process belongs to the job, by its cgroup or its environment."""
-    return is_in_job(_read(pid, "cgroup"), job) or b"\0SLURM_JOB_ID=%d\0" % job in b"\0" + _read(pid, "environ")
+def _belongs(pid: int, job: JobId, uid: int | None) -> bool:
+    """Return whether the process belongs to the job of that user (None: not known), by its cgroup or environment."""
+    # Root makes cgroups. The environment is a user's own claim, and reading it may hang.
+    if is_in_job(_read(pid, "cgroup"), job):
+        return True
+    is_his = uid is None or proc.real_uid(pid) == uid
+    return is_his and b"\0SLURM_JOB_ID=%d\0" % job in b"\0" + _read(pid, "environ")
 
 
 def is_in_job(cgroups: bytes, job: JobId) -> bool:

@@ -1,3 +1,4 @@
-"""SlurmPort (`cli`): Slurm read through a program of ours beside its library (`library`), or through its commands where
-it does not answer; written through the commands.
+"""SlurmPort (`cli`): reads Slurm through a program of ours beside its library (`library`), writes by its commands.
+
+Without an answer of the program, Slurm is read by its commands, too.
 """

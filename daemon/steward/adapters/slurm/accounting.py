@@ -60,16 +60,16 @@ from steward.model.job import Job
 from steward.ports import Retryable, Stale
 
 _APART = re.compile(r"don't have access to their default qos")
-"""Nothing was changed. On 22.05 with exit status 0."""
+"""sacctmgr's words for a change that it refused as a whole. On 22.05 with exit status 0."""
 _SLURMDBD_S = 5.0
 _TABLES_S = 10.0
 _CONFIG_S = 60.0
 _EDIT_S = 0.1
-"""Between two edits at least: each takes locks in slurmctld, and makes it look at all jobs."""
+"""The least time between two edits: each takes locks in slurmctld, and makes it look at all jobs."""
 
 
 class SlurmAccounting:
-    """Safe to call from several threads. `jobs` reads some jobs, as SlurmPort.jobs does."""
+    """AccountingPort. Safe to call from several threads. `jobs` reads some jobs, as SlurmPort.jobs does."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class SlurmAccounting:
             self._mend_list(account, cluster, frozenset(filter(None, add.split(","))), action.drop)
 
     def _mend_list(self, account: str, cluster: str, add: frozenset[str], drop: frozenset[str]) -> None:
-        """Write an account's list of QOS as a whole where Slurm did not change it as it was told to."""
+        """Write an account's list of QOS as a whole if Slurm did not change it as it should."""
         has = self._of_account(account, cluster)
         if has is None or (add <= has.qos and not drop & has.qos):
             return
@@ -189,7 +189,7 @@ class SlurmAccounting:
             self._edit(*words)
 
     def move_job(self, action: MoveJob) -> None:
-        """Move a waiting job to another account or QOS; of an array, the tasks that wait."""
+        """Move a waiting job to another account or QOS; of an array, its waiting tasks."""
         job = self._job(action.job)
         team_rules.may_move(job, action.qos, self._allowed(job.account))
         is_rest = job.array_job_id is not None and job.array_task is None
@@ -219,14 +219,14 @@ class SlurmAccounting:
         return rules.found(self._jobs({id}), id)
 
     def _allowed(self, account: str) -> frozenset[str]:
-        """QOS that jobs of the account may have."""
+        """Return the QOS that jobs of the account may have."""
         tables, trouble = self._read_tables(self._settings().get("ClusterName", ""))
         if tables is None:
             raise Retryable(trouble)
         return frozenset().union(*(a.qos for a in tables.associations if a.account == account))
 
     def _described(self, qos: str) -> str | None:
-        """The description of this QOS; None: there is none of that name."""
+        """Return the description of this QOS; None if there is no such QOS."""
         table = self._sacctmgr("show", "qos", "where", f"name={qos}", f"format={text.QOS_COLUMNS}")
         rows = text.rows(table, 6)
         return next((row[-1] for row in rows if row[0] == qos), None)
@@ -235,7 +235,7 @@ class SlurmAccounting:
         return self._edit("modify", kind, "where", *where, "set", *words)
 
     def _edit(self, *words: str) -> bool:
-        """False: there was nothing to change. Not more than ten a second."""
+        """Make one change, not more than ten a second. Return False if there was nothing to change."""
         with self._lock:
             self._sleep(max(0.0, min(_EDIT_S, self._last_edit + _EDIT_S - self._now())))
             try:
@@ -257,7 +257,7 @@ class SlurmAccounting:
         return answer.text
 
     def _read_tables(self, cluster: str) -> tuple[Tables | None, str]:
-        """slurmdbd's tables, at most 10 s old; where slurmdbd does not answer, older ones and the trouble."""
+        """Return slurmdbd's tables, at most 10 s old; if slurmdbd does not answer, older ones and the trouble."""
         known = self._tables
         if known is not None and 0 <= self._now() - known[0] < _TABLES_S:
             return known[1], ""
@@ -272,7 +272,7 @@ class SlurmAccounting:
         return read, ""
 
     def _with_uids(self, tables: Tables) -> Tables:
-        """Jobs have numbers for their users."""
+        """Return the tables with the uids of users, because jobs have only those."""
         for user in {each.user for each in tables.associations if each.user and each.limits} - self._uids.keys():
             with contextlib.suppress(KeyError):
                 self._uids[user] = pwd.getpwnam(user).pw_uid
@@ -280,7 +280,7 @@ class SlurmAccounting:
         return replace(tables, associations=tuple(known))
 
     def _settings(self) -> Mapping[str, str]:
-        """`scontrol show config`, at most a minute old."""
+        """Return `scontrol show config`, at most a minute old."""
         known = self._config
         if known is not None and 0 <= self._now() - known[0] < _CONFIG_S:
             return known[1]
@@ -290,18 +290,19 @@ class SlurmAccounting:
 
 
 def _keeps_together(words: Sequence[str], done: Completed | None) -> None:
-    """Raises Stale where sacctmgr refused to take a user's default QOS from him; its status does not tell."""
+    """Raise Stale if sacctmgr refused to take a user's default QOS away; its exit status does not tell."""
     if done is not None and _APART.search(done.text + done.error_text):
-        raise Stale(f"sacctmgr {words[0]} {words[1]}: some user may not use what would be his default QOS")
+        raise Stale(f"sacctmgr {words[0]} {words[1]}: a user could not use the new default QOS")
 
 
 def _caps(caps: Caps) -> list[str]:
-    """The limits as one word for sacctmgr; no word where there are none."""
+    """Return the limits as one word for sacctmgr; no word if there are none."""
     limits = ",".join(f"{tres}={-1 if limit is None else max(limit, 0)}" for tres, limit in team_rules.limits(caps))
     return [f"GrpTRES={limits}"] if limits else []
 
 
 def _fields(action: SetQos) -> list[str]:
+    """Return the other fields as words for sacctmgr."""
     words = [] if action.priority is None else [f"priority={action.priority}"]
     if action.preempts is not None:
         words.append(f"preempt={','.join(sorted(map(plain, action.preempts)))}")

@@ -1,8 +1,8 @@
-"""The output of `scontrol show assoc_mgr`, `scontrol show config` and `sacctmgr --parsable2`, as model values.
+"""Read the output of `scontrol show assoc_mgr`, `scontrol show config` and `sacctmgr --parsable2` as model values.
 
-Names are hostile: whoever coordinates an account may make others, and Slurm takes `a|b` for a name and lines of text
-for a description. So a row counts only with the right number of columns and plain names, the free text stands last, and
-what is said twice is not believed. A team's name is plain (`[a-z0-9_.-]`): nothing of a team is lost by that.
+Names are hostile: a coordinator of an account may make others, and Slurm takes `a|b` for a name and lines of text for a
+description. So a row counts only with the right number of columns and plain names, the free text stands last, and a
+repeated entry is not believed. A team's name is plain (`[a-z0-9_.-]`), so no team is lost by that.
 """
 
 import re
@@ -31,7 +31,7 @@ _MARKS, _LISTS = (23, 2), (25, 11)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """The part of the accounting that slurmdbd alone knows. `qos` is its table as text."""
+    """The part of the accounting that only slurmdbd has. `qos` is its table as text."""
 
     qos: str = ""
     accounts: Mapping[str, Account] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Tables:
 
     @classmethod
     def read(cls, sacctmgr: Callable[..., str], cluster: str) -> "Tables":
-        """`sacctmgr` takes the words of a query and gives its table."""
+        """Return the tables; `sacctmgr` takes the words of a query and returns its table."""
         return cls(
             qos=sacctmgr("show", "qos", f"format={QOS_COLUMNS}"),
             accounts=accounts(sacctmgr("show", "account", f"format={ACCOUNT_COLUMNS}")),
@@ -48,8 +48,10 @@ class Tables:
 
 
 def qos_in_force(text: str) -> dict[str, Qos]:
-    """From `scontrol --oneliner show assoc_mgr flags=qos`: limits, what counts against them, and priority. Raises
-    Retryable when that is not what was printed."""
+    """Return limits, use and priority of each QOS from `scontrol --oneliner show assoc_mgr flags=qos`.
+
+    Raises Retryable for other output.
+    """
     if "QOS Records" not in text and "No QOS currently cached" not in text:
         raise Retryable(f"cannot read the answer of `scontrol show assoc_mgr`: {show(text)!r}")
     found: dict[str, Qos] = {}
@@ -63,7 +65,7 @@ def qos_in_force(text: str) -> dict[str, Qos]:
 
 
 def jobs_of_qos(text: str, name: str) -> int | None:
-    """How many jobs, waiting ones too, are of this QOS; None: Slurm does not know the QOS."""
+    """Return how many jobs, waiting ones included, have this QOS; None if Slurm does not know the QOS."""
     for line in text.splitlines():
         match, count = _QOS.match(line), _SUBMITTED.search(line)
         if match and match[1] == name and count:
@@ -72,7 +74,7 @@ def jobs_of_qos(text: str, name: str) -> int | None:
 
 
 def with_details(in_force: Mapping[str, Qos], table: str) -> dict[str, Qos]:
-    """The QOS in force, with the details that only slurmdbd has (`QOS_COLUMNS`)."""
+    """Return the QOS in force, with the details that only slurmdbd has (`QOS_COLUMNS`)."""
     found = dict(in_force)
     for name, preempt, mode, flags, grace, description in rows(table, 6):
         if name in found:
@@ -88,11 +90,11 @@ def with_details(in_force: Mapping[str, Qos], table: str) -> dict[str, Qos]:
 
 
 def accounts(table: str) -> dict[str, Account]:
-    """The accounts with plain names (`ACCOUNT_COLUMNS`). One that is listed twice gets no organization and no
-    description."""
+    """Return the accounts with plain names (`ACCOUNT_COLUMNS`)."""
     found: dict[str, Account] = {}
     for name, organization, description in rows(table, 3):
         if _NAME.fullmatch(name):
+            # one that is listed twice gets no organization and no description
             is_new = name not in found
             found[name] = Account(
                 name=name,
@@ -103,7 +105,7 @@ def accounts(table: str) -> dict[str, Account]:
 
 
 def associations(table: str, cluster: str) -> tuple[Association, ...]:
-    """The associations of this cluster whose names are all plain (columns: `ASSOCIATION_COLUMNS`)."""
+    """Return the associations of this cluster whose names are all plain (columns: `ASSOCIATION_COLUMNS`)."""
     found: list[Association] = []
     for there, account, user, partition, parent, qos, default, limits in rows(table, 8):
         names = [name for name in (account, user, partition, parent) if name]
@@ -123,8 +125,8 @@ def associations(table: str, cluster: str) -> tuple[Association, ...]:
 
 
 def who_may_use(qos: str, table: str) -> str:
-    """The first association of any cluster that names the QOS, as all clusters of a slurmdbd share it, and the command
-    after which it does not. Empty: none."""
+    """Return the first association of any cluster that names the QOS, and the command to change that; empty if none."""
+    # all clusters of a slurmdbd share its QOS
     for there, account, user, _, _, names, default, _ in rows(table, 8):
         if qos == default or qos in names.split(","):
             who, change = f"account {account}", "defaultqos=-1" if qos == default else f"qos-={qos}"
@@ -136,13 +138,13 @@ def who_may_use(qos: str, table: str) -> str:
 
 
 def limits_of(text: str) -> Tres:
-    """`cpu=48,gres/gpu=2,mem=192G`; memory in MiB."""
+    """Return the numbers of `cpu=48,gres/gpu=2,mem=192G`; memory in MiB."""
     found = {m[1]: int(int(m[2]) * _UNITS[m[3]]) for m in map(_TRES.fullmatch, text.split(",")) if m}
     return MappingProxyType(found)
 
 
 def capabilities(config: Mapping[str, str], version: tuple[int, int]) -> Capabilities:
-    """`config` as `scontrol show config` prints it."""
+    """Return what this Slurm can do; `config` is as `scontrol show config` prints it."""
     exempt = re.search(r"(?:^|,)min_exempt_priority=([0-9]+)(?:,|$)", config.get("PreemptParameters", ""))
     is_by_qos = config.get("PreemptType", "") == "preempt/qos"
     return Capabilities(
@@ -155,7 +157,7 @@ def capabilities(config: Mapping[str, str], version: tuple[int, int]) -> Capabil
 
 
 def _counts(line: str) -> tuple[Tres, Tres]:
-    """Limits that are set, and use that is not 0."""
+    """Return the limits that are set, and the use that is not 0."""
     limits, used = {}, {}
     tres = _GRP_TRES.search(line)
     for match in _COUNT.finditer(tres[1] if tres else ""):
@@ -167,7 +169,7 @@ def _counts(line: str) -> tuple[Tres, Tres]:
 
 
 def rows(table: str, columns: int) -> Iterable[list[str]]:
-    """Rows of so many columns; further bars belong to the last one."""
+    """Yield the rows with this number of columns; further bars belong to the last one."""
     for line in table.split("\n"):
         row = line.split("|", columns - 1)
         if len(row) == columns:
@@ -175,11 +177,12 @@ def rows(table: str, columns: int) -> Iterable[list[str]]:
 
 
 def _words(text: str) -> frozenset[str]:
+    """Return the words of a comma list."""
     return frozenset(word for word in text.split(",") if word)
 
 
 def _seconds(text: str) -> int:
-    """`1-00:05:30`."""
+    """Return `1-00:05:30` in seconds; 0 for other text."""
     days, _, clock = text.rpartition("-")
     parts = clock.split(":")
     if len(parts) != 3 or not all(part.isdigit() for part in (*parts, days or "0")):

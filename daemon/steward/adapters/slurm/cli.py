@@ -1,5 +1,6 @@
-"""Slurm through steward-slurm and its commands: one or two commands a read where that does not answer, one a batch of
-writes; text in, argv lists out.
+"""Slurm through steward-slurm and its commands: text in, argv lists out.
+
+A read is one or two commands if steward-slurm does not answer; a batch of writes is one command.
 
 Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
 
@@ -14,7 +15,7 @@ Facts, tried on real 22.05.8, 24.11.5 and 26.05.5:
   20.7 s on 24.11, whichever node was returned. One that is marked DOWN is not pinged and holds up nothing.
 - slurmctld 24.11.5 may hang when it is asked to end (`systemctl restart`): it answers nobody until it is killed.
 - slurmd 24.11.5 may purge the script of a batch job that it is about to start, when it registers at that moment
-  (`Purging vestigial job script` in its log): the job fails with exit code 2 and is told of as the job's own failure.
+  (`Purging vestigial job script` in its log): the job fails with exit code 2, as if by its own fault.
 - `scontrol update nodename=a,b` changes none of them when one name is unknown.
 - `scontrol delete nodename=d[1-3]` deletes all three dynamic nodes (22.05).
 - 22.05's `scontrol delete nodename=n` deletes a node of slurm.conf too, and its slurmctld dies at the next reconfigure.
@@ -61,7 +62,7 @@ from steward.model.reservation import Reservation
 from steward.ports import Permanent, PortError, Retryable, Stale, Unsent
 
 _COMMENT_S = 2.0
-"""A comment that takes longer is written another time: slurmctld may hold it for 5 s."""
+"""A comment that takes longer is written another time: slurmctld may delay it by 5 s."""
 _SIGNAL_S = 3.0
 _AGAIN = "transitional state, retrying"
 """The words of `scancel --verbose` before it waits 5 s and sends the signal once more."""
@@ -70,10 +71,9 @@ _AGAIN = "transitional state, retrying"
 class CommandLineSlurm:
     """SlurmPort. Safe to call from several threads.
 
-    `conf` is the path of slurm.conf; empty means what the environment or Slurm itself says. Every call may take
-    `timeout_s` seconds a command, an answer may have `max_bytes`. `include` is the file for partitions of ours. Where a
-    `library` is given Slurm is read through that, and by the commands where it does not answer; whether a job fits is
-    asked of `asker`.
+    `conf` is the path of slurm.conf; empty: the one of the environment or of Slurm itself. Every command may take
+    `timeout_s` seconds, an answer may have `max_bytes`. `include` is the file for partitions of ours. With a `library`,
+    Slurm is read through that, and by the commands if it does not answer; `asker` answers whether a job fits.
     """
 
     def __init__(
@@ -94,10 +94,9 @@ class CommandLineSlurm:
         self._partitions = partitions.Reader()
 
     def describe(self) -> str:
-        """Say in one line which commands are used, and which reads last took more than half of the time that they may
-        take.
+        """Return in one line which commands are used, and which reads came near to their limits.
 
-        Raises Retryable when scontrol cannot be run, Permanent when it is too old.
+        Raises Retryable if scontrol cannot be run, Permanent if it is too old.
         """
         version, problem = self.version(), self.reader_problem()
         about = f"the commands of Slurm {version.text} {'read and write' if problem else 'write, steward-slurm reads'}"
@@ -105,7 +104,7 @@ class CommandLineSlurm:
         return "; ".join([about, *why, *self._commands.heavy()])
 
     def reader_problem(self) -> str:
-        """Say why the commands read; empty where steward-slurm does."""
+        """Return why Slurm is read through the commands; empty if steward-slurm reads."""
         return self._library.problem() if self._library is not None else "there is no steward-slurm"
 
     def version(self) -> SlurmRelease:
@@ -118,18 +117,18 @@ class CommandLineSlurm:
         return self._jobs.whole() if only is None else self._jobs.some(only, on)
 
     def job(self, job: JobId) -> Job:
-        """Raises Stale when Slurm does not hold it any more."""
+        """Return the job. Raises Stale if Slurm does not hold it any more."""
         return rules.found(self.jobs([job]), job)
 
     def drain(self, marks: Mapping[NodeName, Mark]) -> None:
-        """All of them or, when one is not ours to take, none."""
+        """Drain all of these nodes or, if one is not ours to take, none."""
         rules.may_take_out(self.nodes([*marks]), sorted(marks))
         self._take_out(marks, "drain")
 
     def down(self, marks: Mapping[NodeName, Mark]) -> None:
-        """All of them or, when one is not ours to take, none. Read back, they are `DOWN+DRAIN`. What Slurm does not
-        drain is not set DOWN either: it would come back by itself when its slurmd answers."""
+        """Set all of these nodes DOWN+DRAIN or, if one is not ours to take, none."""
         rules.may_take_out(self.nodes([*marks]), sorted(marks))
+        # a node that Slurm does not drain is not set DOWN either: it would come back by itself when its slurmd answers
         for state in ("drain", "down"):
             self._take_out(marks, state)
 
@@ -146,11 +145,13 @@ class CommandLineSlurm:
         restart: int | None = None,
         told_at: float | None = None,
     ) -> None:
-        """A job that runs gets its exclude list from the nudges that follow: until it is cleaned up Slurm 22.05 holds
-        any update of it for 5 s and then refuses, and a requeued job is not eligible before its first nudge.
+        """Requeue the job, with its exclude list if it has ended.
 
-        With `incomplete` Slurm itself leaves a job alone that its user cancelled since we looked. A heterogeneous job
-        of which only some parts wait is refused, and the others are requeued."""
+        A running job gets its exclude list from the nudges that follow: until it is cleaned up Slurm 22.05 delays any
+        update of it by 5 s and then refuses, and a requeued job is not eligible before its first nudge. With
+        `incomplete` Slurm itself leaves a job alone that its user cancelled since our look. A heterogeneous job of
+        which only some parts wait is refused, and the others are requeued.
+        """
         before = self.job(job)
         rules.is_the_run(before, restart)
         parts = other_parts(before, self._jobs.parts(before.het_job_id)) if before.het_job_id else ()
@@ -181,7 +182,8 @@ class CommandLineSlurm:
         self._commands.write("update", f"jobid={rules.spelled(told)}", f"admincomment={whole}", timeout_s=_COMMENT_S)
 
     def _comment_record(self, job: Job, text: str) -> None:
-        """slurmctld changes nothing of a job that has ended; its record in the accounting is that of its last run."""
+        """Write the comment of an ended job into its record in the accounting, that of its last run."""
+        # slurmctld changes nothing of a job that has ended
         words = ("modify", "job", "where", f"jobid={job.id}", "set", f"admincomment={text}")
         try:
             self._commands.run("sacctmgr", "--immediate", *words, timeout_s=_COMMENT_S)
@@ -192,7 +194,7 @@ class CommandLineSlurm:
         return {name: each for name, each in self._all_partitions().items() if not name.startswith(DEEP_PREFIX)}
 
     def _all_partitions(self) -> Mapping[str, Partition]:
-        """With those of deep checks."""
+        """Return all partitions, with those of deep checks."""
         told = self._library.partitions() if self._library is not None else None
         if told is not None and told.lines:
             with contextlib.suppress(Garbled, Retryable):
@@ -255,7 +257,7 @@ class CommandLineSlurm:
         return reservations.with_leftovers(found, list(self._all_partitions().values()))
 
     def reserve(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
-        """Reservation first, partition second: what is left of one after a crash is always a reservation."""
+        """Make the reservation first and its partition second, so that a crash never leaves a partition alone."""
         wanted = sorted(set(nodes))
         with contextlib.suppress(Stale):
             self._commands.write("create", *reservations.reserve_words(name, wanted, seconds, _own_user()))
@@ -268,7 +270,7 @@ class CommandLineSlurm:
     def submit_deep(
         self, name: str, nodes: Iterable[NodeName], argv: Sequence[str], *, seconds: float, output: str
     ) -> None:
-        if any(job.partition == name and not job.is_over for job in self.jobs().values()):
+        if any(job.deep_check == name and not job.is_over for job in self.jobs().values()):
             return
         wanted = sorted(set(nodes))
         if name not in self._all_partitions():
@@ -285,12 +287,12 @@ class CommandLineSlurm:
             self._commands.write("update", f"jobid={rules.spelled(running)}", f"timelimit={limit}")
 
     def _longest_minutes(self, partition: str) -> int | None:
-        """MaxTime of a partition; None where it has none."""
+        """Return MaxTime of a partition in minutes; None if it has none."""
         shown = self._commands.read("scontrol", "--oneliner", "show", "partition", words.partition(partition))
         return partitions.max_minutes(shown)
 
     def delay_tasks(self, array: JobId, seconds: float) -> None:
-        """Slurm changes each task that waits, and says of each other one that it is not pending."""
+        """Delay each waiting task of the array; Slurm complains that each other one is not pending."""
         with contextlib.suppress(Stale):
             self._commands.write("update", f"jobid={array}", _start_words(seconds))
 
@@ -300,7 +302,7 @@ class CommandLineSlurm:
         self._commands.write("update", f"jobid={rules.spelled(known)}", f"nice={nice}")
 
     def keep_nodes(self, name: str, nodes: Iterable[NodeName], seconds: float) -> None:
-        """Made, or changed where it is there already: Slurm frees and takes the nodes that differ."""
+        """Make the reservation, or change it if it exists: Slurm then frees and takes the nodes that differ."""
         wanted = sorted(set(nodes))
         there = self.reservations().get(reservations.kept(name))
         if there is None:
@@ -314,7 +316,7 @@ class CommandLineSlurm:
             with contextlib.suppress(Garbled):
                 return records.gres_used(told.lines)
         return text_nodes.gres_used(
-            self._commands.read("sinfo", "--all", "--noheader", "--Format=GresUsed:|,NodeList:|")
+            self._commands.read("sinfo", "--all", "--noheader", "--Format=GresUsed:|,StateLong:|,NodeList:|")
         )
 
     def fits(self, question: Question) -> Fit:
@@ -333,6 +335,7 @@ class CommandLineSlurm:
                 self._commands.write("delete", f"{kind}={name}")
 
     def _take_out(self, marks: Mapping[NodeName, Mark], state: str) -> None:
+        """Set the state of the nodes, with their marks as reasons."""
         nodes: defaultdict[Mark, list[NodeName]] = defaultdict(list)
         for name, mark in marks.items():
             nodes[mark].append(name)
@@ -343,20 +346,23 @@ class CommandLineSlurm:
         )
 
     def _update_nodes(self, nodes: Iterable[NodeName], *changes: str) -> None:
-        """Change the nodes with one command, or several where their names are too long for one."""
+        """Change the nodes with one command, or several if their names are too long for one."""
         for names in node_lists(nodes):
             self._commands.write("update", f"nodename={names}", *changes)
 
 
 def _own_user() -> str:
+    """Return our own login name."""
     return pwd.getpwuid(os.geteuid()).pw_name
 
 
 def _nudge_words(waiting: Job, nudge: NudgeJob) -> list[Sequence[str]]:
+    """Return the commands of a nudge."""
     name = rules.spelled(waiting)
     update = ("update", f"jobid={name}", f"excnodelist={node_list(nudge.exclude)}", _start_words(nudge.delay_s))
     return [update, ("release", name)] if nudge.release else [update]
 
 
 def _start_words(delay_s: float) -> str:
+    """Return the words for the job's begin."""
     return f"starttime=now+{math.ceil(delay_s)}" if delay_s > 0 else "starttime=now"

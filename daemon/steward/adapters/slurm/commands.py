@@ -1,4 +1,4 @@
-"""Slurm's commands, run with the same limits and environment: failures come as what they mean."""
+"""Run Slurm's commands with the same limits and environment, and raise their failures by meaning."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,13 +14,16 @@ _HEAVY = 0.5
 _QUIET = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}
 _NOTHING: Mapping[str, str] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_=:,.+\[\]-]+")
-"""A word that scontrol takes as it is from a line of its input."""
+"""A word that scontrol takes unchanged from a line of its input."""
 _AT_ONCE = 1000
 _NO_NODE = re.compile(r"^Node \S+ not found$\n?", re.MULTILINE)
 
 
 class SlurmCommands:
-    """Safe to call from several threads. Every command may take `timeout_s` seconds and answer with `max_bytes`."""
+    """Runs Slurm's commands. Safe to call from several threads.
+
+    Every command may take `timeout_s` seconds and answer with `max_bytes`.
+    """
 
     def __init__(self, *, conf: str, timeout_s: float, max_bytes: int) -> None:
         self._env = {**_QUIET, **({"SLURM_CONF": conf} if conf else {})}
@@ -29,20 +32,22 @@ class SlurmCommands:
         self._heavy: dict[tuple[str, ...], str] = {}
 
     def version(self) -> SlurmRelease:
+        """Return the version of Slurm."""
         version = self._version  # another thread may forget it any time
         if version is None:
             version = self._version = versions.parse(self.run("scontrol", "--version").text)
         return version
 
     def heavy(self) -> list[str]:
-        """A sentence for each whole look whose last answer took more than half of what it may."""
+        """Return a sentence for each whole look whose last answer used more than half of a limit."""
         return [self._heavy[argv] for argv in sorted(self._heavy.copy())]
 
     def read(self, *argv: str) -> str:
+        """Return the answer of a command."""
         return self._answer(*argv).text
 
     def some_nodes(self, *argv: str, env: Mapping[str, str]) -> str:
-        """Slurm's text on the nodes that are asked for by name."""
+        """Return Slurm's text on the named nodes, without unknown ones."""
         try:
             return self._answer(*argv, env=env).text
         except PortError as error:
@@ -54,7 +59,7 @@ class SlurmCommands:
             return _NO_NODE.sub("", done.text)
 
     def look(self, *argv: str, env: Mapping[str, str] = _NOTHING) -> str:
-        """Reads all of something, as is done again and again: `heavy` tells of it when it comes near to the limits."""
+        """Return the answer of a repeated whole look; `heavy` reports it if it comes near to the limits."""
         answer = self._answer(*argv, env=env)
         size, took = len(answer.stdout), answer.seconds
         if size > _HEAVY * self._max_bytes or took > _HEAVY * self._timeout_s:
@@ -65,12 +70,16 @@ class SlurmCommands:
         return answer.text
 
     def write(self, *words: str, timeout_s: float | None = None) -> None:
+        """Run scontrol. Raises by the meaning of its refusal."""
         self.run("scontrol", *words, timeout_s=timeout_s)
 
     def write_all(self, commands: Iterable[Sequence[str]]) -> None:
-        """Each is what `write` takes. scontrol reads a thousand from its input in the time of twenty that are started
-        (22.05: 0.9 ms each instead of 3 to 20). Raises as `write` does, for the first that Slurm refused; those after
-        it were tried, too."""
+        """Run scontrol for each list of words.
+
+        Raises as `write` does, for the first refusal; the others are tried, too.
+        """
+        # scontrol reads a thousand commands from its input in the time of twenty that are started (22.05: 0.9 ms each
+        # instead of 3 to 20)
         every = list(commands)
         if len(every) == 1 or not all(_PLAIN.fullmatch(word) for words in every for word in words):
             refused: list[PortError] = []
@@ -95,16 +104,18 @@ class SlurmCommands:
         timeout_s: float | None = None,
         env: Mapping[str, str] = _NOTHING,
     ) -> Completed:
+        """Run a command. Raises by the meaning of its failure."""
         limit_s = timeout_s or self._timeout_s
         try:
             return run(argv, timeout_s=limit_s, env={**self._env, **env}, input=input, max_bytes=self._max_bytes)
         except Failed as failed:
-            # Nothing here may hold the error that is raised: it knows its frames, and these the picture of who asked.
+            # Keep no reference to the exception: its traceback would hold the caller's picture.
             if (kind := meaning(failed)) is not Retryable:
                 raise kind(str(failed)) from failed
             raise
 
     def _answer(self, *argv: str, env: Mapping[str, str] = _NOTHING) -> Completed:
+        """Return the whole answer of a command. Raises Retryable if it is too long."""
         try:
             answer = self.run(*argv, env=env)
             if answer.truncated:
@@ -149,31 +160,31 @@ _TABLE: tuple[tuple[str, type[PortError]], ...] = (
     (r"fatal: Could not establish a configuration source|Unable to process configuration", Permanent),
 )
 _UNCHANGED = re.compile(r"Nothing (modified|deleted|new added)|Request didn't affect anything|[Aa]lready exist")
-"""sacctmgr's words where a change changes nothing: those of 22.05, and those of 24.11 and 26.05."""
+"""sacctmgr's words if a change changes nothing, in 22.05, 24.11 and 26.05."""
 _COMPILED = tuple((re.compile(pattern), kind) for pattern, kind in _TABLE)
 
 
 def nothing_changed(failed: Failed) -> bool:
-    """Whether sacctmgr says that all is as it shall be already."""
+    """Return whether sacctmgr says that everything is as wanted already."""
     done = failed.completed
     return done is not None and _UNCHANGED.search(done.text + done.error_text) is not None
 
 
 def _completed(error: BaseException | None) -> Completed | None:
-    """The command that failed, where one did."""
+    """Return the command that failed; None if the error is of no command."""
     if isinstance(error, Failed):
         return error.completed
     return _completed(error.__cause__) if error is not None else None
 
 
 def refusal(failed: Failed) -> PortError:
-    """The failed command as the kind of error that it means; Retryable when it says nothing that we know."""
+    """Return the failed command as the error that it means; Retryable if its words are unknown."""
     kind = meaning(failed)
     return failed if kind is Retryable else kind(str(failed))
 
 
 def meaning(failed: Failed) -> type[PortError]:
-    """The kind of error that a failed command means."""
+    """Return the kind of error that a failed command means; Retryable if its words are unknown."""
     if failed.completed is None:
         return Retryable
     text = f"{failed.completed.error_text}\n{failed.completed.text}"

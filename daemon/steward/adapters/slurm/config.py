@@ -1,5 +1,4 @@
-"""Slurm's own settings, as `steward doctor` and whoever asks for a user's pages need them; and all that an installation
-needs to know of the Slurm cluster of this machine."""
+"""Slurm's own settings, for `steward doctor` and users' pages, and the facts that an installation needs."""
 
 import pwd
 import threading
@@ -18,13 +17,13 @@ _ASK_AGAIN_S = 60.0
 
 
 class SlurmConfig:
-    """`scontrol show config`, and the files that lie beside slurm.conf. Raises Retryable where it cannot be had."""
+    """`scontrol show config`, and the files beside slurm.conf. Raises Retryable if it cannot be read."""
 
     def __init__(self, *, conf: Path, timeout_s: float = 10.0) -> None:
         self._conf, self._timeout_s = conf, timeout_s
 
     def config(self) -> dict[str, str]:
-        """Setting -> value as slurmctld uses it."""
+        """Return each setting with its value in slurmctld."""
         done = run(
             ["scontrol", "show", "config"],
             timeout_s=self._timeout_s,
@@ -34,7 +33,7 @@ class SlurmConfig:
         return settings_in(done.text)
 
     def plugstack(self, config: dict[str, str]) -> tuple[Path, str | None]:
-        """plugstack.conf as slurmctld's `PlugStackConfig` or the default names it, and its text; None: not readable."""
+        """Return the path of plugstack.conf (`PlugStackConfig` or the default) and its text; None: not readable."""
         named = config.get("PlugStackConfig", "")
         path = Path(named) if named.startswith("/") else self._conf.parent / "plugstack.conf"
         try:
@@ -44,14 +43,18 @@ class SlurmConfig:
 
 
 class Privacy:
-    """Whether Slurm keeps users from seeing each other's jobs (PrivateData). Asked at most once a minute; where Slurm
-    does not answer its last word holds, and before its first they do not see them. Safe in several threads."""
+    """Whether Slurm hides users' jobs from each other (PrivateData). Safe in several threads.
+
+    Slurm is asked at most once a minute; without an answer the last one holds, and before the first one jobs are
+    hidden.
+    """
 
     def __init__(self, config: Callable[[], Mapping[str, str]], now: Callable[[], float]) -> None:
         self._config, self._now = config, now
         self._lock, self._said, self._asked = threading.Lock(), True, float("-inf")
 
     def hides_jobs(self) -> bool:
+        """Return whether users may not see each other's jobs."""
         with self._lock:
             if abs(self._now() - self._asked) >= _ASK_AGAIN_S:
                 self._asked = self._now()
@@ -59,6 +62,7 @@ class Privacy:
             return self._said
 
     def _ask(self) -> bool:
+        """Return Slurm's present answer, or the last one."""
         try:
             return not words_of(self._config().get("PrivateData", "jobs")).isdisjoint(("jobs", "all"))
         except PortError:
@@ -66,7 +70,7 @@ class Privacy:
 
 
 def survey(conf: Path, timeout_s: float, logins: Iterable[str] = ()) -> SlurmSite:
-    """Asks slurmctld. Raises Retryable where it does not answer, Permanent where this Slurm is too old."""
+    """Return the facts about the cluster. Raises Retryable without an answer, Permanent for a Slurm that is too old."""
     slurm = CommandLineSlurm(conf=str(conf), timeout_s=timeout_s)
     asked = SlurmConfig(conf=conf, timeout_s=timeout_s)
     config = asked.config()
@@ -81,6 +85,7 @@ def survey(conf: Path, timeout_s: float, logins: Iterable[str] = ()) -> SlurmSit
 
 
 def _exists(login: str) -> bool:
+    """Return whether this machine knows the login name."""
     try:
         pwd.getpwnam(login)
     except (KeyError, ValueError):

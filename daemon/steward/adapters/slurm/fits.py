@@ -1,9 +1,9 @@
-"""Slurm's own will-run test, asked of a process that is linked with Slurm's library (`reader/fits.c`).
+"""Slurm's own will-run test, through a process that is linked with Slurm's library (`reader/fits.c`).
 
-Facts, tried on real 22.05.8: no command has the test of a job that is there. The library's test of a waiting job adds
-to the start the time of all that waits before it, and takes no list of nodes. Its test of a new job with the highest
-priority does not, obeys the exclude list, and sees the nodes of a reservation with FLEX as free, besides all others.
-Each such test uses up a job number; nothing else is left of it.
+Facts, tried on real 22.05.8: no command tests an existing job. The library's test of a waiting job adds the time of all
+jobs before it to the start, and takes no list of nodes. Its test of a new job with the highest priority does not, obeys
+the exclude list, and sees the nodes of a reservation with FLEX as free, besides all others. Each such test uses up a
+job number, and leaves nothing else behind.
 """
 
 import re
@@ -25,7 +25,7 @@ _NOT_TAKEN = "no\n"
 
 
 class FitAsker:
-    """Safe to call from several threads; the process ends with ours, or with `close`."""
+    """Asks the test. Safe to call from several threads; the process ends with ours, or with `close`."""
 
     def __init__(
         self,
@@ -36,13 +36,13 @@ class FitAsker:
         monotonic: Callable[[], float] = time.monotonic,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`argv` is another program than ours; `monotonic` tells when one that failed may be asked again."""
+        """`argv` is another program than ours; `monotonic` is for the pause after a failure."""
         self._argv, self._clock = argv, clock
         env = {"SLURM_CONF": conf} if conf else {}
         self._helper = Helper(lambda: argv or program(), env, patience_s=patience_s, most=_MOST, monotonic=monotonic)
 
     def ask(self, question: Question) -> Fit:
-        """UNKNOWN where there is no program, or no answer of the right form in time. Never raises."""
+        """Return Slurm's answer; UNKNOWN without a program, or without a well-formed answer in time. Never raises."""
         at = self._clock()
         try:
             line = _line(question)
@@ -56,18 +56,21 @@ class FitAsker:
         return fit or UNKNOWN
 
     def close(self) -> None:
+        """End the process."""
         self._helper.close()
 
 
 def _line(question: Question) -> str:
-    """Raises Permanent for names that are none, and for a list that is too long."""
+    """Return the question as a line. Raises Permanent for a bad name and for a list that is too long."""
     through = partition(question.through) if question.through else "-"
     return f"fits {question.job} {question.nodes} {through} {node_list(question.without) or '-'}\n"
 
 
 def fit_of(line: str, at: float) -> Fit | None:
-    """None for an answer of another form; UNKNOWN where the program does not take the question. Raises Retryable for a
-    node list that cannot be read."""
+    """Return the answer of a line; None if it is malformed, UNKNOWN if the program rejects the question.
+
+    Raises Retryable for an unreadable node list.
+    """
     if line == _NOT_TAKEN:
         return UNKNOWN
     found = _ANSWER.fullmatch(line)

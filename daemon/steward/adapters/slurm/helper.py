@@ -1,4 +1,4 @@
-"""A program of our own beside Slurm's library: asked a line at a time, stopped where it fails, asked again later."""
+"""A program of ours beside Slurm's library: asked a line at a time, stopped after a failure, started again later."""
 
 import os
 import selectors
@@ -13,7 +13,7 @@ from steward.ports import PortError
 
 A = TypeVar("A")
 _AGAIN_S, _AGAIN_MOST_S = 5.0, 60.0
-"""A slurmctld that has just begun may answer late once: from failure to failure the wait is doubled."""
+"""The wait is doubled from failure to failure: a slurmctld that has just started may answer late once."""
 _END_S = 0.2
 _CHUNK = 1 << 18
 
@@ -23,7 +23,7 @@ class _NoAnswer(OSError):
 
 
 class Helper:
-    """Safe to call from several threads; the process ends with ours, or with `close`."""
+    """Such a program. Safe to call from several threads; the process ends with ours, or with `close`."""
 
     def __init__(
         self,
@@ -34,19 +34,24 @@ class Helper:
         most: int,
         monotonic: Callable[[], float],
     ) -> None:
-        """`argv` is asked at each start; empty: there is no program. An answer has at most `most` bytes, and comes
-        within `patience_s`. `monotonic` tells when a failed one may be asked again."""
+        """Take the program and its limits.
+
+        `argv` is called at each start; empty: there is no program. An answer has at most `most` bytes, and comes within
+        `patience_s`. `monotonic` is for the pause after a failure.
+        """
         self._argv, self._env, self._patience_s, self._most = argv, env, patience_s, most
         self._monotonic = monotonic
         self._turn = threading.Lock()
         self._child: Child | None = None
         self._not_before, self._pause_s = float("-inf"), _AGAIN_S
         self.trouble = ""
-        """Why the last question had no answer; empty where it had one, or none was asked."""
+        """Why the last question had no answer; empty if it had one, or none was asked."""
 
     def ask(self, line: bytes, is_whole: Callable[[bytearray], bool], read: Callable[[bytes], A | None]) -> A | None:
-        """Return what `read` makes of the answer; None where there is none, or it has another form. Never raises
-        OSError or PortError, also not those of `read`."""
+        """Return what `read` makes of the answer; None if there is none, or it is malformed.
+
+        Never raises OSError or PortError, not even those of `read`.
+        """
         with self._turn:
             if self._monotonic() < self._not_before:
                 return None
@@ -62,10 +67,12 @@ class Helper:
             return answer
 
     def close(self) -> None:
+        """End the process."""
         with self._turn:
             self._stop()
 
     def _ask(self, line: bytes, is_whole: Callable[[bytearray], bool], read: Callable[[bytes], A | None]) -> A | None:
+        """Ask the program. Raises OSError without a whole answer."""
         child = self._running()
         if child is None or child.stdin is None or child.stdout is None:
             raise _NoAnswer("there is no program")
@@ -83,11 +90,13 @@ class Helper:
         raise _NoAnswer(f"no whole answer within {self._patience_s:g} s, or one of more than {self._most} bytes")
 
     def _running(self) -> Child | None:
+        """Return the process, started if needed; None if there is no program."""
         if self._child is None and (argv := self._argv()):
             self._child = process.begin(argv, env=self._env)
         return self._child
 
     def _stop(self) -> None:
+        """End the process."""
         child, self._child = self._child, None
         if child is not None:
             process.end(child, _END_S)

@@ -1,8 +1,8 @@
 """The one file of Slurm's configuration that Steward writes: partitions of API groups, included by slurm.conf.
 
-With a wrong word in it, or none of the file at all, no Slurm command works any more. So it is replaced as a whole,
-what Slurm last read well lies beside it, and slurm.conf itself is only ever read. slurmctld also dies of an unknown
-node or of a partition that is there twice: nothing else than the grammar here ever gets into the file.
+With a wrong word in it, or without the file, no Slurm command works any more. So it is replaced as a whole, the last
+text that Slurm read well lies beside it, and slurm.conf itself is only read. slurmctld also dies of an unknown node or
+of a repeated partition: only text of the grammar here ever gets into the file.
 """
 
 import os
@@ -25,43 +25,45 @@ _ALWAYS = {"MaxTime": "INFINITE"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLines:
-    """The meaning of the file's text. `states` is partition -> UP or DOWN, `sets` node set -> (feature, nodes)."""
+    """The content of the file. `states` has each partition's UP or DOWN, `sets` each node set's feature and nodes."""
 
     sets: dict[str, tuple[str, frozenset[NodeName]]]
     members: dict[str, tuple[str, ...]]
-    """Partition -> the node sets that it has."""
+    """The node sets of each partition."""
     states: dict[str, str]
 
     @property
     def nodes(self) -> frozenset[NodeName]:
-        """Every node that is named: slurmctld must know it."""
+        """Return every node that is named: slurmctld must know it."""
         return frozenset(node for _, nodes in self.sets.values() for node in nodes)
 
     def is_like(self, other: "PartitionLines") -> bool:
-        """Equal but for the states."""
+        """Return whether both are equal apart from the states."""
         return replace(self, states={}) == replace(other, states={}) and self.states.keys() == other.states.keys()
 
 
 def parse_partitions(text: str) -> PartitionLines:
-    """Raises Permanent, naming the line, for anything that Steward would not write."""
+    """Return the content of the text. Raises Permanent, naming the line, for anything that Steward would not write."""
     lines = PartitionLines(sets={}, members={}, states={})
     for number, line in _lines(text):
         try:
             _take(lines, [word.partition("=")[::2] for word in line.split()])
         except (ValueError, KeyError, Retryable) as error:
             raise Permanent(
-                f"line {number} of the partitions is not ours to write: {error} in {show(line)!r}"
+                f"line {number} of the partitions is not ours to write: {error} in '{show(line)}'"
             ) from error
     return lines
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the numbered lines without comments."""
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             yield number, line
 
 
 def _take(lines: PartitionLines, pairs: list[tuple[str, str]]) -> None:
+    """Add one line. Raises ValueError, KeyError or Retryable for a bad one."""
     words = dict(pairs)
     if len(words) != len(pairs):
         raise ValueError("a word that is there twice")
@@ -75,7 +77,7 @@ def _take_set(lines: PartitionLines, words: dict[str, str]) -> None:
     name = _new(words.pop("NodeSet"), lines.sets)
     feature, nodes = words.pop("Feature", ""), expand(words.pop("Nodes", ""))
     if words or not (feature or nodes):
-        raise ValueError(f"more than Feature and Nodes, or none of them: {sorted(words)}")
+        raise ValueError(f"more than Feature and Nodes, or none of them: {', '.join(sorted(words))}")
     lines.sets[name] = (_name(feature) if feature else "", nodes)
 
 
@@ -83,21 +85,23 @@ def _take_partition(lines: PartitionLines, words: dict[str, str]) -> None:
     name = _new(words.pop("PartitionName"), lines.states)
     sets, state = tuple(words.pop("Nodes").split(",")) if "Nodes" in words else (), words.pop("State")
     if unknown := set(sets) - lines.sets.keys():
-        raise ValueError(f"node sets that were not said before: {sorted(unknown)}")
+        raise ValueError(f"node sets that were not defined before: {', '.join(sorted(unknown))}")
     if state not in _STATES or words != _ALWAYS:
         raise ValueError("a state that is not UP or DOWN, or more or less than MaxTime=INFINITE")
     lines.members[name], lines.states[name] = sets, state
 
 
 def _new(name: str, known: Mapping[str, object]) -> str:
+    """Return the name if it is good and new. Raises ValueError."""
     if name in known:
         raise ValueError(f"{name} is there twice")
     return _name(name)
 
 
 def _name(name: str) -> str:
+    """Return the name if it is good. Raises ValueError."""
     if not _NAME.fullmatch(name) or is_reserved(name):
-        raise ValueError(f"no name: {name!r}")
+        raise ValueError(f"no name: '{show(name)}'")
     return name
 
 
@@ -107,19 +111,19 @@ _MODE = 0o644
 
 
 class IncludeFile:
-    """`conf` is slurm.conf (empty: where Slurm looks by itself)."""
+    """The file. `conf` is slurm.conf (empty: where Slurm looks by itself)."""
 
     def __init__(self, path: Path, conf: str = "") -> None:
         self._path, self._conf = path, Path(conf) if conf else _CONF
 
     @property
     def line(self) -> str:
-        """The line that slurm.conf must have."""
+        """Return the line that slurm.conf must have."""
         beside = self._path.parent == self._conf.parent
         return f"include {self._path.name if beside else self._path}"
 
     def is_included(self) -> bool:
-        """Raises Retryable when slurm.conf cannot be read."""
+        """Return whether slurm.conf has that line. Raises Retryable if it cannot be read."""
         try:
             text = self._conf.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
@@ -127,7 +131,7 @@ class IncludeFile:
         return any(self._conf.parent / name == self._path for name in _INCLUDE.findall(text))
 
     def why_not_writable(self) -> str:
-        """Empty when it is there and can be replaced."""
+        """Return why the file cannot be replaced; empty if it exists and can be."""
         place = self._path.resolve()
         if not place.is_file():
             return f"{self._path} does not exist: make it, owned by SlurmUser, before slurm.conf includes it"
@@ -137,30 +141,32 @@ class IncludeFile:
         return ""
 
     def text(self) -> str:
-        """The text that Slurm reads with its configuration; empty where there is no such file."""
+        """Return the text that Slurm reads with its configuration; empty if there is no such file."""
         return self._read(self._path)
 
     def good(self) -> str:
-        """The text that Slurm last read without an error; the present one where that is not known."""
+        """Return the text that Slurm last read without an error; the present one if that is not known."""
         return self._read(self._beside) or self.text()
 
     def replace(self, text: str) -> None:
-        """Raises Permanent when slurm.conf does not include it, Retryable when it cannot be written."""
+        """Write the file. Raises Permanent if slurm.conf does not include it, Retryable if it cannot be written."""
         if not self.is_included():
             raise Permanent(f"{self._conf} does not include {self._path}: add the line `{self.line}` to it")
         self._write(self._path.resolve(), text)
 
     def is_good(self) -> None:
-        """Slurm read it well."""
+        """Note that Slurm read the present text well."""
         self._write(self._beside, self.text())
 
     @property
     def _beside(self) -> Path:
+        """Return the path of the last good text."""
         place = self._path.resolve()
         return place.with_name(f"{place.name}.good")
 
     @staticmethod
     def _read(path: Path) -> str:
+        """Return the text of a file; empty if there is none. Raises Retryable."""
         try:
             return path.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
@@ -170,6 +176,7 @@ class IncludeFile:
 
     @staticmethod
     def _write(path: Path, text: str) -> None:
+        """Replace a file. Raises Retryable."""
         try:
             write_whole(path, text, mode=_MODE, sync=True)
         except OSError as error:

@@ -1,7 +1,8 @@
-"""Slurm read through `steward-slurm`, a program of ours that is linked with Slurm's library (reader/README.md).
+"""Read Slurm through `steward-slurm`, a program of ours that is linked with Slurm's library (reader/README.md).
 
-What it tells is believed where all of it is as declared. No program, no answer, a late one and one of another form are
-None: then the commands are asked. Whole looks have a process of their own, so that no small one waits for them.
+Its answer is believed only if all of it is as declared. Without the program, or with no, a late or a malformed answer,
+the result is None: then the commands are asked. Whole looks have their own process, so that no small one waits for
+them.
 """
 
 import os
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from steward.adapters.process import show
 from steward.adapters.slurm import record_form
 from steward.adapters.slurm.helper import Helper
 from steward.adapters.slurm.record_form import GRES, JOB, NODE, PARTITION, Garbled, RecordForm, Told
@@ -22,12 +24,12 @@ _FEW_S, _ALL_S = 1.0, 3.0
 _PROGRAM = "steward-slurm"
 _PLACES = (Path(__file__).parents[4] / "reader/build", Path("/usr/lib/steward"))
 _ENV = {"SLURM_BITSTR_LEN": "0"}
-"""The library shortens the list of an array's tasks otherwise."""
+"""Without this the library shortens the list of an array's tasks."""
 NOT_BUILT = "steward-slurm is not built for this Slurm (make shim)"
 
 
 class Library:
-    """Safe to call from several threads; the processes end with ours, or with `close`."""
+    """Slurm's library. Safe to call from several threads; the processes end with ours, or with `close`."""
 
     def __init__(
         self,
@@ -38,7 +40,7 @@ class Library:
         all_s: float = _ALL_S,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`argv` is another program than ours; `few_s` and `all_s` are how long small and whole looks may take."""
+        """`argv` is another program than ours; `few_s` and `all_s` are the time limits of small and whole looks."""
         self._argv = argv
         env = {**_ENV, **({"SLURM_CONF": conf} if conf else {})}
         self._few, self._all = (
@@ -47,60 +49,64 @@ class Library:
         )
 
     def problem(self) -> str:
-        """Say why the commands are asked instead; empty where they are not."""
+        """Return why the commands are asked instead; empty if they are not."""
         if not self._argv and not program():
             return NOT_BUILT
         return next((f"steward-slurm failed: {each.trouble}" for each in (self._few, self._all) if each.trouble), "")
 
     def nodes(self, stamp: str = NOTHING) -> Told | None:
-        """Every node, or word that none changed since the answer with this stamp."""
+        """Read all nodes; without lines if none changed since the answer with this stamp."""
         return self._ask(self._all, "nodes", NODE, stamp)
 
     def node(self, names: Collection[NodeName]) -> Told | None:
-        """These nodes; those that Slurm does not have are left out."""
+        """Read exactly these nodes, without those that Slurm does not have."""
         return self._ask(self._few, "node", NODE, *names)
 
     def jobs(self, stamp: str = NOTHING) -> Told | None:
-        """As `nodes`."""
+        """Read all jobs; without lines if none changed since the answer with this stamp."""
         return self._ask(self._all, "jobs", JOB, stamp)
 
     def job(self, ids: Collection[JobId]) -> Told | None:
-        """These jobs; those that Slurm does not hold are left out."""
+        """Read exactly these jobs, without those that Slurm does not hold."""
         return self._ask(self._few, "job", JOB, *map(str, ids))
 
     def parts(self, leader: JobId) -> Told | None:
-        """All parts of a heterogeneous job."""
+        """Read all parts of a heterogeneous job."""
         return self._ask(self._few, "parts", JOB, str(leader))
 
     def on(self, names: Collection[NodeName]) -> Told | None:
-        """The jobs that have one of these nodes and are not over."""
+        """Read the jobs that have one of these nodes and are not over."""
         return self._ask(self._few, "on", JOB, *names)
 
     def partitions(self) -> Told | None:
+        """Read all partitions."""
         return self._ask(self._few, "partitions", PARTITION)
 
     def gres(self) -> Told | None:
-        """What is in use on each node that has GRES."""
+        """Read the GRES in use on each node that has GRES."""
         return self._ask(self._all, "gres", GRES)
 
     def close(self) -> None:
+        """End both processes."""
         for each in (self._few, self._all):
             each.close()
 
     def _ask(self, helper: Helper, kind: str, form: RecordForm, *words: str) -> Told | None:
+        """Ask one of the processes; None without a good answer."""
+
         def read(got: bytes) -> Told:
             try:
                 found = record_form.told(got, kind, form)
             except Garbled as error:
                 raise OSError(str(error)) from error
             if found is None:
-                raise OSError(f"slurmctld did not tell {kind}: {got[:80]!r}")
+                raise OSError(f"slurmctld did not tell {kind}: '{show(got[:80].decode('ascii', 'replace'))}'")
             return found
 
         return helper.ask(f"{' '.join((kind, *words))}\n".encode(), record_form.is_whole, read)
 
 
 def program() -> tuple[str, ...]:
-    """Where it is; empty where it was not built. The loader refuses one that was built for another Slurm."""
+    """Return the program's path as argv; empty if it was not built. The loader refuses one built for another Slurm."""
     found = shutil.which(_PROGRAM, path=os.pathsep.join(map(str, _PLACES)))
     return (found,) if found else ()

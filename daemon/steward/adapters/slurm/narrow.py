@@ -1,4 +1,4 @@
-"""Which of all nodes and jobs are asked for, where all of them were read."""
+"""Pick the requested nodes and jobs if all of them were read."""
 
 from collections.abc import Collection, Mapping
 
@@ -8,6 +8,7 @@ from steward.model.node import Node
 
 
 def of_nodes(nodes: Mapping[NodeName, Node], only: Collection[NodeName] | None) -> Mapping[NodeName, Node]:
+    """Return the requested nodes; all for None."""
     if only is None:
         return nodes
     return {name: nodes[name] for name in sorted(set(only)) if name in nodes}
@@ -16,6 +17,7 @@ def of_nodes(nodes: Mapping[NodeName, Node], only: Collection[NodeName] | None) 
 def of_jobs(
     jobs: Mapping[JobId, Job], only: Collection[JobId] | None, on: Collection[NodeName] = ()
 ) -> Mapping[JobId, Job]:
+    """Return the requested jobs, and those with one of these nodes; all for None."""
     if only is None:
         return jobs
     named, places = set(only), set(on)
@@ -23,5 +25,5 @@ def of_jobs(
 
 
 def has_one(job: Job, places: Collection[NodeName]) -> bool:
-    """Whether the job has one of these nodes: it runs there, or cleans up."""
+    """Return whether the job has one of these nodes: it runs or cleans up there."""
     return not job.is_over and not job.nodes.isdisjoint(places)

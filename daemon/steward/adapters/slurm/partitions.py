@@ -1,4 +1,4 @@
-"""Partitions as `scontrol show partitions` prints them: the same text in every Slurm, and only admins write into it."""
+"""Partitions as `scontrol show partitions` prints them: the same text in every Slurm, written only by admins."""
 
 import re
 import time
@@ -24,9 +24,11 @@ _BOOT = re.compile(r"^BOOT_TIME\s*=\s*(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\s*$
 
 
 def booted(answer: str) -> float:
-    """When slurmctld began (Unix s), from `scontrol show config` in UTC. In 24.11 a reconfigure is a new beginning.
+    """Return when slurmctld started (Unix s), from `scontrol show config` in UTC.
 
-    Raises Retryable when it is not said.
+    In 24.11 a reconfigure counts as a start.
+
+    Raises Retryable if that is missing.
     """
     if match := _BOOT.search(answer):
         return datetime.fromisoformat(match["at"]).replace(tzinfo=UTC).timestamp()
@@ -37,23 +39,27 @@ NodesOf = Callable[[str], frozenset[NodeName]]
 
 
 class Reader:
-    """Reads one answer after the other. A list of nodes that the last answer had, too, is not expanded again: ten
-    thousand names take longer than all else that a recovery waits for."""
+    """Reads one answer after the other.
+
+    A list of nodes that the last answer had as well is not expanded again: ten thousand names take longer than
+    everything else that a recovery waits for.
+    """
 
     def __init__(self) -> None:
         self._known: Mapping[str, frozenset[NodeName]] = {}
 
     def read(self, answer: str, loaded: float) -> dict[str, Partition]:
-        """As `partitions`."""
+        """Return the partitions of a text, as `partitions` does."""
         return self._with_known(lambda nodes_of: partitions(answer, loaded, nodes_of))
 
     def records(self, lines: Sequence[str]) -> dict[str, Partition]:
-        """The same of steward-slurm's records. Raises Garbled, or Retryable for a list of nodes that is none."""
+        """Return the partitions of steward-slurm's records. Raises Garbled, or Retryable for a bad list of nodes."""
         return self._with_known(
             lambda nodes_of: {each.name: each for each in (of_record(line, nodes_of) for line in lines)}
         )
 
     def _with_known(self, read: Callable[[NodesOf], dict[str, Partition]]) -> dict[str, Partition]:
+        """Read with the lists of nodes that are known from the last answer."""
         known, seen = self._known, dict[str, frozenset[NodeName]]()
 
         def nodes_of(text: str) -> frozenset[NodeName]:
@@ -66,7 +72,10 @@ class Reader:
 
 
 def partitions(answer: str, loaded: float, nodes_of: NodesOf = expand) -> dict[str, Partition]:
-    """Every partition of `scontrol --all --oneliner show partitions`. Raises Retryable when a line cannot be read."""
+    """Return every partition of `scontrol --all --oneliner show partitions`.
+
+    Raises Retryable for an unreadable line.
+    """
     lines = [line for line in answer.splitlines() if line.strip() and line.strip() != _NONE]
     if not lines and _NONE not in answer:
         raise Retryable("Slurm's answer has no partition in it: not believed")
@@ -74,11 +83,12 @@ def partitions(answer: str, loaded: float, nodes_of: NodesOf = expand) -> dict[s
 
 
 def _partition(line: str, loaded: float, nodes_of: NodesOf) -> Partition:
+    """Return the partition of one line. Raises Retryable."""
     words = first_words(line)
     try:
         name, state, nodes = words["PartitionName"], words["State"], words["Nodes"]
     except KeyError as error:
-        raise Retryable(f"cannot read one of Slurm's partitions: no {error} in {show(line)!r}") from error
+        raise Retryable(f"cannot read one of Slurm's partitions: no {error} in '{show(line)}'") from error
     known = _STATES.get(state, PartitionState.UNKNOWN)
     return Partition(
         name=name,
@@ -92,7 +102,7 @@ def _partition(line: str, loaded: float, nodes_of: NodesOf) -> Partition:
 
 
 def of_record(line: str, nodes_of: NodesOf) -> Partition:
-    """Read a partition's record of steward-slurm. Raises Garbled."""
+    """Return the partition of a record of steward-slurm. Raises Garbled."""
     of = {name: record_form.text(each) for name, each in PARTITION.read(line).items()}
     return Partition(
         name=of["name"],
@@ -106,7 +116,7 @@ def of_record(line: str, nodes_of: NodesOf) -> Partition:
 
 
 def _admission(words: Mapping[str, str], kind: str) -> Admission | None:
-    """Slurm prints one of the two keys. None: it printed neither."""
+    """Return which QOS or accounts the partition takes; None if Slurm printed neither key."""
     allow, deny = words.get(f"Allow{kind}"), words.get(f"Deny{kind}")
     if not allow and not deny:
         return None
@@ -114,15 +124,15 @@ def _admission(words: Mapping[str, str], kind: str) -> Admission | None:
 
 
 def _names(text: str | None) -> frozenset[str]:
-    """`ALL` and `(null)` are no names."""
+    """Return the names of a list, without `ALL` and `(null)`."""
     words = (text or "").lower().split(",")
     return frozenset() if "all" in words else frozenset(word for word in words if word and word != "(null)")
 
 
 def max_minutes(answer: str) -> int | None:
-    """MaxTime of the one partition that `scontrol --oneliner show partition NAME` told of; None: it has no limit.
+    """Return MaxTime from `scontrol --oneliner show partition NAME`; None if it has no limit.
 
-    Raises Retryable when it is not said.
+    Raises Retryable if that is missing.
     """
     if match := _MAX_TIME.search(answer):
         return None if match["hours"] is None else _as_minutes(match)
@@ -130,10 +140,11 @@ def max_minutes(answer: str) -> int | None:
 
 
 def _as_minutes(match: re.Match[str]) -> int:
+    """Return the match in minutes."""
     return (int(match["days"] or 0) * 24 + int(match["hours"])) * 60 + int(match["minutes"])
 
 
-# How our partitions get into Slurm: the file is replaced, Slurm reads it again, what it shows then is looked at.
+# How our partitions get into Slurm: the file is replaced, Slurm reads it again, and its partitions are checked.
 #
 # Nothing but what slurmctld is known to survive is written. Reading the configuration again sets every partition to the
 # state in its line (tried on 22.05.8, 24.11.5 and 26.05.5): what people or `set_gate` had set is put back at once.
@@ -156,13 +167,15 @@ class Slurm(Protocol):
 
 
 def write(slurm: Slurm, include: IncludeFile, text: str, *, patience_s: float) -> None:
-    """Does what `SlurmPort.write_partitions` promises; Slurm is given `patience_s` to show the partitions."""
+    """Replace the partitions of our file in Slurm, as `SlurmPort.write_partitions` promises."""
     good = include.good()
     wanted, was = parse_partitions(text), parse_partitions(good)
     ours = was.states.keys() | parse_partitions(include.text()).states.keys()
     rules.may_write(wanted, ours, slurm.partitions(), slurm.nodes())
     rules.may_drop(ours - wanted.states.keys(), slurm.jobs())
-    before = slurm.partitions()  # again: nodes and jobs of a large cluster take seconds, and people close partitions
+    before = (
+        slurm.partitions()
+    )  # read again: nodes and jobs of a large cluster take seconds, and people close partitions
     include.replace(text)
     if wanted.is_like(was) and wanted.states.keys() <= before.keys():
         include.is_good()
@@ -177,6 +190,7 @@ def write(slurm: Slurm, include: IncludeFile, text: str, *, patience_s: float) -
 
 
 def _read_again(slurm: Slurm, before: Mapping[str, Partition], wanted: set[str], patience_s: float) -> None:
+    """Have Slurm read its configuration, and restore the states of partitions."""
     slurm.reconfigure()
     after = _shown(slurm, wanted, time.monotonic() + patience_s)
     for name, old in before.items():
@@ -185,7 +199,7 @@ def _read_again(slurm: Slurm, before: Mapping[str, Partition], wanted: set[str],
 
 
 def _shown(slurm: Slurm, wanted: set[str], until: float) -> Mapping[str, Partition]:
-    """Slurm's partitions, once all of `wanted` are there. Raises Retryable when that does not come."""
+    """Return Slurm's partitions once all of `wanted` exist. Raises Retryable if they do not come in time."""
     while True:
         found = slurm.partitions()
         missing = sorted(wanted - found.keys())

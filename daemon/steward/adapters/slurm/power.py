@@ -31,16 +31,18 @@ _MAX_BYTES = 1 << 20
 
 
 class Power(Enum):
+    """The power state of a node."""
+
     OFF = "off"
     ASKED = "asked"
-    """Told to power up, and Slurm has not begun: a `power_down` now does not take that back."""
+    """Told to power up, and Slurm has not begun: a `power_down` now does not cancel that."""
     COMING = "coming"
     ON = "on"
     GOING = "going"
 
 
 def power_of(node: Node | None) -> Power:
-    """The power state of a node as read; a node that Slurm does not show is powered down."""
+    """Return the power state of a node as read; a node that Slurm does not show is powered down."""
     if node is None:
         return Power.OFF
     if node.flags & {"POWERING_DOWN", "POWER_DOWN"}:
@@ -53,17 +55,19 @@ def power_of(node: Node | None) -> Power:
 
 
 class PowerSwitch:
-    """By `scontrol update`. Raises Retryable, Permanent or Stale as every call of Slurm does."""
+    """Powers nodes by `scontrol update`. Raises Retryable, Permanent or Stale as every call of Slurm does."""
 
     def __init__(self, *, conf: str = "", timeout_s: float = 10.0) -> None:
         self._commands = SlurmCommands(conf=conf, timeout_s=timeout_s, max_bytes=_MAX_BYTES)
 
     def up(self, node: NodeName) -> None:
+        """Power the node up."""
         self._state(node, "power_up")
 
     def down(self, node: NodeName) -> None:
-        """At once: its jobs are ended."""
+        """Power the node down at once: its jobs are ended."""
         self._state(node, "power_down_force")
 
     def _state(self, node: NodeName, word: str) -> None:
+        """Set the node's state."""
         self._commands.write("update", f"nodename={node_list([node])}", f"state={word}")

@@ -1,8 +1,7 @@
-"""Jobs, read through steward-slurm, and as text where that does not tell. A job that reads as it did is the same object
-again.
+"""Read jobs through steward-slurm, or else as text. An unchanged job is the same object again.
 
-What a job that runs had asked for text does not tell: it is kept from when it waited, or was told of, else taken from
-what it has.
+The text does not tell what a running job had asked for: that is kept from when it waited, or was read through
+steward-slurm, else taken from what it has.
 """
 
 import logging
@@ -30,9 +29,9 @@ _HERE = "--states=running,suspended,completing"
 _EACH = "--array"
 _SHORT_S = 60.0
 _ONE_BY_ONE = 4
-"""So many jobs are asked for one by one: slurmctld tells squeue of one, or of all."""
+"""Up to this many jobs are asked for one by one: slurmctld sends squeue one job, or all."""
 _LONG_QUEUE = 300
-"""From so many jobs on that is worth its processes."""
+"""From this many jobs on that is worth its processes."""
 _LONGEST = 2000
 """The longest list of ids for one command."""
 _IN_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
@@ -41,7 +40,7 @@ Key = tuple[str, str, int]
 
 @dataclass(slots=True)
 class _Look:
-    """The result of one look: jobs that could be read, and jobs whose text is odd or tells of several."""
+    """The result of one look: readable jobs, and jobs whose text is odd or is of several jobs."""
 
     found: dict[JobId, Job] = field(default_factory=dict)
     odd: set[JobId] = field(default_factory=set)
@@ -49,12 +48,12 @@ class _Look:
 
 
 _TRUST_S = 60.0
-"""For so long Slurm is believed that nothing changed: it says so by its clock, which may be set."""
+"""For this time Slurm is believed that nothing changed: it says so by its clock, which may be set."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """The last whole look through the library, and when it was (monotonic)."""
+    """The last whole look through the library, and its time (monotonic)."""
 
     stamp: str
     jobs: Mapping[JobId, Job]
@@ -62,16 +61,17 @@ class _Last:
 
 
 class JobReader:
-    """Safe to call from several threads."""
+    """Reads jobs. Safe to call from several threads."""
 
     def __init__(self, commands: SlurmCommands, library: Library | None = None) -> None:
         self._commands, self._library = commands, library
         self._last: _Last | None = None
         self._short_until = 0.0
         self._known: dict[JobId, tuple[Key | str, Job]] = {}
-        """Each job as last read, and the text that it was read from."""
+        """Each job as last read, with its text."""
 
     def whole(self) -> Mapping[JobId, Job]:
+        """Return all jobs."""
         found = self._all_told()
         if found is None:
             found = self._all_by_text()
@@ -81,17 +81,18 @@ class JobReader:
         return found
 
     def some(self, only: Collection[JobId], on: Collection[NodeName]) -> Mapping[JobId, Job]:
+        """Return these jobs, and those with one of these nodes."""
         names = sorted(name for name in set(on) if is_node(name))
         found = self._some_told(sorted(set(only)), names)
         return self._some_by_text(only, names) if found is None else found
 
     def parts(self, leader: JobId) -> Mapping[JobId, Job]:
-        """The parts of a heterogeneous job, maybe with other jobs: Slurm lists all parts of the leader."""
+        """Return the parts of a heterogeneous job, maybe with other jobs."""
         found = self._told(self._library.parts(leader)) if self._library is not None else None
         return self._named([leader]) if found is None else found
 
     def _all_told(self) -> Mapping[JobId, Job] | None:
-        """Every job through the library, the same mapping where nothing changed; None: ask the commands."""
+        """Read every job through the library; the same mapping if nothing changed. Return None to ask the commands."""
         if self._library is None:
             return None
         last, now = self._last, time.monotonic()
@@ -105,6 +106,7 @@ class JobReader:
         return found
 
     def _some_told(self, ids: list[JobId], on: list[NodeName]) -> Mapping[JobId, Job] | None:
+        """Read some jobs through the library; return None to ask the commands."""
         if self._library is None:
             return None
         if len(ids) > MOST or len(on) > MOST:
@@ -114,7 +116,7 @@ class JobReader:
         return None if named is None or there is None else narrow.of_jobs({**named, **there}, ids, on)
 
     def _told(self, told: Told | None) -> dict[JobId, Job] | None:
-        """The jobs of an answer; None where there is none, or one cannot be read."""
+        """Return the jobs of an answer; None if there is none, or one job is unreadable."""
         if told is None or told.lines is None:
             return None
         found: dict[JobId, Job] = {}
@@ -130,10 +132,11 @@ class JobReader:
         return found
 
     def _all_by_text(self) -> Mapping[JobId, Job]:
-        """Where no text of the long list changed, the short list is read once a minute only: then it could only show
-        other excluded nodes of a job, which a narrow look reads each time."""
+        """Read every job as text."""
         try:
             texts = self._texts()
+            # if no text of the long list changed, the short list is read once a minute only: it could only show other
+            # excluded nodes of a job, which a narrow look reads each time
             if time.monotonic() < self._short_until and (same := self._as_before(texts)) is not None:
                 return same
             found = self._by_text(texts)
@@ -143,7 +146,7 @@ class JobReader:
         return found
 
     def _as_before(self, texts: Mapping[JobId, str]) -> Mapping[JobId, Job] | None:
-        """The jobs of the last look, where their texts are the same; else None."""
+        """Return the jobs of the last look if their texts are the same; else None."""
         known = self._known.copy()
         if known.keys() != texts.keys() or any(
             not isinstance(key, tuple) or key[0] != texts[id] for id, (key, _) in known.items()
@@ -152,6 +155,7 @@ class JobReader:
         return {id: known[id][1] for id in texts}
 
     def _some_by_text(self, only: Collection[JobId], on: Collection[NodeName]) -> Mapping[JobId, Job]:
+        """Read some jobs as text."""
         found: dict[JobId, Job] = {}
         for which in self._lists(sorted(set(only))):
             found.update(narrow.of_jobs(self._named(which), which))
@@ -160,33 +164,36 @@ class JobReader:
         return found
 
     def _lists(self, ids: list[JobId]) -> Iterator[list[JobId]]:
+        """Yield the ids in lists for one command each."""
         size = 1 if len(ids) <= _ONE_BY_ONE and len(self._known) > _LONG_QUEUE else _LONGEST
         return (ids[at : at + size] for at in range(0, len(ids), size))
 
     def _named(self, ids: list[JobId]) -> Mapping[JobId, Job]:
+        """Read these jobs as text, maybe with others."""
         try:
             return self._read(f"--jobs={','.join(map(str, ids))}")
         except Stale:
             return {}
 
     def _at(self, on: Collection[NodeName]) -> Mapping[JobId, Job]:
-        """Maybe others, too: squeue takes none of the names where it does not know one."""
+        """Read the jobs on these nodes as text, maybe with others."""
         argv = (*_SQUEUE[:-1], _HERE, f"--nodelist={node_list(on)}", f"--format={text_jobs.SHORT}")
         try:
             return self._some_by_text(text_jobs.short(self._commands.read(*argv)).times, ())
+        # squeue rejects all names if it does not know one
         except (Stale, Odd):
             return self._read()
 
     def _read(self, *which: str) -> dict[JobId, Job]:
-        """Maybe of others, too."""
+        """Read jobs as text, maybe with others. Raises Retryable."""
         try:
             return self._by_text(None, *which)
         except Odd as error:
             raise Retryable(f"cannot read squeue's answer: {show(str(error))}") from None
 
     def _by_text(self, texts: dict[JobId, str] | None, *which: str) -> dict[JobId, Job]:
-        """Who is not in both lists any more is gone. A task that began between them makes one more look. Raises Odd for
-        what cannot be read at all."""
+        """Return the jobs of both lists; a job that left one of them is gone. Raises Odd for an unreadable answer."""
+        # a task that began between the lists makes one more look
         for _ in range(2):
             read, short = (texts, self._short(*which)) if texts is not None else self._both(*which)
             look, texts = self._jobs(read, short), None
@@ -201,21 +208,25 @@ class JobReader:
         return {**look.found, **self._as_known(look.odd)} if look.odd else look.found
 
     def _both(self, *which: str) -> tuple[dict[JobId, str], Short]:
+        """Read both lists at once."""
         with ThreadPoolExecutor(1) as beside:
             texts = beside.submit(self._texts, *which)
             short = self._short(*which)
             return texts.result(), short
 
     def _short(self, *which: str) -> Short:
+        """Read the short list."""
         argv = (*_SQUEUE, _EACH, f"--format={text_jobs.SHORT}", *which)
         return text_jobs.short(self._commands.look(*argv, env=_IN_SECONDS))
 
     def _texts(self, *which: str) -> dict[JobId, str]:
+        """Read the long list."""
         form = Format(exclusive=self._commands.version().exclusive[0])
         answer = self._commands.look(*_SQUEUE, *which, env={**_IN_SECONDS, "SQUEUE_FORMAT2": str(form)})
         return {text_jobs.id_of(record): record for record in form.cut(answer)}
 
     def _jobs(self, texts: Mapping[JobId, str], short: Short) -> _Look:
+        """Return the jobs of the texts."""
         look, word = _Look(), self._commands.version().exclusive[1]
         for id, text in texts.items():
             if id not in short.times:
@@ -233,21 +244,27 @@ class JobReader:
         return look
 
     def _keep(self, id: JobId, key: Key | str, job: Job) -> Job:
-        """The object that was told before, where nothing of it changed."""
+        """Return the job, as the object of the last look if it is equal."""
         before = self._known.get(id)
         kept = before[1] if before is not None and before[1] == job else job
         self._known[id] = (key, kept)
         return kept
 
     def _as_known(self, odd: Collection[JobId]) -> dict[JobId, Job]:
-        """Jobs of which the text cannot be read, as they were told of before; others are left out."""
+        """Return jobs with unreadable text as they were last read; leave out unknown ones."""
         log.warning("cannot read what squeue tells of the jobs %s", show(",".join(map(str, sorted(odd)))))
         return {id: known[1] for id in odd if (known := self._known.get(id)) is not None}
 
 
 def _with_what_is_known(job: Job, known: Job | None) -> Job:
-    """The job with what text does not tell, from another look at it."""
+    """Return the job with what its text does not tell, from another look at it."""
     if known is None or known.user_id != job.user_id:
         return job
     asked = job.requested if job.is_pending else known.requested
-    return replace(job, requested=asked, node_sizes=known.node_sizes, expedited=known.expedited)
+    return replace(
+        job,
+        requested=asked,
+        node_sizes=known.node_sizes,
+        expedited=known.expedited,
+        memory_per_cpu=known.memory_per_cpu,
+    )

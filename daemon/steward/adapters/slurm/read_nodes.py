@@ -1,5 +1,4 @@
-"""Nodes, read through steward-slurm, and as text where that does not tell. A node that reads as it did is the same
-object again."""
+"""Read nodes through steward-slurm, or else as text. An unchanged node is the same object again."""
 
 import logging
 import time
@@ -21,17 +20,16 @@ log = logging.getLogger(__name__)
 _SHOW = ("scontrol", "--all", "--oneliner", "show", "node")
 _IN_SECONDS = {"SLURM_TIME_FORMAT": "%s"}
 _NO_NODES = "No nodes in the system"
-"""slurmctld's words where every node is to register by itself and none has: only then is an empty list a real
-answer."""
+"""slurmctld's words if every node registers by itself and none has: only then is an empty list a real answer."""
 
 
 _TRUST_S = 60.0
-"""For so long Slurm is believed that nothing changed: it says so by its clock, which may be set."""
+"""For this time Slurm is believed that nothing changed: it says so by its clock, which may be set."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """The last whole look through the library, and when it was (monotonic)."""
+    """The last whole look through the library, and its time (monotonic)."""
 
     stamp: str
     nodes: Mapping[NodeName, Node]
@@ -39,16 +37,17 @@ class _Last:
 
 
 class NodeReader:
-    """Safe to call from several threads."""
+    """Reads nodes. Safe to call from several threads."""
 
     def __init__(self, commands: SlurmCommands, library: Library | None = None) -> None:
         self._commands, self._library = commands, library
         self._last: _Last | None = None
         self._known: dict[NodeName, tuple[str, Node]] = {}
-        """Each node as last read, and the text that it was read from."""
+        """Each node as last read, with its text."""
         self._usual_port = ""
 
     def whole(self) -> Mapping[NodeName, Node]:
+        """Return all nodes."""
         found = self._all_told()
         if found is None:
             found = self._all_by_text()
@@ -58,6 +57,7 @@ class NodeReader:
         return found
 
     def some(self, only: Collection[NodeName]) -> Mapping[NodeName, Node]:
+        """Return these nodes, without unknown ones."""
         names = sorted(name for name in set(only) if is_node(name))
         if self._library is not None and names:
             found = narrow.of_nodes(self.whole(), names) if len(names) > MOST else self._told(self._library.node(names))
@@ -70,7 +70,7 @@ class NodeReader:
         return found
 
     def _all_told(self) -> Mapping[NodeName, Node] | None:
-        """Every node through the library, the same mapping where nothing changed; None: ask the commands."""
+        """Read every node through the library; the same mapping if nothing changed. Return None to ask the commands."""
         if self._library is None:
             return None
         last, now = self._last, time.monotonic()
@@ -84,7 +84,7 @@ class NodeReader:
         return found or None
 
     def _told(self, told: Told | None) -> dict[NodeName, Node] | None:
-        """The nodes of an answer; None where there is none, or one cannot be read."""
+        """Return the nodes of an answer; None if there is none, or one node is unreadable."""
         if told is None or told.lines is None:
             return None
         found: dict[NodeName, Node] = {}
@@ -99,7 +99,7 @@ class NodeReader:
         return found
 
     def _keep(self, line: str) -> Node:
-        """A node's record; the object that was told before, where nothing of it changed. Raises Garbled."""
+        """Return the node of a record, as the object of the last look if it is equal. Raises Garbled."""
         node = records.node_of(line)
         known = self._known.get(node.name)
         kept = known[1] if known is not None and known[1] == node else node
@@ -107,6 +107,7 @@ class NodeReader:
         return kept
 
     def _all_by_text(self) -> Mapping[NodeName, Node]:
+        """Read every node as text."""
         try:
             answer = self._commands.look(*_SHOW, env=_IN_SECONDS)
         except Retryable:
@@ -118,7 +119,7 @@ class NodeReader:
         return found
 
     def _read(self, answer: str) -> dict[NodeName, Node]:
-        """The nodes of a text answer."""
+        """Return the nodes of a text answer. Raises Retryable."""
         found: dict[NodeName, Node] = {}
         for name, line in text_nodes.lines(answer):
             if name in found:
@@ -129,7 +130,7 @@ class NodeReader:
         return found
 
     def _one(self, name: NodeName, line: str) -> Node:
-        """A node's record; as one of which nothing is known, and nothing done to, where its text cannot be read."""
+        """Return the node of a line; one with unreadable text is UNKNOWN, so that nothing is done to it."""
         known = self._known.get(name)
         try:
             key = text_nodes.key(line, self._port())
@@ -144,6 +145,7 @@ class NodeReader:
         return kept
 
     def _port(self) -> str:
+        """Return the usual port of slurmd."""
         port = self._usual_port  # another thread may forget it any time
         if not port:
             port = self._usual_port = text_nodes.usual_port(self._commands.read("scontrol", "show", "config"))

@@ -1,6 +1,6 @@
-"""The records that steward-slurm tells (reader/README.md): the one declaration of their fields, and strict reading.
+"""The records of steward-slurm (reader/README.md): the one declaration of their fields, and strict reading.
 
-An answer is refused as a whole where one byte of it is not as declared: then the program is not ours, or was cut off.
+An answer is refused as a whole if one byte of it is not as declared: then the program is not ours, or was cut off.
 """
 
 import re
@@ -27,7 +27,7 @@ class Garbled(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RecordForm:
-    """The fields of one kind of record, in their order: name -> pattern."""
+    """The fields of one kind of record in their order, with the pattern of each."""
 
     fields: Mapping[str, str]
     names: bytes = field(init=False)
@@ -60,6 +60,7 @@ JOB = RecordForm({
     "priority": _MAYBE, "nice": _NUMBER, "submit_host": _TEXT, "expedited": _YES, "requested": _TEXT,
     "allocated": _TEXT, "node_sizes": _TEXT, "tres_per_job": _TEXT, "tres_per_node": _TEXT, "tasks_per_node": _MAYBE,
     "tasks": _MAYBE, "required": _TEXT, "features": _TEXT, "exclusive": _YES,
+    "memory_per_cpu": _YES, "planned": _TEXT,
 })  # fmt: skip
 PARTITION = RecordForm({
     "name": _TEXT, "state": _STATE, "nodes": _TEXT, "loaded": _NUMBER, "allow_qos": _TEXT, "deny_qos": _TEXT,
@@ -72,14 +73,14 @@ GRES = RecordForm({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """One answer. `stamp` asks next time for what changed since. `lines` is None where nothing did."""
+    """One answer. `stamp` asks next time for changes since; `lines` is None if nothing changed."""
 
     stamp: str
     lines: Sequence[str] | None
 
 
 def is_whole(got: bytes | bytearray) -> bool:
-    """Return whether no more is to come, also of what is no answer."""
+    """Return whether no more bytes will come, even of a bad answer."""
     head = _HEAD.match(got)
     if head is None:
         return b"\n" in got[:_LONGEST_HEAD] or len(got) >= _LONGEST_HEAD
@@ -87,7 +88,7 @@ def is_whole(got: bytes | bytearray) -> bool:
 
 
 def told(got: bytes, kind: str, form: RecordForm) -> Told | None:
-    """Take an answer apart into its lines. None where Slurm did not answer the program (`no ...`). Raises Garbled."""
+    """Return an answer as lines; None if Slurm did not answer the program (`no ...`). Raises Garbled."""
     if got.startswith(b"no ") and got.endswith(b"\n"):
         return None
     head = _HEAD.match(got)

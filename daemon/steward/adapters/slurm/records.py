@@ -1,5 +1,4 @@
-"""What Slurm tells of nodes and jobs as model values: steward-slurm's records, and the meaning of words that the
-commands print, too."""
+"""Nodes and jobs as model values: steward-slurm's records, and words that the commands print, too."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,14 +27,15 @@ _HIDDEN_BASE = {
 }
 """22.05 prints only the flag: these go with one base state."""
 OVER = frozenset(JobState) - {JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN}
-"""Before its end a job's `end_time` is only what its time limit foresees."""
+"""Before its end a job's `end_time` is only the end of its time limit."""
 CORE_DUMPED = 0x80
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::([1-9][0-9]{0,8}))?")
+_UNAVAILABLE = re.compile(r"ReqNodeNotAvail,[ _]?UnavailableNodes:([^ ]+)")
 _NO_EXTRA: dict[str, str] = {}
 
 
 def node_of(line: str) -> Node:
-    """Read a node's record of steward-slurm. Raises Garbled."""
+    """Return the node of a record of steward-slurm. Raises Garbled."""
     of = NODE.read(line)
     name = record_form.text(of["name"])
     base, flags = _node_words(of["state"])
@@ -65,7 +65,7 @@ def _reason_of(of: Mapping[str, str]) -> Reason:
 
 
 def job_of(line: str) -> Job:
-    """Read a job's record of steward-slurm. Raises Garbled, or Retryable for a list of nodes that is none."""
+    """Return the job of a record of steward-slurm. Raises Garbled, or Retryable for a bad list of nodes."""
     of = JOB.read(line)
     state, flags = job_state(*of["state"].split("+"))
     nodes = expand(record_form.text(of["nodes"]))
@@ -117,12 +117,15 @@ class _OfQuotas(TypedDict):
     required: frozenset[NodeName]
     features: str
     exclusive: bool
+    memory_per_cpu: bool
+    unavailable: frozenset[NodeName]
+    planned: frozenset[NodeName]
     waiting_tasks: int
     most_tasks: int
 
 
 def _of_quotas(of: Mapping[str, str], has: bool) -> _OfQuotas:
-    """The part of a job's record that quotas are about. `has`: what Slurm tells as allocated counts."""
+    """Return the fields for quotas of a job's record. `has`: the fields about allocation count."""
     total = _is_total(of)
     return {
         "requested": _shared(of["requested"]),
@@ -135,6 +138,9 @@ def _of_quotas(of: Mapping[str, str], has: bool) -> _OfQuotas:
         "required": expand_users(record_form.text(of["required"])),
         "features": _shared(of["features"]),
         "exclusive": of["exclusive"] == "1",
+        "memory_per_cpu": of["memory_per_cpu"] == "1",
+        "unavailable": unavailable(record_form.text(of["described"])),
+        "planned": frozenset() if has else expand(record_form.text(of["planned"])),
         "waiting_tasks": count_tasks(of["array_tasks"]),
         "most_tasks": tasks_at_once(of["array_tasks"]),
     }
@@ -147,15 +153,16 @@ def _is_total(of: Mapping[str, str]) -> bool:
 
 
 def _array_of(of: Mapping[str, str]) -> tuple[JobId | None, int | None]:
-    """The array and the task. Once all its waiting tasks were cancelled one by one, the record that stood for them
-    stands for none: it is a job of its own, as squeue shows it."""
+    """Return the array and the task."""
+    # once all its waiting tasks were cancelled one by one, the record that stood for them stands for none: it is a job
+    # of its own, as squeue shows it
     if of["array_job_id"] in ("", "0") or not (of["array_task"] or of["array_tasks"]):
         return None, None
     return JobId(int(of["array_job_id"])), int(of["array_task"]) if of["array_task"] else None
 
 
 def _shared(escaped: str) -> str:
-    """A text that many records have: each is in memory once."""
+    """Return a text that many records have, kept once in memory."""
     return intern(record_form.text(escaped))
 
 
@@ -170,13 +177,13 @@ def _node_words(text: str) -> tuple[NodeBase, frozenset[str]]:
 
 @lru_cache(maxsize=1024)
 def words_in(text: str) -> frozenset[str]:
-    """The words of a list. They are kept, for most of thousands of nodes have the same ones."""
+    """Return the words of a list; cached, because most of thousands of nodes have the same ones."""
     return frozenset(word for word in text.split(",") if word and word != "(null)")
 
 
 @lru_cache(maxsize=1024)
 def partitions_of(text: str) -> frozenset[str]:
-    """A node's partitions but for those of deep checks."""
+    """Return a node's partitions without those of deep checks."""
     return frozenset(each for each in words_in(text) if not each.startswith(DEEP_PREFIX))
 
 
@@ -185,13 +192,13 @@ _USED = re.compile(r"([A-Za-z0-9_.:-]+?)(?::\(null\))?:([1-9][0-9]*)(?:\([^()]*\
 
 
 def in_use(text: str) -> str:
-    """The GRES of a node that are in use, as `gpu:a100:4`; empty: none."""
+    """Return the GRES of a node that are in use, as `gpu:a100:4`; empty if there are none."""
     kinds = [match for word in _BETWEEN.split(text) if (match := _USED.fullmatch(word.strip()))]
     return ",".join(f"{kind[1]}:{kind[2]}" for kind in kinds)
 
 
 def gres_used(lines: Iterable[str]) -> dict[NodeName, str]:
-    """Of steward-slurm's records; nodes of which nothing is used are left out. Raises Garbled."""
+    """Return the used GRES of each node from steward-slurm's records, without unused ones. Raises Garbled."""
     told = (GRES.read(line) for line in lines)
     return {
         NodeName(record_form.text(of["name"])): used for of in told if (used := in_use(record_form.text(of["used"])))
@@ -199,61 +206,72 @@ def gres_used(lines: Iterable[str]) -> dict[NodeName, str]:
 
 
 def extra(name: str, hostname: str) -> dict[str, str]:
-    """The host name of the node's machine, where it is not the node's name."""
+    """Return the host name of the node's machine if it differs from the node's name."""
     return {"hostname": hostname} if hostname and hostname != name else _NO_EXTRA
 
 
 def node_state(words: Sequence[str]) -> tuple[NodeBase, frozenset[str]]:
-    """The base state, which comes first, and the flags; a base that we do not know is kept as a flag of UNKNOWN."""
+    """Return the base state, which comes first, and the flags; an unknown base is kept as a flag of UNKNOWN."""
     base = _NODE_BASES.get(words[0], NodeBase.UNKNOWN)
     return base, frozenset(words if base is NodeBase.UNKNOWN else words[1:])
 
 
 def out_of_service(base: NodeBase, flags: frozenset[str]) -> bool:
-    """24.11 keeps the reason of a node that was resumed: only a node out of service has one that counts."""
+    """Return whether the node is out of service, so that its reason counts: 24.11 keeps that of a resumed node."""
     return base in (NodeBase.DOWN, NodeBase.ERROR, NodeBase.UNKNOWN) or bool(
         flags & {"DRAIN", "FAIL", "INVALID", "INVALID_REG", "REBOOT_REQUESTED", "REBOOT_ISSUED"}
     )
 
 
 def has_nodes(state: JobState, nodes: Collection[NodeName]) -> bool:
-    """Whether what Slurm tells as allocated counts: slurmctld keeps it for a while in the record of a requeued job that
-    waits, and text tells there what a job that never ran had asked for."""
+    """Return whether the fields about allocation count."""
+    # slurmctld keeps them for a while in the record of a requeued job that waits, and text tells there what a job that
+    # never ran had asked for
     return state is not JobState.PENDING and bool(nodes)
 
 
 def is_total(tres_per_job: str, *, is_by_node: bool, tasks: int, nodes: int) -> bool:
-    """Accelerators of the job as a whole; or more tasks than nodes, where nothing is said of each node."""
+    """Return whether the request is for the whole job: accelerators by job, or more tasks than nodes."""
     return bool(tres_per_job) or (not is_by_node and tasks > nodes)
 
 
 def most_nodes(most: int, count: int, *, is_total: bool) -> int:
-    """Slurm says it of many jobs that take no more nodes than they ask for; of a total it tells on how many nodes that
-    may be (`-N1 --gpus=2`)."""
+    """Return the most nodes that the job takes; 0 if it takes only its own count."""
+    # Slurm tells this of many jobs that take no more nodes than they ask for; for a total it is the number of nodes
+    # that may share it (`-N1 --gpus=2`)
     return most if most > count or is_total else 0
 
 
 def count_tasks(text: str) -> int:
-    """How many tasks `0-9%2` or `1,5-9:2` are; at least 1. Slurm shortens a long list (`1-3,...`)."""
+    """Return how many tasks `0-9%2` or `1,5-9:2` are; at least 1. Slurm shortens a long list (`1-3,...`)."""
     ranges = [_RANGE.fullmatch(each) for each in text.partition("%")[0].split(",")]
     return max(1, sum((int(r[2] or r[1]) - int(r[1])) // int(r[3] or 1) + 1 for r in ranges if r))
 
 
 def tasks_at_once(text: str) -> int:
-    """The 2 of `0-9%2`; 0 where there is no such bound."""
+    """Return the 2 of `0-9%2`; 0 if there is no such limit."""
     most = text.partition("%")[2]
     return int(most) if most.isascii() and most.isdigit() else 0
 
 
 def hold_reason(word: str, description: str) -> str:
-    """Slurm calls its own holds `JobHeldUser` too; only the description tells (`launch failed requeued held`)."""
+    """Return the reason of a hold."""
+    # Slurm calls its own holds `JobHeldUser` too; only the description tells (`launch failed requeued held`)
     return description if word == "JobHeldUser" and description else word
+
+
+def unavailable(description: str) -> frozenset[NodeName]:
+    """Return the nodes of `ReqNodeNotAvail, UnavailableNodes:n[1-2]`."""
+    found = _UNAVAILABLE.match(description)
+    return expand_users(found[1]) if found else frozenset()
 
 
 @lru_cache(maxsize=1024)
 def job_state(*words: str) -> tuple[JobState, frozenset[str]]:
-    """The base state and the flags, the same objects for the same words. A word that is neither stays a flag, and the
-    base is UNKNOWN."""
+    """Return the base state and the flags, the same objects for the same words.
+
+    An unknown word is kept as a flag; without a base it is UNKNOWN.
+    """
     base = next((_JOB_STATES[word] for word in words if word in _JOB_STATES), None)
     if base is None:
         base = next((_HIDDEN_BASE[word] for word in words if word in _HIDDEN_BASE), JobState.UNKNOWN)

@@ -26,7 +26,7 @@ _HIDDEN = ("hidden=yes", "rootonly=yes", "reqresv=yes", "maxtime=infinite", "sta
 
 
 def reservations(answer: str) -> dict[str, Reservation]:
-    """Every reservation of `scontrol --oneliner show reservations`. Raises Retryable when a line cannot be read."""
+    """Return every reservation of `scontrol --oneliner show reservations`. Raises Retryable for an unreadable line."""
     lines = [line for line in answer.splitlines() if line.strip() and line.strip() != _NONE]
     if not lines and _NONE not in answer:
         raise Retryable("Slurm's answer has no reservation in it: not believed")
@@ -34,12 +34,13 @@ def reservations(answer: str) -> dict[str, Reservation]:
 
 
 def with_leftovers(found: dict[str, Reservation], partitions: Sequence[Partition]) -> dict[str, Reservation]:
-    """The reservations, and one for each partition of ours whose reservation is over: it has to be released as well."""
+    """Return the reservations, with one for each partition of ours whose reservation is over, to be released."""
     left = {p.name: Reservation(name=p.name, nodes=p.nodes) for p in partitions if p.name.startswith(DEEP_PREFIX)}
     return left | found
 
 
 def _reservation(line: str) -> Reservation:
+    """Return the reservation of one line. Raises Retryable."""
     words = first_words(line)
     try:
         return Reservation(
@@ -51,7 +52,7 @@ def _reservation(line: str) -> Reservation:
             is_magnetic="MAGNETIC" in words.get("Flags", "").split(","),
         )
     except (KeyError, ValueError) as error:
-        raise Retryable(f"cannot read one of Slurm's reservations: {error!r} in {show(line)!r}") from error
+        raise Retryable(f"cannot read one of Slurm's reservations: {error} in '{show(line)}'") from error
 
 
 def _cpus(tres: str) -> int:
@@ -64,34 +65,39 @@ def _time(text: str) -> float:
 
 
 def ours(name: str) -> str:
-    """Raises Permanent for a name that is not ours to make or release."""
+    """Return the name of a deep check's reservation.
+
+    Raises Permanent for a name that is not ours to make or release.
+    """
     tail = name.removeprefix(DEEP_PREFIX)
     if not name.startswith(DEEP_PREFIX) or not tail or not all(c.isalnum() or c == "-" for c in tail) or len(name) > 60:
-        raise Permanent(f"not a name of a deep check: {show(name)!r}")
+        raise Permanent(f"not a name of a deep check: '{show(name)}'")
     return name
 
 
 def kept(name: str) -> str:
-    """Raises Permanent for a name that is not one of nodes kept for a job or of hot spares."""
+    """Return the name of a reservation of kept nodes or hot spares. Raises Permanent for any other name."""
     prefix = next((each for each in (KEEP_PREFIX, HOT_PREFIX) if name.startswith(each)), "")
     tail = name.removeprefix(prefix)
     if not prefix or not tail or not all((c.isascii() and c.isalnum()) or c == "-" for c in tail) or len(name) > 80:
-        raise Permanent(f"not a name of nodes that we keep: {show(name)!r}")
+        raise Permanent(f"not a name of nodes that we keep: '{show(name)}'")
     return name
 
 
 def keep_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
-    """The words after `scontrol create`. Without `overlap`: nodes of another reservation are refused. With `flex`
-    Slurm's test of whether a job fits sees these nodes beside all others (`fits.py`)."""
+    """Return the words after `scontrol create` for kept nodes."""
+    # without `overlap` nodes of another reservation are refused; with `flex` Slurm's test of whether a job fits sees
+    # these nodes beside all others (`fits.py`)
     return _new(kept(name), nodes, seconds, user, "ignore_jobs,flex")
 
 
 def reserve_words(name: str, nodes: Sequence[NodeName], seconds: float, user: str) -> tuple[str, ...]:
-    """The same for a deep check."""
+    """Return the words after `scontrol create` for a deep check."""
     return _new(ours(name), nodes, seconds, user, "ignore_jobs,overlap")
 
 
 def _new(name: str, nodes: Sequence[NodeName], seconds: float, user: str, flags: str) -> tuple[str, ...]:
+    """Return the words for a new reservation."""
     return (
         f"reservation={name}",
         f"nodes={node_list(nodes)}",
@@ -103,22 +109,22 @@ def _new(name: str, nodes: Sequence[NodeName], seconds: float, user: str, flags:
 
 
 def change_words(name: str, nodes: Sequence[NodeName], seconds: float) -> tuple[str, ...]:
-    """The words after `scontrol update`: these nodes, for `seconds` from now."""
+    """Return the words after `scontrol update`: these nodes, for `seconds` from now."""
     return (f"reservation={kept(name)}", f"nodes={node_list(nodes)}", f"endtime=now+{_minutes(seconds)}minutes")
 
 
 def _minutes(seconds: float) -> int:
-    """Slurm counts whole minutes."""
+    """Return the time in Slurm's whole minutes."""
     return max(1, int(-(-seconds // 60)))
 
 
 def partition_words(name: str, nodes: Sequence[NodeName]) -> tuple[str, ...]:
-    """The words after `scontrol create`: a partition for this deep check alone, whatever gates are closed."""
+    """Return the words after `scontrol create` for a partition of this deep check alone, whatever gates are closed."""
     return (f"partitionname={ours(name)}", f"nodes={node_list(nodes)}", *_HIDDEN)
 
 
 def submit_argv(name: str, nodes: Sequence[NodeName], seconds: float, output: str) -> tuple[str, ...]:
-    """`sbatch` with the script on stdin; nothing of our own environment goes with it."""
+    """Return `sbatch` for a script on its standard input, without our own environment."""
     return (
         *("sbatch", "--parsable", f"--job-name={ours(name)}", f"--partition={name}", f"--reservation={name}"),
         *(f"--nodelist={node_list(nodes)}", f"--nodes={len(nodes)}", "--ntasks-per-node=1", "--exclusive", "--mem=0"),
@@ -128,10 +134,10 @@ def submit_argv(name: str, nodes: Sequence[NodeName], seconds: float, output: st
 
 
 def script(argv: Sequence[str], sbatch: str) -> bytes:
-    """The batch script of a deep check: one task a node, and a node that fails does not end the others.
+    """Return the batch script of a deep check: one task a node; a failing node does not end the others.
 
     The tasks know each other by a secret that only they have, so that no user's program can pass for one of them. The
-    job has no search path of ours: it uses the srun beside the `sbatch` that submits it, where the nodes have that.
+    job has no search path of ours: it uses the srun beside the `sbatch` that submits it, if the nodes have that.
     """
     words = ("--ntasks-per-node=1", "--kill-on-bad-exit=0", "--mem=0", f"--export={RUN_KEY}", "--chdir=/")
     lines = (

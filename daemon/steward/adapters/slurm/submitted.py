@@ -1,10 +1,11 @@
-"""The submission of a batch job, from slurmctld's own record of it: the environment that sbatch handed over.
+"""The submission of a batch job, from slurmctld's own record: the environment that sbatch sent.
 
 slurmctld keeps it as `<StateSaveLocation>/hash.<last digit>/job.<id>/environment`, from the submission to the job's end
 (the same in Slurm 22.05, 24.11 and 26.05), readable for SlurmUser: a count of four bytes, then strings that end with
-NUL. Nothing but our own option is kept of it.
+NUL. Only our own option is kept of it.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -19,19 +20,21 @@ VARIABLES = (
     b"STEWARD_AUTO_RESUME",
     b"SLURM_SPANK_STEWARD_AUTO_RESUME",
 )
-"""Where the option stands, the strongest first, as in the shim (spank/node.c)."""
+"""The variables that may have the option, the strongest first, as in the shim (spank/node.c)."""
 
 
 class SubmittedJobs:
-    """Blocking calls: use them in a thread. `config` asks Slurm for its settings."""
+    """The records. Calls block: use them in a thread. `config` asks Slurm for its settings."""
 
     def __init__(self, config: Callable[[], Mapping[str, str]]) -> None:
         self._config = config
         self._place: Path | None = None
 
     def mode(self, job: Job) -> ResumeMode | None:
-        """The job's mode of resuming; None where it was submitted without the option. Raises Retryable when the record
-        cannot be read."""
+        """Return the job's mode of resuming; None if it was submitted without the option.
+
+        Raises Retryable if the record cannot be read.
+        """
         id = job.array_job_id if job.array_task is not None and job.array_job_id is not None else job.id
         path = self._folder() / f"hash.{id % 10}" / f"job.{id}" / "environment"
         try:
@@ -42,10 +45,11 @@ class SubmittedJobs:
             raise Retryable(f"cannot read slurmctld's record of job {job.id}: {error.strerror}: {path}") from error
 
     def requeues(self) -> bool:
-        """Whether jobs may be requeued whose users said nothing (JobRequeue). Raises Retryable."""
+        """Return whether jobs may be requeued by default (JobRequeue). Raises Retryable."""
         return self._config().get("JobRequeue", "1") != "0"
 
     def _folder(self) -> Path:
+        """Return slurmctld's folder. Raises Retryable."""
         place = self._place
         if place is None:
             named = self._config().get("StateSaveLocation", "")
@@ -56,9 +60,12 @@ class SubmittedJobs:
 
 
 def mode_in(record: bytes) -> ResumeMode | None:
-    """The option in a job's environment; a value that makes no sense is none."""
-    given = dict(entry.partition(b"=")[::2] for entry in record[_COUNT_BYTES:].split(b"\0"))
-    text = next((given[name] for name in VARIABLES if name in given), b"")
+    """Return the option in a job's environment; None if it is missing or makes no sense."""
+    # searched, not split: a user may submit ten million variables
+    found = filter(
+        None, (re.search(rb"(?:\A.{%d}|\0)%b=([^\0]*)" % (_COUNT_BYTES, name), record, re.DOTALL) for name in VARIABLES)
+    )
+    text = next((match[1] for match in found), b"")
     try:
         return ResumeMode.parse(text.decode("ascii"))
     except ValueError:

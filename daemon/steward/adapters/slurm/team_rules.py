@@ -1,4 +1,4 @@
-"""Questions that the adapter and its fake ask before they change teams in Slurm: is it ours, and is it one word."""
+"""The rules that the adapter and its fake check before they change teams in Slurm: is it ours, is it one word."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -16,39 +16,40 @@ _TRES = re.compile(r"[a-z]+(/[A-Za-z0-9_.:-]+)?")
 
 
 def ours(qos: str) -> str:
-    """Raises Permanent for the name of a QOS that we would not have made."""
+    """Return the name of a QOS of ours. Raise Permanent for any other."""
     if not _OURS.fullmatch(qos):
-        raise Permanent(f"not a QOS of ours: {show(qos)!r}")
+        raise Permanent(f"not a QOS of ours: '{show(qos)}'")
     return qos
 
 
 def plain(name: str) -> str:
-    """Raises Permanent for a name that would be more than one word, or another option."""
+    """Return the name if it is one plain word. Raise Permanent for one that could be another option."""
     if not _PLAIN.fullmatch(name):
-        raise Permanent(f"not a name that Steward gives to Slurm: {show(name)!r}")
+        raise Permanent(f"not a name that Steward gives to Slurm: '{show(name)}'")
     return name
 
 
 def team(account: str) -> str:
-    """Raises Permanent for an account that is no team's."""
+    """Return the account if it can be a team's. Raise Permanent if it cannot."""
     if plain(account) == "root":
-        raise Permanent("the root account is everybody's: no limits of a team")
+        raise Permanent("the root account contains all others: it cannot be a team's")
     return account
 
 
 def limits(caps: Caps) -> Caps:
-    """Raises Permanent for what is no resource of Slurm."""
+    """Return the limits. Raise Permanent for an unknown resource."""
     if wrong := [tres for tres, _ in caps if not _TRES.fullmatch(tres)]:
-        raise Permanent(f"not a resource of Slurm: {show(wrong[0])!r}")
+        raise Permanent(f"not a resource of Slurm: '{show(wrong[0])}'")
     return caps
 
 
 def not_ours(qos: str, description: str) -> Permanent:
-    return Permanent(f"QOS {qos} is not ours (its description: {show(description)!r}): rename or delete it")
+    """Return the error for a QOS that is not ours."""
+    return Permanent(f"QOS {qos} is not ours (its description: '{show(description)}'): rename or delete it")
 
 
 def may_remove_account(name: str, associations: Iterable[Association]) -> None:
-    """Raises Stale for one that has users or accounts of its own."""
+    """Raise Stale for an account that has users or accounts of its own."""
     for each in associations:
         if each.account == name and each.user:
             raise Stale(f"account {name} has users ({show(each.user)}): not deleted")
@@ -57,13 +58,13 @@ def may_remove_account(name: str, associations: Iterable[Association]) -> None:
 
 
 def may_change_while_it_waits(job: Job) -> None:
-    """Raises Stale unless the job is pending."""
+    """Raise Stale unless the job is pending."""
     if not job.is_pending:
         raise Stale(f"job {job.id} is {job.state.value}, it does not wait")
 
 
 def may_move(job: Job, qos: Collection[str], allowed: Collection[str]) -> None:
-    """Raises Stale unless the job waits, Permanent for a QOS that its account may not use (`allowed`)."""
+    """Raise Stale unless the job waits, Permanent for a QOS that its account may not use (`allowed`)."""
     may_change_while_it_waits(job)
     if not qos:
         raise Permanent(f"job {job.id} cannot be of no QOS")
@@ -72,28 +73,28 @@ def may_move(job: Job, qos: Collection[str], allowed: Collection[str]) -> None:
 
 
 def may_mark(job: Job, restart: int) -> None:
-    """Raises Stale when the job has ended, or is in another run."""
+    """Raise Stale if the job has ended, or is in another run."""
     rules.is_the_run(job, restart)
     if job.is_over or job.is_completing:
         raise Stale(f"job {job.id} has ended")
 
 
 def may_count_nodes(job: Job, action: SetNodeCount) -> None:
-    """Raises Stale unless the job waits, Permanent for what is no range."""
+    """Raise Stale unless the job waits, Permanent for a bad range."""
     may_change_while_it_waits(job)
     if not 0 < action.least <= action.most:
         raise Permanent(f"not a number of nodes: {action.least}-{action.most}")
 
 
 def may_cancel(job: Job, restart: int) -> None:
-    """Raises Stale unless the job runs, in this run."""
+    """Raise Stale unless the job runs, in this run."""
     rules.is_the_run(job, restart)
     rules.may_signal(job)
 
 
 def spelled(job: Job) -> str:
-    """The job's id for a command, as `rules.spelled`, but the pending rest of an array is named by the array's id:
-    Slurm leaves the tasks that run as they are."""
+    """Return the job's id for a command, as `rules.spelled`, but the array's id for its pending rest."""
     if job.array_job_id is not None and job.array_task is None:
+        # Slurm leaves running tasks as they are
         return str(job.array_job_id)
     return rules.spelled(job)

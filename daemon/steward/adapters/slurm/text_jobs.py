@@ -1,16 +1,16 @@
-"""Jobs as squeue prints them in a format of ours, where steward-slurm does not tell of them. A record that did not
-change is seen by its text alone.
+"""Jobs as squeue prints them in a format of ours, for when steward-slurm does not answer.
 
-A job's name and comment are its user's own: they may hold newlines and whole records. So all texts are told apart by a
-random word, new each time, that stands in the environment of squeue only, where no user can read it: nobody can write
-it into a name. The rest are numbers, states and names of nodes, which are checked: what is not as expected is Odd.
+An unchanged record is recognised by its text alone. A job's name and comment are its user's own: they may hold newlines
+and whole records. So all texts are separated by a random word, new each time, that stands only in squeue's environment,
+where no user can read it. The rest are numbers, states and names of nodes, which are checked: Odd is raised for
+anything else.
 
-Not told: what a job that runs had asked for, a state under a flag, whether it is expedited, the only counts of nodes
-that it takes.
+Missing are: the request of a running job, a state under a flag, whether the job is expedited, and the node counts that
+it takes.
 
-squeue (22.05, 24.11, 26.05) takes pending tasks of an array that were told apart already as one line, unless it is told
+squeue (22.05, 24.11, 26.05) prints pending tasks of an array that are separate already as one line, unless it is told
 to show each (`--array`), when it shows each waiting task of the rest, too. So a second, short list goes with the first:
-it tells of every task which nodes its job excludes, which the long format of 22.05 cannot, and which ids there are.
+it has each task's excluded nodes, which the long format of 22.05 cannot print, and all ids.
 """
 
 import re
@@ -59,17 +59,17 @@ _DESCRIBED = {
     "Nodes_required_for_job_are_DOWN,_DRAINED": "Resources",
     "ReqNodeNotAvail": "ReqNodeNotAvail",
 }
-"""A description that stands where the reason would, by what it begins with -> the reason."""
+"""Descriptions in place of a reason, by their beginning, with the reason."""
 _HELD = frozenset(
     {"launch failed requeued held", "launch_failed_requeued_held", "job requeued in held state",
      "job_requeued_in_held_state", "job requeued in special exit state", "job_requeued_in_special_exit_state"}
 )  # fmt: skip
-"""Descriptions of JobHeldUser, told as they are."""
+"""Descriptions of JobHeldUser, kept unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """The long format, as text for SQUEUE_FORMAT2. `word` is what no user knows."""
+    """The long format, as text for SQUEUE_FORMAT2. `word` is unknown to all users."""
 
     word: str = field(default_factory=lambda: "".join(secrets.choice("ghijkmnpqrstuvwxyz") for _ in range(24)))
     exclusive: str = "oversubscribe"
@@ -80,8 +80,7 @@ class Format:
         return ",".join([*(f"{name}:|" for name in plain), *(f"{name}:{self.word}" for name in _FREE)])
 
     def cut(self, answer: str) -> list[str]:
-        """Cut an answer into one text a record, to be compared from look to look. Raises Odd for an incomplete
-        answer."""
+        """Return an answer as one text for each record. Raises Odd for an incomplete answer."""
         *texts, last = answer.split(self.word)
         size = len(_FREE)
         if last.strip("\n") or len(texts) % size:
@@ -90,13 +89,13 @@ class Format:
 
 
 def id_of(record: str) -> JobId:
-    """Raises Odd."""
+    """Return the id in a record. Raises Odd."""
     return JobId(_number(record.partition("|")[0]))
 
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """The short list: what each job excludes, how many waiting tasks an id stands for, and which are tasks."""
+    """The short list: each job's excluded nodes, how many waiting tasks an id stands for, and which ids are tasks."""
 
     excluded: Mapping[JobId, str]
     times: Counter[JobId]
@@ -104,7 +103,7 @@ class Short:
 
 
 def short(answer: str) -> Short:
-    """Raises Odd for what no Slurm would print."""
+    """Return the short list. Raises Odd for text that no Slurm would print."""
     excluded: dict[JobId, str] = {}
     times: Counter[JobId] = Counter()
     tasks: set[JobId] = set()
@@ -121,8 +120,9 @@ def short(answer: str) -> Short:
 
 
 def _rejoined(answer: str) -> Iterator[str]:
-    """The lines of the short list. A user may part the nodes that his job excludes by line feeds, too; no list of nodes
-    has the `|` that stands behind an id."""
+    """Yield the lines of the short list."""
+    # a user may separate a job's excluded nodes by line feeds, too; no list of nodes has the `|` that stands behind an
+    # id
     line = ""
     for part in answer.split("\n"):
         if _ID.match(part):
@@ -134,8 +134,11 @@ def _rejoined(answer: str) -> Iterator[str]:
 
 
 def job(record: str, excluded: str, times: int, exclusive: str = "NO") -> Job:
-    """`times`: how often the short list has its id. `exclusive`: the word for a job that shares its nodes with no other
-    one. Of a state and its flag the text tells one only. Raises Odd."""
+    """Return the job of a record. Raises Odd.
+
+    `times`: how often the short list has its id. `exclusive`: the word for a job that shares its nodes with no other
+    one. Of a state and its flag the text has only one.
+    """
     head, *texts = record.split("\0")
     plain = head.split("|")
     if len(plain) != len(_PLAIN) + 1 or len(texts) + 1 != len(_FREE):
@@ -154,6 +157,7 @@ def job(record: str, excluded: str, times: int, exclusive: str = "NO") -> Job:
         features=intern(_text(told["feature"])),
         name=told["name"],
         reason=_reason(told["reason"]),
+        unavailable=records.unavailable(told["reason"]),
         excluded=_excluded(excluded),
         partition=intern(_text(told["partition"])),
         account=intern(_text(told["account"])),
@@ -203,7 +207,7 @@ def _plain_job(of: Mapping[str, str], times: int) -> Job:
 
 
 def _array(of: Mapping[str, str], times: int) -> tuple[JobId | None, int | None, int]:
-    """The array, the task (None: the record stands for all that wait still) and for how many tasks it stands."""
+    """Return the array, the task (None: all that still wait) and the number of tasks. Raises Merged."""
     shown = of["jobarrayid"].partition("_")[2]
     if not shown:
         return None, None, 1
@@ -262,7 +266,7 @@ def _limit(text: str) -> float | None:
 
 
 def _exit_status(text: str) -> int:
-    """22.05 prints the wait status, later ones code and signal."""
+    """Return the wait status: 22.05 prints that, later ones print code and signal."""
     code, colon, signal = text.partition(":")
     if not colon:
         return _number(text) & ~records.CORE_DUMPED

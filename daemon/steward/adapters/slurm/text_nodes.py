@@ -1,7 +1,7 @@
-"""A node as one line of `scontrol --oneliner show nodes` tells of it, where steward-slurm does not.
+"""A node as one line of `scontrol --oneliner show nodes`, for when steward-slurm does not answer.
 
-Nobody but administrators and slurmd writes what stands there, and the line is read from its first word to its last:
-what is not as expected is Odd. The same in 22.05, 24.11 and 26.05; times are Unix seconds with SLURM_TIME_FORMAT=%s.
+Only administrators and slurmd write the line, and it is read from its first word to its last: Odd is raised for
+anything unexpected. The same in 22.05, 24.11 and 26.05; times are Unix seconds with SLURM_TIME_FORMAT=%s.
 """
 
 import re
@@ -36,7 +36,7 @@ class Odd(ValueError):
 
 
 def usual_port(config: str) -> str:
-    """The port of every node whose line names none, from `scontrol show config`. Raises Odd."""
+    """Return the port of every node whose line names none, from `scontrol show config`. Raises Odd."""
     found = _PORT.search(config)
     if found is None:
         raise Odd("no SlurmdPort in Slurm's configuration")
@@ -44,8 +44,7 @@ def usual_port(config: str) -> str:
 
 
 def lines(answer: str) -> Iterator[tuple[NodeName, str]]:
-    """Return the nodes of an answer and their texts, one after the other: megabytes are not split at once. A reason or
-    a comment may have line feeds."""
+    """Yield the nodes of an answer with their texts; megabytes are not split at once. Reasons may have line feeds."""
     found = _BEGIN.search(answer)
     while found is not None:
         after = _BEGIN.search(answer, found.end())
@@ -54,8 +53,7 @@ def lines(answer: str) -> Iterator[tuple[NodeName, str]]:
 
 
 def key(line: str, usual_port: str) -> str:
-    """The part of a line that counts: without load, memory in use and the time when the node was last busy. Raises
-    Odd."""
+    """Return the relevant part of a line, without load, memory in use and the last busy time. Raises Odd."""
     found = _LINE.fullmatch(line)
     if found is None:
         raise Odd(line)
@@ -63,7 +61,7 @@ def key(line: str, usual_port: str) -> str:
 
 
 def node(key: str) -> Node:
-    """Raises Odd."""
+    """Return the node of a key. Raises Odd."""
     name, cpus, features, active, gres, address, host, port, memory, state, *rest = key.split("\0")
     partitions, booted, started, reason, user, at, usual_port = rest
     base, flags = _state(state)
@@ -99,11 +97,15 @@ def _time(text: str) -> float | None:
     return float(text) if text.isdigit() and text != "0" else None
 
 
+_WITH_JOBS = ("allocated", "mixed", "completing", "draining", "failing")
+
+
 def gres_used(told: str) -> dict[NodeName, str]:
-    """Of `sinfo --Format=GresUsed:|,NodeList:|`; nodes of which nothing is used are left out."""
+    """Return the idle nodes with GRES in use, from `sinfo --Format=GresUsed:|,StateLong:|,NodeList:|`."""
     found: dict[NodeName, str] = {}
     for line in told.splitlines():
         used, _, rest = line.partition("|")
-        if text := in_use(used):
-            found |= dict.fromkeys(expand(rest.partition("|")[0].strip()), text)
+        state, _, nodes = rest.partition("|")
+        if (text := in_use(used)) and state and not state.startswith(_WITH_JOBS):
+            found |= dict.fromkeys(expand(nodes.partition("|")[0].strip()), text)
     return found

@@ -1,9 +1,9 @@
-"""The jobs of `steward quota doctor --try`, by sbatch, squeue, scancel and sacctmgr, as the user who runs it."""
+"""The jobs of `steward quota doctor --try`, by sbatch, squeue, scancel and sacctmgr, as the calling user."""
 
 import getpass
 
 from steward.accounting_port import TrialJob
-from steward.adapters.process import Failed
+from steward.adapters.process import Failed, show
 from steward.adapters.slurm.commands import SlurmCommands, nothing_changed
 from steward.adapters.slurm.team_rules import ours, plain
 from steward.model.ids import JobId, NodeName
@@ -42,11 +42,11 @@ class TrialSlurm:
         told = self._commands.run("sbatch", "--parsable", *words, *limits, "--wrap", _SLEEP).text.strip()
         number = told.partition(";")[0]
         if not number.isdigit():
-            raise Retryable(f"sbatch did not print the number of its job: {told[:100]!r}")
+            raise Retryable(f"sbatch did not print the number of its job: '{show(told[:100])}'")
         return JobId(int(number))
 
     def job(self, id: JobId) -> TrialJob | None:
-        """By `squeue`, which says of a job that is gone that its id is invalid."""
+        """Return the job by `squeue`; None if it is gone: then squeue calls its id invalid."""
         try:
             told = self._commands.run(
                 "squeue", "--noheader", f"--jobs={id}", "--Format=State:|,RestartCnt:|,Reason:|"

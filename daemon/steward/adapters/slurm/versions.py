@@ -28,22 +28,22 @@ _EXCLUSIVE = (26, 5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmRelease:
-    """`text` is the full one (`24.11.5`), `release` what decides about behaviour (`(24, 11)`)."""
+    """A version of Slurm. `text` is the full one (`24.11.5`), `release` decides about behaviour (`(24, 11)`)."""
 
     text: str
     release: tuple[int, int]
 
     @property
     def exclusive(self) -> tuple[str, str]:
-        """The field of squeue that tells whether a job shares its nodes, and its word where it does not."""
+        """Return squeue's field that tells whether a job shares its nodes, and its word if it does not."""
         return ("exclusive", "NODE") if self.release >= _EXCLUSIVE else ("oversubscribe", "NO")
 
 
 def parse(text: str) -> SlurmRelease:
-    """From what `scontrol --version` prints (`slurm-wlm 24.11.5`). Raises Permanent for anything too old or unknown."""
+    """Return the version from `scontrol --version` (`slurm-wlm 24.11.5`). Raises Permanent for a bad or old one."""
     match = _VERSION.search(text)
     if match is None:
-        raise Permanent(f"`scontrol --version` says {show(text)!r}: no Slurm version in it")
+        raise Permanent(f"`scontrol --version` says '{show(text)}': no Slurm version in it")
     found = SlurmRelease(text=match[0], release=(int(match[1]), int(match[2])))
     if found.release < OLDEST:
         raise Permanent(f"Slurm {found.text} is too old: Steward needs 22.05 or newer")

@@ -20,13 +20,12 @@ _LONGEST = 120_000
 
 
 def is_node(name: str) -> bool:
-    """Slurm could have given a node this name."""
+    """Return whether Slurm could have given a node this name."""
     return _NODE.fullmatch(name) is not None
 
 
 def node_list(names: Iterable[NodeName]) -> str:
-    """`n[1-3,7]`, sorted. Raises Permanent for a name that Slurm would not have given a node, and for more names than
-    one argument can have."""
+    """Return the nodes as `n[1-3,7]`, sorted. Raises Permanent for a bad name, or too many for one argument."""
     known = set(names)
     if len(lists := node_lists(known)) > 1:
         raise Permanent(f"the list of {len(known)} nodes is too long for a command: their names cannot be folded")
@@ -34,16 +33,16 @@ def node_list(names: Iterable[NodeName]) -> str:
 
 
 def node_lists(names: Iterable[NodeName]) -> list[str]:
-    """The nodes as Slurm's lists, for writes that may be made in parts: as many lists as are needed for each to fit
-    into one argument."""
+    """Return the nodes in as few of Slurm's lists as fit into one argument each, for writes in parts."""
     known = sorted(set(names))
     wrong = [name for name in known if not _NODE.fullmatch(name)]
     if wrong:
-        raise Permanent(f"not a node name: {printable(wrong[0], 80)!r}")
+        raise Permanent(f"not a node name: '{printable(wrong[0], 80)}'")
     return _lists(known)
 
 
 def _lists(known: list[NodeName]) -> list[str]:
+    """Return the sorted nodes in lists that are short enough."""
     text = fold(known)
     if len(text) <= _LONGEST:
         return [text] if text else []
@@ -56,7 +55,10 @@ _NO_NODES: frozenset[NodeName] = frozenset()
 
 
 def expand(text: str) -> frozenset[NodeName]:
-    """Every name in Slurm's node list (`n[1-3],m7`; empty and `(null)` are none). Raises Retryable when unreadable."""
+    """Return every name in Slurm's node list (`n[1-3],m7`; empty and `(null)` are none).
+
+    Raises Retryable for a bad one.
+    """
     if text in ("", "(null)", "None"):
         return _NO_NODES
     if _NODE.fullmatch(text):
@@ -65,14 +67,14 @@ def expand(text: str) -> frozenset[NodeName]:
         names = frozenset(map(NodeName, unfold(text)))
     except ValueError as error:
         why = printable(str(error), 120)
-        raise Retryable(f"cannot read the node list {printable(text, 120)!r}: {why}") from error
+        raise Retryable(f"cannot read the node list '{printable(text, 120)}': {why}") from error
     if not all(_NODE.fullmatch(name) for name in names):
-        raise Retryable(f"cannot read the node list {printable(text, 120)!r}")
+        raise Retryable(f"cannot read the node list '{printable(text, 120)}'")
     return names
 
 
 def expand_users(text: str) -> frozenset[NodeName]:
-    """The names in a list that a job's user typed. What is no list is none: it costs that field of that job."""
+    """Return the names in a list that a job's user typed; a bad list is empty, which costs only this field."""
     try:
         return expand(text)
     except Retryable as error:
@@ -81,7 +83,7 @@ def expand_users(text: str) -> frozenset[NodeName]:
 
 
 def first_words(line: str) -> dict[str, str]:
-    """`Key=value` words of a line of scontrol. What a later free text (a comment) repeats is not believed."""
+    """Return the `Key=value` words of a line of scontrol; a repetition in a later free text does not count."""
     words: dict[str, str] = {}
     for word in line.split():
         key, _, value = word.partition("=")
@@ -90,31 +92,31 @@ def first_words(line: str) -> dict[str, str]:
 
 
 def settings_in(answer: str) -> dict[str, str]:
-    """Setting -> value, of `scontrol show config`."""
+    """Return each setting with its value, from `scontrol show config`."""
     pairs = (line.partition("=") for line in answer.splitlines() if "=" in line)
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def words_of(value: str) -> frozenset[str]:
-    """A comma list of a setting, in lower case; `(null)` and `none` are empty."""
+    """Return the words of a setting's comma list, in lower case; `(null)` and `none` are empty."""
     found = {word.strip().lower() for word in value.split(",")}
     return frozenset(found - {"", "(null)", "none"})
 
 
 def reason(text: str) -> str:
-    """A reason that is one argument of one line: printable ASCII without quotes, at most 200 characters."""
+    """Return a reason as one argument of one line: printable ASCII without quotes, at most 200 characters."""
     return printable(text, _REASON_LIMIT).translate(str.maketrans("'\"`\\", "    ")).strip()
 
 
 def partition(name: str) -> str:
-    """Raises Permanent for a name that Slurm would not have given a partition."""
+    """Return the name. Raises Permanent for one that Slurm would not have given a partition."""
     if not _PARTITION.fullmatch(name):
-        raise Permanent(f"not a partition name: {printable(name, 80)!r}")
+        raise Permanent(f"not a partition name: '{printable(name, 80)}'")
     return name
 
 
 def signal(name: str) -> str:
-    """`USR1`. Raises Permanent for anything else than a signal's name."""
+    """Return the signal's name, such as `USR1`. Raises Permanent for anything else."""
     if not _SIGNAL.fullmatch(name):
-        raise Permanent(f"not a signal: {printable(name, 40)!r}")
+        raise Permanent(f"not a signal: '{printable(name, 40)}'")
     return name

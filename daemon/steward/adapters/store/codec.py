@@ -1,10 +1,8 @@
-"""Model values to JSON-shaped ones and back, by their types: `decode(T, encode(T, x)) == x` for all that we store.
+"""Model values to JSON-shaped ones and back, by type: `decode(T, encode(T, x)) == x` for all stored values.
 
-Understood: text, numbers, booleans, None, NewType, Enum, `X | None`, tuples, frozen sets, mappings and dataclasses.
-Anything else is a TypeError when the codec is made.
-
-Written by an older Steward: a field that is missing takes its default. By a newer one: a field that we do not know is
-left out; a word of an Enum that we do not know raises ValueError, because half a case is worse than none.
+Understood are text, numbers, booleans, None, NewType, Enum, `X | None`, tuples, frozen sets, mappings and dataclasses.
+Any other type is a TypeError when the codec is made. A missing field takes its default; an unknown field is left out;
+an unknown word of an Enum raises ValueError, because half a case is worse than none.
 """
 
 import dataclasses
@@ -17,24 +15,25 @@ from typing import Any, NamedTuple
 
 
 class Codec(NamedTuple):
-    """Both ways for one type."""
+    """Both directions for one type."""
 
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
 
 
 def encode(kind: Any, value: Any) -> Any:
+    """Return the value in JSON's types."""
     return codec(kind).encode(value)
 
 
 def decode(kind: Any, stored: Any) -> Any:
-    """Raises ValueError (or TypeError, KeyError) when `stored` is not what `encode` writes for `kind`."""
+    """Return the value. Raises ValueError (or TypeError, KeyError) if `stored` is not from `encode` for `kind`."""
     return codec(kind).decode(stored)
 
 
 @cache
 def codec(kind: Any) -> Codec:
-    """Made once a type. Raises TypeError for a type that is not understood."""
+    """Return the codec of a type, made once. Raises TypeError for an unknown type."""
     while isinstance(kind, typing.NewType):
         kind = kind.__supertype__
     if kind in (str, int, bool, float):
@@ -47,7 +46,7 @@ def codec(kind: Any) -> Codec:
 
 
 def _plain(kind: type) -> Codec:
-    """JSON has these; a float that came back as an int becomes a float again."""
+    """Return the codec of a type of JSON; a float that came back as an int becomes a float again."""
 
     def check(stored: Any) -> Any:
         allowed = (int, float) if kind is float else (kind,)
@@ -96,7 +95,7 @@ def _tuple(args: tuple[Any, ...]) -> Codec:
 
 
 def _mapping(args: tuple[Any, ...]) -> Codec:
-    """As a list of pairs, because JSON's keys are text only."""
+    """Return the codec of a mapping, as a list of pairs, because JSON's keys are text only."""
     key, item = codec(args[0]), codec(args[1])
     return Codec(
         lambda value: [[key.encode(k), item.encode(v)] for k, v in value.items()],

@@ -1,8 +1,8 @@
-"""Opens the database: SQLite in WAL mode by default, whatever SQLAlchemy knows by URL. Makes its tables at first.
+"""Open the database: SQLite in WAL mode by default, or any that SQLAlchemy knows by URL. Make its tables at first.
 
-SQLite runs with `synchronous=FULL`: each commit reaches the disk before anything is done, so that not even a power cut
-can lose the intent of a launch. That costs one fsync a commit: measured 0.16 ms against 0.01 ms with NORMAL on an
-NVMe disk. Commits are one a cycle, so even a slow disk's 5 ms would not be felt.
+SQLite runs with `synchronous=FULL`: each commit reaches the disk before any action, so that not even a power cut can
+lose the intent of a launch. That costs one fsync a commit: measured 0.16 ms against 0.01 ms with NORMAL on an NVMe
+disk. Commits are one a cycle, so even a slow disk's 5 ms would not be felt.
 """
 
 import contextlib
@@ -23,17 +23,18 @@ _BUSY_MS = 2000
 _PRIVATE = 0o600
 _REMEDY = "write DIALECT://USER:PASSWORD@HOST/NAME, with %40, %2F and %3A for @, / and : in the password"
 REVISION = "0001"
-"""The revision of the tables. A change of the tables after a release needs another one, and a step that leads to it."""
+"""The revision of the tables. A change after a release needs another one, and a step that leads to it."""
 
 
 def sqlite_url(file: Path) -> str:
+    """Return the URL of an SQLite file."""
     return f"sqlite:///{file}"
 
 
 def open_engine(url: str) -> Engine:
-    """An engine whose database has today's tables. Permanent: bad URL, or tables of another revision.
+    """Return an engine whose database has today's tables.
 
-    Retryable: it cannot be opened or written now.
+    Raises Permanent for a bad URL or tables of another revision, Retryable if it cannot be opened or written now.
     """
     parsed = _parsed(url)
     try:
@@ -56,22 +57,22 @@ def _parsed(url: str) -> URL:
 
 
 def _shown(url: URL) -> str:
-    """Without the password, also where one that was not encoded has been taken for another part."""
+    """Return the URL without the password, even if an unencoded one was taken for another part."""
     plain = URL.create(url.drivername, url.username, None, url.host, url.port, url.database)
     whole = plain.render_as_string()
     return url.drivername if "@" in f"{url.host}{url.database}" else whole
 
 
 def _make_private(url: URL) -> None:
-    """Have the file, and those beside it, be readable for their owner alone, whatever their folder allows: they tell of
-    every user's jobs. SQLite has written no row into a new one yet."""
+    """Let only the owner read the file and those beside it: they tell of every user's jobs."""
+    # SQLite has written no row into a new file yet
     for end in ("", "-wal", "-shm"):
         with contextlib.suppress(OSError):
             os.chmod(f"{url.database}{end}", _PRIVATE)
 
 
 def _make_tables(engine: Engine) -> None:
-    """Make the tables where they are not there."""
+    """Make the tables if they are missing."""
     shown = _shown(engine.url)
     try:
         with engine.execution_options(**WRITES).begin() as connection:
@@ -92,8 +93,9 @@ def _revision(connection: Connection) -> str | None:
 
 
 def _make(connection: Connection) -> None:
-    """Make the tables, the revision last. MariaDB keeps each as it is made, so one that was killed here goes on;
-    but a table of such a name that was there before ours is somebody else's, and an error."""
+    """Make the tables, the revision last."""
+    # MariaDB keeps each table as it is made, so an interrupted start continues here; a table of such a name from before
+    # is another program's, and an error
     begun = inspect(connection).has_table(VERSION.name)
     VERSION.create(connection, checkfirst=begun)
     metadata.create_all(connection, checkfirst=begun)

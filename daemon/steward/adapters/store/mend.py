@@ -1,4 +1,4 @@
-"""A damaged SQLite file is set aside under another name, and a new one begun with every row that can still be read."""
+"""Set a damaged SQLite file aside under another name, and begin a new one with every readable row."""
 
 import sqlite3
 import time
@@ -17,21 +17,21 @@ from steward.ports import Permanent
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _AT_START = (*_DAMAGE, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT)
-"""Of a file that nobody uses yet, "unsupported file format" is damage as well."""
+"""In a file that is not in use yet, "unsupported file format" is damage as well."""
 _LOOK_S = 10.0
-"""A file whose pages cannot all be looked at in this time is used; a bad page is found when it is needed."""
+"""A file that cannot be checked as a whole in this time is used; a bad page is found when it is needed."""
 _KEPT_FILES = 5
 _BESIDE = ("-wal", "-shm")
 _GAPS, _LAST_ROW = 10_000, 1 << 62
 
 
 def is_damage(error: DBAPIError) -> bool:
-    """Whether SQLite says that the file itself is bad; a full disk or a locked file is none."""
+    """Return whether SQLite says that the file itself is bad; a full disk or a locked file is not."""
     return _code(error.orig) in _DAMAGE
 
 
 def _code(error: object) -> int | None:
-    """SQLite's primary result code."""
+    """Return SQLite's primary result code."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 
@@ -62,8 +62,7 @@ def _unsound(connection: sqlite3.Connection) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """What became of a damaged file: its new name, how many rows the new one has, and whether each of memory's rows
-    could be read."""
+    """The fate of a damaged file: its new name, the new one's rows, and whether all rows of memory were readable."""
 
     bad: Path
     rows: int
@@ -71,19 +70,21 @@ class Salvage:
 
 
 class Mender:
-    """Of one file. `tell` is given an event of each mending."""
+    """Repairs one file. `tell` gets an event for each repair."""
 
     def __init__(self, file: Path, tell: Callable[[Event], None], now: Callable[[], float] = time.time) -> None:
         self._file, self._tell, self._now = file, tell, now
 
     def look(self) -> None:
-        """Before the file is opened: mend it where it is damaged. Raises Permanent when that fails."""
+        """Repair the file, before it is opened, if it is damaged. Raises Permanent if that fails."""
         if problem := problem_of(self._file):
             self.mend(problem)
 
     def mend(self, problem: str, *, is_remembered: bool = False) -> None:
-        """Set the file aside and begin a new one. `is_remembered`: the head has all of memory and writes it anew.
-        Raises Permanent when that fails: then the file is as it was."""
+        """Set the file aside and begin a new one. Raises Permanent if that fails: then the file is as before.
+
+        `is_remembered`: the head has all of memory and writes it again.
+        """
         at = self._now()
         try:
             done = _set_aside(self._file, at)
@@ -110,7 +111,7 @@ def _set_aside(file: Path, at: float) -> Salvage:
     new = file.with_name(f"{file.name}.new")
     _remove(new)
     rows, is_whole = _salvage(file, new, at)
-    bad.hardlink_to(file)  # links first: whoever is killed here leaves the file as it was
+    bad.hardlink_to(file)  # links first: a head that is killed here leaves the file as it was
     log = Path(f"{file}-wal")
     if log.exists() and log.stat().st_size:
         Path(f"{bad}-wal").hardlink_to(log)
@@ -159,7 +160,7 @@ def _salvage(bad: Path, new: Path, at: float) -> tuple[int, bool]:
 
 
 def _rows(old: sqlite3.Connection, table: str, columns: list[str], gaps: list[int]) -> Iterator[tuple[object, ...]]:
-    """The table's rows by number; what cannot be read is stepped over, ever wider until a row can be."""
+    """Yield the table's rows by number; step over unreadable ones, ever wider until a row can be read."""
     query = f"SELECT rowid, {', '.join(columns)} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
     after, step = -1, 1
     while gaps[0] < _GAPS and after < _LAST_ROW:
@@ -174,13 +175,13 @@ def _rows(old: sqlite3.Connection, table: str, columns: list[str], gaps: list[in
 
 
 def _drop_halves(made: sqlite3.Connection) -> None:
-    """Which rows were lost is not known: a cluster without some of its slots would end their machines."""
+    """Remove sections with lost rows as a whole: a cluster without some of its slots would end their machines."""
     for sections in TOGETHER:
         made.executemany("DELETE FROM memory WHERE section = ?", [(section,) for section in sorted(sections)])
 
 
 def _go_on_counting(made: sqlite3.Connection, at: float) -> None:
-    """Whoever follows the events by their numbers must see the next ones: they are higher than all that ever were."""
+    """Set the next numbers of events and journal above all earlier ones, for readers that follow them."""
     for name in ("events", "journal"):
         last = made.execute(f"SELECT max(seq) FROM {name}").fetchone()[0] or 0
         made.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))

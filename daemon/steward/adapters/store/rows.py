@@ -1,4 +1,4 @@
-"""The statements: what is read from and written to each table, inside a transaction of the caller's."""
+"""The statements for each table, inside a transaction of the caller's."""
 
 import json
 import logging
@@ -21,24 +21,24 @@ from steward.model.notify import ChannelState
 log = logging.getLogger(__name__)
 
 CHANNEL = "notify"
-"""The section of what channels of notifications remember; no field of Memory has this name."""
+"""The section of notification channels' state; no field of Memory has this name."""
 USED = "used"
-"""The section of what may be used once, as signatures of requests; no field of Memory has this name either."""
+"""The section of things that may be used once, such as signatures of requests; no field of Memory has this name."""
 _PRUNE_ROWS = 5000
 MOST_ROWS, MOST_OF_KIND = 500_000, 50_000
-"""Rows of the journal and of events, and events of one kind, that are kept however young they are."""
+"""Up to `MOST_ROWS` rows of journal and of events are kept, and this many events of one kind, however young."""
 _KEYS_AT_ONCE = 500
 _LONGEST = 2000
 
 
 def memory(connection: Connection) -> tuple[Memory, tuple[str, ...]]:
-    """The memory as it was committed last, and what of it cannot be read (`sections.memory`)."""
+    """Return the memory as last committed, and its unreadable parts (`sections.memory`)."""
     table = memory_table
     return sections.memory(connection.execute(select(table.c.section, table.c.key, table.c.body)))
 
 
 def write(connection: Connection, changes: sections.Changes) -> None:
-    """A changed row is deleted and inserted: the same on every database."""
+    """Write the changed rows, each deleted and inserted: the same on every database."""
     table = memory_table
     old = [*changes.gone, *((section, key) for section, key, _ in changes.put)]
     if old:
@@ -49,18 +49,18 @@ def write(connection: Connection, changes: sections.Changes) -> None:
 
 
 def channel(connection: Connection, name: str) -> ChannelState | None:
-    """None for a new one, and where the row cannot be read: the channel goes on with what happens from now on."""
+    """Return a channel's state; None for a new or unreadable one, which continues with events from now on."""
     table = memory_table
     found = connection.execute(select(table.c.body).where(table.c.section == CHANNEL, table.c.key == name)).scalar()
     return None if found is None else readable(ChannelState, found, f"notify channel {name}")
 
 
 def readable(kind: Any, body: str, where: str) -> Any:
-    """Return the row's value; None, with a line in the log, where it cannot be read: a bad row costs itself alone."""
+    """Return the row's value; None, with a line in the log, if it is unreadable: a bad row costs only itself."""
     try:
         return decode(kind, json.loads(body))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        log.warning("%s cannot be read and is left out: %r", where, error)
+        log.warning("%s cannot be read and is left out: %s: %s", where, type(error).__name__, error)
         return None
 
 
@@ -80,7 +80,7 @@ def first_use(connection: Connection, key: str, *, until: float, now: float) -> 
 
 
 def prune_used(connection: Connection, *, now: float) -> None:
-    """Keys whose time is over."""
+    """Remove keys whose time is over."""
     table = memory_table
     found = connection.execute(select(table.c.key, table.c.body).where(table.c.section == USED)).all()
     gone = tuple((USED, key) for key, until in found if _end_of(until, otherwise=now) < now)
@@ -88,7 +88,7 @@ def prune_used(connection: Connection, *, now: float) -> None:
 
 
 def _end_of(body: str, *, otherwise: float) -> float:
-    """Until when a key counts as used; `otherwise` where that cannot be read."""
+    """Return until when a key counts as used; `otherwise` if that is unreadable."""
     try:
         return float(body)
     except ValueError:
@@ -101,8 +101,8 @@ def add_intents(connection: Connection, intents: Sequence[Action], at: float) ->
 
 
 def _intent(action: Action, at: float) -> dict[str, object]:
-    """The body is for people. Long texts are cut: a thousand orders that each describe the whole cluster would be
-    gigabytes."""
+    """Return the row of an intent, whose body is for people."""
+    # long texts are cut: a thousand orders that each describe the whole cluster would be gigabytes
     told = {name: _cut(value) for name, value in encode(type(action), action).items()}
     return {
         "key": action.key,
@@ -118,7 +118,7 @@ def _cut(value: object) -> object:
 
 
 def open_keys(connection: Connection) -> frozenset[str]:
-    """Keys whose newest intent has no outcome: nobody knows whether it was done."""
+    """Return the keys whose newest intent has no outcome, so that it is unknown whether it was done."""
     table = journal_table
     newest = select(func.max(table.c.seq)).group_by(table.c.key)
     query = select(table.c.key).where(table.c.outcome_at.is_(None), table.c.seq.in_(newest))
@@ -126,7 +126,7 @@ def open_keys(connection: Connection) -> frozenset[str]:
 
 
 def record_outcomes(connection: Connection, errors: Mapping[Key, str], at: float) -> None:
-    """To the newest intent of each key; nothing when it was pruned."""
+    """Write the outcome to the newest intent of each key; nothing if that was pruned."""
     table, keys = journal_table, sorted(errors)
     change = update(table).where(table.c.seq == bindparam("of_seq")).values(outcome_at=at, error=bindparam("of_error"))
     for some in (keys[start : start + _KEYS_AT_ONCE] for start in range(0, len(keys), _KEYS_AT_ONCE)):
@@ -136,8 +136,9 @@ def record_outcomes(connection: Connection, errors: Mapping[Key, str], at: float
 
 
 def failures(connection: Connection, *, since: float, until: float) -> dict[str, str]:
-    """key -> error of the keys whose newest outcome is one: of thousands of outcomes few are failures."""
+    """Return the errors of the keys whose newest outcome is one."""
     table, is_young = journal_table, journal_table.c.outcome_at.between(since, until)
+    # of thousands of outcomes few are failures
     ever = select(table.c.key).where(is_young, table.c.error != "")
     newest = select(func.max(table.c.seq)).where(is_young, table.c.key.in_(ever)).group_by(table.c.key)
     query = select(table.c.key, table.c.error).where(table.c.seq.in_(newest), table.c.error != "")
@@ -145,7 +146,7 @@ def failures(connection: Connection, *, since: float, until: float) -> dict[str,
 
 
 def keys_done(connection: Connection, kind: str, *, since: float, until: float) -> frozenset[str]:
-    """Keys of a kind whose newest outcome was success."""
+    """Return the keys of a kind whose newest outcome was success."""
     table = journal_table
     query = select(table.c.key, table.c.error).where(table.c.outcome_at.between(since, until), table.c.kind == kind)
     last = dict(connection.execute(query.order_by(table.c.seq)).all())
@@ -163,7 +164,7 @@ def _event(event: Event) -> dict[str, object]:
 
 
 def events(connection: Connection, *, after: int, limit: int, node: str, job: int) -> list[tuple[int, Event]]:
-    """(sequence number, event), oldest first: those that follow `after`, or the newest ones without it."""
+    """Return events with their sequence numbers, oldest first: those after `after`, or the newest without it."""
     table = events_table
     wanted: list[ColumnElement[bool]] = [true()]
     wanted += [table.c.seq > after] if after else []
@@ -177,10 +178,9 @@ def events(connection: Connection, *, after: int, limit: int, node: str, job: in
 
 
 def prune(connection: Connection, *, before: float, now: float) -> None:
-    """The oldest rows of journal and events, up to the last that is older than `before`, a bounded number at a time.
+    """Remove the oldest rows of journal and events, up to the last one older than `before`, a bounded number at a time.
 
-    They lie in the order in which they were written: what was stamped by a clock that was ahead goes with what came
-    after it.
+    They are in the order of writing: a row with the time of a clock that was ahead goes with the rows after it.
     """
     for table, at in ((events_table, events_table.c.at), (journal_table, journal_table.c.asked_at)):
         oldest = connection.execute(select(table.c.seq, at).where(at <= now).order_by(table.c.seq).limit(_PRUNE_ROWS))
@@ -193,7 +193,7 @@ def prune(connection: Connection, *, before: float, now: float) -> None:
 
 
 def _prune_kinds(connection: Connection) -> None:
-    """Of each kind of events the newest are kept: one that comes often must not push the others out."""
+    """Keep the newest events of each kind: a frequent kind must not push the others out."""
     table = events_table
     many = select(table.c.kind).group_by(table.c.kind).having(func.count() > MOST_OF_KIND)
     for kind in connection.execute(many).scalars().all():

@@ -18,21 +18,22 @@ TOGETHER = (
     frozenset({"cluster", "groups", "slots", "gates", "ended", "strays", "operations", "client_tokens"}),
     frozenset({"quotas", "scheduler", "quota_jobs", "quota_writes"}),
 )
-"""Sections of which a part is worse than nothing: machines of a slot that is lost would be ended, with the jobs on
-them. With none of it nothing is ended, and a person sets it again."""
+"""Sections of which a part is worse than nothing: machines of a lost slot would be ended, with the jobs on them.
+
+Without all of it nothing is ended, and a person sets it again.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """The rows to write. `section` is a field of Memory; `key` the JSON text of a key in it, empty where it has
-    none."""
+    """The rows to write. `section` is a field of Memory; `key` the JSON text of a key in it, empty if it has none."""
 
     put: tuple[tuple[str, str, str], ...]
     gone: tuple[tuple[str, str], ...]
 
 
 def changes(before: Memory, after: Memory) -> Changes:
-    """From one memory to the next. Only what changed is encoded: unchanged values cost a comparison."""
+    """Return the changes from one memory to the next. Unchanged values cost only a comparison."""
     put: list[tuple[str, str, str]] = []
     gone: list[tuple[str, str]] = []
     for section in _SECTIONS:
@@ -51,8 +52,10 @@ def changes(before: Memory, after: Memory) -> Changes:
 
 
 def memory(stored: Iterable[tuple[str, str, str]]) -> tuple[Memory, tuple[str, ...]]:
-    """From (section, key, body) rows; with what could not be read, each as "memory row SECTION KEY: why". Such a row
-    is left out, and with it all that makes sense only with it."""
+    """Return the memory from (section, key, body) rows, and the unreadable ones as "memory row SECTION KEY: why".
+
+    An unreadable row is left out, and with it the sections that make sense only with it.
+    """
     parts: dict[str, Any] = {section: {} for section in _SECTIONS if _is_mapping(section)}
     lost: list[str] = []
     halves: set[str] = set()
@@ -66,7 +69,7 @@ def memory(stored: Iterable[tuple[str, str, str]]) -> tuple[Memory, tuple[str, .
             else:
                 parts[section][codec(_args(section)[0]).decode(json.loads(key))] = value
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            lost.append(f"memory row {section} {key}: {error!r}")
+            lost.append(f"memory row {section} {key}: {type(error).__name__}: {error}")
             halves |= next((each for each in TOGETHER if section in each), frozenset())
     return _made({section: part for section, part in parts.items() if section not in halves}), tuple(lost)
 

@@ -27,14 +27,14 @@ from steward.policy.job.ledger import Line, changed_lines, key_of
 from steward.ports import LedgerQuery, Permanent, Retryable
 
 _FAILURES_S = 3600.0
-"""Outcomes count for so long. One that lies further ahead than that is of a clock that was wrong."""
+"""Outcomes count for this time. One that lies further in the future is from a wrong clock."""
 _KEEP_S = 30 * 86400.0
 _KEEP_LEDGER_S = 400 * 86400.0
 _PRUNE_EVERY_S = 600.0
 
 
 class SqlStore:
-    """Safe to call from several threads. `now` is Unix seconds, for the journal's times and for pruning.
+    """StorePort. Safe to call from several threads. `now` is Unix seconds, for the journal's times and for pruning.
 
     Outcomes and events are kept for `keep_s` seconds, the ledger for `keep_ledger_s`.
     """
@@ -48,7 +48,7 @@ class SqlStore:
         keep_ledger_s: float = _KEEP_LEDGER_S,
         mender: Mender | None = None,
     ) -> None:
-        """`mender` is of the engine's file; without one a damaged database is an error for ever."""
+        """Take the engine; `mender` repairs its file, without one a damaged database is an error for ever."""
         self._engine = engine
         self._now = now
         self._keep_s, self._keep_ledger_s = keep_s, keep_ledger_s
@@ -121,7 +121,7 @@ class SqlStore:
             return rows.first_use(connection, key, until=until, now=now)
 
     def _prune(self, connection: Connection, now: float) -> None:
-        """Now and then a bounded number of old rows, so that no commit is slow for it."""
+        """Remove a bounded number of old rows now and then, so that no commit is slow for it."""
         if _is_due(self._prune_at, now):
             self._prune_at = now + _PRUNE_EVERY_S
             rows.prune(connection, before=now - self._keep_s, now=now)
@@ -129,8 +129,11 @@ class SqlStore:
 
     @contextmanager
     def _transaction(self, *, writes: bool = False) -> Iterator[Connection]:
-        """Commits at the end. Raises Retryable for a locked, full or absent database, and for a damaged one that has
-        been mended; Permanent for a broken one."""
+        """Yield a connection whose transaction is committed at the end.
+
+        Raises Retryable for a locked, full or absent database, and for a damaged one that was repaired; Permanent for a
+        broken one.
+        """
         engine, mended = self._engine.execution_options(**WRITES) if writes else self._engine, self._mended
         try:
             with engine.begin() as connection:
@@ -148,7 +151,7 @@ class SqlStore:
             raise Retryable(f"database {_shown(self._engine)}: {error}") from error
 
     def _mend(self, mender: Mender, problem: str, mended: int) -> None:
-        """Once, where several threads find it damaged. A later commit writes all of memory anew."""
+        """Repair the database, once if several threads find it damaged. A later commit writes all of memory again."""
         with self._writing:
             if self._mended == mended:
                 self._engine.dispose()
@@ -164,7 +167,7 @@ def _unreadable(lost: Sequence[str], at: float) -> Event:
 
 
 def _is_due(prune_at: float, now: float) -> bool:
-    """Also when the clock was set back since that was noted."""
+    """Return whether pruning is due, also if the clock was set back."""
     return now >= prune_at or now < prune_at - _PRUNE_EVERY_S
 
 
@@ -172,7 +175,7 @@ def _shown(engine: Engine) -> str:
     return engine.url.render_as_string(hide_password=True)
 
 
-# The ledger's rows: a line is written anew under its key whenever it changes, so that none is ever there twice.
+# The ledger's rows: a changed line replaces the one with its key, so that none is there twice.
 
 _KINDS: dict[str, type[Run | Case]] = {"run": Run, "case": Case}
 _KEYS_AT_ONCE = 500
@@ -180,6 +183,7 @@ _PRUNE_ROWS = 2000
 
 
 def write(connection: Connection, lines: Iterable[Line]) -> None:
+    """Write the lines, replacing those with the same keys."""
     rows = [_row(line) for line in lines]
     keys = [row["key"] for row in rows]
     for start in range(0, len(keys), _KEYS_AT_ONCE):
@@ -189,7 +193,7 @@ def write(connection: Connection, lines: Iterable[Line]) -> None:
 
 
 def read(connection: Connection, wanted: LedgerQuery) -> list[Line]:
-    """Oldest first, the newest `wanted.limit`, without those that cannot be read."""
+    """Return the newest `wanted.limit` lines, oldest first, without unreadable ones."""
     where: list[ColumnElement[bool]] = [true()]
     where += [table.c.begun < wanted.until] if wanted.until is not None else []
     where += [_goes_on(wanted.since)] if wanted.since else []
@@ -203,14 +207,17 @@ def read(connection: Connection, wanted: LedgerQuery) -> list[Line]:
 
 
 def _goes_on(since: float) -> ColumnElement[bool]:
-    """Lines that are not over by then, and all other runs of their jobs: what lies between two runs is of the job."""
+    """Return the condition for lines that are not over by then, and for all other runs of their jobs."""
     young = or_(table.c.ended.is_(None), table.c.ended >= since)
+    # the time between two runs belongs to the job
     return or_(young, table.c.job.in_(select(table.c.job).where(young, table.c.job.is_not(None))))
 
 
 def prune(connection: Connection, *, before: float) -> None:
-    """Lines that ended before that, and those as old whose end nobody saw; of too many the oldest that ended; a bounded
-    number."""
+    """Remove a bounded number of lines that ended before that, and of as old ones without an end.
+
+    If there are too many lines, the oldest ended ones go, too.
+    """
     old = or_(table.c.ended < before, table.c.ended.is_(None))
     query = select(table.c.key).where(table.c.begun < before, old).order_by(table.c.begun).limit(_PRUNE_ROWS)
     keys = list(connection.execute(query).scalars())

@@ -15,7 +15,7 @@ from steward.model.arn import arn_of, quota_arn, scheduler_arn
 from steward.model.group import BatchSize, Role
 from steward.model.order import ChangeTags, CreateCluster, DeleteCluster, GroupWish, UpdateCluster, UpdateSoftware
 from steward.model.setup import Lifecycle
-from steward.policy.groups.serving import current_counts
+from steward.policy.facts.serving import current_counts
 
 _KEPT = ("ClusterRole", "VpcConfig")
 _AUTOMATIC = "Automatic"

@@ -1,6 +1,6 @@
 """The settings file (`/etc/steward/steward.toml`): every key with default, unit, range and meaning."""
 
-from steward.model.setting_types import CheckMode, ProviderKind, RepairMode, expand_nodes, split_host_port
+from steward.model.setting_types import CheckMode, ProviderKind, RepairMode, split_host_port
 from steward.model.settings.errors import Problem, SettingsError
 from steward.model.settings.parse import parse
 from steward.model.settings.root import Settings
@@ -12,7 +12,6 @@ __all__ = [
     "RepairMode",
     "Settings",
     "SettingsError",
-    "expand_nodes",
     "parse",
     "split_host_port",
 ]

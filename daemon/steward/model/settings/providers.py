@@ -1,16 +1,17 @@
 """Groups of nodes and the providers that make their machines."""
 
-from pydantic import Field
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ConfigDict, Field
 
 from steward.model.setting_types import (
-    FullPath,
     NodeCommand,
     NodeList,
-    ProviderKind,
+    ProviderName,
     Recovery,
     Section,
     SomeNodes,
-    Words,
 )
 from steward.model.settings.clouds import CommandProviderSettings, Ec2ProviderSettings, PowerProviderSettings
 
@@ -20,7 +21,9 @@ class GroupSettings(Section):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="Name of the group: a-z, 0-9 and `-`.")
     nodes: SomeNodes = Field(description="Slurm's node names as a host list, for example `n[1-6]`.")
-    provider: ProviderKind = Field(description="Which `[provider.*]` table makes the machines.")
+    provider: ProviderName = Field(
+        description='Provider of the machines: "static", "command", "power", "ec2", or one of an installed package.'
+    )
     recovery: Recovery = Field(
         default=Recovery.AUTOMATIC,
         description='"none": faults of these nodes are reported, and only what a person asks for is done.',
@@ -51,36 +54,18 @@ class StaticProviderSettings(Section):
     status_timeout_s: float = Field(default=5.0, ge=0.1, le=60, description="Time limit of that command.")
 
 
-class LocalProviderSettings(Section):
-    """The local test bed: an instance is a slurmd and its agent as processes of this machine."""
-
-    dir: FullPath = Field(description="The test bed's directory.")
-
-
-class DockerProviderSettings(Section):
-    """The docker test bed: an instance is a container."""
-
-    image: str = Field(min_length=1, description="Image of a node.")
-    network: str = Field(min_length=1, description="Network that the nodes are on.")
-    cluster: str = Field(min_length=1, description="Label that tells this test bed's containers from others'.")
-    engine: str = Field(default="unix:///var/run/docker.sock", description="Socket of the engine.")
-    mounts: Words = Field(default=(), description="Further binds of a node, `SOURCE:TARGET[:ro]`.")
-    hosts: Words = Field(
-        default=(),
-        description="`NAME=ADDRESS` of every machine, known to all nodes; a node gets the address of its name.",
-    )
-    environment: Words = Field(default=(), description="`NAME=VALUE` words that a node's first process gets.")
-    faults: FullPath | None = Field(
-        default=None, description="Directory in which a file `refuse-launch` makes launches fail for want of capacity."
-    )
-
-
 class ProviderSettings(Section):
-    """The providers of machines; each group names one of these."""
+    """The providers of machines; each group names one of these, or one that an installed package brings."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, dict[str, Any]] = Field(init=False)
 
     static: StaticProviderSettings | None = None
-    local: LocalProviderSettings | None = None
-    docker: DockerProviderSettings | None = None
     command: CommandProviderSettings | None = None
     power: PowerProviderSettings | None = None
     ec2: Ec2ProviderSettings | None = None
+
+    @property
+    def brought(self) -> Mapping[str, Mapping[str, Any]]:
+        """The tables of providers that installed packages bring, by name."""
+        return self.__pydantic_extra__

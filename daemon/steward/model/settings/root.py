@@ -11,9 +11,10 @@ from steward.model.desired import DeepPolicy, Desired, ElasticPolicy, HealthPoli
 from steward.model.ids import NodeName
 from steward.model.instance import SPARES, Slot
 from steward.model.machine_types import BUILT_IN, MachineType
+from steward.model.node_names import expand_nodes
 from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
-from steward.model.setting_types import ProviderKind, Recovery, Section, expand_nodes
+from steward.model.setting_types import ProviderKind, Recovery, Section
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.providers import GroupSettings, ProviderSettings
 from steward.model.settings.sections import (
@@ -56,7 +57,7 @@ class Settings(Section):
             node: Slot(
                 node=node,
                 group=group.name,
-                fixed=group.provider is ProviderKind.STATIC,
+                fixed=group.provider == ProviderKind.STATIC,
                 reboots=self.reboots(group.provider),
             )
             for group in self.groups
@@ -65,7 +66,7 @@ class Settings(Section):
         reboots = self.reboots(ProviderKind.STATIC)
         return grouped | {node: Slot(node=node, group=SPARES, fixed=True, reboots=reboots) for node in self.spares()}
 
-    def reboots(self, provider: ProviderKind) -> bool:
+    def reboots(self, provider: str) -> bool:
         """Return whether machines of this provider can be rebooted."""
         match provider:
             case ProviderKind.STATIC:
@@ -73,7 +74,7 @@ class Settings(Section):
             case ProviderKind.COMMAND:
                 return self.provider.command is not None and self.provider.command.reboot is not None
             case _:
-                return provider is not ProviderKind.POWER
+                return provider != ProviderKind.POWER
 
     def spares(self) -> tuple[NodeName, ...]:
         """Return the spare nodes, in order."""
@@ -104,7 +105,7 @@ class Settings(Section):
             group.name: Pool(
                 group=group.name,
                 nodes=expand_nodes(group.nodes),
-                fixed=group.provider is ProviderKind.STATIC,
+                fixed=group.provider == ProviderKind.STATIC,
                 reboots=self.reboots(group.provider),
             )
             for group in self.groups

@@ -1,10 +1,12 @@
 """Rules between keys: combinations that are each valid alone but cannot work together."""
 
+import difflib
 import ipaddress
 from collections.abc import Callable, Iterable, Iterator
 
+from steward.model.node_names import expand_nodes
 from steward.model.notify import ChannelKind
-from steward.model.setting_types import ProviderKind, expand_nodes, split_host_port
+from steward.model.setting_types import ProviderKind, split_host_port
 from steward.model.settings.errors import Problem
 from steward.model.settings.notify import NotifySettings
 from steward.model.settings.root import Settings
@@ -154,9 +156,22 @@ _NEED_NO_TABLE = frozenset({"static", "power"})
 def _group_providers(settings: Settings) -> Iterator[Problem]:
     there = _NEED_NO_TABLE | settings.provider.model_fields_set
     for number, group in enumerate(settings.groups):
-        kind = group.provider.value
-        if kind not in there:
-            yield Problem.of(f"groups[{number}].provider", kind, f"a provider with a table: add [provider.{kind}]")
+        if group.provider not in there:
+            yield Problem.of(f"groups[{number}].provider", group.provider, _with_table(group.provider))
+
+
+def _with_table(kind: str) -> str:
+    known = ", ".join(f'"{each}"' for each in ProviderKind)
+    return f"one of {known}, or one that an installed package brings; and add its table [provider.{kind}]"
+
+
+def _provider_tables(settings: Settings) -> Iterator[Problem]:
+    """Check that each table of a provider that is not Steward's own is used: it may be a misspelt one."""
+    used = {group.provider for group in settings.groups} | {settings.capacity.provider}
+    for kind in sorted(settings.provider.brought.keys() - used):
+        close = difflib.get_close_matches(kind, ProviderKind, n=1, cutoff=0.5)
+        remedy = f"[provider.{close[0]}]" if close else "a name that a group has as its provider, or remove the table"
+        yield Problem(key=f"provider.{kind}", text=f"[provider.{kind}]: no group has this provider: use {remedy}")
 
 
 def _capacity_provider(settings: Settings) -> Iterator[Problem]:
@@ -164,10 +179,9 @@ def _capacity_provider(settings: Settings) -> Iterator[Problem]:
     kind = settings.capacity.provider
     if kind in (ProviderKind.STATIC, ProviderKind.POWER):
         remedy = "a provider that makes machines of any name; its nodes must be in a [[groups]] table"
-        yield Problem.of("capacity.provider", kind.value, remedy)
-    elif kind is not None and kind.value not in settings.provider.model_fields_set:
-        remedy = f"a provider with a table: add [provider.{kind.value}]"
-        yield Problem.of("capacity.provider", kind.value, remedy)
+        yield Problem.of("capacity.provider", kind, remedy)
+    elif kind is not None and kind not in settings.provider.model_fields_set:
+        yield Problem.of("capacity.provider", kind, _with_table(kind))
 
 
 def _ec2(settings: Settings) -> Iterator[Problem]:
@@ -188,7 +202,7 @@ def _spares(settings: Settings) -> Iterator[Problem]:
     if twice := sorted(spares & grouped.keys()):
         remedy = f"nodes of no group: {twice[0]} is in group {grouped[twice[0]]}"
         yield Problem.of("provider.static.spares", static.spares, remedy)
-    if not any(group.provider is ProviderKind.STATIC for group in settings.groups):
+    if not any(group.provider == ProviderKind.STATIC for group in settings.groups):
         remedy = 'it with a group whose provider is "static": spares only stand in for nodes of such groups'
         yield Problem.of("provider.static.spares", static.spares, remedy)
 
@@ -213,6 +227,7 @@ _RULES: tuple[Rule, ...] = (
     _group_names,
     _group_nodes,
     _group_providers,
+    _provider_tables,
     _capacity_provider,
     _ec2,
     _spares,

@@ -8,48 +8,15 @@ from steward.model.why import Why
 from steward.policy.case.facts import QUESTIONS, noted
 from steward.policy.case.scene import CaseScene, note_failures, note_old_instance, note_shortage
 from steward.policy.case.steps import entered, wish_for
+from steward.policy.case.suspicion import fault_of
 from steward.policy.case.table import TABLE, CaseFact
 from steward.policy.draft import Draft
-from steward.policy.groups.slot_table import TIMED
-from steward.policy.node.forgotten import note_marks
-from steward.policy.node.gone import gone
-from steward.policy.node.lemons import note_failure
-from steward.policy.node.suspicion import fault_of
+from steward.policy.facts.forgotten import note_marks
+from steward.policy.facts.gone import gone
+from steward.policy.guards.lemons import note_failure
 from steward.policy.state_machine import StateMachine
 
 BY_PERSON = frozenset({CaseFact.FREED, CaseFact.TAKEN, CaseFact.COMMANDED})
-BLIND_S = 15.0
-"""The time without a fresh picture from which on it counts against no step's deadline."""
-
-
-def forgive_blind_time(draft: Draft) -> None:
-    """Extend the deadlines of steps by the time in which nothing could be done (head away, Slurm silent, paused).
-
-    Time in which repairs were only reported extends the deadlines of cases. A held case has no deadline: commands count
-    from when it was held.
-    """
-    gap = draft.now - draft.looked
-    if not draft.may_provision or not draft.looked or gap <= 0:
-        return
-    is_blind = gap > BLIND_S
-    if is_blind or not draft.may_touch_nodes:
-        for case in [c for c in draft.cases.values() if c.is_open and c.step is not Step.HELD]:
-            draft.cases.keep(replace(case, entered=case.entered + gap))
-        draft.looked = draft.now
-    if is_blind:
-        for slot in [s for s in draft.slots.values() if s.step in TIMED]:
-            draft.slots.keep(replace(slot, entered=slot.entered + gap))
-
-
-def note_look(draft: Draft) -> None:
-    """Remember roughly when something could last be done for a case or slot, while one is under way."""
-    if not draft.may_provision:
-        return
-    is_busy = any(case.is_open and not case.waits_for_person for case in draft.cases.values())
-    if not is_busy and not any(slot.step in TIMED for slot in draft.slots.values()):
-        draft.looked = 0.0
-    elif not draft.looked or draft.now - draft.looked > BLIND_S / 2:
-        draft.looked = draft.now
 
 
 def move_cases(draft: Draft) -> None:

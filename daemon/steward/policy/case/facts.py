@@ -6,23 +6,18 @@ from dataclasses import replace
 from steward.model.case import Step, Trigger
 from steward.model.health import Advice, Finding, Severity
 from steward.model.node import NodeBase
-from steward.policy.case.scene import HARD, CaseScene
-from steward.policy.case.spares import can_be_replaced, is_spoilt, needs_spare
+from steward.policy.case.scene import CaseScene
+from steward.policy.case.spares import is_spoilt, needs_spare
+from steward.policy.case.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
 from steward.policy.case.table import CaseFact
-from steward.policy.deep.start import DeepStart
-from steward.policy.groups.setup import failure
-from steward.policy.node.breaker import admit
-from steward.policy.node.bring_up import has_passed, is_in_service, may_take_jobs, was_checked
-from steward.policy.node.budget import awaits_yes, must_wait
-from steward.policy.node.correlate import AGENTS, CHECK, covers, in_incident
-from steward.policy.node.forgotten import has_forgotten, marked_since, note_gone
-from steward.policy.node.gone import gone
-from steward.policy.node.ladder import is_light, is_used_up, often_lost, quarantine
-from steward.policy.node.reasons import speaks_of
-from steward.policy.node.silence import is_withheld
-from steward.policy.node.slurm_faults import bears_reason, keeps_reason
-from steward.policy.node.suspicion import fault_of, is_in_incident, mark_word, why_left_alone
-from steward.policy.node.verdict import (
+from steward.policy.facts.correlate import AGENTS, CHECK, covers, in_incident
+from steward.policy.facts.forgotten import has_forgotten, marked_since, note_gone
+from steward.policy.facts.gone import gone
+from steward.policy.facts.loans import can_be_replaced
+from steward.policy.facts.setup import failure
+from steward.policy.facts.silence import is_withheld
+from steward.policy.facts.slurm_faults import bears_reason, keeps_reason
+from steward.policy.facts.verdict import (
     NOTHING,
     Standing,
     blocks_return,
@@ -33,6 +28,12 @@ from steward.policy.node.verdict import (
     standing,
     worst,
 )
+from steward.policy.guards.breaker import admit
+from steward.policy.guards.bring_up import has_passed, is_in_service, may_take_jobs, was_checked
+from steward.policy.guards.budget import awaits_yes, must_wait
+from steward.policy.guards.deep_start import DeepStart
+from steward.policy.guards.ladder import is_light, is_used_up, often_lost, quarantine
+from steward.policy.slurm_reasons import speaks_of
 
 IN_SERVICE = (NodeBase.IDLE, NodeBase.ALLOCATED, NodeBase.MIXED)
 
@@ -160,7 +161,7 @@ def _out(scene: CaseScene) -> bool:
     if case.command:
         return bears_reason(case, node, scene.draft)
     marked = node.mark is not None and node.mark.id == case.id
-    return marked and (node.is_down if case.trigger in HARD else node.is_drain)
+    return marked and (node.is_down if case.trigger.ends_jobs else node.is_drain)
 
 
 def _unmanaged(scene: CaseScene) -> bool:
@@ -212,7 +213,7 @@ def _came(scene: CaseScene) -> bool:
 def _ready(scene: CaseScene) -> bool:
     if is_light(scene.case) or is_unmarked(scene):
         return False
-    is_dead = scene.case.trigger in HARD or _is_surely_lost(scene)
+    is_dead = scene.case.trigger.ends_jobs or _is_surely_lost(scene)
     return (is_dead or not scene.node.is_busy) and not must_wait(scene.case, scene.draft)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from steward.model.case import Case, Step, Trigger
+from steward.model.case import Case, Step
 from steward.model.health import Advice
 from steward.model.ids import InstanceId, Key
 from steward.model.instance import Instance
@@ -10,20 +10,17 @@ from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.policy.case.spares import free_spare, loan_of, needs_spare, shortage
 from steward.policy.case.table import deadline
-from steward.policy.deep.start import DeepStart, launch_of, start_limit, start_of
 from steward.policy.draft import Draft
-from steward.policy.groups.setup import NodeSetup, is_prepared, setup_of_case
-from steward.policy.node.budget import awaits_yes
-from steward.policy.node.ladder import is_light, time_limit
-from steward.policy.node.reasons import breaks_launches
-
-HARD = (Trigger.LOST, Trigger.FATAL)
-"""The triggers for which a node is set DOWN at once; for others it is drained, and the repair waits for its jobs."""
+from steward.policy.facts.setup import NodeSetup, is_prepared, setup_of_case
+from steward.policy.guards.budget import awaits_yes
+from steward.policy.guards.deep_start import DeepStart, launch_of, start_limit, start_of
+from steward.policy.guards.ladder import is_light, time_limit
+from steward.policy.slurm_reasons import breaks_launches
 
 
 def waits_for_jobs(case: Case, node: Node) -> bool:
     """Return whether the repair waits for jobs on the node, as a light repair always does."""
-    return node.is_busy and (is_light(case) or case.trigger not in HARD)
+    return node.is_busy and (is_light(case) or not case.trigger.ends_jobs)
 
 
 def limit_s(case: Case, node: Node, draft: Draft) -> float | None:

@@ -16,7 +16,8 @@ from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.node.verdict import blocks_return
+from steward.policy.facts.loans import can_be_replaced, fits, is_idle_spare, loans
+from steward.policy.facts.verdict import blocks_return
 
 _MOST_TOLD = 10
 
@@ -26,7 +27,7 @@ def keep_spares(draft: Draft) -> None:
     if not draft.want.spares or not draft.may_touch_nodes or not draft.provider_is_fresh:
         return
     lent = loans(draft)
-    needed = {c.stand_in for c in draft.cases.values() if c.is_open and not _is_idle_spare(c.node, draft)}
+    needed = {c.stand_in for c in draft.cases.values() if c.is_open and not is_idle_spare(c.node, draft)}
     serving = lent.keys() | needed
     for loan in sorted(lent.values(), key=lambda i: i.id):
         _end_if_over(loan, draft)
@@ -46,12 +47,6 @@ def _hold(name: NodeName, draft: Draft) -> None:
     draft.wish(DrainNode(key=Key(f"hold:{name}"), why=why, node=name, mark=SPARE), draft.want.repair.retry_s)
 
 
-def loans(draft: Draft) -> Mapping[NodeName, Instance]:
-    """Return the loans by spare."""
-    listed = (each for spare in sorted(draft.want.spares) for each in draft.instances_of(spare))
-    return {each.node: each for each in listed if each.token}
-
-
 def _end_if_over(loan: Instance, draft: Draft) -> None:
     text = _why_over(loan, draft)
     if text:
@@ -64,7 +59,7 @@ def _end_if_over(loan: Instance, draft: Draft) -> None:
 def _why_over(loan: Instance, draft: Draft) -> str:
     """Return why the loan is over; empty while a case uses the spare, or it serves for a node that is away."""
     case = draft.cases.open_of(loan.instead_of) if loan.instead_of else None
-    if loan.instead_of and _is_idle_spare(loan.instead_of, draft):
+    if loan.instead_of and is_idle_spare(loan.instead_of, draft):
         return f"{loan.instead_of}, itself a spare, is no longer needed"
     if case is not None and (case.stand_in == loan.node or (case.step is Step.LAUNCH and _is_for(loan, case))):
         return ""
@@ -86,26 +81,10 @@ def _is_for(loan: Instance, case: Case) -> bool:
     return loan.instead_of == case.node and not given_up
 
 
-def _is_idle_spare(name: NodeName, draft: Draft) -> bool:
-    return name in draft.want.spares and name not in loans(draft)
-
-
 def needs_spare(case: Case, draft: Draft) -> bool:
     """Return whether only another node can replace this one."""
     slot = draft.slots.repairable.get(case.node)
     return slot is not None and slot.fixed and case.rung is Advice.REPLACE
-
-
-def can_be_replaced(node: NodeName, draft: Draft) -> bool:
-    """Return whether a provider makes machines for the node, or a spare may become free for it."""
-    slot = draft.slots.repairable.get(node)
-    return slot is not None and (not slot.fixed or _can_have_spare(node, draft))
-
-
-def _can_have_spare(node: NodeName, draft: Draft) -> bool:
-    """Return whether a spare is named for the node's partitions. An unused spare gets no spare itself."""
-    serves = not (draft.provider_is_fresh and _is_idle_spare(node, draft))
-    return serves and any(_fits(name, node, draft) for name in draft.want.spares - {node})
 
 
 def attainable(case: Case, draft: Draft) -> Case:
@@ -121,14 +100,6 @@ def attainable(case: Case, draft: Draft) -> Case:
         return replace(case, rung=Advice.REPLACE)
     is_without = case.rung is Advice.REPLACE and slot.reboots and not can_be_replaced(case.node, draft)
     return replace(case, rung=Advice.REBOOT) if is_without else case
-
-
-def _fits(spare: NodeName, broken: NodeName, draft: Draft) -> bool:
-    """Return whether the nodes share a partition, or their partitions are unknown."""
-    of_spare, of_broken = draft.seen.nodes.get(spare), draft.seen.nodes.get(broken)
-    if of_spare is None or of_broken is None or not of_broken.partitions:
-        return True
-    return not of_broken.partitions.isdisjoint(of_spare.partitions)
 
 
 def loan_of(case: Case, draft: Draft) -> Instance | None:
@@ -157,7 +128,7 @@ def free_spare(case: Case, draft: Draft) -> NodeName | None:
 
 
 def _choice(case: Case, free: Sequence[NodeName], draft: Draft) -> NodeName | None:
-    fitting = [name for name in free if _fits(name, case.node, draft)]
+    fitting = [name for name in free if fits(name, case.node, draft)]
     return fitting[case.launches % len(fitting)] if fitting else None
 
 
@@ -178,7 +149,7 @@ def shortage(case: Case, draft: Draft) -> str:
 
 
 def _why_not_for(case: Case, name: NodeName, lent: Mapping[NodeName, Instance], draft: Draft) -> str:
-    if not _fits(name, case.node, draft):
+    if not fits(name, case.node, draft):
         return f"shares no partition with {case.node}"
     return _why_not(name, lent, draft) or "is kept for other nodes"
 

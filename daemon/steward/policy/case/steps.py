@@ -18,17 +18,18 @@ from steward.model.instance import Slot
 from steward.model.mark import SPARE, Mark
 from steward.model.why import Why
 from steward.policy.case.facts import MARKED, is_forgotten, is_lost, is_unmarked, is_unsigned, own_fatal
-from steward.policy.case.scene import HARD, CaseScene, old_instance, stale_instances, try_key, waits_for_jobs
+from steward.policy.case.scene import CaseScene, old_instance, stale_instances, try_key, waits_for_jobs
 from steward.policy.case.spares import attainable, free_spare, needs_spare
 from steward.policy.case.table import CaseFact
-from steward.policy.deep.start import DeepStart, ask_launch, ask_start, why_failed
 from steward.policy.draft import Draft
-from steward.policy.groups.setup import ask_setup
-from steward.policy.node.bring_up import LAUNCH_AGAIN_S, ask_checks, may_be_half_made
-from steward.policy.node.budget import ask_for_yes, awaits_yes, must_wait
-from steward.policy.node.correlate import CHECK, note_scouted
-from steward.policy.node.forgotten import note_mark
-from steward.policy.node.ladder import (
+from steward.policy.facts.correlate import CHECK, note_scouted
+from steward.policy.facts.forgotten import note_mark
+from steward.policy.facts.setup import ask_setup
+from steward.policy.facts.verdict import ask_mend, command
+from steward.policy.guards.bring_up import LAUNCH_AGAIN_S, ask_checks, may_be_half_made
+from steward.policy.guards.budget import ask_for_yes, awaits_yes, must_wait
+from steward.policy.guards.deep_start import DeepStart, ask_launch, ask_start, why_failed
+from steward.policy.guards.ladder import (
     first_rung,
     forget_remedy,
     higher,
@@ -38,7 +39,6 @@ from steward.policy.node.ladder import (
     quarantine,
     was_repaired,
 )
-from steward.policy.node.verdict import ask_mend, command
 
 _CARRIED_OUT = (CaseFact.LAUNCHED, CaseFact.ESCALATE, CaseFact.DUD, CaseFact.SPENT)
 """The facts after which a launch or a reboot has taken place."""
@@ -162,7 +162,7 @@ def _take_out(scene: CaseScene) -> None:
     case, draft = scene.case, scene.draft
     if case.command:
         return
-    of = DownNode if case.trigger in HARD else DrainNode
+    of = DownNode if case.trigger.ends_jobs else DrainNode
     verb = "down" if of is DownNode else "drain"
     draft.wish(
         of(key=Key(f"{verb}:{case.id}"), why=case.why, node=case.node, mark=mark_of(case)), draft.want.repair.retry_s

@@ -8,12 +8,12 @@ from steward.model.deep import DEEP_PREFIX, DeepCause, DeepKind, DeepResult, Dee
 from steward.model.ids import Key, NodeName
 from steward.model.job import JobState
 from steward.model.why import Why
-from steward.policy.deep.crowd import Crowd, choose, free_nodes, nodes_to_give_up
 from steward.policy.deep.judge import Judged
 from steward.policy.deep.outcome import TABLE, DeepFact, DeepScene, finish, tell, with_results
-from steward.policy.deep.start import ask_suspects, is_awaited, is_unproved, sweep
 from steward.policy.draft import Draft
-from steward.policy.node.suspicion import suspects
+from steward.policy.facts.crowd import Crowd, choose, free_nodes, nodes_to_give_up
+from steward.policy.facts.doubts import suspects
+from steward.policy.guards.deep_start import ask_suspects, is_awaited, is_unproved, sweep
 from steward.policy.state_machine import StateMachine
 
 MOST_PASSES = 8

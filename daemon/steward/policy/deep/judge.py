@@ -172,13 +172,6 @@ def judge(
     return {node: _of_node(node, kinds, about.get(node, []), usual, pairs, shared) for node in sorted(nodes)}
 
 
-def kind_of(measure: Measure) -> DeepKind:
-    return DeepKind.CONNECTIVITY if measure.check.partition(".")[0] in _PAIRWISE else DeepKind.STRESS
-
-
-_PAIRWISE = frozenset({"tcp", "rdma", "pair"})
-
-
 def _of_node(
     node: NodeName,
     kinds: Collection[DeepKind],
@@ -231,7 +224,7 @@ def _shared(measures: tuple[Measure, ...], usual: Usual) -> frozenset[str]:
 
 
 def _missing(kinds: Collection[DeepKind], measures: list[Measure]) -> list[str]:
-    told = {kind_of(one) for one in measures}
+    told = {one.kind for one in measures}
     return [f"{kind.value}: nothing was reported" for kind in sorted(kinds, key=lambda k: k.value) if kind not in told]
 
 

@@ -12,9 +12,9 @@ from steward.policy.draft import Draft
 from steward.policy.elastic.enter import enter
 from steward.policy.elastic.facts import QUESTIONS
 from steward.policy.elastic.replicas import ask_for_more, bind, end_orphans, end_useless, replica_jobs
-from steward.policy.elastic.rules import rules_of
 from steward.policy.elastic.scene import RunScene
 from steward.policy.elastic.table import TABLE, RunFact, deadline
+from steward.policy.facts.run_rules import rules_of
 from steward.policy.state_machine import StateMachine
 from steward.policy.traits import Trait
 

@@ -1,21 +1,22 @@
 """The replica jobs of a run: found by their comment, ended when useless, requested when nodes are idle."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 
 from steward.model.accounting import borrowed_qos
 from steward.model.action import CancelReplica, SubmitReplica
 from steward.model.elastic import ElasticRun, Replica, RunPhase, replica_of
 from steward.model.events import Level
+from steward.model.fit import MISSING, Question
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.elastic.book import with_replica
-from steward.policy.elastic.rules import RunRules, next_backoff, notice_s, pays_from
 from steward.policy.elastic.scene import RunScene
-from steward.policy.job.leaving import bystander
-from steward.policy.quota.turn import in_force
+from steward.policy.elastic_book import with_replica
+from steward.policy.facts.quotas import in_force
+from steward.policy.facts.run_end import bystander
+from steward.policy.facts.run_rules import RunRules, next_backoff, notice_s, pays_from
 from steward.policy.traits import Trait
 
 RETRY_S = 5.0
@@ -25,6 +26,9 @@ ORPHAN_S = 60.0
 """The time after which a replica job without a base job in Slurm is ended."""
 _EARLY_S = 60.0
 """The time by which Slurm's signal before a time limit may be early."""
+FIT_S = 10.0
+"""So long an answer of Slurm's test counts: each question takes a job number."""
+_OF_BOTH = ("features", "gres", "switches", "memory")
 NOT_JOINED = "it did not join in time"
 
 
@@ -186,13 +190,36 @@ def free_nodes(scene: RunScene) -> frozenset[NodeName]:
 def ask_for_more(scene: RunScene, taken: set[NodeName]) -> None:
     """Request a replica job for each step in size for which there are idle nodes, if the pause pays."""
     free = free_nodes(scene) - taken
-    steps = list(_steps(scene, len(free)))
-    picks = list[frozenset[NodeName]]()
-    for _, nodes in steps:
-        picks.append(frozenset(sorted(free - taken)[:nodes]))
-        taken |= picks[-1]
-    for (size, nodes), mine in zip(steps, picks, strict=True):
-        _submit(scene, nodes, size, others=frozenset().union(*picks) - mine)
+    picks = list[tuple[int, frozenset[NodeName]]]()
+    for size, nodes in _steps(scene, len(free)):
+        mine = _pick(scene, nodes, size, free - taken, taken)
+        if not mine:
+            break
+        picks.append((size, mine))
+        taken |= mine
+    for size, mine in picks:
+        _submit(scene, len(mine), size, others=frozenset().union(*(each for _, each in picks)) - mine)
+
+
+def _pick(scene: RunScene, nodes: int, size: int, free: Set[NodeName], taken: Set[NodeName]) -> frozenset[NodeName]:
+    """Return so many free nodes for a replica, as Slurm would choose; empty if they lack what the base job asks for.
+
+    Slurm is asked of a copy of the base job. A replica has its own time limit and QOS, and names no nodes: of a refusal
+    only what both ask for counts.
+    """
+    draft, base = scene.draft, scene.base
+    first = frozenset(sorted(free)[:nodes])
+    if base is None:
+        return first
+    without = (scene.avoided | scene.nodes | taken) - base.excluded
+    fit = draft.ask(Question(job=base.id, nodes=nodes, without=without), since=draft.now - FIT_S)
+    if fit is None or fit.missing not in _OF_BOTH:
+        is_place = fit is not None and fit.starts and len(fit.nodes) == nodes and fit.nodes <= free
+        return fit.nodes if fit is not None and is_place else first
+    text = f"elastic run {scene.run.id}: it does not grow to {size}: {MISSING[fit.missing]}"
+    draft.tell("elastic.unfit", text, job=scene.run.id, once=f"{scene.run.id}:{size}:{fit.missing}")
+    draft.wake(draft.now + FIT_S)
+    return frozenset()
 
 
 def _steps(scene: RunScene, free: int) -> Iterator[tuple[int, int]]:

@@ -7,9 +7,9 @@ from steward.model.elastic import Activity, ElasticRun, ElasticWord, Replica
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 from steward.policy.draft import Draft
-from steward.policy.elastic.rules import RunRules
-from steward.policy.job.exclude import culprits, users_own
-from steward.policy.node.verdict import Standing, standing
+from steward.policy.facts.blame import culprits, users_own
+from steward.policy.facts.run_rules import RunRules
+from steward.policy.facts.verdict import Standing, standing
 
 _GONE = (Standing.LOST,)
 

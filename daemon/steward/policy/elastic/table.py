@@ -3,7 +3,7 @@
 from enum import Enum
 
 from steward.model.elastic import ElasticRun, RunPhase
-from steward.policy.elastic.rules import RunRules, patience_s
+from steward.policy.facts.run_rules import RunRules, patience_s
 from steward.policy.state_machine import Table
 
 

@@ -20,7 +20,7 @@ from steward.model.node_names import fold
 from steward.model.partition import Gate, Partition, PartitionState, is_reserved
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import current
+from steward.policy.facts.serving import current
 
 # The text of our include file for slurm.conf, with the partitions of API groups: the same groups give the same text.
 

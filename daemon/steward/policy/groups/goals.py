@@ -10,11 +10,11 @@ from steward.model.group import Cluster, ClusterStatus, Goal, Group, GroupStatus
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import close_case, current, serves, staying
-from steward.policy.groups.slot_of import mint, taken_names
+from steward.policy.facts.serving import close_case, current, serves, staying
 from steward.policy.groups.slot_save import hurried
 from steward.policy.groups.victims import choose
-from steward.policy.node.bring_up import why_paused
+from steward.policy.guards.bring_up import why_paused
+from steward.policy.slot_of import mint, taken_names
 
 _MOVE_S = 0.02
 """The wait until the next plan, which moves the new slots: no later step of this plan does."""

@@ -15,31 +15,14 @@ from steward.model.reservation import Reservation, hot_name
 from steward.model.resume import JobMemory, Lent
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
-from steward.policy.job.places import JobPlaces
-from steward.policy.node.verdict import Standing, standing, worst
+from steward.policy.facts.at_rest import restless
+from steward.policy.facts.lent import LENT_FOR_S, lent_nodes
+from steward.policy.facts.verdict import Standing, standing, worst
 from steward.policy.traits import is_idle
 
 LEASE_S = 3600.0
 """The length of a reservation, which ends by itself if no head renews it."""
 RENEW_S = 1200.0
-LENT_FOR_S = 60.0
-"""How long nodes are lent to a job, which has started by then; the nodes that it did not take are hot spares again."""
-
-
-def lend(job: Job, places: JobPlaces, draft: Draft) -> None:
-    """Release as many hot spares as the job lacks; none if there are not enough."""
-    mem = draft.jobs[job.id]
-    count = places.wants_hot
-    if not count or mem.lent is not None:
-        return
-    nodes = frozenset(sorted(places.hot - _lent(draft))[:count])
-    if len(nodes) < count:
-        return
-    draft.jobs[job.id] = replace(mem, lent=Lent(nodes=nodes, at=draft.now, restart=mem.restarts))
-    text = f"job {job.id}: hot spares {fold(nodes)} are released for it"
-    draft.tell("job.hot_spare", text, job=job.id)
-    draft.wake(draft.now + LENT_FOR_S)
 
 
 def maintain_hot_spares(draft: Draft) -> None:
@@ -67,11 +50,6 @@ def _is_over(job: Job | None, lent: Lent) -> bool:
     return job is None or not job.is_pending
 
 
-def _lent(draft: Draft) -> frozenset[NodeName]:
-    lent = (draft.jobs[id].lent for id in restless(draft))
-    return frozenset(node for one in lent if one is not None for node in one.nodes)
-
-
 def _counts(draft: Draft) -> dict[str, int]:
     """Return the wanted number of hot spares by group; empty if Steward may not act."""
     if not draft.may_touch_nodes or not draft.want.resume.enabled:
@@ -84,7 +62,9 @@ def _counts(draft: Draft) -> dict[str, int]:
 def _keep(group: str, count: int, draft: Draft) -> None:
     found = draft.seen.reservations.get(hot_name(group))
     there = found.nodes if found is not None else frozenset()
-    sound = frozenset(node for node in there if _is_sound(node, draft) and _is_of(node, group, draft)) - _lent(draft)
+    sound = frozenset(
+        node for node in there - lent_nodes(draft) if _is_sound(node, draft) and _is_of(node, group, draft)
+    )
     wanted = frozenset(sorted(sound)[:count])
     if len(wanted) < count:
         wanted |= _more(group, count - len(wanted), wanted, draft)
@@ -99,7 +79,7 @@ def _more(group: str, count: int, there: frozenset[NodeName], draft: Draft) -> f
     members = [name for name, slot in draft.slots.repairable.items() if slot.group == group]
     nodes = draft.seen.nodes
     free = [name for name in members if name in nodes and is_idle(nodes[name]) and _is_sound(name, draft)]
-    free = sorted(set(free) - reserved - there - _lent(draft) - draft.overview.leaks.keys())
+    free = sorted(set(free) - reserved - there - lent_nodes(draft) - draft.overview.leaks.keys())
     parts = {part for name in members if name in nodes for part in nodes[name].partitions}
     waits = any(parts & set(job.partition.split(",")) for job in draft.overview.waiting)
     if waits and not draft.want.resume.hot_spares_while_waiting:

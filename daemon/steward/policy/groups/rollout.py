@@ -10,8 +10,8 @@ from steward.model.node_names import fold
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
+from steward.policy.facts.correlate import AGENTS, covers
 from steward.policy.groups.victims import least_harm
-from steward.policy.node.correlate import AGENTS, covers
 
 ALARMS_EVERY_S = 30.0
 FIRING = "firing: "

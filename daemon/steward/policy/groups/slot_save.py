@@ -12,8 +12,8 @@ from steward.model.ids import InstanceId, JobId, Key, NodeName
 from steward.model.slot import Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
+from steward.policy.facts.opted_in import words_that_count
 from steward.policy.groups.slot_scene import SlotScene
-from steward.policy.job.remember import words_that_count
 
 AGAIN_S = 3600.0
 """When to repeat a backup whose outcome is unknown; the command runs once at a time."""

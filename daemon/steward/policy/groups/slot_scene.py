@@ -11,11 +11,11 @@ from steward.model.mark import HOLD, LEAVE, RENEW, Mark
 from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.slot import Purpose, SlotRecord, SlotStep
-from steward.policy.deep.start import DeepStart, start_limit, start_of
 from steward.policy.draft import Draft
-from steward.policy.groups.slot_of import pool_of
 from steward.policy.groups.slot_table import deadline
-from steward.policy.node.bring_up import why_paused
+from steward.policy.guards.bring_up import why_paused
+from steward.policy.guards.deep_start import DeepStart, start_limit, start_of
+from steward.policy.slot_of import pool_of
 
 LET_BE_S = 30.0
 """How long the end of a slot waits for mere confirmation: Slurm shows the node down, its agent is gone."""

@@ -1,43 +1,13 @@
 """The table of a slot: (step, fact) -> step, and the deadline of each step. docs/slot.md is made from it."""
 
 from collections.abc import Callable
-from enum import Enum
 
 from steward.model.desired import Desired
-from steward.model.slot import SlotStep
+from steward.model.slot import SlotFact, SlotStep
 from steward.policy.state_machine import Table
 
 SETUP_SLACK_S = 60.0
 """How long after the scripts' time limit, at which the agent ends and reports them, the step is given up."""
-
-
-class SlotFact(Enum):
-    """A fact that the picture shows about a slot. The value is the sentence in the diagram and in events."""
-
-    UNWANTED = "it must leave or be replaced"
-    HOSTED = "it is the head's own machine"
-    SERVES = "a machine is in service under its name already"
-    FOUND = "a machine runs under its name already"
-    DUE = "its turn has come, and Slurm starts nothing on its node"
-    LAUNCHED = "the instance exists"
-    REFUSED = "the provider refused"
-    CONNECTED = "the agent of its instance is connected"
-    PREPARED = "its lifecycle scripts succeeded, or there are none"
-    STUMBLED = "the scripts failed and are tried again"
-    FAILED = "the scripts failed too often on this instance"
-    SOUND = "all checks passed and slurmd registered"
-    UNFIT = "its deep check failed, and Slurm starts nothing on its node"
-    BACK = "Slurm starts jobs on its node"
-    TAKEN = "its node is out of service, but not by Steward"
-    LOST = "its instance is gone"
-    KEPT = "it stays after all"
-    EMPTY = "no job is on its node"
-    HURRIED = "the time to wait for its jobs is over"
-    SAVED = "it was backed up, or need not be"
-    UNSAVED = "the backup failed: the instance stays until a person asks again"
-    GONE = "its instance is gone, and so is the slot"
-    VACATED = "its instance is gone, and a new one is needed"
-    LATE = "the step's deadline passed"
 
 
 _ROWS: dict[tuple[SlotStep, SlotFact], SlotStep | None] = {

@@ -10,18 +10,18 @@ from steward.model.events import Level
 from steward.model.group import Group
 from steward.model.ids import InstanceId, NodeName
 from steward.model.instance import InstanceState
-from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
-from steward.policy.deep.start import why_failed
+from steward.model.slot import Hitch, Purpose, SlotFact, SlotRecord, SlotStep
 from steward.policy.draft import Draft
-from steward.policy.groups.serving import close_case, follow_repair
-from steward.policy.groups.setup import failure
+from steward.policy.facts.serving import close_case, follow_repair
+from steward.policy.facts.setup import failure
+from steward.policy.facts.verdict import blocks_return
 from steward.policy.groups.slot_facts import QUESTIONS, is_registered, noted, setup_of
 from steward.policy.groups.slot_save import backup_error, patience
 from steward.policy.groups.slot_scene import SlotScene
-from steward.policy.groups.slot_table import TABLE, SlotFact
+from steward.policy.groups.slot_table import TABLE
 from steward.policy.groups.slot_wishes import wish_for
-from steward.policy.node.bring_up import note_bring_up
-from steward.policy.node.verdict import blocks_return
+from steward.policy.guards.bring_up import note_bring_up
+from steward.policy.guards.deep_start import why_failed
 from steward.policy.state_machine import StateMachine
 
 WORRYING = frozenset(

@@ -1,4 +1,4 @@
-"""Answer the shims that wait: retry, requeue or stop, by evidence and within the job's budget."""
+"""Answer the waiting shims: retry, requeue or stop, by evidence and within the job's budget."""
 
 from dataclasses import replace
 
@@ -27,11 +27,11 @@ CHECK_SHARE = 0.1
 """The time for fresh results of checks, as a share of the time that a run worked since its begin, or since its last
 failure."""
 LEAVE_S = 3.0
-"""How long after a node is DOWN Slurm may still show it in a job."""
+"""For how long after a node is DOWN Slurm may still show the node in a job."""
 
 
 def answer_asks(draft: Draft) -> None:
-    """Decide for every shim that waits; one without a decision is looked at again at its next deadline."""
+    """Decide on the request of each waiting shim; keep a request that cannot be decided yet until its next deadline."""
     for ask in sorted(draft.seen.asks, key=lambda a: a.id):
         _answer(ask, draft)
 
@@ -67,6 +67,7 @@ def _answer(ask: Ask, draft: Draft) -> None:
 
 
 def _stop_unknown(ask: Ask, job: Job | None, failed_at: float, draft: Draft) -> None:
+    """Tell the shim to stop: the job is unknown or not to be resumed. Give Slurm a second to show a new job."""
     if job is None and draft.now < failed_at + 1.0:
         draft.wake(failed_at + 1.0)
         return
@@ -74,6 +75,7 @@ def _stop_unknown(ask: Ask, job: Job | None, failed_at: float, draft: Draft) -> 
 
 
 def _why_unknown(job: Job | None) -> str:
+    """Return why no decision is made for the job."""
     if job is None:
         return "Slurm does not know the job"
     if job.is_part:
@@ -82,7 +84,10 @@ def _why_unknown(job: Job | None) -> str:
 
 
 def _let_go(ask: Ask, job: Job | None, why: Why, draft: Draft) -> None:
-    """No decision. Of a job that nobody knows to be the asker's nothing is told or remembered."""
+    """Tell the shim to stop because no decision is possible.
+
+    Without a job in Slurm's picture, the request may be another user's: then nothing is remembered of it.
+    """
     if job is None:
         _tell(ask, Answer.STOP, why, draft)
     else:
@@ -90,8 +95,11 @@ def _let_go(ask: Ask, job: Job | None, why: Why, draft: Draft) -> None:
 
 
 def _send_away(ask: Ask, text: str, draft: Draft) -> None:
-    """Somebody else's ask: no word on the job, which remembers nothing of it. Told once a day of a user on a node:
-    which jobs and steps he names, and how often, is his own to choose."""
+    """Refuse a request for a job that is not the caller's, and warn once a day for each user on each node.
+
+    Nothing is remembered of the job. The caller chooses which jobs are named and how often, so a warning for each of
+    them could flood the log.
+    """
     draft.tell(
         "ask.foreign", text, once=f"foreign:{ask.node}:{ask.uid}", level=Level.WARNING, node=ask.node, job=ask.job
     )
@@ -99,13 +107,14 @@ def _send_away(ask: Ask, text: str, draft: Draft) -> None:
 
 
 def _let_end(ask: Ask, job: Job, draft: Draft) -> None:
-    """Slurm ends this run. No ruling: what becomes of the job is seen, and ruled on, when it has ended."""
+    """Tell the shim to stop because Slurm is ending this run; the ruling follows when the run has ended."""
     cleans_up = job.state is JobState.UNKNOWN and job.is_completing  # 22.05 hides what it will be then
     text = "Slurm is ending it" if cleans_up else f"the job is {job.state.value}"
     _tell(ask, Answer.STOP, Why(rule="ask.ended", text=text), draft)
 
 
 def _decide(ask: Ask, job: Job, mem: JobMemory, failed_at: float, too_late: bool, draft: Draft) -> None:
+    """Rule on the failure and answer the shim, or wait for fresh checks or for a bad node to leave service."""
     failure = asked(ask, job, mem, failed_at, draft, known=unbegun(ask, job, mem, failed_at, draft))
     ruling = decide(failure)
     if promised := standing_promise(mem, ruling, failed_at, draft):
@@ -117,13 +126,14 @@ def _decide(ask: Ask, job: Job, mem: JobMemory, failed_at: float, too_late: bool
 
 
 def _waits(ask: Ask, job: Job, failure: Failure, ruling: Ruling, failed_at: float, draft: Draft) -> bool:
-    """Whether something is to come first: fresh checks, or the exit of a bad node."""
+    """Return whether the ruling must wait: for fresh checks, or until a bad node is out of service."""
     if ruling.open and _waits_for_checks(ask, job, failure, ruling, failed_at, draft):
         return True
     return _may_resume(failure) and _waits_for_exit(job, failure.culprits, draft)
 
 
 def _carry_out(ask: Ask, job: Job, ruling: Ruling, draft: Draft) -> None:
+    """Remember the ruling and answer the shim, or ask for the requeue."""
     if ruling.decision is Decision.STOP:
         _remember(ask, ruling, draft)
         _tell(ask, Answer.STOP, ruling.why, draft)
@@ -135,12 +145,13 @@ def _carry_out(ask: Ask, job: Job, ruling: Ruling, draft: Draft) -> None:
 
 
 def _may_resume(failure: Failure) -> bool:
-    """Whether it is resumed as soon as its bad nodes are out: until then, nothing can run without them."""
+    """Return whether the job is resumed once its bad nodes are out of service."""
+    # until the bad nodes are out, nothing can run without them: ask as if a retry were possible
     return decide(replace(failure, may_retry=failure.kind is FailureSource.STEP)).decision is not Decision.STOP
 
 
 def _waits_for_exit(job: Job, bad: frozenset[NodeName], draft: Draft) -> bool:
-    """Whether a bad node is still on its way out of service, or Slurm still shows a dead one in the job."""
+    """Return whether a bad node is still being drained, or is dead and still shown by Slurm in the job."""
     for node in sorted(bad & held_by(job, draft)):
         case, known = draft.cases.in_work(node), draft.seen.nodes.get(node)
         if case is not None and case.step is Step.DRAIN and draft.may_touch_nodes:
@@ -153,7 +164,7 @@ def _waits_for_exit(job: Job, bad: frozenset[NodeName], draft: Draft) -> bool:
 
 
 def _carry_on(ask: Ask, job: Job, prior: Attempt, draft: Draft) -> None:
-    """The decision stands; the world has not followed yet."""
+    """Repeat a decision that was made before and has not taken effect yet."""
     if prior.is_requeue:
         requeue(job, prior.why, draft)
     elif prior.decision is Decision.RETRY:
@@ -163,9 +174,11 @@ def _carry_on(ask: Ask, job: Job, prior: Attempt, draft: Draft) -> None:
 
 
 def _waits_for_checks(ask: Ask, job: Job, failure: Failure, ruling: Ruling, failed_at: float, draft: Draft) -> bool:
-    """Fresh results of the job's nodes are on their way, or a silent one may be found out; where the job's log speaks
-    for the machines, they are checked once more a little later. A head that has just begun gives agents their time to
-    come back first; none was looked for while Slurm could not be read."""
+    """Return whether to wait for fresh checks of the job's nodes, or for a silent node to be found lost.
+
+    If the job's log points to a hardware fault, its nodes are checked a second time a little later.
+    """
+    # agents get time to come back to a head that has just started; no check was possible while Slurm could not be read
     began = draft.seen.agents_since + draft.want.repair.agents_grace_s
     first = max(failed_at, began, _judged(ask, draft)) + draft.want.resume.detect_s
     budget_s = _check_s(failure, ruling, draft.jobs[job.id], failed_at, draft)
@@ -181,6 +194,7 @@ def _waits_for_checks(ask: Ask, job: Job, failure: Failure, ruling: Ruling, fail
 
 
 def _judged(ask: Ask, draft: Draft) -> float:
+    """Return the time (Unix s) at which this request could first be judged, and remember it."""
     known = draft.asks[ask.id]
     if known.judged is not None:
         return known.judged
@@ -189,18 +203,19 @@ def _judged(ask: Ask, draft: Draft) -> float:
 
 
 def _check_s(failure: Failure, ruling: Ruling, mem: JobMemory, failed_at: float, draft: Draft) -> float:
-    """How long the fresh checks may take. A script may have many steps that fail: each costs no more than a share of
-    the time worked, because what a quick look misses is found when the script itself fails."""
+    """Return how many seconds the fresh checks may take."""
     most_s = draft.want.resume.check_budget_s
     ruled = (attempt.at for attempt in mem.attempts if attempt.restart == mem.restarts)
     since = max((at for at in (mem.started, *ruled) if at is not None), default=None)
     if failure.kind is not FailureSource.STEP or ruling.decision is not Decision.STOP or since is None:
         return most_s
+    # a script may have many failing steps: each costs a share of the time worked at most; a fault that a quick check
+    # misses is found when the script itself fails
     return min(most_s, max(SHORTEST_CHECK_S, CHECK_SHARE * (failed_at - since)))
 
 
 def _looks(key: Key, job: Job, until: float, budget_s: float, draft: Draft) -> bool:
-    """Ask the job's nodes once for fresh results; whether they are waited for."""
+    """Ask the job's nodes once for fresh results; return whether to wait for the results."""
     connected = frozenset(n for n in held_by(job, draft) if (v := draft.seen.agents.get(n)) is not None and v.connected)
     why = Why(rule="resume.check", text=f"job {job.id} failed; is one of its nodes the cause?")
     if connected:
@@ -214,21 +229,24 @@ def _looks(key: Key, job: Job, until: float, budget_s: float, draft: Draft) -> b
 
 
 def _stop(ask: Ask, why: Why, draft: Draft) -> None:
-    """No ruling on the failure itself: the same run may still be looked at when it has ended. A requeue that was
-    promised stays the last ruling: else it would be taken for Slurm's own when it comes, and cost a second resume."""
+    """Tell the shim to stop without a ruling on the failure, so that the run can still be judged when it has ended."""
     mem = draft.jobs.get(ask.job)
+    # a promised requeue stays the last ruling: else it would be taken for Slurm's own when it comes, and cost a second
+    # resume
     if mem is None or mem.promised is None:
         _remember(ask, Ruling(decision=Decision.STOP, why=why), draft)
     _tell(ask, Answer.STOP, why, draft)
 
 
 def _tell(ask: Ask, answer: Answer, why: Why, draft: Draft, exclude: frozenset[NodeName] = frozenset()) -> None:
+    """Ask for the answer to be sent to the shim."""
     key = Key(f"answer:{ask.id}")
     action = AnswerAsk(key=key, why=why, ask=ask.id, job=ask.job, node=ask.node, answer=answer, exclude=exclude)
     draft.wish(action, ANSWER_AGAIN_S)
 
 
 def _remember(ask: Ask, ruling: Ruling, draft: Draft) -> None:
+    """Remember the ruling for the job, with the failed step and its nodes."""
     mem, failed_at = draft.jobs.get(ask.job), draft.asks[ask.id].at
     step = ask.step if ask.kind is AskKind.STEP else ""
     nodes = nodes_of(ask, mem) if mem is not None and step else frozenset[NodeName]()

@@ -1,9 +1,8 @@
-"""The admin comment of a job that opted in, or that quotas hold up: what people read with sacct or squeue, in 200
-characters.
+"""Write the admin comment of jobs that opted in or are held up by quotas, for sacct and squeue (200 characters).
 
-Written while the job waits or runs: of a job that has ended only its record in the accounting can be changed, where
-there is one. So the comment about a stop is written before the shim that waits is told to go on; one that was decided
-after the end is written into that record.
+The comment is written while the job waits or runs: of a job that has ended only its record in the accounting can be
+changed, where there is one. So the comment about a stop is written before the waiting shim is told to go on; a stop
+that was decided after the end is written into that record.
 """
 
 from collections.abc import Sequence
@@ -20,22 +19,24 @@ from steward.model.resume import Decision, JobMemory
 from steward.model.text import printable
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
+from steward.policy.facts.at_rest import restless
 
 AGAIN_S = 60.0
 MANY = 20
-"""More than so many jobs that come back at once have their comments later: Slurm has their next runs to start, and a
-record that a comment changes is read again before anything is done about its job."""
+"""If more jobs than this come back at once, their comments wait.
+
+Slurm has their next runs to start, and a job record that a comment changes is read again before the job is touched.
+"""
 LATER_S = 30.0
 BEGUN_S = 2.0
-"""A run that has just begun needs the processor, and Slurm would keep a change of its job waiting."""
+"""A run that has just begun needs the processor, and Slurm would delay a change of its job."""
 _NAMED = 2
 _AND = "; "
 _STOPPED = "stopped, "
 
 
 def comment_jobs(draft: Draft) -> None:
-    """Once for each change of what is to be said; a try that failed is made again after a minute."""
+    """Write each job's comment whenever its text changes; repeat a failed try after a minute."""
     ids = restless(draft)
     come_back = sum(draft.jobs[id].pending_from is not None for id in ids)
     for id in filter(draft.ledger.__contains__, ids):
@@ -59,6 +60,7 @@ def comment_jobs(draft: Draft) -> None:
 
 
 def _tell(job: Job, text: str, draft: Draft) -> None:
+    """Ask for the comment to be written, unless the job has it already."""
     if text and text != ours(job.admin_comment):
         key = Key(f"comment:{job.id}:{crc32(text.encode()):08x}")
         why = Why(rule="job.comment", text="what was done for the job has changed")
@@ -67,31 +69,35 @@ def _tell(job: Job, text: str, draft: Draft) -> None:
 
 
 def _quota_part(job: Job) -> str:
-    """The part of a job's comment about quotas stays until they have something else to say."""
+    """Return the part about quotas of the job's present comment; it stays until quotas report something else."""
     parts = ours(job.admin_comment).removeprefix(PREFIX).split(_AND)
     return _AND.join(part for part in parts if part.startswith("quota"))
 
 
 def _can_be_told(job: Job) -> bool:
-    """Slurm 22.05 holds a change of a job that cleans up for 5 s. The rest of an array is many jobs."""
+    """Return whether Slurm can change the job's record now."""
     return (
         (job.is_active or job.is_pending)
+        # Slurm 22.05 delays a change of a job that cleans up by 5 s
         and not job.is_completing
+        # the record of an array's remaining tasks stands for many jobs
         and not (job.array_job_id and job.array_task is None)
     )
 
 
 def _was_stopped_late(job: Job, mem: JobMemory) -> bool:
-    """Whether its last run had ended when it was decided to stop: nobody was asked."""
+    """Return whether the decision to stop was made after the last run had ended, with no shim waiting."""
     last = mem.last_attempt
     is_of_run = last is not None and last.restart == mem.restarts and not last.what
     return job.is_over and mem.ended is not None and is_of_run and last is not None and last.decision is Decision.STOP
 
 
 def job_comment(runs: Sequence[Run], resumes: int, quota: str = "") -> str:
-    """Empty: nothing was done for it yet. `runs` are of one job, in order; `resumes` is how many its budget was charged
-    for, as `explain` says it: a retry and the requeue after it for one fault are one, what quotas took back is none.
-    `quota` is what quotas say of it."""
+    """Return the comment of a job from its `runs`, in order; empty if nothing was done for the job yet.
+
+    `resumes` is the number charged to its budget: a retry and the requeue after it for one fault count as one, a
+    reclaim by quotas as none. `quota` is the part about quotas.
+    """
     words = []
     resumed = [run for run in runs if run.ending in (Ending.RETRIED, Ending.REQUEUED) and run.decision is not None]
     if resumed:
@@ -107,7 +113,7 @@ def job_comment(runs: Sequence[Run], resumes: int, quota: str = "") -> str:
 
 
 def _of(run: Run, runs: Sequence[Run]) -> str:
-    """Who was to blame, for what, when, and how long it took."""
+    """Return the culprits, the cause, the time and how long the resume took, of one run."""
     named = sorted(run.culprits)[:_NAMED]
     more = [f"+{len(run.culprits) - _NAMED}"] if len(run.culprits) > _NAMED else []
     cause = run.cause or (run.why.rule if run.why else "")
@@ -119,7 +125,7 @@ def _of(run: Run, runs: Sequence[Run]) -> str:
 
 
 def _lost(runs: Sequence[Run]) -> str:
-    """From each fault to the next run, with the work that is done again."""
+    """Return the time lost from each fault to the next run, with the work that is done again; empty below a second."""
     lost = 0.0
     for run, follower in pairwise(runs):
         known = [run.kept_until if run.steps_redone is not None else None, run.fault, run.detected, run.ended]
@@ -128,7 +134,7 @@ def _lost(runs: Sequence[Run]) -> str:
 
 
 def _short(seconds: float) -> str:
-    """`41 s`, `3 min`, `2.5 h`."""
+    """Return a duration in words: `41 s`, `3 min`, `2.5 h`."""
     whole = max(seconds, 0.0)
     if whole < 120:
         return f"{whole:.0f} s"

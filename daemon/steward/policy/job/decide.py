@@ -1,7 +1,8 @@
-"""The ruling on a job's failure: one pure function, and a table of rules of which the first that fits counts.
+"""Rule on a job's failure: one pure function and a table of rules; the first rule that fits counts.
 
-Signs in a job's log only support: users can print anything. They never name a culprit and never are enough to
-resume. `python -m steward.policy.job.decide` prints the rules as the table in docs/resume.md; a test compares.
+Signs in a job's log only support a ruling, because users can print anything: they never name a culprit and never are
+enough to resume. `python -m steward.policy.job.decide` prints the rules as the table in docs/resume.md; a test
+compares.
 """
 
 from collections.abc import Callable
@@ -17,23 +18,26 @@ from steward.policy.job.failure import Failure, FailureSource, ended_by
 MOST_FACTS = 10
 _MOST_SIGNS = 2
 CANCELLED = "resume.cancelled"
-"""The rule of jobs that ended well, or by somebody's wish: of them nothing is told."""
+"""The rule of jobs that ended well or were cancelled; no event is written for them."""
 
 FINAL_CODE, DEADLINE, MEMORY = "resume.final_code", "resume.deadline", "resume.out_of_memory"
 TIME_LIMIT, FOR_OTHERS = "resume.time_limit", "resume.made_room"
 NO_MORE = frozenset({FINAL_CODE, CANCELLED, DEADLINE, MEMORY, TIME_LIMIT, FOR_OTHERS})
-"""The rules of ends after which no run comes, whatever was decided before."""
+"""The rules of ends after which no other run follows, whatever was decided before."""
 TIMED_OUT, MADE_ROOM, RECLAIMED = "resume.timeout", "resume.preempted", "resume.reclaimed"
 TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM, RECLAIMED})
-"""The rules of jobs that come back though no fault ended them: others have their turn first."""
+"""The rules of jobs that come back although no fault ended them: other jobs have their turn first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """`final`: nothing is looked at again for this run. `open`: it holds while no fault of a node is found;
-    fresh checks may overturn it. `unproven`: it is a resume without evidence, `is_counted`: one
-    whose fault was counted before. `lines`: what the job itself printed, for
-    its user and admins alone; `why`, which all may read, has the names of their signs."""
+    """A decision on a failure, with its reasons.
+
+    `final`: this run is not judged again. `open`: the ruling holds while no fault of a node is found; fresh checks may
+    overturn it. `unproven`: a resume without evidence. `is_counted`: a resume whose fault was charged before. `lines`:
+    what the job itself printed, for its user and admins alone; `why`, which everybody may read, has only the names of
+    the signs.
+    """
 
     decision: Decision
     why: Why
@@ -47,7 +51,7 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """`when` it fits; what is decided then, and in which words. `open` as in Ruling."""
+    """One row of the table: when it fits, the decision, and its words. `open` as in Ruling."""
 
     name: str
     when: Callable[[Failure], bool]
@@ -58,21 +62,23 @@ class Rule:
 
 
 def has_cause(f: Failure) -> bool:
-    """Something but the job itself ended it."""
+    """Return whether the failure has a cause outside the job itself."""
     return bool(f.evidence or f.gave_way) or f.is_machines or f.state in (JobState.TIMEOUT, JobState.PREEMPTED)
 
 
 def _is_bare(f: Failure) -> bool:
+    """Return whether nothing but the job itself explains the failure."""
     return not has_cause(f)
 
 
 def _blames_nobody(f: Failure) -> bool:
-    """Signs in favour of the job may be older than the failure; a node that is broken now would hit the next run at
-    once."""
+    """Return whether there is evidence, but none that blames a node."""
+    # such evidence may be older than the failure; a node that is broken now would hit the next run at once
     return bool(f.evidence) and not f.culprits
 
 
 def _is_over(*states: JobState) -> Callable[[Failure], bool]:
+    """Return a test for whether Slurm ended the job in one of the states."""
     return lambda f: f.state in states
 
 
@@ -195,7 +201,7 @@ RULES: tuple[Rule, ...] = (
         name="resume.no_requeue",
         when=lambda f: f.stays_in_place,
         decision=STOP,
-        text="it was submitted with --no-requeue (requeue=1 says otherwise)",
+        text="it was submitted with --no-requeue (override with requeue=1)",
         final=True,
     ),
     Rule(
@@ -248,11 +254,11 @@ RULES: tuple[Rule, ...] = (
         open=True,
     ),
 )
-"""In this order. The last one fits always, so that there is an answer to every failure."""
+"""Tried in this order. The last one always fits, so that every failure gets a ruling."""
 
 
 def decide(failure: Failure) -> Ruling:
-    """The first rule that fits."""
+    """Return the ruling of the first rule that fits the failure."""
     rule = next(rule for rule in RULES if rule.when(failure))
     resumes = rule.decision is not STOP
     bare = _is_bare(failure)
@@ -269,7 +275,7 @@ def decide(failure: Failure) -> Ruling:
 
 
 def _facts(f: Failure) -> tuple[str, ...]:
-    """The evidence that the ruling rests on, the strongest first, in an order of its own."""
+    """Return the evidence for the ruling, the strongest first, in an order that does not depend on the input's."""
     against = sorted(f.evidence, key=lambda item: (item.at, item.node, item.text))
     facts = [item.text for item in against]
     if f.is_machines or f.state in (JobState.TIMEOUT, JobState.PREEMPTED):
@@ -287,17 +293,20 @@ def _facts(f: Failure) -> tuple[str, ...]:
 
 
 def _first_signs(f: Failure) -> list[LogSign]:
+    """Return the first few signs in the job's log."""
     return sorted(f.signs, key=lambda sign: (sign.order, sign.sign, sign.line))[:_MOST_SIGNS]
 
 
 def _by_slurm(f: Failure) -> str:
+    """Return Slurm's own words for the end of the job."""
     if f.kind is FailureSource.NO_SCRIPT:
         return "Slurm runs it without its batch host"
     return f"Slurm: {f.state.value}" + (f" ({f.reason})" if f.reason not in ("", "None") else "")
 
 
 def _status(f: Failure) -> str:
-    """The words for the first task that ended badly, if one is known: the others may be its victims."""
+    """Return the words for the first task that ended badly, or else for the failure itself; empty without a status."""
+    # tasks that end after the first one may be its victims
     exits = sorted(f.exits, key=lambda exit: (exit.at, exit.task, exit.node, exit.status))
     status = next((exit.status for exit in exits if exit.status), f.status)
     if not status:
@@ -309,17 +318,19 @@ def _status(f: Failure) -> str:
 
 
 def _how_ended(number: int, status: int) -> str:
+    """Return the words for a signal, or without one for the exit code of a raw wait status."""
     return f"ended by signal {number}" if number else f"exit code {status >> 8 & 0xFF}"
 
 
 def _used(f: Failure) -> str:
+    """Return the words for how many resumes the job has used."""
     without = f", {f.unproven} of {f.options.without_evidence} without evidence" if f.options.without_evidence else ""
     stalled = f", the last {f.stalls} without a new checkpoint" if f.stalls else ""
     return f"{f.resumes} of {f.options.max_resumes} resumes used{without}{stalled}"
 
 
 def table() -> str:
-    """The table of rulings: a row for each rule, in the order in which they are tried."""
+    """Return the rules as a Markdown table, in the order in which they are tried."""
     rows = [
         f"| {number} | `{rule.name}` | {rule.decision.value} | {rule.text} |" for number, rule in enumerate(RULES, 1)
     ]

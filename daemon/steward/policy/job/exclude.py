@@ -1,4 +1,4 @@
-"""Which nodes a job should not get again: the culprits of its last failures, until they are sound again."""
+"""Which nodes a job should not get again: the culprits of its last failures, until they are proved sound."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,35 +7,34 @@ from steward.model.case import Case
 from steward.model.ids import NodeName
 from steward.model.job import Job
 from steward.model.resume import JobMemory
-from steward.policy.case.scene import HARD
 from steward.policy.draft import Draft
-from steward.policy.node.silence import waited_for
-from steward.policy.node.slurm_faults import hurt_since_repair
-from steward.policy.node.verdict import Standing, standing, worst
+from steward.policy.facts.blame import culprits, users_own
+from steward.policy.facts.silence import waited_for
+from steward.policy.facts.slurm_faults import hurt_since_repair
 
 LATE_KILL_S = 90.0
-"""slurmctld repeats what a dead node did not answer after 60 s (RPC_RETRY_INTERVAL), its own pass not counted."""
+"""slurmctld repeats after 60 s what a dead node did not answer (RPC_RETRY_INTERVAL), plus its own pass."""
 
 
 def exclude_list(job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
-    """The job's whole exclude list: the user's own, and as long as enough other nodes exist the culprits and nodes that
-    fell silent together.
+    """Return the job's whole exclude list: the user's own, the culprits, and nodes that fell silent together.
 
-    Slurm holds a job whose constraints no set of nodes can meet, so a culprit is left out of the list rather than
-    that: out of service by our mark it is not used anyway, and repaired it may serve. Where Slurm says all the same
-    that we asked too much (features, GRES), nothing of ours is excluded from this restart of the job.
+    If too few other nodes exist, or Slurm says that the constraints cannot be met, only the user's own list is
+    returned.
     """
     user = users_own(job, mem)
     if mem.unexcludable == job.restarts:
         return user
     ours = culprits(mem, draft) | _hurt(mem, draft) | told_again_until(mem, draft).keys() | waited_for(draft)
     need, bad = needs(job, mem), user | ours
+    # Slurm holds a job whose constraints no set of nodes can meet. A culprit out of service is not used anyway, and
+    # once repaired it may serve.
     is_enough = any(len(usable) - len(usable & bad) >= need for usable in _may_have(job, draft))
     return bad if is_enough else user
 
 
 def note_constraints(job: Job, draft: Draft) -> JobMemory:
-    """The job's memory, with what Slurm says of its constraints."""
+    """Note whether Slurm cannot meet the job's constraints, and return the job's memory."""
     mem = draft.jobs[job.id]
     if job.reason == "BadConstraints" and mem.unexcludable != job.restarts:
         mem = draft.jobs[job.id] = replace(mem, unexcludable=job.restarts)
@@ -43,13 +42,13 @@ def note_constraints(job: Job, draft: Draft) -> JobMemory:
 
 
 def is_short_without(bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> bool:
-    """Whether too few nodes that could take the job now are left when it does without `bad`; its own count as free."""
+    """Return whether too few usable nodes are left for the job without `bad`; its own nodes count as free."""
     need, not_for_it = needs(job, mem), bad | users_own(job, mem)
     return all(_left(there, not_for_it, job, mem, draft) < need for there in _may_have(job, draft))
 
 
 def _left(there: frozenset[NodeName], bad: frozenset[NodeName], job: Job, mem: JobMemory, draft: Draft) -> int:
-    """How many of these nodes that are free or its own are left without the bad ones."""
+    """Return how many of the nodes that are free, or the job's own, are left without the bad ones."""
     free = draft.overview.free_among(there)
     ending = job.nodes | mem.nodes | _of_replicas(job, draft)
     own = {name for name in ending & there if draft.seen.nodes[name].is_schedulable}
@@ -57,30 +56,30 @@ def _left(there: frozenset[NodeName], bad: frozenset[NodeName], job: Job, mem: J
 
 
 def _of_replicas(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """The nodes of the replica jobs of its elastic run, which end with it."""
+    """Return the nodes of the replica jobs of the job's elastic run, which end with it."""
     run = draft.elastic.get(job.id)
     replicas = (draft.seen.jobs.get(one.job) for one in run.replicas if one.job is not None) if run is not None else ()
     return frozenset().union(*(each.nodes for each in replicas if each is not None))
 
 
 def _may_have(job: Job, draft: Draft) -> Sequence[frozenset[NodeName]]:
-    """The nodes of each partition in which it may run, and of the reservation that it asked for."""
+    """Return the nodes that the job may use in each of its partitions, within its reservation."""
     found = [draft.overview.nodes_of(part) if part else draft.overview.nodes for part in job.partitions]
     inside = own_reservation(job, draft)
     return found if inside is None else [inside & nodes for nodes in found]
 
 
 def own_reservation(job: Job, draft: Draft) -> frozenset[NodeName] | None:
-    """The nodes of the reservations that it asked for; None: it asked for none, or Slurm has not shown them yet."""
+    """Return the nodes of the reservations that the job asked for; None if there are none, or none is seen yet."""
     asked = (draft.seen.reservations.get(name) for name in job.reservation.split(","))
     found = [reservation.nodes for reservation in asked if reservation is not None]
     return frozenset().union(*found) if found else None
 
 
 def needs(job: Job, mem: JobMemory) -> int:
-    """Nodes of a new run: as many as the last one had, which for a job that asks for tasks alone nobody knows better.
-    A job that waits with a range (`-N 1-3`) takes the least of it; one that lost nodes while it ran shows the smaller
-    number, but starts with the first."""
+    """Return how many nodes a new run needs: as many as the last one had."""
+    # a job that waits with a range (`-N 1-3`) starts with the least of it; one that lost nodes shows the smaller
+    # number, but starts with the first one
     has_range = job.is_pending and 0 < job.node_count < job.most_nodes
     if has_range and not mem.taken_out:
         return job.node_count
@@ -88,82 +87,28 @@ def needs(job: Job, mem: JobMemory) -> int:
 
 
 def told_again_until(mem: JobMemory, draft: Draft) -> Mapping[NodeName, float]:
-    """Nodes that this job (with `--no-kill`) lost while it ran on, and until when (Unix s) a new run is not safe there.
+    """Return the nodes on which a new run is not safe yet, and until when (Unix s).
 
-    Slurm told the dead node to end its part of the step, got no answer and tells it again a minute later: the new
-    machine under the old name obeys and ends the same step of the job's new run, which bears the same number.
+    A job with `--no-kill` lost them while it ran on. Slurm told the dead node to end its part of the step, got no
+    answer and repeats that a minute later: a new machine under the old name would end the same step of the job's new
+    run.
     """
     cases = (case for node in mem.excised for case in draft.cases.of(node))
-    killed = (case for case in cases if case.marked is not None and case.trigger in HARD)
+    killed = (case for case in cases if case.marked is not None and case.trigger.ends_jobs)
     ends = {c.node: (_new_since(c) or c.closed or draft.now) + LATE_KILL_S for c in killed}
     return {node: until for node, until in ends.items() if until > draft.now}
 
 
 def _new_since(case: Case) -> float | None:
-    """Since when another machine bears the name of the lost one; a spare bears its own."""
+    """Return since when another machine bears the lost node's name; None if a spare with its own name took over."""
     return None if case.stand_in else case.replaced
 
 
-def users_own(job: Job, mem: JobMemory) -> frozenset[NodeName]:
-    """The nodes that the user excluded himself, also when he changed the list since. Nodes that we ever blamed are
-    ours: a list that we wanted to shorten and could not must not look like his. Nor are those that Slurm excludes from
-    one part of a heterogeneous job because another asks for them by name: a list that is set is that of all parts."""
-    blamed = {node for attempt in mem.attempts for node in attempt.culprits}
-    return ((job.excluded - mem.excluded - blamed) | (mem.excluded_by_user & job.excluded)) - mem.parts
-
-
-def culprits(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
-    """Nodes blamed within `exclude_culprits_s` that have not proved sound since."""
-    since = draft.now - draft.want.resume.exclude_culprits_s
-    blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
-    if not blamed:
-        return frozenset()
-    company = bad_company(mem.uid, draft.now, draft)
-    return frozenset(node for node in blamed if node in company or not _is_sound(node, draft))
-
-
 def _hurt(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
-    """Nodes that broke a launch of this job and were not repaired since: Slurm itself leaves them in service."""
+    """Return the nodes that broke a launch of this job and were not repaired since; Slurm leaves them in service."""
     since = draft.now - draft.want.resume.exclude_culprits_s
     blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
     return frozenset(node for node in blamed if mem.id in hurt_since_repair(node, draft))
 
 
-def _is_sound(node: NodeName, draft: Draft) -> bool:
-    known = draft.seen.nodes.get(node)
-    if node in draft.overview.reclaimed:
-        return False
-    if known is None or not known.is_schedulable or draft.cases.open_of(node) is not None:
-        return False
-    fine = standing(known, draft).standing in (Standing.FINE, Standing.UNKNOWN)
-    return fine and worst(draft.seen.agents.get(node), draft) is None
-
-
 # Other people's jobs that fail on the same node: what one user's bug does not explain.
-
-LEAST_USERS = 2
-
-
-def bad_company(uid: int, around: float, draft: Draft) -> Mapping[NodeName, Sequence[Job]]:
-    """Nodes on which alone jobs of several users other than `uid` failed around a time (Unix s), with those jobs; none
-    when most nodes are like that: then it is nothing of theirs."""
-    if (uid, around) not in draft.found.companies:
-        failures = _failures(uid, around, draft)
-        bad = {node: jobs for node, jobs in failures.items() if users(jobs) >= LEAST_USERS}
-        draft.found.companies[uid, around] = {} if len(bad) * 2 > len(draft.seen.nodes) else bad
-    return draft.found.companies[uid, around]
-
-
-def _failures(uid: int, around: float, draft: Draft) -> dict[NodeName, list[Job]]:
-    rules = draft.want.resume
-    first, last = around - rules.evidence_before_s, around + rules.evidence_after_s
-    found: dict[NodeName, list[Job]] = {}
-    for job in draft.overview.failed_alone:
-        if job.user_id != uid and job.ended is not None and first <= job.ended <= last:
-            found.setdefault(next(iter(job.nodes)), []).append(job)
-    return found
-
-
-def users(jobs: Sequence[Job]) -> int:
-    """How many users they belong to."""
-    return len({job.user_id for job in jobs})

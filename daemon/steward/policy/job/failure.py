@@ -1,4 +1,4 @@
-"""A failure of a job, with everything that may bear on what is done about it: gathered here, judged in decide.py."""
+"""A failure of a job, with everything that bears on the ruling: gathered here, judged in decide.py."""
 
 import signal
 from collections.abc import Iterable, Sequence
@@ -11,16 +11,17 @@ from steward.model.job import SLURMS_HOLDS, Job, JobState
 from steward.model.job_report import GRES_LOST, Lean, LogSign, TaskExit
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.policy.draft import Draft
+from steward.policy.facts.blame import bad_company, users
 from steward.policy.job.evidence import Evidence, Reach, evidence
-from steward.policy.job.exclude import bad_company, is_short_without, users
+from steward.policy.job.exclude import is_short_without
 from steward.policy.job.options import Options, options
 from steward.policy.job.reach import CAUSE_S, nodes_of, of_run, of_script, of_step
 
 BY_MACHINE = frozenset({JobState.NODE_FAIL, JobState.BOOT_FAIL})
-"""Ends that are evidence by themselves."""
+"""States of a job that are evidence by themselves."""
 LAUNCH_FAILED = "JobLaunchFailure"
 MACHINE_REASONS = frozenset({"NodeDown", LAUNCH_FAILED, "SystemFailure", "BurstBufferOperation"}) | SLURMS_HOLDS
-"""Slurm's reasons that are."""
+"""Slurm's reasons that are evidence by themselves."""
 NO_LAUNCH = 1
 """The wait status that Slurm gives a job that it could not launch."""
 KILLS = frozenset({signal.SIGTERM, signal.SIGKILL})
@@ -35,30 +36,31 @@ class FailureSource(Enum):
     """How a failure came to be known."""
 
     STEP = "step"
-    """An srun inside the allocation failed, and its supervisor waits."""
+    """An srun inside the allocation failed, and its supervisor waits for an answer."""
     BATCH = "batch"
-    """The batch script failed and is held at exit."""
+    """The batch script failed and is held at its exit."""
     ENDED = "ended"
-    """Slurm ended the job, and nobody could be asked."""
+    """Slurm ended the job, and no shim waits."""
     REQUEUED = "requeued"
-    """Slurm put it back into the queue by itself."""
+    """Slurm requeued the job by itself."""
     NO_SCRIPT = "no script"
     """The job runs on without its batch host."""
     HANG = "hang"
-    """The job runs and does nothing any more."""
+    """The job runs and makes no progress."""
 
 
 AT_ONCE_S = 2.0
-"""A script that ends so soon after a task ended because of it."""
+"""A script that ends within this time after a task ended because of the task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """`status` is the raw wait status of what failed, `exits` of its tasks that ended badly, where they are known.
+    """A failure of a job, with the facts that the rules use.
 
-    `state` and `reason` are Slurm's. `evidence` speaks against nodes of the run and was not used for a retry yet.
-    `age_s` is None where its start is not known, or seems to be to come (the clock was set back).
-    `stalls` counts the resumes in a row that brought no newer checkpoint (0 where none is known).
+    `status` is the raw wait status of the failed step or script; `exits` are its tasks that ended badly, where they are
+    known. `state` and `reason` are Slurm's. `evidence` speaks against nodes of the run and was not used for a retry
+    yet. `age_s` is None if the start is not known, or lies in the future (the clock was set back). `stalls` counts the
+    resumes in a row that brought no newer checkpoint (0 if no checkpoint is known).
     """
 
     kind: FailureSource
@@ -72,7 +74,7 @@ class Failure:
     age_s: float | None = None
     resumes: int = 0
     is_counted: bool = False
-    """A resume was counted for the same fault already: a retry that brought nothing."""
+    """A resume was counted for the same fault already: a retry that failed at once."""
     unproven: int = 0
     stalls: int = 0
     is_batch: bool = True
@@ -81,67 +83,68 @@ class Failure:
     own_wish: bool = False
     """Of a step: its own srun asked to be resumed, and not only its job."""
     input_gone: bool = False
-    """What the step read through a pipe cannot be given to it again."""
+    """The step's input came through a pipe and cannot be repeated."""
     may_retry: bool = False
-    """A retry in place has what it needs: its input, its host, and a try before that was no flop."""
+    """A retry in place has its input and its host, and the last retry did not fail at once."""
     gave_way: str = ""
-    """Why this run had to give way to another job, where it had: then no node is to blame."""
+    """Why this run had to give way to another job; then no node is to blame. Empty if it did not."""
     short: bool = False
     """Without the culprits there are not enough usable idle nodes for a new run."""
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether it ended well because a host of its was being shut down, as a script does that saves and ends; or its
-        script never began."""
+        """Return whether the job is COMPLETED though its host was being shut down or its script never began."""
         return self.state is JobState.COMPLETED and any(item.voids_success for item in self.evidence)
 
     @property
     def culprits(self) -> frozenset[NodeName]:
+        """Return the nodes that the evidence blames."""
         return blamed(self.evidence)
 
     @property
     def codes(self) -> frozenset[int]:
-        """Exit codes of what failed and of its tasks."""
+        """Return the exit codes of the failed step or script and of its tasks."""
         return frozenset(status >> 8 & 0xFF for status in self.statuses if not status & 0x7F) - {0}
 
     @property
     def statuses(self) -> frozenset[int]:
+        """Return the raw wait statuses of the failed step or script and of its tasks."""
         return frozenset({self.status, *(exit.status for exit in self.exits)})
 
     @property
     def is_machines(self) -> bool:
-        """Slurm itself names the machines as the cause."""
+        """Return whether Slurm itself names the machines as the cause."""
         if self.reason == LAUNCH_FAILED and self.status not in (0, NO_LAUNCH):
             return False  # it was launched: 22.05 says this of every script that a signal ended
         return self.state in BY_MACHINE or self.reason in MACHINE_REASONS or self.kind is FailureSource.NO_SCRIPT
 
     @property
     def was_killed(self) -> bool:
-        """Slurm says that a signal as scancel sends it ended every task that is known of, or else the whole.
-
-        srun ends with the highest status of its tasks, and one bad task makes it kill the others: so the tasks count.
-        128 + signal is a signal only where srun said it: programs and shells choose such codes themselves.
-        """
+        """Return whether a signal such as scancel sends ended every known task, or else the whole."""
+        # srun ends with the highest status of its tasks, and one bad task makes it kill the others: so the tasks count.
+        # 128 + signal is a signal only where srun reports it: programs and shells choose such codes themselves.
         if self.exits:
             return all(exit.status & 0x7F in KILLS for exit in self.exits)
         return (ended_by(self.status) if self.kind is FailureSource.STEP else self.status & 0x7F) in KILLS
 
     @property
     def ran_out_of_memory(self) -> bool:
+        """Return whether the job used more memory than it had asked for."""
         return self.state is JobState.OUT_OF_MEMORY or any(ended_by(s) == OUT_OF_MEMORY for s in self.statuses)
 
     def sign(self, lean: Lean) -> LogSign | None:
-        """The first line of the log that speaks for it strongly."""
+        """Return the first line of the log that strongly supports `lean`; None if there is none."""
         strong = [sign for sign in self.signs if sign.lean is lean and sign.strong]
         return min(strong, key=lambda sign: (sign.order, sign.sign, sign.line), default=None)
 
 
 def blamed(found: Iterable[Evidence]) -> frozenset[NodeName]:
+    """Return the nodes that the evidence blames."""
     return frozenset(item.node for item in found if item.blames)
 
 
 def ended_by(status: int) -> int:
-    """The signal in a raw wait status, also one that a shell or srun told as 128 + signal; 0: none."""
+    """Return the signal in a raw wait status, also one that a shell or srun reports as 128 + signal; 0 for none."""
     told = (status >> 8 & 0xFF) - 128
     return status & 0x7F or (told if 0 < told <= MOST_SIGNALS or told == OUT_OF_MEMORY else 0)
 
@@ -149,7 +152,7 @@ def ended_by(status: int) -> int:
 def asked(
     ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft, *, known: tuple[Evidence, ...] = ()
 ) -> Failure:
-    """The failure that a waiting shim asks about. `known` is evidence as well."""
+    """Return the failure that a waiting shim asks about; `known` is further evidence."""
     kind = FailureSource.STEP if ask.kind is AskKind.STEP else FailureSource.BATCH
     exits = _exits(ask, mem, failed_at, draft)
     if kind is FailureSource.STEP:
@@ -180,7 +183,7 @@ def asked(
 
 
 def _broken_by_slurm(ask: Ask, mem: JobMemory) -> str:
-    """How Slurm broke this launch, if it did; no node is to blame."""
+    """Return how Slurm broke this launch without a fault of a node; empty if it did not."""
     if ask.script_gone:
         return "Slurm had lost the script there before it began"
     # 22.05 forgets them when several of a job's nodes are lost at once. A first run may ask for what there is not.
@@ -192,8 +195,7 @@ def _broken_by_slurm(ask: Ask, mem: JobMemory) -> str:
 def told(
     kind: FailureSource, job: Job, mem: JobMemory, failed_at: float, draft: Draft, *, known: tuple[Evidence, ...] = ()
 ) -> Failure:
-    """The failure that Slurm's picture (or a job that hangs) tells of; nobody waits for an answer. `known` is evidence
-    as well."""
+    """Return the failure that Slurm's picture or a hang shows, with no shim waiting; `known` is further evidence."""
     ended_by_script = kind is FailureSource.ENDED and job.state is JobState.FAILED and was_asked(mem)
     reach = of_script(job, mem, failed_at, (), draft) if ended_by_script else of_run(job, mem)
     found = (*known, *_against(reach, mem, failed_at, draft))
@@ -217,6 +219,7 @@ def _failure(
     may_retry: bool = False,
     ask: Ask | None = None,
 ) -> Failure:
+    """Return the failure with the job's options, budget and memory."""
     own_wish = ask is not None and ask.own and kind is FailureSource.STEP
     mode = ask.mode if ask is not None and own_wish else mem.mode
     chosen, gave_way = options(mode, draft.want.resume), draft.quota_jobs.gave_way(job.id, mem.restarts)
@@ -248,12 +251,14 @@ def _failure(
 
 
 def _against(reach: Reach, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
+    """Return the evidence against the nodes in reach, including failures of other users' jobs there."""
     company = bad_company(mem.uid, failed_at, draft)
     others = (_beside(node, company[node]) for node in sorted(reach.held & company.keys()))
     return (*evidence(reach, mem, failed_at, draft), *others)
 
 
 def _beside(node: NodeName, jobs: Sequence[Job]) -> Evidence:
+    """Return the evidence that other users' jobs failed on the node."""
     ids = ", ".join(str(job.id) for job in jobs[:5])
     at = max(job.ended or 0.0 for job in jobs)
     return Evidence(node=node, text=f"{node}: jobs of {users(jobs)} other users failed on it, too ({ids})", at=at)
@@ -262,9 +267,10 @@ def _beside(node: NodeName, jobs: Sequence[Job]) -> Evidence:
 def _not_used_up(
     found: tuple[Evidence, ...], ask: Ask, mem: JobMemory, failed_at: float, draft: Draft
 ) -> tuple[Evidence, ...]:
-    """Evidence that no retry of this step was given for yet; a retry that failed at once did not do it justice. Another
-    step that ran beside it was hit by the same fault, where its nodes are known."""
+    """Return the evidence for which this step was not retried yet."""
     retried = last_retry(mem)
+    # another step that ran beside it may be hit by the same fault; a retry that failed at once has not answered the
+    # evidence
     is_first = ask.attempt <= 1 and bool(nodes_of(ask, mem))
     if retried is None or is_first or _is_flop(mem, failed_at, draft):
         return found
@@ -272,21 +278,22 @@ def _not_used_up(
 
 
 def _unanswered(found: tuple[Evidence, ...], mem: JobMemory) -> tuple[Evidence, ...]:
-    """Evidence that no retry of this run was given for: the step that it hit went on. What a node that left has to say
-    is seen only when it has left."""
+    """Return the evidence for which this run was not retried yet: a step that was retried for it went on."""
     retried = [a for a in mem.attempts if a.decision is Decision.RETRY and a.restart == mem.restarts]
     left = {one.node for one in mem.taken_out}
+    # the fault of a node that left is seen only when the node has left
     gone = {node for a in retried for node in a.culprits if node in left}
     last = max((a.at for a in retried), default=0.0)
     return tuple(item for item in found if item.node not in gone and (item.at > last or not _answers(retried, item)))
 
 
 def _answers(retried: Sequence[Attempt], item: Evidence) -> bool:
+    """Return whether one of the retries was made for this evidence."""
     return any(item.node in a.culprits or not item.blames for a in retried)
 
 
 def _is_flop(mem: JobMemory, failed_at: float, draft: Draft) -> bool:
-    """Whether this failure follows so soon after a retry that the retry brought nothing."""
+    """Return whether the last retry failed within `retry_proof_s`, and so brought nothing."""
     retried = last_retry(mem)
     return retried is not None and failed_at <= retried.at + draft.want.resume.retry_proof_s
 
@@ -294,8 +301,8 @@ def _is_flop(mem: JobMemory, failed_at: float, draft: Draft) -> bool:
 def _is_same_fault(
     kind: FailureSource, culprits: frozenset[NodeName], mem: JobMemory, failed_at: float, draft: Draft
 ) -> bool:
-    """Whether a resume was counted for this already: a retry that had no time to prove itself, or one of another step
-    that was hit by the same fault. One fault costs one resume."""
+    """Return whether a resume was charged for this fault already: one fault costs one resume."""
+    # a retry that failed at once, or one of another step that the same fault hit
     counted = [a for a in mem.attempts if a.restart == mem.restarts and a.counted and a.decision is Decision.RETRY]
     if not counted or failed_at > counted[-1].at + draft.want.resume.retry_proof_s:
         return False
@@ -303,18 +310,19 @@ def _is_same_fault(
 
 
 def was_asked(mem: JobMemory) -> bool:
-    """Whether the script of the present run asked when it failed, and was told to stop."""
+    """Return whether the script of the present run asked when it failed, and was told to stop."""
     return any(a.restart == mem.restarts and a.final and a.open and not a.step for a in mem.attempts)
 
 
 def last_retry(mem: JobMemory) -> Attempt | None:
-    """The last retry in place of the present run."""
+    """Return the last retry in place of the present run; None if there is none."""
     retries = [a for a in mem.attempts if a.decision is Decision.RETRY and a.restart == mem.restarts]
     return retries[-1] if retries else None
 
 
 def may_retry(ask: Ask, job: Job, mem: JobMemory, bad: frozenset[NodeName], failed_at: float, draft: Draft) -> bool:
-    """Enough nodes may be left (the step's own need is unknown: srun finds out), and the last retry was no flop."""
+    """Return whether the step can run again in place: enough nodes may be left, and the last retry had some effect."""
+    # the step's own need of nodes is unknown: srun finds out
     flop = ask.attempt > 1 and _is_flop(mem, failed_at, draft)
     in_place = job.batch_host not in bad and ask.node not in bad
     still_in = any(n in draft.seen.nodes and draft.seen.nodes[n].is_schedulable for n in bad & job.nodes)
@@ -322,7 +330,7 @@ def may_retry(ask: Ask, job: Job, mem: JobMemory, bad: frozenset[NodeName], fail
 
 
 def _exits(ask: Ask, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[TaskExit, ...]:
-    """Tasks of what failed: those of the step, or of any step that ended shortly before the script."""
+    """Return the failed tasks: those of the step, or of any step that ended shortly before the script."""
     retried = last_retry(mem)
     since = max(failed_at - CAUSE_S, retried.at if retried else 0.0)
     views = (draft.seen.agents[node] for node in mem.nodes | mem.parts if node in draft.seen.agents)
@@ -332,19 +340,19 @@ def _exits(ask: Ask, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Ta
 
 
 def _passed_on(exits: tuple[TaskExit, ...], status: int, failed_at: float) -> tuple[TaskExit, ...]:
-    """Return those that explain how the script ended: it ended at once, or with the same code. Any other step's end was
-    handled by the script, which went on."""
+    """Return the failed tasks that explain how the script ended: at once after them, or with the same code."""
+    # the script handled the end of any other step, and went on
     own = _as_code(status)
     return tuple(exit for exit in exits if exit.at >= failed_at - AT_ONCE_S or _as_code(exit.status) == own)
 
 
 def _as_code(status: int) -> int:
-    """Return the exit code of a raw wait status, of a signal as srun and shells tell it."""
+    """Return the exit code of a raw wait status; a signal counts as 128 + signal, as srun and shells report it."""
     return 128 + number if (number := status & 0x7F) else status >> 8 & 0xFF
 
 
 def stalls(mem: JobMemory) -> int:
-    """Resumes in a row, up to now, after which no newer checkpoint came; 0 where checkpoints are not known."""
+    """Return how many resumes in a row brought no newer checkpoint; 0 if no checkpoint is known."""
     newest, count = mem.saved, 0
     for attempt in reversed(mem.attempts):
         if attempt.decision is Decision.STOP:

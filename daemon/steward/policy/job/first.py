@@ -1,7 +1,7 @@
-"""A resumed job goes first for its lost place, once a resume and for a short time: its nice value is lowered until it
-stands before those that wait for the same nodes, and set back when it runs.
+"""Put a resumed job first in the queue for its lost place, once a resume and for a short time.
 
-Slurm's own arithmetic wraps: a nice value beyond what is needed may put a job last (docs/decisions/0022).
+Its nice value is lowered until the job stands before those that wait for the same nodes, and set back when it runs.
+Slurm's own arithmetic wraps: a nice value beyond need may put a job last (docs/decisions/0022).
 """
 
 from bisect import bisect_left
@@ -15,22 +15,23 @@ from steward.model.job import Job
 from steward.model.resume import JobMemory, Raised
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
+from steward.policy.facts.at_rest import restless
 from steward.policy.job.nudge import lost_its_place
 
 FIRST_FOR_S = 60.0
-"""A job for which enough nodes are free has started by then, or cannot use them."""
+"""A job for which enough nodes are free has started within this time, or cannot use them."""
 _AGAIN_S = 5.0
 _LEAST_PRIORITY = 1
-"""priority/multifactor (the default of 24.11 and 26.05) without weights tells it of every job, also of those below:
-such a job may be lower than it looks, by a step and by a nice value of its own."""
+"""What priority/multifactor (the default of 24.11 and 26.05) without weights shows for every job.
+
+It is shown also of jobs below it: such a job may be lower than it looks, by a step and by its own nice value.
+"""
 _MOST_PRIORITY = 2**32 - 2
 _MOST_NICE = 2**31 - 1 - 4
 
 
 def put_first(job: Job, draft: Draft) -> None:
-    """Before every job that waits for the same partition and has lost no place itself, unless it was so once in this
-    resume."""
+    """Put the job before all that wait for its partition and have lost no place themselves, once a resume."""
     mem = draft.jobs[job.id]
     if not draft.want.resume.first or (mem.raised is not None and mem.raised.restart == mem.restarts):
         return
@@ -48,7 +49,7 @@ def put_first(job: Job, draft: Draft) -> None:
 
 
 def _before_all(job: Job, draft: Draft) -> tuple[int, int] | None:
-    """The nice value with which it is first, and how many it overtakes; None: it is first, or cannot be."""
+    """Return the nice value that puts the job first and how many jobs it overtakes; None if nothing is to change."""
     all_there = _others(job.partition, draft)
     ahead = len(all_there) - bisect_left(all_there, job.priority)
     if not ahead or not job.priority:
@@ -60,7 +61,7 @@ def _before_all(job: Job, draft: Draft) -> tuple[int, int] | None:
 
 
 def _others(partition: str, draft: Draft) -> Sequence[int]:
-    """The priorities, the lowest first, of those that wait there and have lost no place."""
+    """Return the priorities, the lowest first, of the waiting jobs of the partition that have lost no place."""
     if partition not in draft.found.others:
         found = Counter(draft.overview.priorities_of(partition))
         parts = set(partition.split(","))
@@ -73,14 +74,20 @@ def _others(partition: str, draft: Draft) -> Sequence[int]:
 
 
 def restore_turns(draft: Draft) -> None:
-    """Give every job its own nice value back when it runs or had its time; what somebody else set since is his."""
+    """Restore the nice value of every job that runs or had its time; leave a value that a person set since."""
     for id in restless(draft):
         mem = draft.jobs[id]
         if mem.raised is not None:
             _restore(mem, mem.raised, draft)
 
 
+def _is_held(job: Job) -> bool:
+    """Return whether a new nice value could start it: Slurm (22.05) makes a priority of it."""
+    return job.is_pending and not job.priority
+
+
 def _restore(mem: JobMemory, raised: Raised, draft: Draft) -> None:
+    """Restore the job's nice value when the job runs, is over, or did not start in time."""
     job = draft.seen.jobs.get(mem.id)
     if job is None or not (job.is_active or job.is_pending):
         draft.jobs[mem.id] = replace(mem, raised=None)
@@ -93,7 +100,7 @@ def _restore(mem: JobMemory, raised: Raised, draft: Draft) -> None:
         draft.jobs[mem.id] = replace(mem, raised=None)
         return
     draft.jobs[mem.id] = replace(mem, raised=replace(raised, restored=True))
-    if job.nice == raised.nice and not job.is_completing:
+    if job.nice == raised.nice and not job.is_completing and not _is_held(job):
         text = "it runs" if job.is_active else "it did not start in time: it waits for its turn like others"
         why = Why(rule="first.restore", text=text, evidence=(f"nice {raised.nice} -> {raised.before}",))
         key = Key(f"turn:{job.id}:{raised.restart}")

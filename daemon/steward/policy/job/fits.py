@@ -1,4 +1,4 @@
-"""What Slurm's own test says of a job that is to be brought back: asked when it matters, and again ever more rarely."""
+"""Ask Slurm's own test when a job to be resumed can start: at once when it matters, then ever more rarely."""
 
 from steward.model.action import DownNode, DrainNode
 from steward.model.fit import MISSING, Fit, Question
@@ -10,21 +10,25 @@ from steward.policy.job.exclude import exclude_list, needs
 
 _SHARE = 0.1
 _OFTEN_S, _SELDOM_S = 1.0, 60.0
-"""An answer counts for a tenth of the time that the job has waited, within these bounds: each question takes a job
-number of Slurm."""
+"""An answer counts for a tenth of the time that the job has waited, within these bounds.
+
+Each question takes a job number of Slurm.
+"""
 _LIMITS = ("Assoc", "QOS", "Partition", "Dependency", "BurstBuffer", "Invalid")
 _LIMITED = frozenset({"JobArrayTaskLimit", "Licenses", "AccountNotAllowed", "AccountingPolicy", "MaxMemPerLimit"})
 
 
 def fit_of(job: Job, mem: JobMemory, draft: Draft, through: str = "") -> Fit | None:
-    """When it would start if it went first, its kept nodes counted as free, or else those of `through`; None: Slurm was
-    not asked yet, or cannot be."""
+    """Return when the job would start if it went first; None if Slurm was not asked yet, or cannot be.
+
+    The nodes of the reservation `through` count as free, or else those kept for the job.
+    """
     since = mem.pending_from if mem.pending_from is not None else draft.now
     return asked(question_of(job, mem, draft, through), since, draft)
 
 
 def question_of(job: Job, mem: JobMemory, draft: Draft, through: str = "") -> Question:
-    """Without the nodes that it will not have: those that the next nudge excludes, and those that go down now."""
+    """Return the question for Slurm, without nodes that the next nudge excludes or this plan takes out of service."""
     going = frozenset(each.node for each in draft.actions if isinstance(each, DownNode | DrainNode))
     without = (exclude_list(job, mem, draft) | going) - job.excluded
     return Question(
@@ -36,14 +40,14 @@ def question_of(job: Job, mem: JobMemory, draft: Draft, through: str = "") -> Qu
 
 
 def is_kept(mem: JobMemory, draft: Draft) -> bool:
-    """Whether its nodes are in their reservation until this plan is carried out: also where this plan frees them."""
+    """Return whether the job's nodes are reserved until this plan is carried out, even if this plan frees them."""
     return mem.kept is not None and (mem.kept.freed is None or mem.kept.freed >= draft.now)
 
 
 def asked(question: Question, since: float, draft: Draft) -> Fit | None:
-    """An answer that is new enough for a job that waits `since` then (Unix s). A repair that ended makes all older
-    answers too old."""
+    """Return an answer that is recent enough for a job that waits since `since` (Unix s); None if there is none."""
     age = min(_SELDOM_S, max(_OFTEN_S, _SHARE * (draft.now - since)))
+    # a repair that ended makes all older answers too old
     returned = max((case.returned for case in draft.cases.values() if case.returned is not None), default=0.0)
     draft.wake(draft.now + age)
     fit = draft.ask(question, since=max(draft.now - age, returned))
@@ -51,7 +55,7 @@ def asked(question: Question, since: float, draft: Draft) -> Fit | None:
 
 
 def why_blocked(job: Job, fit: Fit | None) -> str:
-    """What the job waits for besides nodes, so that none are kept for it; empty: nothing that Slurm tells of."""
+    """Return what else than nodes the job waits for, so that none are kept for it; empty if Slurm names nothing."""
     if fit is not None and fit.missing == "licenses":
         return MISSING["licenses"]
     if job.is_pending and (job.reason in _LIMITED or job.reason.startswith(_LIMITS)):

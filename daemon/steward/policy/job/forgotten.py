@@ -1,9 +1,8 @@
-"""A run that Slurm shows as running again though the job was put back since: slurmctld has lost its newest state.
+"""Runs that Slurm shows as running again although the job was requeued: slurmctld has lost its newest state.
 
-It writes its state a few seconds late, and may die before; the next one, or the one that takes over, begins with the
-older one. The run's processes were ended when the job was put back, which Slurm does not notice for long (tried on
-22.05: not in nine minutes): the job would hold its nodes and do nothing. What was decided for the run stands, so the
-job is put back once more.
+slurmctld writes its state a few seconds late, and may die before; its successor begins with the older state. The run's
+processes were ended at the requeue, which Slurm does not notice for long (tried on 22.05: not in nine minutes): the job
+would hold its nodes and do nothing. The decision on the run stands, so the job is requeued once more.
 """
 
 from dataclasses import replace
@@ -16,7 +15,7 @@ from steward.policy.job.rulings import requeue
 
 
 def is_shown_again(job: Job, mem: JobMemory) -> bool:
-    """Whether the job, which Slurm shows as running, is in a run from before it was put back."""
+    """Return whether the running job is shown in a run from before its requeue."""
     if mem.pending_from is not None and mem.restarts == job.restarts and mem.started == job.started:
         return True
     last = mem.last_attempt
@@ -25,7 +24,7 @@ def is_shown_again(job: Job, mem: JobMemory) -> bool:
 
 
 def note_shown_again(job: Job, draft: Draft) -> JobMemory:
-    """What is remembered then: what was decided for that run has not come yet."""
+    """Remember that the run's decision has not taken effect, and return the job's memory."""
     text = f"job {job.id} is shown as running as if it had not been put back: slurmctld has lost its newest state"
     draft.tell("job.resumed", text, level=Level.WARNING, job=job.id)
     mem = draft.jobs[job.id]
@@ -38,7 +37,7 @@ def note_shown_again(job: Job, draft: Draft) -> JobMemory:
 
 
 def put_back_again(job: Job, draft: Draft) -> None:
-    """Where a fault had put it back; what a person had asked for is not done for him."""
+    """Requeue the job once more if a fault was the reason; a person's own requeue is not repeated."""
     mem = draft.jobs[job.id]
     promised = mem.promised
     if promised is not None and job.is_batch and job.het_job_id is None and mem.shown_again == job.restarts:

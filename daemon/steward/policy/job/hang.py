@@ -1,5 +1,7 @@
-"""Jobs that stand still: no step for much longer than usual, or nothing used any more. First what their tasks are doing
-is kept and their nodes are checked; then the same decision as for any failure."""
+"""Jobs that hang: no step for much longer than usual, or no use of CPU, GPU and network.
+
+First the stacks of their tasks are kept and their nodes are checked; then the same decision as for any failure follows.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,22 +15,22 @@ from steward.model.resume import Attempt, Decision, JobMemory, Standstill
 from steward.model.text import ago
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless, went_on
+from steward.policy.facts.at_rest import restless, went_on
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.failure import FailureSource, last_retry, told
 from steward.policy.job.progress import told_of
 from steward.policy.job.rulings import requeue, requeue_by
 
 AGAIN_S = 5.0
-"""From one order to the next one for the same standstill."""
+"""From one order to the next one for the same hang."""
 TOGETHER_S = 120.0
 TOO_MANY = 3
-"""So many jobs that stop within TOGETHER_S of each other have one cause, and it is none of theirs: a disk, a clock."""
+"""So many jobs that stop within TOGETHER_S of each other have a common cause outside them: a disk, a clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Still:
-    """The signs of a standstill now. `step` names the standstill: another step is another one."""
+    """The signs of a hang now. `step` identifies the hang: another step is another hang."""
 
     text: str
     step: int | None
@@ -36,8 +38,10 @@ class _Still:
 
 
 def follow_hangs(draft: Draft) -> None:
-    """Only of jobs that asked to be resumed, run, and did not say `hang=0`. While not all nodes of a job can be heard,
-    all stays as it was."""
+    """Follow hangs of running jobs that asked to be resumed and did not say `hang=0`.
+
+    While the agents of a job's nodes cannot all be heard, its hang stays as it was.
+    """
     for id in restless(draft):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
         if job is None or not _is_watched(job, mem, draft):
@@ -47,6 +51,7 @@ def follow_hangs(draft: Draft) -> None:
 
 
 def _judge(job: Job, mem: JobMemory, draft: Draft) -> None:
+    """Begin, continue or end the job's hang."""
     if mem.hang is not None and mem.hang.since > draft.now:  # the clock was set back while nobody looked
         mem = draft.jobs[job.id] = replace(mem, hang=replace(mem.hang, since=draft.now))
     found = _standstill(job, mem, draft)
@@ -57,7 +62,7 @@ def _judge(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 
 def hang_seconds(mem: JobMemory, pace_s: float | None, draft: Draft) -> float:
-    """How long without a step is standing still, for this job at this pace."""
+    """Return after how many seconds without a step this job, at this pace, counts as hanging."""
     rules = draft.want.resume
     if mem.mode.hang_s is not None:
         return mem.mode.hang_s
@@ -67,31 +72,33 @@ def hang_seconds(mem: JobMemory, pace_s: float | None, draft: Draft) -> float:
 
 
 def hang_line(hang: Standstill, now: float) -> str:
-    """For `steward explain JOB`."""
+    """Return the sentence about a hang for `steward explain JOB`."""
     what = "uses almost no CPU, GPU and network" if hang.step is None else f"is still at step {hang.step}"
     then = "it is left running" if hang.is_settled else "its nodes are looked at"
     return f"The job stands still: found {ago(hang.since, now)}, it {what}; {then}; {_where(hang)}."
 
 
 def _where(hang: Standstill) -> str:
+    """Return where the stacks of the tasks are kept."""
     return f"what its tasks did: bundles/{hang.name} in the head's state_dir"
 
 
 def _is_watched(job: Job, mem: JobMemory, draft: Draft) -> bool:
-    """Whether the job is watched for hanging. Not while a shim of the job waits: it failed, and a ruling is under
-    way."""
+    """Return whether the job is watched for hangs."""
     wanted = draft.want.resume.hang if mem.mode.hang is None else mem.mode.hang
     runs = job.state is JobState.RUNNING and not job.is_completing and job.restarts == mem.restarts
+    # while a shim waits, the job has failed and a ruling is under way
     asks = any(ask.job == job.id for ask in draft.seen.asks)
     return wanted and runs and not asks and mem.mode.on and draft.want.resume.enabled and mem.ended is None
 
 
 def _is_same(hang: Standstill, mem: JobMemory, found: _Still | None) -> bool:
+    """Return whether the signs are those of the known hang."""
     return found is not None and (hang.restart, hang.step, hang.is_quiet) == (mem.restarts, found.step, found.is_quiet)
 
 
 def _over(mem: JobMemory, job: Job | None, draft: Draft) -> None:
-    """The job goes on, or it ended."""
+    """End the hang: the job makes progress again, or ended."""
     if mem.hang is None:
         return
     if job is not None and job.state is JobState.RUNNING and job.restarts == mem.restarts:
@@ -100,22 +107,23 @@ def _over(mem: JobMemory, job: Job | None, draft: Draft) -> None:
 
 
 def _is_heard(job: Job, draft: Draft) -> bool:
-    """All its nodes: each could speak against a standstill."""
+    """Return whether the agents of all its nodes are heard: each of them could report progress."""
     views = [draft.seen.agents.get(node) for node in job.nodes]
     return bool(views) and all(view is not None and view.is_heard for view in views)
 
 
 def _standstill(job: Job, mem: JobMemory, draft: Draft) -> _Still | None:
-    """The standstill of a job; None while it goes on."""
+    """Return the signs of a hang; None while the job makes progress."""
     told = told_of(job.id, job.nodes, draft, restart=job.restarts)
     stepping = [one for one in told if one.step is not None and one.stepped is not None]
     return _no_step(mem, stepping, draft) if stepping else _quiet(job, mem, told, draft)
 
 
 def _no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still | None:
-    """A checkpoint that was written since is a sign of life, too; what is retried begins anew, and what was suspended
-    goes on from then. What was decided about stays a standstill while no sign of life came since: an agent that began
-    anew does not know the pace any more."""
+    """Return the signs of a hang of a job that reports steps; None while it makes progress.
+
+    A newer checkpoint is progress, too. The clock begins anew with a retry, and when a suspended job is continued.
+    """
     newest = max(told, key=lambda one: (one.stepped or 0.0, one.step or 0))
     pace_s = max((one.pace_s for one in told if one.pace_s is not None), default=None)
     last = max(at for one in told for at in (one.stepped, one.checkpointed) if at is not None)
@@ -125,6 +133,8 @@ def _no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still |
     last = max(last, went_on(mem) or 0.0)
     limit_s = hang_seconds(mem, pace_s, draft)
     hang = mem.hang
+    # a hang that was decided on stays one while no progress is reported: an agent that restarted does not know the pace
+    # any more
     is_known = hang is not None and hang.is_settled and hang.step == newest.step and last <= hang.since
     if draft.now < last + limit_s and not is_known:
         draft.wake(last + limit_s)
@@ -135,7 +145,7 @@ def _no_step(mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still |
 
 
 def _quiet(job: Job, mem: JobMemory, told: Sequence[Progress], draft: Draft) -> _Still | None:
-    """All of its nodes must say so."""
+    """Return the signs of a hang of a job without steps; None unless all of its nodes report that it is idle."""
     if {one.node for one in told} < job.nodes or any(one.quiet_s <= 0.0 for one in told):
         return None
     since = max(went_on(mem) or 0.0, *(one.at - one.quiet_s for one in told))
@@ -147,6 +157,7 @@ def _quiet(job: Job, mem: JobMemory, told: Sequence[Progress], draft: Draft) -> 
 
 
 def _begin(job: Job, found: _Still, draft: Draft) -> Standstill:
+    """Remember a new hang and write its event."""
     mem = draft.jobs[job.id]
     hang = Standstill(
         name=f"{job.id}-{job.restarts}-{'quiet' if found.step is None else found.step}",
@@ -161,6 +172,7 @@ def _begin(job: Job, found: _Still, draft: Draft) -> Standstill:
 
 
 def _follow(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:
+    """Repeat the requeue that was decided for this hang, or decide when stacks and checks are there."""
     prior = _ruling_of(hang, draft.jobs[job.id])
     if prior is not None and prior.is_requeue:
         requeue(job, prior.why, draft)
@@ -169,22 +181,24 @@ def _follow(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:
 
 
 def _ruling_of(hang: Standstill, mem: JobMemory) -> Attempt | None:
-    """By its time: that in its name is another one after the clock was set back."""
+    """Return the ruling on this hang; None if there is none."""
+    # by its time: after the clock was set back, the time in its name is another one
     ours = [a for a in mem.attempts if a.decided_for.startswith(f"hang:{hang.name}:") and a.at >= hang.since]
     return ours[-1] if ours else None
 
 
 def _decided_for(hang: Standstill) -> str:
+    """Return the key under which the ruling on this hang is remembered."""
     return f"hang:{hang.name}:{hang.since:.0f}"
 
 
 def _waits(job: Job, hang: Standstill, found: _Still, draft: Draft) -> bool:
-    """For what its tasks are doing, for the checks, and for a new word of how far it is (the last one may look old only
-    because our clock was set forward); no longer than the site says."""
+    """Return whether to wait for stacks, checks and a new report of progress, within `hang_stacks_s`."""
     until = hang.since + draft.want.resume.hang_stacks_s
     views = [draft.seen.agents[node] for node in sorted(job.nodes)]
     silent = frozenset(view.node for view in views if hang.name not in view.bundles)
     unchecked = frozenset(view.node for view in views if view.checked_at < hang.since)
+    # the last report may look old only because our clock was set forward
     unsure = any(one.at < hang.since for one in told_of(job.id, job.nodes, draft))
     draft.wake(until)
     if draft.now >= until or not (silent or unchecked or unsure):
@@ -201,8 +215,7 @@ def _look(
     unchecked: frozenset[NodeName],
     draft: Draft,
 ) -> None:
-    """An order that an agent did not get (it was away, or we were) is given again; one that it has begun with is no
-    other for it."""
+    """Ask the nodes for stacks and fresh checks."""
     why = Why(rule="job.hang", text=f"job {job.id} stands still", evidence=(found.text,))
     if silent:
         key, signal = Key(f"stacks:{hang.name}:{hang.since:.0f}"), draft.jobs[job.id].mode.stacks
@@ -210,11 +223,13 @@ def _look(
         draft.wish(order, AGAIN_S)
     if unchecked:
         key, budget_s = Key(f"check:{_decided_for(hang)}"), draft.want.resume.check_budget_s
+        # an order that the agent did not get is repeated; an agent that has begun with it ignores the repetition
         order_s = AGAIN_S if key in draft.seen.failures else None
         draft.wish(CheckNow(key=key, why=why, nodes=unchecked, budget_s=budget_s), order_s)
 
 
 def _settle(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:
+    """Decide on the hang: requeue the job, or leave it running and say why."""
     mem = draft.jobs[job.id]
     ruling = decide(told(FailureSource.HANG, job, mem, draft.now, draft))
     left = _why_left(mem, ruling, hang, draft)
@@ -228,7 +243,7 @@ def _settle(job: Job, hang: Standstill, found: _Still, draft: Draft) -> None:
 
 
 def _why_left(mem: JobMemory, ruling: Ruling, hang: Standstill, draft: Draft) -> str:
-    """Empty: it is resumed."""
+    """Return why the job is left running; empty if it is to be resumed."""
     near = [m for m in draft.jobs.values() if m.hang is not None and abs(m.hang.since - hang.since) <= TOGETHER_S]
     if ruling.decision is Decision.STOP:
         return str(ruling.why)

@@ -1,7 +1,8 @@
-"""Keep the sound nodes of a lost run for its job while a replacement is on its way, bounded by a time and by who waits.
+"""Keep the sound nodes of a lost run for its job while a replacement is on its way, within limits.
 
-No job is ever in such a reservation: Slurm ends jobs whose reservation ends (docs/decisions/0022). It keeps everybody
-off, and is freed at the moment in which the job can start, with the job first in the queue.
+The limits are a time and the jobs that wait. No job is ever in such a reservation: Slurm ends jobs whose reservation
+ends (docs/decisions/0022). It keeps all jobs off, and is freed at the moment in which the job can start, with the job
+first in the queue.
 """
 
 from collections.abc import Set as AbstractSet
@@ -16,35 +17,32 @@ from steward.model.reservation import keep_name
 from steward.model.resume import Decision, JobMemory, KeptNodes
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.groups.hot_spares import lend
-from steward.policy.job.at_rest import restless
+from steward.policy.facts.at_rest import restless
+from steward.policy.facts.lent import lend
+from steward.policy.facts.run_end import credential_safe_at
 from steward.policy.job.first import put_first
 from steward.policy.job.fits import asked, why_blocked
-from steward.policy.job.nudge import (
-    BEGINS_LATER,
-    begins_later,
-    credential_safe_at,
-    is_left_to_slurm,
-    lost_its_place,
-    not_before,
-)
+from steward.policy.job.nudge import BEGINS_LATER, begins_later, is_left_to_slurm, lost_its_place, not_before
 from steward.policy.job.places import has_hope, has_rivals, places_of, rivals
 
 GOES_ON_S = 10.0
-"""A job that still runs so long after its nodes were kept was not requeued: it goes on without the lost node."""
+"""A job that still runs so long after its nodes were kept was not requeued: it continues without the lost node."""
 LEASE_S = 300.0
-"""A reservation ends by itself so long after the head's last word: a dead head keeps nobody waiting."""
+"""The lease of a reservation: it ends by itself if the head does not renew it, so that a dead head blocks no job."""
 RENEW_S = 120.0
 BLOCKED_S = 5.0
-"""The reason why a job waits may be of the moment in which its lost run still counted."""
+"""The reason why a job waits may be left over from the moment in which its lost run still counted."""
 FREE_AGAIN_S = 1.0
 _SEEN_S = 5.0
 _RIVALS = 8
-"""So many of those who wait for kept nodes are asked about, the oldest first."""
+"""Slurm is asked about so many of the jobs that wait for kept nodes, the oldest first."""
 
 
 def free_kept(draft: Draft) -> None:
-    """Before jobs are nudged: free what a job can use now, what it needs no more, and what is nobody's."""
+    """Free kept nodes that their job can use now, does not need any more, or that belong to no job.
+
+    This is done before jobs are nudged.
+    """
     for id in restless(draft):
         mem = draft.jobs[id]
         if mem.kept is not None and mem.kept.freed is None:
@@ -56,20 +54,24 @@ def free_kept(draft: Draft) -> None:
 
 
 def _is_done(mem: JobMemory, draft: Draft) -> bool:
+    """Return whether the job needs the record of its kept nodes no more."""
     job = draft.seen.jobs.get(mem.id)
     return mem.ended is not None or job is None or (job.is_active and mem.kept is not None and _is_later(job, mem.kept))
 
 
 def _is_retried(mem: JobMemory, kept: KeptNodes) -> bool:
+    """Return whether the last decision since then was a retry in place."""
     last = mem.last_attempt
     return last is not None and last.decision is Decision.RETRY and last.at >= kept.since
 
 
 def _is_later(job: Job, kept: KeptNodes) -> bool:
+    """Return whether the job is in a later run."""
     return job.restarts > kept.restart
 
 
 def _free_if_over(mem: JobMemory, kept: KeptNodes, draft: Draft) -> None:
+    """Free the job's nodes if there is a reason, else renew their lease."""
     text = _why_over(mem, kept, draft)
     if not text:
         draft.wake(kept.until)
@@ -83,7 +85,7 @@ def _free_if_over(mem: JobMemory, kept: KeptNodes, draft: Draft) -> None:
 
 
 def _why_over(mem: JobMemory, kept: KeptNodes, draft: Draft) -> str:
-    """Why the nodes are kept no longer; empty while they are."""
+    """Return why the nodes are kept no longer; empty while they are."""
     job = draft.seen.jobs.get(mem.id)
     if job is None or not (job.is_active or job.is_pending or job.is_completing):
         return "the job is over"
@@ -97,6 +99,7 @@ def _why_over(mem: JobMemory, kept: KeptNodes, draft: Draft) -> str:
 
 
 def _why_useless(job: Job, mem: JobMemory, kept: KeptNodes, draft: Draft) -> str:
+    """Return why the kept nodes do not help the job; empty if they do."""
     if job.is_held:
         return f"the job is held ({job.reason})"
     if begins_later(job, draft):
@@ -119,7 +122,8 @@ def _why_useless(job: Job, mem: JobMemory, kept: KeptNodes, draft: Draft) -> str
 
 
 def _may_start(job: Job, draft: Draft) -> bool:
-    """Whether it is nudged in this plan: nodes that are let go before are others' by then."""
+    """Return whether the job is nudged in this plan."""
+    # nodes that are freed before the nudge would be taken by other jobs
     if job.is_completing:
         return False
     safe = credential_safe_at(job, draft)
@@ -128,17 +132,18 @@ def _may_start(job: Job, draft: Draft) -> bool:
 
 
 def _is_gone(id: JobId, kept: KeptNodes, draft: Draft) -> bool:
-    """Somebody deleted the reservation."""
+    """Return whether a person deleted the reservation."""
     return draft.seen.reservations_at > kept.since + _SEEN_S and keep_name(id) not in draft.seen.reservations
 
 
 def _why_in_the_way(job: Job, kept: KeptNodes, draft: Draft) -> str:
+    """Return why the kept nodes are in the way of other jobs, or kept too long; empty if they are not."""
     if draft.now >= kept.until:
         return f"the job waited {kept.until - kept.since:.0f} s for them (resume.keep_s)"
     limit = draft.want.resume.keep_others_s
     if draft.now < kept.since + limit:
         draft.wake(kept.since + limit)
-        return ""  # nobody waits for them for so long
+        return ""  # no job can have waited for them that long
     wait = [
         (max(kept.since, other.eligible or other.submitted or 0.0) + limit, other)
         for other in rivals(job, kept.nodes, draft)
@@ -153,14 +158,14 @@ def _why_in_the_way(job: Job, kept: KeptNodes, draft: Draft) -> str:
 
 
 def _would_start(other: Job, job: Job, draft: Draft) -> bool:
-    """Whether the other one could use what is kept for the job; counted by nodes alone where Slurm does not say."""
+    """Return whether the other job could start on the kept nodes; if Slurm does not say, count that it could."""
     since = other.eligible or other.submitted or draft.now
     fit = asked(Question(job=other.id, through=keep_name(job.id)), since, draft)
     return fit is None or fit.starts
 
 
 def _go_first(id: JobId, draft: Draft) -> None:
-    """The job could start now: nobody who waits for the same nodes may be quicker."""
+    """Put the job first if it can start now, before others that wait for the same nodes."""
     job, mem = draft.seen.jobs.get(id), draft.jobs[id]
     if job is None or not job.is_pending or mem.pending_from is None or job.is_completing or job.is_held:
         return
@@ -171,12 +176,12 @@ def _go_first(id: JobId, draft: Draft) -> None:
         return
     places = places_of(job, mem, draft)
     if places.can_start and _may_start(job, draft):
-        lend(job, places, draft)
+        lend(job, places.hot, places.wants_hot, draft)
         put_first(job, draft)
 
 
 def _free_strays(draft: Draft) -> None:
-    """Reservations named as ours whose job has nothing kept: of a head that died, or freed before and still there."""
+    """Free reservations named as ours whose job keeps no nodes: left by a head that died, or not removed yet."""
     if not draft.may_clear_strays:
         return
     for name in sorted(draft.seen.reservations):
@@ -191,6 +196,7 @@ def _free_strays(draft: Draft) -> None:
 
 
 def _free(name: str, why: Why, draft: Draft) -> None:
+    """Ask for the reservation to be removed."""
     draft.wish(FreeNodes(key=_free_key(name), why=why, name=name), FREE_AGAIN_S)
 
 
@@ -199,7 +205,7 @@ def _free_key(name: str) -> Key:
 
 
 def free_decided(draft: Draft) -> None:
-    """After decisions about jobs: what is kept for one that needs it no more by what was just decided."""
+    """Free the nodes of jobs that do not need them after the decisions of this plan."""
     for id in restless(draft):
         mem, kept = draft.jobs[id], draft.jobs[id].kept
         if kept is not None and kept.freed is None and (is_left_to_slurm(mem) or _is_retried(mem, kept)):
@@ -207,8 +213,11 @@ def free_decided(draft: Draft) -> None:
 
 
 def keep_nodes(draft: Draft) -> None:
-    """After decisions about jobs: keep the sound nodes of those that come back and must wait, before all else is done
-    in this plan, so that nobody is quicker."""
+    """Keep the sound nodes of jobs that come back and must wait.
+
+    This is done after the decisions about jobs and before every other action of the plan, so that no other job is
+    quicker.
+    """
     if not draft.may_touch_nodes or not draft.want.resume.enabled or draft.want.resume.keep_s <= 0:
         return
     downed = {action.node for action in draft.actions if isinstance(action, DownNode)}
@@ -220,8 +229,8 @@ def keep_nodes(draft: Draft) -> None:
 
 
 def _comes_back(job: Job, mem: JobMemory, downed: AbstractSet[NodeName]) -> bool:
-    """The job lost its place, or is about to; once a run, and never a job that has a reservation of its own, nor one
-    whose nodes Slurm keeps itself."""
+    """Return whether the job lost its place, or is about to, and its nodes may be kept: once a run."""
+    # not for a job with its own reservation, nor for one whose nodes Slurm keeps itself
     was_kept = mem.kept is not None and mem.kept.restart == mem.restarts
     if was_kept or job.reservation or job.het_job_id is not None or not mem.nodes or mem.ended is not None:
         return False
@@ -233,6 +242,7 @@ def _comes_back(job: Job, mem: JobMemory, downed: AbstractSet[NodeName]) -> bool
 
 
 def _keep(job: Job, mem: JobMemory, draft: Draft) -> None:
+    """Keep the job's nodes if it must wait for others, or others could take its nodes."""
     places = places_of(job, mem, draft)
     nodes = places.own
     if why_blocked(job, places.fit):
@@ -255,6 +265,7 @@ def _keep(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 
 def _reserve(id: JobId, kept: KeptNodes, why: Why, draft: Draft) -> None:
+    """Ask for the reservation, or for its renewal."""
     key = _keep_key(id, kept.restart)
     seconds = min(LEASE_S, max(60.0, kept.until - draft.now))
     draft.wish(KeepNodes(key=key, why=why, name=keep_name(id), nodes=kept.nodes, seconds=seconds), RENEW_S, first=True)
@@ -265,7 +276,7 @@ def _keep_key(id: JobId, restart: int) -> Key:
 
 
 def _is_too_much(job: Job, nodes: frozenset[NodeName], draft: Draft) -> bool:
-    """More of its partition than the site lets be kept at once."""
+    """Return whether the nodes are more of their partition than the site allows to be kept; say so once."""
     of_it = [draft.overview.nodes_of(part) for part in job.partitions]
     others = (draft.jobs[id].kept for id in restless(draft))
     kept = {node for one in others if one is not None and one.freed is None for node in one.nodes}

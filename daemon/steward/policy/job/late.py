@@ -1,8 +1,8 @@
-"""Rulings that a fault overturns which is found after the run's end.
+"""Overturn rulings when a fault is found after the run's end.
 
 A machine that shuts down in good order ends its jobs first, and is found lost later. A script's failure is answered at
-once, by what is known then; its run ends so. Until `resume.evidence_after_s` after the end, and as long as Slurm
-remembers the job, it may yet be requeued.
+once, with the knowledge of that moment. Until `resume.evidence_after_s` after the end, and as long as Slurm remembers
+the job, the job may still be requeued.
 """
 
 from dataclasses import replace
@@ -11,18 +11,18 @@ from steward.model.ids import JobId
 from steward.model.job import Job, JobState
 from steward.model.resume import Decision, JobMemory
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
+from steward.policy.facts.at_rest import restless
+from steward.policy.facts.run_end import end_of
+from steward.policy.facts.stops import stopped_nodes
 from steward.policy.job.decide import decide
 from steward.policy.job.failure import FailureSource, told
 from steward.policy.job.launch import broken_end, nodes_that_broke
-from steward.policy.job.leaving import end_of
 from steward.policy.job.remember import is_another
 from steward.policy.job.rulings import requeue_by
-from steward.policy.node.stops import stopped_nodes
 
 
 def overturn(draft: Draft) -> None:
-    """Requeue each job that is over, if evidence against its machines has turned up since."""
+    """Requeue each ended job against whose machines evidence has turned up since."""
     for id in _candidates(draft):
         job, mem = draft.seen.jobs.get(id), draft.jobs[id]
         if job is not None and _may_be_overturned(job, mem, draft):
@@ -30,15 +30,14 @@ def overturn(draft: Draft) -> None:
 
 
 def _candidates(draft: Draft) -> list[JobId]:
-    """Jobs that something was ruled on, and those that ended on nodes whose hosts were shut down lately, or which Slurm
-    drained because it could not begin a script there."""
+    """Return the jobs with a ruling, and those that ended on nodes that were shut down or could not begin a script."""
     stopped = stopped_nodes(draft.now - draft.want.resume.evidence_after_s, draft) | nodes_that_broke(draft)
     hit = {id for id, mem in draft.jobs.items() if mem.nodes & stopped} if stopped else set()
     return sorted(hit.union(restless(draft)))
 
 
 def _may_be_overturned(job: Job, mem: JobMemory, draft: Draft) -> bool:
-    """Whether its last run ended by itself a short while ago, and no ruling on that was for good."""
+    """Return whether the last run ended by itself a short while ago, and no final ruling was made on it."""
     if mem.ended is None or not job.is_over or not job.is_batch or job.restarts != mem.restarts:
         return False
     ended = end_of(mem).over or mem.ended
@@ -51,6 +50,7 @@ def _may_be_overturned(job: Job, mem: JobMemory, draft: Draft) -> bool:
 
 
 def _judge_again(job: Job, mem: JobMemory, draft: Draft) -> None:
+    """Rule once more on the ended run, and requeue its job if the evidence says so."""
     ended = job.ended if job.ended is not None else (end_of(mem).over or draft.now)
     ruling = decide(told(FailureSource.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
     if ruling.decision is Decision.STOP or ruling.unproven:

@@ -1,7 +1,8 @@
-"""Launches that Slurm itself broke: whose node it was, and what is remembered of that node.
+"""Launches that Slurm itself broke: which node is to blame, and what is remembered of that node.
 
-Slurm puts such a job back into the queue and holds it (`launch failed requeued held`); of the run it shows no node any
-more. Where the node was drained for it (`Prolog error`) its reason tells; else a run that had one node.
+Slurm requeues such a job and holds it (`launch failed requeued held`), and does not show the nodes of the run any more.
+If Slurm drained the node for it (`Prolog error`), the reason of the drain names the node; else only a run on one node
+tells.
 """
 
 from types import MappingProxyType
@@ -12,19 +13,19 @@ from steward.model.job import Job
 from steward.model.mark import first_token
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
+from steward.policy.facts.run_end import clean_since
 from steward.policy.job.evidence import Evidence
 from steward.policy.job.failure import LAUNCH_FAILED
-from steward.policy.job.leaving import clean_since
-from steward.policy.node.reasons import BATCH_BROKEN, Response, slurms_own
+from steward.policy.slurm_reasons import BATCH_BROKEN, Response, slurms_own
 from steward.policy.traits import Trait
 
 WORD_S = 1.0
 TOLD_WITHIN_S = 3.0
-"""Slurm drains the node and puts its job back within a second or two; it tells both in whole seconds."""
+"""Slurm drains the node and requeues its job within a second or two, and tells both times in whole seconds."""
 
 
 def broken_launch(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
-    """Return what speaks against the nodes on which Slurm could not start the job that it holds now; remember them."""
+    """Return the evidence against the nodes on which Slurm could not start the job that it holds now; remember them."""
     if not job.is_held_by_slurm:
         return ()
     told = _told_by_slurm(job, mem, draft)
@@ -36,39 +37,45 @@ def broken_launch(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...
 
 
 def is_word_awaited(job: Job, mem: JobMemory, draft: Draft) -> bool:
-    """Return whether Slurm's word on a node may still come: nodes and jobs are not read in the same moment."""
+    """Return whether Slurm's drain of a node for the broken launch may still come into the picture."""
     if not job.is_held_by_slurm or broken_launch(job, mem, draft):
         return False
+    # nodes and jobs are not read in the same moment
     until = clean_since(job, draft) + WORD_S
     draft.wake(until)
     return draft.now < until
 
 
 def _told_by_slurm(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
-    """Return the nodes of the run, or that it may have had, which Slurm drained for a launch in that moment."""
+    """Return the evidence against the run's nodes that Slurm drained for a broken launch at that time."""
     at, found = job.submitted if job.submitted is not None else draft.now, list[Evidence]()
     for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
         row = slurms_own(node, draft.want.slurm_user)
+        # without known nodes of the run, each node of its partitions may have been one
         is_its = node.name in mem.nodes if mem.nodes else bool(node.partitions & set(job.partitions))
         if row is None or node.reason is None or row.response is not Response.LAUNCH or not is_its:
             continue
         if abs(node.reason.at - at) <= TOLD_WITHIN_S:
-            text = f"{node.name}: Slurm says {first_token(node.reason.text)!r}"
+            text = f"{node.name}: Slurm says '{first_token(node.reason.text)}'"
             found.append(Evidence(node=node.name, text=text, at=node.reason.at))
     return tuple(found)
 
 
 NO_OUTPUT = 53
-"""The wait status of a script whose output slurmstepd could not open (ESLURMD_IO_ERROR, 4021, in seven bits): it never
-began."""
+"""The wait status of a script that never began because slurmstepd could not open its output.
+
+It is ESLURMD_IO_ERROR (4021) in seven bits.
+"""
 _NEVER_BEGAN = "its script never began"
 _NO_OUTPUT_TEXT = f"its output could not be opened there, so {_NEVER_BEGAN}"
 _UNBEGUN_TEXT = f"something failed there before it (a TaskProlog, another plugin): {_NEVER_BEGAN}"
 
 
 def broken_end(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
-    """Return what speaks against the node on which a script never began, though Slurm calls the job over: Slurm drained
-    the node in that moment, or the script's output could not be opened there."""
+    """Return the evidence against the node on which a script never began, though Slurm calls the job over.
+
+    Slurm drained the node at that time, or the script's output could not be opened there.
+    """
     host, at = job.batch_host, job.ended if job.ended is not None else draft.now
     if host is None:
         return ()
@@ -81,8 +88,10 @@ def broken_end(job: Job, mem: JobMemory, draft: Draft) -> tuple[Evidence, ...]:
 
 
 def is_broken_launch(job: Job, draft: Draft) -> bool:
-    """Return whether slurmstepd could not begin the script of a job that Slurm calls over, and even complete: its node
-    was drained for that in the same moment, and no shim told that the script began."""
+    """Return whether slurmstepd could not begin the script of a job that Slurm calls over, or even complete.
+
+    Its node was drained for that at the same time, and no shim reported that the script began.
+    """
     node = draft.seen.nodes.get(job.batch_host) if job.batch_host is not None else None
     if node is None or node.reason is None or job.ended is None or job.started is None:
         return False
@@ -101,12 +110,13 @@ def nodes_that_broke(draft: Draft) -> frozenset[NodeName]:
 
 
 def unbegun(ask: Ask, job: Job, mem: JobMemory, failed_at: float, draft: Draft) -> tuple[Evidence, ...]:
-    """Return what speaks against the node on which a script never began, as its shim says."""
+    """Return the evidence of the shim that the script never began on its node."""
     return _once(ask.node, _UNBEGUN_TEXT, job, mem, failed_at, draft) if ask.script_unbegun else ()
 
 
 def _once(host: NodeName, text: str, job: Job, mem: JobMemory, at: float, draft: Draft) -> tuple[Evidence, ...]:
-    """The second time it is the job's own, or the site's."""
+    """Return the evidence against the node the first time; empty after that."""
+    # the second time the cause is the job's own, or the site's
     if any(_NEVER_BEGAN in fact for attempt in mem.attempts for fact in attempt.why.evidence):
         return ()
     _note_hurt(host, job, draft)
@@ -114,4 +124,5 @@ def _once(host: NodeName, text: str, job: Job, mem: JobMemory, at: float, draft:
 
 
 def _note_hurt(node: NodeName, job: Job, draft: Draft) -> None:
+    """Remember that the node broke a launch of this job."""
     draft.nodes.note(node, hurt=MappingProxyType({**draft.nodes.of(node).hurt, job.id: draft.now}))

@@ -1,15 +1,14 @@
-"""How the runs of remembered jobs end, as the head sees it: since when each cleans up, and since when it is over.
+"""How the runs of remembered jobs end: since when each cleans up, and since when it is over.
 
-On our own clock: Slurm may have ended a run long before we could look, or by a clock that was set since.
+Times are of our own clock: Slurm may have ended a run long before we could look, or by a clock that was set since.
 
-A job that lost a node is cleaned up on the others at once: what tries to reach the dead node there is ended. The other
-nodes' slurmstepds tell the job's srun how its tasks ended, six times, each until nobody answered: 21 s when its host is
-dead, 70 s when it is frozen. They stay COMPLETING meanwhile, and the requeued job cannot start.
+A job that lost a node is cleaned up on the others at once: a step that tries to reach the dead node there is ended. The
+other nodes' slurmstepds report the end of their tasks to the job's srun up to six times, each until a timeout: 21 s
+when its host is dead, 70 s when it is frozen. Meanwhile they stay COMPLETING, and the requeued job cannot start.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Literal
 
 from steward.model.action import LetGo
 from steward.model.case import Case
@@ -18,78 +17,19 @@ from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.node import Node
 from steward.model.node_names import fold
-from steward.model.resume import Bystander, JobMemory, Leaving
+from steward.model.resume import JobMemory
 from steward.model.why import Why
-from steward.policy.case.cases import BLIND_S
-from steward.policy.case.scene import HARD
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
-
-
-def end_of(mem: JobMemory) -> Leaving:
-    """The end of the job's last run as far as it was seen; nothing yet of a run that another one followed."""
-    end = mem.leaving
-    return end if end is not None and end.restart == mem.restarts else Leaving(restart=mem.restarts)
-
-
-def cleans_up_since(job: Job, draft: Draft) -> float:
-    """Since when its last run is seen to clean up; it does so now."""
-    return _first_seen("since", job, draft)
-
-
-def over_since(job: Job, draft: Draft) -> float:
-    """Since when its last run is seen to be over, but for the time in which nobody could look; it is over now."""
-    return _first_seen("over", job, draft)
-
-
-def done_since(job: Job, draft: Draft) -> float:
-    """The same of a run that is over and has cleaned up; it is so now."""
-    return _first_seen("done", job, draft)
-
-
-def clean_since(job: Job, draft: Draft) -> float:
-    """Since when its last run is seen clean and back in the queue; it is so now."""
-    return _first_seen("clean", job, draft)
-
-
-def bystander(job: Job, draft: Draft) -> Bystander:
-    """What is remembered of a job that is not to be resumed."""
-    known = draft.bystanders.get(job.id)
-    if known is None or known.submitted != job.submitted:
-        known = Bystander(since=draft.now, submitted=job.submitted)
-    return known
-
-
-def clean_bystander_since(job: Job, draft: Draft) -> float:
-    """Since when the last run of such a job is seen clean and back in the queue; it is so now."""
-    known = bystander(job, draft)
-    end = known.leaving
-    if end is not None and end.restart == job.restarts and end.clean is not None:
-        return end.clean
-    draft.bystanders[job.id] = replace(known, leaving=Leaving(restart=job.restarts, clean=draft.now))
-    return draft.now
-
-
-def _first_seen(what: Literal["since", "over", "done", "clean"], job: Job, draft: Draft) -> float:
-    """When that was first seen of the end of the job's last run, which is so now."""
-    mem = draft.jobs[job.id]
-    end = end_of(mem)
-    at: float | None = getattr(end, what)
-    if at is not None:
-        return at
-    now: dict[str, Any] = {what: draft.now}
-    draft.jobs[job.id] = replace(mem, leaving=replace(end, **now))
-    return draft.now
-
-
-def is_looked_into(mem: JobMemory) -> bool:
-    """Whether its run is over, and it is not decided yet what follows, or not done."""
-    return mem.ended is None and mem.pending_from is None and end_of(mem).over is not None
+from steward.policy.facts.at_rest import restless
+from steward.policy.facts.run_end import cleans_up_since, end_of, is_looked_into
+from steward.policy.state_machine import BLIND_S
 
 
 def forgive_blind_time(ids: Iterable[JobId], draft: Draft) -> None:
-    """Time without a fresh picture (the head was away, Slurm silent, the clock set forward) is none in which an end is
-    looked into."""
+    """Extend the time to look into ended runs by the time without a fresh picture.
+
+    The head was away, Slurm did not answer, or the clock was set forward.
+    """
     gap = draft.now - draft.head.ends if draft.head.ends is not None else 0.0
     for id in ids if gap > BLIND_S else ():
         mem = draft.jobs[id]
@@ -100,7 +40,7 @@ def forgive_blind_time(ids: Iterable[JobId], draft: Draft) -> None:
 
 
 def note_look(ids: Iterable[JobId], draft: Draft) -> None:
-    """Remember, while an end is looked into, about when that could last be done."""
+    """Remember, while an ended run is looked into, about when that was last possible."""
     at = draft.head.ends
     if not any(is_looked_into(draft.jobs[id]) for id in ids):
         draft.head = replace(draft.head, ends=None) if at is not None else draft.head
@@ -112,13 +52,13 @@ LINGERS_S = 0.3
 """Healthy nodes have cleaned up within 0.1 s of a kill."""
 AGAIN_S = 1.0
 GIVE_UP_S = 90.0
-"""Slurm's own tries are over by then: what still holds the node is something else."""
+"""Slurm's own tries are over by then: something else still holds the node."""
 LOST_BEFORE_S = 60.0
-"""A node that was lost longer before the run's end is not what its end waits for."""
+"""A node that was lost longer than this before the run's end does not delay that end."""
 
 
 def let_go(draft: Draft) -> None:
-    """For every opted-in job that Slurm is ending after we took a lost node of its run out of service."""
+    """End the remains of each opted-in job's run on sound nodes, after a lost node was taken out of service."""
     for id in restless(draft):
         job = draft.seen.jobs.get(id)
         if job is not None and job.is_completing:
@@ -127,6 +67,7 @@ def let_go(draft: Draft) -> None:
 
 
 def _let_go(job: Job, mem: JobMemory, draft: Draft) -> None:
+    """End the remains of the run on the nodes that wait for the lost one."""
     over = cleans_up_since(job, draft)
     cases = _lost(mem, over, draft)
     nodes = frozenset(node for node in mem.nodes - {case.node for case in cases} if _lingers(node, draft))
@@ -153,7 +94,7 @@ UnkillableStepTimeout (60 s by default), and waits for an Epilog without a limit
 
 
 def _tell_slow(job: Job, draft: Draft) -> None:
-    """Say once that Slurm waits for nodes of a run that is over; after minutes, what a person can do."""
+    """Say once that Slurm waits for nodes of a run that is over; after minutes, say how to end the waiting."""
     since = cleans_up_since(job, draft)
     for at, level in ((SLOW_S, Level.INFO), (STUCK_S, Level.WARNING)):
         if draft.now < since + at:
@@ -164,7 +105,7 @@ def _tell_slow(job: Job, draft: Draft) -> None:
 
 
 def slow_nodes(job: Job, draft: Draft) -> str:
-    """Return which nodes Slurm waits for before the job's last run is over for it, and why; empty where it does not."""
+    """Return which nodes Slurm waits for before the job's last run is over, and why; empty if it does not wait."""
     mem, since = draft.jobs[job.id], end_of(draft.jobs[job.id]).since
     if not job.is_completing or since is None or draft.now < since + SLOW_S:
         return ""
@@ -183,6 +124,7 @@ _NAMED = 3
 
 
 def _why_slow(node: Node, draft: Draft) -> str:
+    """Return why the node has not cleaned up yet."""
     view = draft.seen.agents.get(node.name)
     stuck = next((f for f in (view.findings if view else ()) if f.is_bad and f.check == "os.dstate"), None)
     if stuck is not None:
@@ -193,13 +135,13 @@ def _why_slow(node: Node, draft: Draft) -> str:
 
 
 def _lost(mem: JobMemory, over: float, draft: Draft) -> list[Case]:
-    """Cases that took a node of this run down by force, shortly before its end or since."""
+    """Return the repairs that took a node of this run down by force, shortly before its end or since."""
     since = max(over - LOST_BEFORE_S, mem.started or 0.0)
-    cases = [c for node in mem.nodes for c in draft.cases.of(node) if c.trigger in HARD]
+    cases = [c for node in mem.nodes for c in draft.cases.of(node) if c.trigger.ends_jobs]
     return sorted((c for c in cases if c.marked is not None and c.marked >= since), key=lambda c: (c.node, c.id))
 
 
 def _lingers(name: NodeName, draft: Draft) -> bool:
-    """Slurm waits for it, and its agent can be told."""
+    """Return whether Slurm waits for the node to clean up and its agent can be told."""
     node, view = draft.seen.nodes.get(name), draft.seen.agents.get(name)
     return node is not None and "COMPLETING" in node.flags and view is not None and view.connected

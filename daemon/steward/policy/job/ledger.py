@@ -1,6 +1,6 @@
-"""Keep the ledger: a line for each run of each job that opted in, with what ended it and when which thing happened.
+"""Keep the ledger: a line for each run of each job that opted in, with the cause and the times of its end.
 
-Written from the picture and from what was decided in this plan; no other step depends on it.
+It is written from the picture and from the decisions of this plan; no other step depends on it.
 """
 
 from collections.abc import Iterator
@@ -16,16 +16,16 @@ from steward.model.memory import Memory
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.text import one_line
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
+from steward.policy.facts.at_rest import restless
 from steward.policy.job.progress import told_of
 
 RUNS_KEPT = 20
-"""In memory; the store keeps them all."""
+"""Runs kept in memory; the store keeps them all."""
 PAUSES_KEPT = 100
 SEEN_LATE_S = 2.0
 STEPS_EVERY_S, CHECKPOINTS_EVERY_S = 30.0, 5.0
 BEFORE_S, AFTER_S = 300.0, 600.0
-"""A repair explains a decision when its fault is at most so much older than the run, and it began so soon after."""
+"""A repair explains a decision if its fault is at most BEFORE_S older than the run and at most AFTER_S younger."""
 _GO_ON = {
     Decision.RETRY: Ending.RETRIED,
     Decision.REQUEUE: Ending.REQUEUED,
@@ -34,7 +34,8 @@ _GO_ON = {
 
 
 def keep_ledger(draft: Draft) -> None:
-    """Follow every job that is remembered. One that changes its size may be at rest else."""
+    """Bring the ledger of every remembered job up to date."""
+    # a job that changes its size may be at rest otherwise
     for id in dict.fromkeys([*restless(draft), *sorted(draft.elastic.keys() & draft.jobs.keys())]):
         before = draft.ledger.get(id, ())
         after = _followed(before, draft.jobs[id], draft.seen.jobs.get(id), draft)
@@ -45,6 +46,7 @@ def keep_ledger(draft: Draft) -> None:
 
 
 def _followed(before: tuple[Run, ...], mem: JobMemory, job: Job | None, draft: Draft) -> tuple[Run, ...]:
+    """Return the job's runs, brought up to date."""
     runs = [run for run in before if run.opted_at == mem.opted_at]
     if (
         runs
@@ -63,22 +65,23 @@ def _followed(before: tuple[Run, ...], mem: JobMemory, job: Job | None, draft: D
 
 
 def _made_again(runs: list[Run]) -> list[Run]:
-    """Each run with the lowest first step of those after it: a run that begins at step 1 undoes all before it."""
+    """Return the runs, each with the lowest first step of the runs after it."""
     found, lowest = list[Run](), None
     for run in reversed(runs):
         found.append(run if run.again_from == lowest else replace(run, again_from=lowest))
+        # a run that begins at step 1 undoes all before it
         lowest = min((at for at in (lowest, run.first) if at is not None), default=None)
     return found[::-1]
 
 
 def _carried_on(runs: list[Run], mem: JobMemory, job: Job | None, draft: Draft) -> list[Run]:
-    """Also of a run that is seen for the first time when it has failed already."""
+    """Return the runs with the progress, the retries and the end of the last one, even if it has failed already."""
     runs = _retried([*runs[:-1], _noted(runs[-1], draft)], mem, job)
     return [*runs[:-1], _closed(runs[-1], mem, job, draft)]
 
 
 def _resized(run: Run, draft: Draft) -> Run:
-    """With the changes of size of an elastic run that are done."""
+    """Return the run with the finished changes of size of its elastic run."""
     elastic = draft.elastic.get(run.job)
     after = run.pauses[-1].stepped if run.pauses else run.started
     for change in elastic.events if elastic is not None else ():
@@ -89,11 +92,12 @@ def _resized(run: Run, draft: Draft) -> Run:
 
 
 def _pause(run: Run, change: SizeChange, stepped: float, after: float) -> Pause:
-    """Where nobody told of steps, what is made again began with the last checkpoint that is known."""
+    """Return one change of size as a pause of the run."""
     stopped = max(stepped - (change.up_s or 0.0), after)
     if change.again_s is not None:
         kept = stopped - change.again_s
     elif change.unsaved and run.checkpointed is not None:
+        # without reported steps, the work that is done again begins at the last known checkpoint
         kept = min(run.checkpointed, stopped)
     else:
         kept = stopped
@@ -101,7 +105,7 @@ def _pause(run: Run, change: SizeChange, stepped: float, after: float) -> Pause:
 
 
 def _shorter(pauses: tuple[Pause, ...]) -> tuple[Pause, ...]:
-    """The two oldest as one, of the same length in all, where there are too many."""
+    """Return the pauses, with the two oldest merged into one of the same length if there are too many."""
     if len(pauses) <= PAUSES_KEPT:
         return pauses
     first, second, *others = pauses
@@ -113,7 +117,8 @@ def _shorter(pauses: tuple[Pause, ...]) -> tuple[Pause, ...]:
 
 
 def _waiting(run: Run, mem: JobMemory) -> Run:
-    """Slurm may requeue a job, and hide for a moment that it did, before anything was decided about it."""
+    """Return the run that waits for its successor, with the decision that came after Slurm's requeue."""
+    # Slurm may requeue a job, and hide that for a moment, before anything is decided on it
     attempt = _last(mem, run, (Decision.REQUEUE, Decision.WAIT)) if run.decision is None else None
     if attempt is not None:
         run = _ended(run, attempt, run.ended or attempt.at, Ending.REQUEUED)
@@ -121,17 +126,19 @@ def _waiting(run: Run, mem: JobMemory) -> Run:
 
 
 def _came_and_went(job: Job, runs: list[Run]) -> bool:
-    """A run after a requeue that was over before anybody looked."""
+    """Return whether a run after a requeue was over before the head looked."""
     return bool(runs) and job.is_over and job.started is not None and job.started >= (runs[-1].ended or 0.0) - 1.0
 
 
 def _is_new(job: Job, runs: list[Run]) -> bool:
+    """Return whether the job shows a run that is not in the ledger yet."""
     return not runs or (runs[-1].ending is not None and job.restarts > runs[-1].restart)
 
 
 def _opened(runs: list[Run], mem: JobMemory, job: Job, draft: Draft) -> list[Run]:
-    """Slurm counts in whole seconds: a begin that was seen is known better."""
+    """Return the runs with a new one for the job's present run."""
     told = job.started if job.started is not None else draft.now
+    # Slurm counts in whole seconds: a begin that was seen is known better
     started = draft.now if job.is_active and draft.now - told < SEEN_LATE_S else told
     run = Run(
         job=mem.id,
@@ -150,11 +157,12 @@ def _opened(runs: list[Run], mem: JobMemory, job: Job, draft: Draft) -> list[Run
 
 
 def _noted(run: Run, draft: Draft) -> Run:
-    """How far it is, as its nodes tell: seldom, because each note is written to the disk."""
+    """Return the run with its progress, as its nodes report."""
     told = _progress(run, draft)
     if told is None:
         return run
     first = run.first_step if run.first_step is not None else _first_step(run, told)
+    # noted seldom, because each note is written to the disk
     saved = told.checkpoint_step != run.checkpoint_step and draft.now >= run.told + CHECKPOINTS_EVERY_S
     if first == run.first_step and not saved and draft.now < run.told + STEPS_EVERY_S:
         return run
@@ -162,6 +170,7 @@ def _noted(run: Run, draft: Draft) -> Run:
 
 
 def _with_progress(run: Run, told: Progress, draft: Draft) -> Run:
+    """Return the run with this report of its progress."""
     if (told.step, told.stepped, told.checkpoint_step) == (run.step, run.stepped, run.checkpoint_step):
         return run
     return replace(
@@ -175,21 +184,24 @@ def _with_progress(run: Run, told: Progress, draft: Draft) -> Run:
 
 
 def _at_last(run: Run, draft: Draft) -> Run:
+    """Return the run with the last report of its progress."""
     told = _progress(run, draft)
     return run if told is None else _with_progress(replace(run, first=_first_number(run, told)), told, draft)
 
 
 def _progress(run: Run, draft: Draft) -> Progress | None:
-    """The progress of the run, from the node that tells of the most."""
+    """Return the report of the run's farthest node; None if no node reports progress."""
     return max(told_of(run.job, run.nodes, draft, restart=run.restart), key=_how_far, default=None)
 
 
 def _how_far(told: Progress) -> tuple[bool, int, int, NodeName]:
+    """Return the sort key of a report of progress."""
     return told.step is not None, told.step or 0, told.checkpoint_step or 0, told.node
 
 
 def _first_step(run: Run, told: Progress) -> float | None:
-    """Within one allocation agents tell of its first step only once; later goes count from the step after them."""
+    """Return when the run made its first step; None if that is not known."""
+    # agents report the first step once for each allocation; a later try counts from its next step
     for at in (told.first_step, told.stepped):
         if at is not None and at >= run.started:
             return at
@@ -197,19 +209,21 @@ def _first_step(run: Run, told: Progress) -> float | None:
 
 
 def _first_number(run: Run, told: Progress) -> int | None:
-    """Words about an earlier try within the allocation do not count for this one."""
+    """Return the number of the run's first step; None if that is not known."""
+    # a report about an earlier try within the allocation does not count for this one
     is_mine = told.stepped is not None and told.stepped >= run.started
     return told.first if run.first is None and is_mine else run.first
 
 
 def _retried(runs: list[Run], mem: JobMemory, job: Job | None) -> list[Run]:
-    """A retry begins with its answer: the step runs again some 60 ms later."""
+    """Return the runs, with a new one for each retry in place."""
     for attempt in mem.attempts:
         last = runs[-1]
         mine = attempt.decision is Decision.RETRY and attempt.restart == last.restart
         if not mine or attempt.at <= last.started:
             continue
         nodes = job.nodes if job is not None and job.is_active else last.nodes
+        # a retry begins with its answer: the step runs again some 60 ms later
         again = Run(
             job=last.job,
             opted_at=last.opted_at,
@@ -227,7 +241,7 @@ def _retried(runs: list[Run], mem: JobMemory, job: Job | None) -> list[Run]:
 
 
 def _closed(run: Run, mem: JobMemory, job: Job | None, draft: Draft) -> Run:
-    """The run with its end, where it is over or another one follows; else as it was."""
+    """Return the run with its end, if it is over or another one follows; else unchanged."""
     if mem.ended is not None:
         at = job.ended if job is not None and job.ended is not None else mem.ended
         final = _last(mem, run, (Decision.STOP,)) if "COMPLETED" not in mem.end_text else None
@@ -245,7 +259,7 @@ def _closed(run: Run, mem: JobMemory, job: Job | None, draft: Draft) -> Run:
 
 
 def _going(run: Run, mem: JobMemory, job: Job) -> Run:
-    """The run goes on. One that is told to stop ends soon, and what was decided is known before that."""
+    """Return the run that goes on, with a decision to stop as soon as that is known."""
     stop = _last(mem, run, (Decision.STOP,))
     if stop is not None and stop.final and run.decided != stop.at:
         run = replace(run, decision=stop.decision, why=stop.why, culprits=stop.culprits, decided=stop.at)
@@ -253,7 +267,7 @@ def _going(run: Run, mem: JobMemory, job: Job) -> Run:
 
 
 def _left(attempt: Attempt | None, mem: JobMemory, job: Job, draft: Draft) -> float:
-    """When the run was over, for one that nobody saw end."""
+    """Return when a run was over whose end was not seen."""
     if attempt is not None and attempt.requeued is not None:
         return attempt.requeued
     if mem.pending_from is not None:
@@ -264,11 +278,13 @@ def _left(attempt: Attempt | None, mem: JobMemory, job: Job, draft: Draft) -> fl
 
 
 def _last(mem: JobMemory, run: Run, decisions: tuple[Decision, ...]) -> Attempt | None:
+    """Return the last of the job's decisions of these kinds on this run; None if there is none."""
     found = (a for a in reversed(mem.attempts) if a.restart == run.restart and a.decision in decisions)
     return next((a for a in found if a.at >= run.started), None)
 
 
 def _ended(run: Run, attempt: Attempt | None, at: float, ending: Ending) -> Run:
+    """Return the run with its end and the decision on it."""
     closed = replace(run, ended=max(at, run.started), ending=ending)
     if attempt is None:
         return closed
@@ -283,7 +299,7 @@ def _ended(run: Run, attempt: Attempt | None, at: float, ending: Ending) -> Run:
 
 
 def _explained(run: Run, draft: Draft) -> Run:
-    """With the instants of its culprits' repairs, which may be opened a little later than it was decided."""
+    """Return the run with the times of its culprits' repairs, which may begin after the decision."""
     if run.decided is None or run.marked is not None or not run.was_hit:
         return run
     cases = [case for node in sorted(run.culprits) for case in draft.cases.of(node) if _explains(case, run)]
@@ -303,6 +319,7 @@ def _explained(run: Run, draft: Draft) -> Run:
 
 
 def _explains(case: Case, run: Run) -> bool:
+    """Return whether the repair is near enough in time to explain the decision on the run."""
     began = case.fault_at if case.fault_at is not None else case.opened
     decided = run.decided if run.decided is not None else began
     over = case.closed is not None and case.closed < run.started
@@ -310,7 +327,7 @@ def _explains(case: Case, run: Run) -> bool:
 
 
 def _told_by_shim(run: Run, draft: Draft) -> list[float]:
-    """When a shim of this run asked: it knew that the job had failed."""
+    """Return when a shim of this run reported that the job had failed."""
     asks = (ask for ask in draft.seen.asks if ask.job == run.job and ask.restart == run.restart)
     return [draft.asks[ask.id].at for ask in asks if ask.id in draft.asks]
 
@@ -323,16 +340,18 @@ Line = Run | Case
 
 
 def changed_lines(before: Memory, after: Memory) -> tuple[Line, ...]:
-    """In the order of their begin, as far as one memory tells."""
+    """Return the lines that differ from the last commit's, in the order of their begin within each memory."""
     return (*_runs(before, after), *_repairs(before, after))
 
 
 def key_of(line: Line) -> str:
-    """Two lines with the same key are one, seen at different times. Case numbers begin anew where a store was lost."""
+    """Return the key of a line; two lines with the same key are one line, seen at different times."""
+    # case numbers begin anew after the store was lost: the time makes the key unique
     return f"run:{line.key}" if isinstance(line, Run) else f"case:{line.id}.{int(line.opened)}"
 
 
 def _runs(before: Memory, after: Memory) -> Iterator[Run]:
+    """Yield the runs that differ."""
     for job, runs in after.ledger.items() if after.ledger is not before.ledger else ():
         old = before.ledger.get(job, ())
         if runs is not old:
@@ -340,7 +359,7 @@ def _runs(before: Memory, after: Memory) -> Iterator[Run]:
 
 
 def _repairs(before: Memory, after: Memory) -> Iterator[Case]:
-    """A suspicion that came to nothing is no repair."""
+    """Yield the repairs that differ; a suspicion without a repair is left out."""
     for id, case in after.cases.items() if after.cases is not before.cases else ():
         old = before.cases.get(id)
         if (

@@ -1,6 +1,5 @@
 """Nudges: a job that is back in the queue is made eligible at once, on other nodes, until it runs."""
 
-import math
 from dataclasses import replace
 
 from steward.model.action import NudgeJob
@@ -9,10 +8,10 @@ from steward.model.job import Job
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import ended_suspended
+from steward.policy.facts.at_rest import ended_suspended
+from steward.policy.facts.run_end import _next_second, credential_safe_at
 from steward.policy.job.decide import RECLAIMED, TURN_OVER
 from steward.policy.job.exclude import exclude_list, note_constraints
-from steward.policy.job.leaving import clean_bystander_since, clean_since, end_of
 from steward.policy.job.options import options
 from steward.policy.job.rulings import remember_excludes
 
@@ -21,12 +20,14 @@ BEGINS_LATER = "is to begin later, as somebody set since"
 UNBEGUN = "was put back by Slurm without a run, for no fault that is known here (slurmctld's log says why)"
 DEFER_AGAIN_S = 5.0
 PERSONS_DELAY_S = 180.0
-"""A job that was made eligible and is to begin so much later is to do so by somebody's wish: Slurm's own delay after a
-requeue is 121 s."""
+"""A job that was made eligible and shows a begin this much later was delayed by a person.
+
+Slurm's own delay after a requeue is 121 s.
+"""
 
 
 def slurms_requeue(mem: JobMemory) -> str:
-    """For what a ruling about Slurm's own requeue of the job's last run is remembered."""
+    """Return the key under which a ruling on Slurm's own requeue of the last run is remembered."""
     return f"restart:{mem.restarts + 1}"
 
 
@@ -60,31 +61,15 @@ def nudge(job: Job, draft: Draft) -> None:
         _is_due(job, draft.jobs[job.id], exclude, draft)
 
 
-def credential_safe_at(job: Job, draft: Draft) -> float:
-    """slurmd revokes a job's credentials up to the second in which its end began, and times have whole seconds.
-
-    Started again within that second, the new credential counts as revoked too and slurmctld kills the job ("Job
-    credential revoked"). It ended before we saw it clean up; where we did not see that, before it was clean.
-    """
-    mem = draft.jobs.get(job.id)
-    if mem is None:  # it gave way and did not ask to be resumed
-        return _next_second(clean_bystander_since(job, draft))
-    cleaned, clean = end_of(mem).since, clean_since(job, draft)
-    return _next_second(clean if cleaned is None else min(cleaned, clean))
-
-
-def _next_second(at: float) -> float:
-    """Slurm counts in whole seconds: a second nudge within one changes nothing. A little more for its coarse clock."""
-    return math.floor(at) + 1.02
-
-
 def who_holds(job: Job, draft: Draft) -> str:
+    """Return the words for the job's hold."""
     if ended_suspended(job, draft.jobs[job.id]):
         return f"was suspended when its last run ended, for which Slurm holds it ({job.reason})"
     return f"is held ({job.reason})"
 
 
 def _is_held_by_person(job: Job, draft: Draft) -> bool:
+    """Return whether a person holds the job, and say so once."""
     if not job.is_held:
         return False
     text = f"job {job.id} {who_holds(job, draft)}: it stays where it is until it is released"
@@ -93,7 +78,7 @@ def _is_held_by_person(job: Job, draft: Draft) -> bool:
 
 
 def begins_later(job: Job, draft: Draft) -> bool:
-    """Whether somebody let it begin later (`scontrol update starttime=`) since we said when it may."""
+    """Return whether a person delayed the job (`scontrol update starttime=`) after we made it eligible."""
     mem, failures = draft.jobs[job.id], draft.seen.failures
     was_said = mem.last_nudge > 0.0 or draft.asked_at(_defer_key(job)) is not None
     if not was_said or not job.is_pending or _nudge_key(job) in failures or _defer_key(job) in failures:
@@ -102,7 +87,8 @@ def begins_later(job: Job, draft: Draft) -> bool:
 
 
 def _leave_alone(job: Job, mem: JobMemory, draft: Draft) -> None:
-    """What was asked of Slurm is forgotten after a day, and the job may begin in a week."""
+    """Leave the job alone until the begin that a person set."""
+    # requests to Slurm are forgotten after a day, and the job may begin in a week
     if not mem.last_nudge:
         draft.jobs[job.id] = replace(mem, last_nudge=draft.now)
     text = f"job {job.id} {BEGINS_LATER}: it is left alone until then"
@@ -118,16 +104,21 @@ def _defer_key(job: Job) -> Key:
 
 
 def is_left_to_slurm(mem: JobMemory) -> bool:
-    """Nobody hurries it on: Slurm requeued it for a fault, but its budget is used up; or Slurm put it back though it
-    had not begun, and would do so again at once."""
+    """Return whether the job is not hurried on.
+
+    Its budget is used up, or Slurm requeued it before the run began and would do so again at once.
+    """
     last = mem.last_attempt
     is_used_up = last is not None and last.decision is Decision.STOP and last.decided_for == slurms_requeue(mem)
     return mem.unbegun or is_used_up
 
 
 def lost_its_place(mem: JobMemory) -> bool:
-    """Whether the job's run was ended for a fault, by our ruling or before it, and the next run is to come. A job that
-    a person, the job itself or Slurm's preemption requeued, or whose time was over, has no place to get back."""
+    """Return whether the job's run was ended for a fault and the next run is to come.
+
+    A job that a person, the job itself or Slurm's preemption requeued, or whose time limit was over, has no place to
+    get back.
+    """
     last = mem.last_attempt
     if last is None or not _is_under_way(last) or last.restart != mem.restarts:
         return False
@@ -135,7 +126,7 @@ def lost_its_place(mem: JobMemory) -> bool:
 
 
 def not_before(mem: JobMemory, draft: Draft) -> float:
-    """Back-off: when the resume that is under way may start (Unix s); 0 for at once, as for a job that got on."""
+    """Return when (Unix s) the pending resume may start after its back-off; 0 for at once."""
     resumes = [a for a in mem.attempts if a.decision is not Decision.STOP and a.why.rule != RECLAIMED]
     if len(resumes) < 2 or not _is_under_way(resumes[-1]) or _got_on(resumes[-2].saved, resumes[-1].saved):
         return 0.0
@@ -143,17 +134,18 @@ def not_before(mem: JobMemory, draft: Draft) -> float:
 
 
 def _got_on(before: Saved | None, after: Saved | None) -> bool:
-    """Faults that come quickly are not the job's when it makes new checkpoints between them."""
+    """Return whether the job wrote a new checkpoint between two resumes, so that the faults are not its own."""
     return after is not None and (before is None or after.is_newer_than(before))
 
 
 def _is_under_way(attempt: Attempt) -> bool:
+    """Return whether the requeue was decided and its run has not begun."""
     return attempt.is_requeue and attempt.running is None
 
 
 def _put_off(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
-    """Have Slurm not start it before `at`: by itself it would, two minutes after the requeue, and without its excludes.
-    A job that Slurm holds waits anyhow."""
+    """Delay the job's next run in Slurm until `at`."""
+    # without that, Slurm would start it two minutes after the requeue, and without its excludes
     draft.wake(at)
     why = Why(
         rule="resume.backoff",
@@ -162,6 +154,7 @@ def _put_off(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
     )
     draft.tell("job.backoff", f"job {job.id}: {why}", once=f"backoff:{job.id}:{job.restarts}", job=job.id)
     key = _defer_key(job)
+    # a held job waits in any case
     if job.is_held_by_slurm:
         return
     exclude = exclude_list(job, mem, draft)
@@ -171,8 +164,8 @@ def _put_off(job: Job, mem: JobMemory, at: float, draft: Draft) -> None:
 
 
 def _is_due(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
-    """Whether to nudge now: once, and again where something changed that Slurm does not see by itself. A nudge
-    too many costs the job its age in the queue."""
+    """Return whether to nudge now: once, and again when something changed that Slurm does not see by itself."""
+    # a nudge too many costs the job its age in the queue
     rules = draft.want.resume
     freed = mem.kept.freed if mem.kept is not None and mem.kept.freed is not None else 0.0
     began = max(mem.pending_from if mem.pending_from is not None else draft.now, not_before(mem, draft), freed)
@@ -189,7 +182,7 @@ def _is_due(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft
 
 
 def _may_help(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft) -> bool:
-    """Whether Slurm has not looked at the job since it became eligible, or may use another node than it knows of."""
+    """Return whether Slurm has not looked at the job since it became eligible, or can use another node now."""
     returned = any(c.returned is not None and c.returned > mem.last_nudge for c in draft.cases.values())
     stuck = job.is_held_by_slurm or job.reason in ("BeginTime", "None", "")
     return returned or stuck or exclude != job.excluded

@@ -1,5 +1,4 @@
-"""What is in force for a job that asked to be resumed (its own options, and the site's where it says nothing), and
-the facts that a resumed job finds in its environment, made from what is remembered of it."""
+"""The options in force for a job, its own or the site's, and the facts that a resumed job finds in its environment."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +16,10 @@ from steward.model.why import Why
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Times are seconds. `without_evidence` of the `max_resumes` may be without evidence against a node."""
+    """The options in force for one job; times are seconds.
+
+    `without_evidence` of the `max_resumes` may be without evidence against a node.
+    """
 
     max_resumes: int
     without_evidence: int
@@ -30,12 +32,13 @@ class Options:
     user_errors_stop: bool
 
     def wait_s(self, resume: int) -> float:
-        """Shortest time from the resume before to this one; the first resume is number 1."""
+        """Return the shortest time between the resume before and this one; the first resume is number 1."""
         return self.backoff_s[min(resume, len(self.backoff_s)) - 1] if self.backoff_s else 0.0
 
 
 def options(mode: ResumeMode, rules: ResumePolicy) -> Options:
-    """`any:N` without `max=` may use N resumes also where the site's own limit is lower."""
+    """Return the options in force for the job."""
+    # `any:N` without `max=` may use N resumes even if the site's own limit is lower
     at_most = max(rules.max_resumes, mode.without_evidence)
     return Options(
         max_resumes=at_most if mode.max_resumes is None else mode.max_resumes,
@@ -51,7 +54,7 @@ def options(mode: ResumeMode, rules: ResumePolicy) -> Options:
 
 
 def option_words(mode: ResumeMode, rules: ResumePolicy) -> Iterator[str]:
-    """Each option in force and where it comes from, for people."""
+    """Yield each option in force and its origin, for people."""
     found = options(mode, rules)
     waits = ":".join(f"{wait:g}" for wait in found.backoff_s) or "0"
     yield _word("max", found.max_resumes, mode.max_resumes is not None)
@@ -67,7 +70,7 @@ def _word(key: str, value: object, own: bool) -> str:
 
 
 def resume_facts(job: JobId, memory: Memory, rules: ResumePolicy) -> ResumeFacts | None:
-    """The facts for a resumed job; None where the job did not opt in, or nothing is known of it yet."""
+    """Return the facts for a resumed job; None if the job did not opt in, or nothing is known of it yet."""
     mem = memory.jobs.get(job)
     if mem is None:
         return None
@@ -86,24 +89,24 @@ def resume_facts(job: JobId, memory: Memory, rules: ResumePolicy) -> ResumeFacts
 
 
 def _is_by_us(last: Attempt, mem: JobMemory) -> bool:
-    """Whether the run that starts now is that requeue's: a person may have put the job back since."""
+    """Return whether our requeue leads to the run that starts now; a person may have requeued the job since."""
     return last.is_requeue and mem.restarts - last.restart in (0, 1)
 
 
 def _resumed(mem: JobMemory, last: Attempt, rules: ResumePolicy) -> str:
-    """`1 of 5, after n2 failed; last checkpoint: step 50`."""
-    after = f"{fold(last.culprits)} failed" if last.culprits else last.why.text
-    text = f"{mem.resumes} of {options(mem.mode, rules).max_resumes}, after {after}"
+    """Return the resume in words: `1 of 5, after n2 failed; last checkpoint: step 50`."""
+    why = f", after {fold(last.culprits)} failed" if last.culprits else f": {last.why.text}"
+    text = f"{mem.resumes} of {options(mem.mode, rules).max_resumes}{why}"
     if mem.saved is None:
         return f"{text}; no checkpoint is known"
     return f"{text}; last checkpoint: {mem.saved.path if mem.saved.step is None else f'step {mem.saved.step}'}"
 
 
 def _left_out(last: Attempt | None) -> frozenset[NodeName]:
-    """A step that runs again does so without the culprits; a requeue's are in the exclude list already."""
+    """Return the culprits that a step leaves out when it runs again; a requeue's are in the exclude list already."""
     return last.culprits if last is not None and last.decision is Decision.RETRY else frozenset()
 
 
 def _reason(why: Why) -> str:
-    """The evidence says more than what was done about it."""
+    """Return the first piece of evidence, or else the words of the decision."""
     return why.evidence[0] if why.evidence else why.text

@@ -1,4 +1,4 @@
-"""The nodes on which a resumed job can run: its own sound ones, others that are free, and who else waits for them."""
+"""The nodes on which a resumed job can run: its own sound ones, other free ones, and which other jobs want them."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,16 +13,19 @@ from steward.model.node import Node
 from steward.model.reservation import HOT_PREFIX, keep_name
 from steward.model.resume import JobMemory
 from steward.policy.draft import Draft
-from steward.policy.job.exclude import culprits, needs, own_reservation, users_own
+from steward.policy.facts.blame import culprits, users_own
+from steward.policy.guards.budget import awaits_yes
+from steward.policy.job.exclude import needs, own_reservation
 from steward.policy.job.fits import fit_of, is_kept
-from steward.policy.node.budget import awaits_yes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlaces:
-    """The places that one job may take, all in one partition, in one picture. `own` are the sound nodes of its lost run
-    that nobody else runs on, `free` those of them that it could take at once; `others` are idle nodes of others; `hot`
-    are idle ones that we keep for resumed jobs."""
+    """The places that one job may take, all in one partition, in one picture.
+
+    `own` are the sound nodes of its lost run on which no other job runs, `free` those of them that can be taken at
+    once; `others` are other idle nodes; `hot` are idle hot spares, which we keep for resumed jobs.
+    """
 
     need: int
     own: frozenset[NodeName]
@@ -31,13 +34,13 @@ class JobPlaces:
     hot: frozenset[NodeName]
     lost: frozenset[NodeName]
     coming: frozenset[NodeName] = frozenset()
-    """Those of the lost nodes that are repaired: kept, too, so that nobody takes them when they are back."""
+    """The lost nodes under repair: kept, too, so that no other job takes them when they are back."""
     fit: Fit | None = None
-    """What Slurm says of the job without hot spares; None: nothing, and idle nodes are counted."""
+    """Slurm's word on the job without hot spares; None: Slurm says nothing, and idle nodes are counted."""
 
     @property
     def lacks(self) -> int:
-        """How many nodes it must wait for, at least, its own that still clean up not counted."""
+        """Return how many nodes the job must wait for at least; its own that still clean up do not count."""
         counted = max(0, self.need - len(self.own) - len(self.others) - len(self.hot))
         if self.fit is None:
             return counted
@@ -45,21 +48,24 @@ class JobPlaces:
 
     @property
     def wants_hot(self) -> int:
-        """How many of the hot spares it takes if it starts now."""
+        """Return how many of the hot spares the job takes if it starts now."""
         if self.fit is not None:
             return 0 if self.fit.starts else len(self.hot)
         return max(0, self.need - len(self.free) - len(self.others))
 
     @property
     def can_start(self) -> bool:
+        """Return whether the job can start now."""
         if self.fit is not None:
             return self.fit.starts or bool(self.hot)
         return self.wants_hot <= len(self.hot)
 
 
 def places_of(job: Job, mem: JobMemory, draft: Draft) -> JobPlaces:
-    """Those in the partition in which it can start, or where no more is missing, or where it has most nodes of its
-    own: all that it gets are in one. Slurm is asked wherever it can tell: its word counts, not our counting."""
+    """Return the places in the best partition: where the job can start, lacks no node, or has most nodes of its own.
+
+    All nodes of a job are in one partition. Slurm's own word replaces our counting wherever Slurm can tell.
+    """
     every = _places_in_each(job, mem, draft)
     best = max(every, key=lambda places: (places.can_start, not places.lacks, len(places.own)))
     if job.het_job_id is not None or job.is_completing or not (job.is_pending or best.need > len(best.own)):
@@ -72,8 +78,9 @@ def places_of(job: Job, mem: JobMemory, draft: Draft) -> JobPlaces:
 
 
 def _that_help(places: JobPlaces, job: Job, mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
-    """The hot spares with which it would start now. Slurm's test sees the nodes of one reservation: where others are
-    kept for the job, those count that are like a node of its lost run."""
+    """Return the hot spares with which the job would start now; empty if there are none."""
+    # Slurm's test sees the nodes of one reservation: with nodes kept for the job, spares count that are like a node of
+    # its lost run
     if is_kept(mem, draft):
         known = draft.seen.nodes
         shapes = {_shape(known[name]) for name in mem.nodes if name in known}
@@ -87,10 +94,12 @@ def _that_help(places: JobPlaces, job: Job, mem: JobMemory, draft: Draft) -> fro
 
 
 def _shape(node: Node) -> tuple[str, int, int, frozenset[str]]:
+    """Return the properties in which a spare must equal a lost node."""
     return node.gres, node.cpus, node.memory_mb, node.active_features
 
 
 def _places_in_each(job: Job, mem: JobMemory, draft: Draft) -> Sequence[JobPlaces]:
+    """Return the places in each partition of the job."""
     going = _going(draft)
     blamed = culprits(mem, draft)
     lost = {name for name in mem.nodes if name in going or not _is_sound(name, draft)} | (blamed & mem.nodes)
@@ -117,7 +126,7 @@ def _places_in_each(job: Job, mem: JobMemory, draft: Draft) -> Sequence[JobPlace
 
 
 def _going(draft: Draft) -> frozenset[NodeName]:
-    """Nodes that this plan takes out of service."""
+    """Return the nodes that this plan takes out of service."""
     known, nodes = draft.found.going
     if known != len(draft.actions):
         nodes = frozenset(each.node for each in draft.actions if isinstance(each, DownNode | DrainNode))
@@ -126,17 +135,18 @@ def _going(draft: Draft) -> frozenset[NodeName]:
 
 
 def _is_sound(name: NodeName, draft: Draft) -> bool:
+    """Return whether the node is schedulable and not under repair."""
     node = draft.seen.nodes.get(name)
     return node is not None and node.is_schedulable and draft.cases.in_work(name) is None
 
 
 def _is_taken(name: NodeName, job: Job, draft: Draft) -> bool:
-    """Another job runs on it."""
+    """Return whether another job runs on the node."""
     return any(id != job.id for id in draft.overview.running_on.get(name, ()))
 
 
 def _reserved(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """Nodes that a reservation has before the job would be over, its own one, and its own one with us, not counted."""
+    """Return the nodes that other reservations hold, or take before the job would be over."""
     until = draft.now + job.time_limit_s if job.time_limit_s is not None else math.inf
     mine = {keep_name(job.id), *job.reservation.split(",")}
     held, coming = draft.overview.held_by, draft.overview.coming
@@ -146,41 +156,46 @@ def _reserved(job: Job, draft: Draft) -> frozenset[NodeName]:
 
 
 def _nodes_of(reservation: str, draft: Draft) -> frozenset[NodeName]:
+    """Return the nodes of a reservation; empty if it is unknown."""
     known = draft.seen.reservations.get(reservation)
     return known.nodes if known is not None else frozenset()
 
 
 def has_hope(places: JobPlaces, draft: Draft) -> bool:
-    """Whether something is done about a lost node without a person."""
+    """Return whether a lost node is repaired without a person."""
     return any(_is_repaired(name, draft) for name in places.lost)
 
 
 def _is_repaired(name: NodeName, draft: Draft) -> bool:
+    """Return whether the node is under repair and no person's approval is awaited."""
     case = draft.cases.open_of(name)
     return case is not None and case.step is not Step.HELD and not awaits_yes(case, draft)
 
 
 def rivals(job: Job, nodes: frozenset[NodeName], draft: Draft) -> tuple[Job, ...]:
-    """Jobs that wait for nodes and could run if these were theirs, by id."""
+    """Return the waiting jobs that could run on these nodes, by id."""
     others = (other for alike in _alike_rivals(nodes, draft) for other in alike if other.id != job.id)
     return tuple(sorted(others, key=lambda other: other.id))
 
 
 def has_rivals(job: Job, nodes: frozenset[NodeName], draft: Draft) -> bool:
+    """Return whether another waiting job could run on these nodes."""
     return any(len(alike) > (alike[0].id == job.id) for alike in _alike_rivals(nodes, draft))
 
 
 def _alike_rivals(nodes: frozenset[NodeName], draft: Draft) -> Iterator[Sequence[Job]]:
+    """Yield the groups of alike waiting jobs that could run on these nodes."""
     sound = frozenset(n for n in nodes if n in draft.seen.nodes and draft.seen.nodes[n].is_schedulable)
     return (alike for alike in draft.overview.waiting_alike if _fits(alike[0], nodes, sound, draft))
 
 
 def _fits(other: Job, nodes: frozenset[NodeName], sound: frozenset[NodeName], draft: Draft) -> bool:
-    """Whether it could use one of these nodes, and in that one's partition idle ones and these are enough for it."""
+    """Return whether the job could use one of these nodes, with enough idle nodes in its partition."""
     return any(_fits_in(part, other, nodes, sound, draft) for part in other.partitions)
 
 
 def _fits_in(part: str, other: Job, nodes: frozenset[NodeName], sound: frozenset[NodeName], draft: Draft) -> bool:
+    """Return whether the job could use these nodes in this partition."""
     idle, theirs = draft.overview.idle_of(part), sound & draft.overview.nodes_of(part)
     if not ((idle & nodes) | theirs) - other.excluded:
         return False

@@ -1,7 +1,8 @@
-"""How far a job's checkpoints are, kept for when its nodes cannot tell any more; and the time that is given back:
-what a fault took of a running job's time limit, from the fault to its first step after the retry.
+"""How far a job's checkpoints are, and the time that is given back to a retried job.
 
-A requeue starts the limit anew anyway. Once for each retry, as an absolute limit: done twice it gives nothing twice.
+The last checkpoint is kept for when the job's nodes cannot report any more. The time from a fault to the first step
+after the retry is added to a running job's time limit, once for each retry, as an absolute limit: repeating it adds
+nothing. A requeue starts the limit anew in any case.
 """
 
 from collections.abc import Collection
@@ -15,12 +16,12 @@ from steward.model.port_error import is_refusal
 from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless, suspended_s
+from steward.policy.facts.at_rest import restless, suspended_s
 from steward.policy.traits import Trait
 
 
 def told_of(id: JobId, nodes: Collection[NodeName], draft: Draft, *, restart: int | None = None) -> list[Progress]:
-    """The progress that the agents of `nodes` tell of a job, of any of its runs where `restart` is None."""
+    """Return the progress that the agents of `nodes` report of a job, of all its runs if `restart` is None."""
     if draft.ground.agents.having(Trait.TELLING).isdisjoint(nodes):
         return []
     views = [draft.seen.agents[node] for node in sorted(nodes) if node in draft.seen.agents]
@@ -29,7 +30,7 @@ def told_of(id: JobId, nodes: Collection[NodeName], draft: Draft, *, restart: in
 
 
 def note_saved(mem: JobMemory, draft: Draft) -> None:
-    """Remember the last checkpoint that an agent of the job's nodes tells of."""
+    """Remember the last checkpoint that an agent of the job's nodes reports."""
     newest = mem.saved
     for told in told_of(mem.id, mem.nodes, draft):
         found = _saved(told)
@@ -40,17 +41,19 @@ def note_saved(mem: JobMemory, draft: Draft) -> None:
 
 
 def _saved(told: Progress) -> Saved | None:
+    """Return the checkpoint of a report; None if the report has none."""
     if told.checkpoint_step is None and told.checkpointed is None:
         return None
     return Saved(path=told.checkpoint, step=told.checkpoint_step, at=told.checkpointed)
 
 
 def _is_later(found: Saved, known: Saved) -> bool:
-    """Whether it was written later, whatever its step: in a next stage, or when its user goes back, steps begin again.
-    Nodes that tell of the same checkpoint do not tell the same time."""
+    """Return whether the checkpoint was written later, whatever its step."""
+    # nodes that report the same checkpoint do not report the same time
     if found.step is not None and (found.path, found.step) == (known.path, known.step):
         return False
     if found.at is not None and known.at is not None:
+        # in a next stage, or when its user goes back, steps begin again
         return found.at > known.at
     return found.is_newer_than(known)
 
@@ -58,10 +61,11 @@ def _is_later(found: Saved, known: Saved) -> bool:
 LEAST_S = 1.0
 """A shorter loss is not worth a minute, which is the least that Slurm can give."""
 AGAIN_S = 60.0
-"""After this long a try that may have failed for the moment is made again."""
+"""A try that may have failed only for the moment is repeated after this time."""
 
 
 def give_back_time(draft: Draft) -> None:
+    """Extend the time limit of each retried job by the time that the fault took."""
     if not draft.want.resume.give_back_time:
         return
     for id in restless(draft):
@@ -73,10 +77,12 @@ def give_back_time(draft: Draft) -> None:
 
 
 def _is_retry_of(job: Job, attempt: Attempt) -> bool:
+    """Return whether the job runs in the allocation of this retry and has a time limit."""
     return attempt.decision is Decision.RETRY and attempt.restart == job.restarts and job.time_limit_s is not None
 
 
 def _give(job: Job, attempt: Attempt, draft: Draft) -> None:
+    """Work out the new limit once the retry has made a step, and ask for it."""
     if attempt.given_limit_s is None:
         works = _works_since(job, attempt, draft)
         if works is None:
@@ -100,19 +106,18 @@ def _give(job: Job, attempt: Attempt, draft: Draft) -> None:
 
 
 def _lost_s(attempt: Attempt, works: float, mem: JobMemory) -> float:
-    """Of the time limit: while the job is suspended Slurm's clock stands still, too."""
+    """Return how much of the time limit the fault took."""
     failed_at = attempt.failed_at if attempt.failed_at is not None else attempt.at
+    # Slurm's clock stands still while the job is suspended
     return works - failed_at - max(0.0, suspended_s(mem, works) - attempt.suspended_s)
 
 
 def _works_since(job: Job, attempt: Attempt, draft: Draft) -> float | None:
-    """When the retry made its first step, where the job tells of steps; else when it began. None: not yet.
-
-    Only the node that was lost may have told of them so far: the ledger has it.
-    """
+    """Return when the retry made its first step, or began if the job reports no steps; None: not yet."""
     told = [p for p in told_of(job.id, job.nodes, draft) if p.step is not None]
     steps = [p.stepped for p in told if p.stepped is not None and p.stepped > attempt.at]
     if steps:
         return min(steps)
+    # the lost node may be the only one that ever reported steps: the ledger knows
     tells = told or any(run.first_step is not None for run in draft.ledger.get(job.id, ()))
     return None if tells else draft.now

@@ -18,22 +18,22 @@ from steward.policy.job.evidence import Reach
 
 UNSEEN = "a step ran there, and what was wrong was over before it was seen"
 CAUSE_S = 60.0
-"""A step that failed so long before its batch script did may be why the script ended."""
+"""A step that failed at most this long before its batch script may be why the script ended."""
 
 
 def of_run(job: Job, mem: JobMemory) -> Reach:
-    """That of the whole run: all nodes that it has, those of its other parts too."""
+    """Return the reach of the whole run: all nodes that it has, with those of its other parts."""
     left = {one.node for one in mem.taken_out}
     return Reach(held=((mem.nodes | job.nodes) - left) | mem.parts, left=mem.taken_out, began=mem.started)
 
 
 def of_step(ask: Ask, job: Job, mem: JobMemory, failed_at: float, flop: Attempt | None = None) -> Reach:
-    """That of a step: its own nodes; the whole run where the shim could not tell them. `flop`: the retry that it was
-    and that brought nothing, so that what it was given for still counts.
+    """Return the reach of a step: its own nodes, or the whole run if the shim does not know them.
 
-    A node that left under a step was taken from it, also where it was well again before anybody looked.
+    `flop` is the retry that this step was and that failed at once: its culprits still count.
     """
     run, used = of_run(job, mem), nodes_of(ask, mem)
+    # a node that left under a step was taken from it, even if it was well again before the head looked
     run = replace(run, left=tuple(replace(one, fault=one.fault or UNSEEN) for one in run.left))
     if not used:
         return run
@@ -43,20 +43,21 @@ def of_step(ask: Ask, job: Job, mem: JobMemory, failed_at: float, flop: Attempt 
 
 
 def nodes_of(ask: Ask, mem: JobMemory) -> frozenset[NodeName]:
-    """Where a step ran; empty: not known. Of a heterogeneous job the shim knows one part alone."""
+    """Return the nodes on which a step ran; empty if they are not known."""
     try:
         named = frozenset(map(NodeName, unfold(ask.nodes)))
     except ValueError:
         return frozenset()
+    # of a heterogeneous job the shim knows one part alone
     return frozenset() if mem.parts else named & mem.nodes
 
 
 def of_script(job: Job, mem: JobMemory, failed_at: float, exits: Collection[TaskExit], draft: Draft) -> Reach:
-    """That of a batch script: its host, and the nodes of steps that failed shortly before it, since they may be why.
+    """Return the reach of a batch script: its host, and the nodes of steps that failed shortly before it.
 
-    A step that was run again or that nobody had to ask about is its own matter. Where no step is known, the script's
-    tasks are anywhere (`mpirun` over ssh, `torchrun` by pdsh), and where a step failed of which nobody knows the
-    nodes, it may have had any: then it is the whole run.
+    It is the whole run if no step is known, because the script's tasks may be anywhere (`mpirun` over ssh, `torchrun`
+    by pdsh), or if the nodes of a failed step are not known. A step that ran again, or that did not ask, does not
+    count.
     """
     run = of_run(job, mem)
     asked = [one for one in mem.attempts if one.restart == mem.restarts and one.step]
@@ -70,11 +71,12 @@ def of_script(job: Job, mem: JobMemory, failed_at: float, exits: Collection[Task
 
 
 def _may_be_why(step: Attempt, failed_at: float) -> bool:
+    """Return whether the failed step may be why the script ended."""
     at = step.failed_at if step.failed_at is not None else step.at
     return step.decision is Decision.STOP and at >= failed_at - CAUSE_S
 
 
 def _has_steps(job: Job, mem: JobMemory, draft: Draft) -> bool:
-    """Whether an agent of the job's nodes told of a step of this run, which asks when it fails."""
+    """Return whether an agent of the job's nodes reported a step of this run."""
     words = draft.overview.opted_in.get(job.id, ())
     return any(word.has_steps and word.restart == mem.restarts for word in words if word.uid == mem.uid)

@@ -1,31 +1,31 @@
-"""Remember the jobs that opted in, each by its own word or by the site's default; and which nodes may speak of a
-job: those that have it, and the host that its user works at.
+"""Remember the jobs that opted in, by their own option or the site's default, and decide which reports on a job count.
 
-A node that is in somebody's hands can say what it likes; of jobs that do not run on it, nothing of that counts.
+Only the job's nodes and the host from which its user submitted it may report on a job: a node in an attacker's hands
+can say anything, and of jobs that do not run on it nothing counts.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from steward.model.ask import Ask, AskKind, OptedIn
 from steward.model.elastic import replica_of
-from steward.model.events import Level
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job, JobState
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.policy.draft import Draft
-from steward.policy.job.evidence import nodes_of_parts
+from steward.policy.facts.opted_in import _nodes_of, words_that_count
+from steward.policy.facts.run_end import bystander
 from steward.policy.job.launch import is_broken_launch
-from steward.policy.job.leaving import bystander
 
 
 def may_ask(ask: Ask, job: Job, draft: Draft) -> bool:
-    """A script's failure is told by its batch host, a step's by a node of the job or where an `srun` of the user's may
-    be: the host that he submitted from, or one that Slurm has no node of (a login node). Of a run that is over nobody
-    can say what matters."""
+    """Return whether this node may ask about this job."""
+    # a run that is over cannot be harmed
     if not job.is_active or job.restarts > ask.restart:
         return True
+    # a script's failure is reported by its batch host; a step's by a node of the job, its submit host, or a host
+    # without a node in Slurm (a login node)
     if ask.kind is AskKind.BATCH:
         return job.batch_host in (None, ask.node)
     return (
@@ -33,61 +33,24 @@ def may_ask(ask: Ask, job: Job, draft: Draft) -> bool:
     )
 
 
-def words_that_count(words: Iterable[OptedIn], draft: Draft) -> Iterator[OptedIn]:
-    """The words on jobs that opted in, without those that no node of the job said. A job that waits again was on nodes
-    that Slurm does not show any more."""
-    for word in words:
-        job = draft.seen.jobs.get(word.job)
-        if job is None or not word.told_by or _was_there(word, job, draft):
-            yield word
-        elif job.is_active and word.restart == job.restarts:
-            _tell_foreign(word, job, draft)
-
-
-def _was_there(word: OptedIn, job: Job, draft: Draft) -> bool:
-    if job.is_active:
-        return bool(word.told_by & _nodes_of(job, draft))
-    return job.restarts > 0 or not job.is_pending
-
-
-def _nodes_of(job: Job, draft: Draft) -> frozenset[NodeName]:
-    """All that this run had, those of its other parts too."""
-    mem = draft.jobs.get(job.id)
-    host = frozenset({job.batch_host} if job.batch_host is not None else ())
-    remembered = mem.nodes | mem.parts if mem is not None else frozenset()
-    return job.nodes | host | remembered | nodes_of_parts(job, draft)
-
-
 def _is_submit_host(node: NodeName, job: Job, draft: Draft) -> bool:
-    """Slurm 22.05 does not tell the host: of an allocation without a script it may be any."""
+    """Return whether the node may be the host from which the job was submitted."""
     if not job.submit_host:
+        # Slurm 22.05 does not tell the host: an allocation without a script may come from any
         return not job.is_batch
     known = draft.seen.nodes.get(node)
     names = {node, known.extra.get("hostname", "") if known is not None else ""}
     return job.submit_host.partition(".")[0] in {name.partition(".")[0] for name in names}
 
 
-def _tell_foreign(word: OptedIn, job: Job, draft: Draft) -> None:
-    """Which jobs of others a user calls his is his to choose: told once a day of him and a node, and not of them."""
-    node = min(word.told_by)
-    if word.uid not in (0, job.user_id):
-        text = f"uid {word.uid} on {node} calls another user's job his, such as {word.job}: he is not believed"
-        draft.tell("ask.foreign", text, once=f"foreign:{node}:{word.uid}", level=Level.WARNING, node=node)
-        return
-    text = f"{node} reports that job {word.job} opted in, but that job does not run there: the report is ignored"
-    once = f"elsewhere:{word.job}:{word.restart}:{node}"
-    draft.tell("job.elsewhere", text, once=once, level=Level.WARNING, node=node, job=word.job)
-
-
 _SETTLED = frozenset({JobState.COMPLETED, JobState.CANCELLED, JobState.UNKNOWN})
-"""States in which no run is missed."""
+"""States in which no run can have been missed."""
 SHIM_SPEAKS_S = 15.0
-"""After a job's start its shim has told of the job's wish, or there is none."""
+"""So long after a job's start its shim has reported the job's option, or the job has no shim."""
 
 
 def remember_jobs(draft: Draft) -> None:
-    """Every job that asked to be resumed, by the word of its node's slurmstepd or of the kernel, and those that the
-    site opts in; nobody else's."""
+    """Remember every job that opted in, by a report of its node or by the site's default."""
     if not draft.want.resume.enabled:
         return
     new = (word for word in draft.seen.opted_in if not _is_known(word, draft))
@@ -105,7 +68,7 @@ def remember_jobs(draft: Draft) -> None:
 
 
 def _is_known(word: OptedIn, draft: Draft) -> bool:
-    """The usual case, seen quickly: a node of its run says again what is remembered of the job."""
+    """Return whether the report only repeats what is remembered of the job."""
     mem = draft.jobs.get(word.job)
     if mem is None or mem.uid != word.uid or mem.by_default or mem.ended is not None or not word.mode.on:
         return False
@@ -113,7 +76,7 @@ def _is_known(word: OptedIn, draft: Draft) -> bool:
 
 
 def _respect_refusal(word: OptedIn, draft: Draft) -> None:
-    """A job's own `--auto-resume=0` is stronger than the site's default."""
+    """Apply a job's own `--auto-resume=0`, which overrides the site's default."""
     job, mem = draft.seen.jobs.get(word.job), draft.jobs.get(word.job)
     if job is None or word.uid != job.user_id or not draft.want.resume.default:
         return
@@ -124,12 +87,13 @@ def _respect_refusal(word: OptedIn, draft: Draft) -> None:
 
 
 def _has_refused(job: Job, draft: Draft) -> bool:
+    """Return whether the job said `--auto-resume=0`."""
     known = draft.bystanders.get(job.id)
     return known is not None and known.refused and known.submitted == job.submitted
 
 
 def _remember_by_default(draft: Draft) -> None:
-    """Only jobs that ran for a while: by then their shim has told whether they have a wish of their own."""
+    """Remember the running jobs that the site opts in."""
     defaults = draft.want.resume.defaults
     for job in draft.overview.active:
         is_known = job.id in draft.jobs or job.is_part or _has_refused(job, draft)
@@ -138,6 +102,7 @@ def _remember_by_default(draft: Draft) -> None:
         mode = default_for(job, defaults)
         if mode is None or not mode.on:
             continue
+        # by then the shim has reported whether the job has an option of its own
         if draft.now >= job.started + SHIM_SPEAKS_S:
             _remember(job.id, job.user_id, mode, job.restarts, draft, by_default=True)
         draft.wake(job.started + SHIM_SPEAKS_S)
@@ -153,8 +118,7 @@ def _remember(
     by_default: bool = False,
     ran_on: frozenset[NodeName] = frozenset(),
 ) -> None:
-    """Remember a job. `restart` is the run that told of it, `ran_on` its nodes where they are known; Slurm may be
-    further already."""
+    """Remember a job. `restart` is the run that reported it, `ran_on` its nodes if they are known."""
     id = _leader(id, draft)
     job, mem = draft.seen.jobs.get(id), draft.jobs.get(id)
     if job is None or uid != job.user_id or not (job.is_active or job.is_pending or _just_failed(job, draft)):
@@ -165,6 +129,7 @@ def _remember(
         if mem.by_default and not by_default:
             draft.jobs[id] = replace(mem, mode=mode, by_default=False)
         return
+    # Slurm may show a later run already
     restarts = min(restart, job.restarts)
     draft.jobs[id] = JobMemory(
         id=id,
@@ -183,33 +148,34 @@ def _remember(
 
 
 def _just_failed(job: Job, draft: Draft) -> bool:
-    """Whether its run began and failed between two looks, a moment ago."""
+    """Return whether the job's run began and failed a moment ago, between two looks."""
     if job.ended is None or (job.state in _SETTLED and not is_broken_launch(job, draft)):
         return False
     return draft.now <= job.ended + draft.want.resume.evidence_after_s
 
 
 def _leader(id: JobId, draft: Draft) -> JobId:
-    """A part of a heterogeneous job speaks for the whole."""
+    """Return the id under which the job is remembered: a part of a heterogeneous job speaks for the whole."""
     job = draft.seen.jobs.get(id)
     return job.het_job_id if job is not None and job.het_job_id is not None else id
 
 
 def is_another(job: Job, mem: JobMemory) -> bool:
-    """The number was given to a new job (Slurm starts over at MaxJobId). One that was put back into the queue has a new
-    time of submission, too, but was started more often."""
+    """Return whether the number belongs to a new job (Slurm starts over at MaxJobId)."""
     is_newer = mem.ended is not None and job.submitted is not None and job.submitted > mem.ended
+    # a requeued job has a new time of submission, too, but more restarts
     return is_newer and job.restarts <= mem.restarts
 
 
 def default_for(job: Job, defaults: Iterable[SiteDefault]) -> ResumeMode | None:
-    """The mode that the first of the site's defaults that fits gives to a batch job; None where none fits."""
+    """Return the mode that the first matching site default gives to a batch job; None if none matches."""
     if not job.is_batch:
         return None
     return next((each.mode for each in defaults if _fits(each, job)), None)
 
 
 def _fits(default: SiteDefault, job: Job) -> bool:
+    """Return whether the default applies to the job's partition, account and QOS."""
     asked = (
         (default.partition, job.partition.split(",")),
         (default.account, (job.account,)),

@@ -1,4 +1,4 @@
-"""Follow the jobs that opted in, and bring back those that were requeued or failed while nobody was there to ask."""
+"""Follow the jobs that opted in, and bring back those that were requeued or failed without a waiting shim."""
 
 from dataclasses import replace
 
@@ -11,14 +11,16 @@ from steward.model.port_error import is_refusal
 from steward.model.resume import Decision, JobMemory, TakenOut
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless, suspended_s
+from steward.policy.facts.at_rest import restless, suspended_s
+from steward.policy.facts.opted_in import nodes_of_parts
+from steward.policy.facts.run_end import cleans_up_since, done_since, over_since
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
-from steward.policy.job.evidence import Evidence, fault_of, nodes_of_parts
+from steward.policy.job.evidence import Evidence, fault_of
 from steward.policy.job.failure import BY_MACHINE, FailureSource, told
 from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
 from steward.policy.job.late import overturn
 from steward.policy.job.launch import broken_end, broken_launch, is_word_awaited
-from steward.policy.job.leaving import cleans_up_since, done_since, forgive_blind_time, note_look, over_since
+from steward.policy.job.leaving import forgive_blind_time, note_look
 from steward.policy.job.nudge import UNBEGUN, nudge, slurms_requeue
 from steward.policy.job.options import options
 from steward.policy.job.progress import note_saved
@@ -26,10 +28,12 @@ from steward.policy.job.remember import is_another
 from steward.policy.job.rulings import keep_ruling, requeue, requeue_by, requeue_key, standing_promise
 
 LEFT_S = 3.0
-"""A node that leaves a running job, and has no fault for so long, was given up by the job's user."""
+"""A node that leaves a running job and shows no fault for this long was given up by the job's user."""
 COMPLETING_SOON_S, COMPLETING_SHORT_S = 0.1, 2.0
-"""A run that cleans up fast is looked at often: its job may start in the very next pass of Slurm's scheduler, or only
-`batch_sched_delay` later."""
+"""A run that cleans up fast is looked at often.
+
+Its job may start in the very next pass of Slurm's scheduler, or else only `batch_sched_delay` later.
+"""
 COMPLETING_LOOK_S = 0.3
 COMPLETING_WATCH_S = 60.0
 
@@ -58,14 +62,15 @@ def follow_jobs(draft: Draft) -> None:
 
 
 def _look_soon(job: Job, draft: Draft) -> None:
-    """Slurm tells nobody when a job has cleaned up, and one that was requeued waits for us then."""
+    """Look again soon at a job that cleans up."""
     began = cleans_up_since(job, draft)
+    # Slurm sends no notice when a job has cleaned up, and a requeued job waits for us then
     if draft.now < began + COMPLETING_WATCH_S:
         draft.wake(draft.now + (COMPLETING_SOON_S if draft.now < began + COMPLETING_SHORT_S else COMPLETING_LOOK_S))
 
 
 def _count_unseen(job: Job, draft: Draft) -> None:
-    """Runs that came and ended between two looks: nobody knows why, so each costs a resume."""
+    """Charge a resume for each run that came and ended between two looks, because its cause is unknown."""
     mem = draft.jobs[job.id]
     unseen = job.restarts - mem.restarts - 1
     if unseen > 0 and mem.pending_from is not None and not mem.unbegun and _has_not_begun(job, draft):
@@ -79,8 +84,11 @@ def _count_unseen(job: Job, draft: Draft) -> None:
 
 
 def _has_not_begun(job: Job, draft: Draft) -> bool:
-    """Whether Slurm put it back since it was hurried on, without a run that anybody saw: it could not make its
-    credential, say, for a user whom it does not know. What Slurm holds has no delay to wait for."""
+    """Return whether Slurm requeued the job since we hurried it on, without a run that was seen.
+
+    Slurm could not make its credential, for example for an unknown user.
+    """
+    # a job that Slurm holds has no delay to wait for
     if not job.is_pending or job.is_held_by_slurm or is_another(job, draft.jobs[job.id]):
         return False
     words = (word for word in draft.overview.opted_in.get(job.id, ()) if word.told_by)
@@ -88,6 +96,7 @@ def _has_not_begun(job: Job, draft: Draft) -> bool:
 
 
 def _leave_to_slurm(job: Job, draft: Draft) -> JobMemory:
+    """Leave the job to Slurm's own delay, and return its memory."""
     mem = draft.jobs[job.id] = replace(draft.jobs[job.id], unbegun=True)
     text = f"job {job.id} {UNBEGUN}: it is left to Slurm's own delay"
     draft.tell("job.unbegun", text, once=f"unbegun:{job.id}:{mem.restarts}", level=Level.WARNING, job=job.id)
@@ -100,11 +109,12 @@ def could_not_begin(job: Job, mem: JobMemory) -> bool:
 
 
 def _begin_anew(job: Job, mem: JobMemory, draft: Draft) -> None:
-    """The run that could not begin is its last one: on which nodes nobody saw."""
+    """Make the run that could not begin the job's last one, on unknown nodes."""
     draft.jobs[job.id] = replace(mem, restarts=job.restarts - 1, nodes=frozenset(), pending_from=None)
 
 
 def _follow_running(job: Job, draft: Draft) -> None:
+    """Follow a job that runs."""
     _note_run(job, draft)
     put_back_again(job, draft)
     if not job.requeue and job.is_batch and not draft.jobs[job.id].stays_in_place:
@@ -116,7 +126,7 @@ def _follow_running(job: Job, draft: Draft) -> None:
 
 
 def _note_run(job: Job, draft: Draft) -> None:
-    """The run that Slurm shows becomes the present one."""
+    """Make the run that Slurm shows the present one."""
     mem = draft.jobs[job.id]
     if mem.pending_from is None and mem.nodes and job.restarts > mem.restarts:
         _note_requeue(job, mem, draft)  # an expedited requeue is over between two of our looks
@@ -139,30 +149,32 @@ def _note_run(job: Job, draft: Draft) -> None:
 
 
 def _taken_out(lost: frozenset[NodeName], known: tuple[TakenOut, ...], draft: Draft) -> tuple[TakenOut, ...]:
-    """The nodes that the run goes on without, each with the time when that was seen first, and what was wrong with it:
-    nodes and jobs are not read at once, so that a fault may show a little later."""
+    """Return the nodes that the run goes on without, each with the time when that was first seen, and its fault."""
     new = lost - {one.node for one in known}
     left = (*known, *(TakenOut(node=node, at=draft.now) for node in sorted(new)))
+    # nodes and jobs are not read at once: a fault may show a little later
     return tuple(replace(one, fault=fault_of(one, draft)) if _is_unexplained(one, draft) else one for one in left)
 
 
 def _is_unexplained(one: TakenOut, draft: Draft) -> bool:
+    """Return whether the node that left has no fault yet, and one may still show."""
     return not one.fault and draft.now <= one.at + LEFT_S
 
 
 def _is_as_remembered(job: Job, mem: JobMemory) -> bool:
-    """The usual case, seen quickly: the run goes on with the nodes that it had."""
+    """Return whether the run goes on with the nodes that it had, as usual."""
     may_change = mem.ended is not None or bool(mem.end_text) or (mem.no_requeue and job.requeue)
     return job.het_job_id is None and job.nodes == mem.nodes and not may_change
 
 
 def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
-    """With `--no-kill` Slurm takes a dead batch host out of the job, which then runs for ever without its script."""
+    """Requeue a job that runs on without its script."""
     mem = draft.jobs[job.id]
     if prior := next((a for a in mem.attempts if a.decided_for == f"script:{mem.restarts}"), None):
         if prior.is_requeue:
             requeue(job, prior.why, draft)
         return
+    # with `--no-kill` Slurm takes a dead batch host out of the job, which then runs for ever
     gone = Evidence(node=host, text=f"{host}: its script ran there, and Slurm took it out of the job", at=draft.now)
     ruling = decide(told(FailureSource.NO_SCRIPT, job, mem, draft.now, draft, known=(gone,)))
     if ruling.decision is Decision.STOP:
@@ -174,6 +186,7 @@ def _requeue_without_script(job: Job, host: NodeName, draft: Draft) -> None:
 
 
 def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
+    """Return the memory of a job that runs again, and say so."""
     took = draft.now - mem.pending_from if mem.pending_from is not None else 0.0
     draft.tell("job.resumed", f"job {job.id} runs again after {took:.1f} s on {fold(job.nodes)}", job=job.id)
     attempts = mem.attempts
@@ -183,6 +196,7 @@ def _resumed(job: Job, mem: JobMemory, draft: Draft) -> JobMemory:
 
 
 def _follow_pending(job: Job, draft: Draft) -> None:
+    """Follow a job that waits in the queue."""
     mem = draft.jobs[job.id]
     if mem.pending_from is None and (mem.nodes or job.restarts > mem.restarts):
         if is_word_awaited(job, mem, draft):
@@ -193,7 +207,7 @@ def _follow_pending(job: Job, draft: Draft) -> None:
 
 
 def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
-    """The job went back to the queue: by our wish, by Slurm after a node's failure, or by a person."""
+    """Note that the job is back in the queue, by our request, by Slurm after a fault, or by a person."""
     if not is_another(job, mem):
         mem = draft.jobs[job.id] = replace(mem, ended=None, end_text="")
     last = mem.last_attempt
@@ -207,7 +221,7 @@ def _note_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 
 def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
-    """A requeue that Slurm does for a fault counts as a resume; one that a person does costs the job nothing."""
+    """Charge a requeue that Slurm did for a fault; a person's requeue costs the job nothing."""
     failure = told(FailureSource.REQUEUED, job, mem, draft.now, draft, known=broken_launch(job, mem, draft))
     if not has_cause(failure):
         return
@@ -219,8 +233,10 @@ def _blame_for_requeue(job: Job, mem: JobMemory, draft: Draft) -> None:
 
 
 def _follow_ended(job: Job, draft: Draft) -> None:
-    """A job that failed while nobody could be asked is requeued on positive evidence, or as its options say; an
-    allocation that is gone with its node is told why it is not."""
+    """Rule on a job that ended without a waiting shim: requeue it for evidence, or as its options say.
+
+    An allocation that is gone with its node is told why it is not resumed.
+    """
     is_unseen = job.restarts > (mem := draft.jobs[job.id]).restarts or mem.started is None
     if is_unseen and job.nodes and job.state is not JobState.CANCELLED:
         _note_run(replace(job, state=JobState.RUNNING, reason=""), draft)  # it was over before we looked
@@ -234,8 +250,9 @@ def _follow_ended(job: Job, draft: Draft) -> None:
 
 
 def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
-    """Faults are matched with the time at which Slurm ended it; the time to look into it is counted from `over`, when
-    that was seen. A run that still cleans up is not requeued: the time for that begins when it is done."""
+    """Rule on a run that ended; a run that still cleans up is not requeued yet."""
+    # faults are matched with the time at which Slurm ended the run; the time to look into it counts from `over`, when
+    # its end was seen
     ended = job.ended if job.ended is not None else over
     ruling = decide(told(FailureSource.ENDED, job, mem, ended, draft, known=broken_end(job, mem, draft)))
     promised = standing_promise(mem, ruling, ended, draft)
@@ -251,9 +268,9 @@ def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
 
 
 def _why_given_up(job: Job, draft: Draft) -> str:
-    """Slurm's refusal, or that it took too long; empty while the requeue may still come. A refusal counts only where
-    Slurm shows that the job may be requeued."""
+    """Return why the requeue is given up: Slurm refused it, or it took too long; empty while it may still come."""
     error, most_s = draft.seen.failures.get(requeue_key(job), ""), draft.want.resume.evidence_after_s
+    # a refusal counts only if Slurm shows that the job may be requeued
     if job.requeue and is_refusal(error):
         return error
     is_late = draft.now >= done_since(job, draft) + most_s
@@ -261,7 +278,7 @@ def _why_given_up(job: Job, draft: Draft) -> str:
 
 
 def _decide_late(job: Job, decided_for: str, ruling: Ruling, over: float, draft: Draft) -> None:
-    """A ruling that depends on finding no fault waits for faults that may still be reported."""
+    """Carry out a ruling on an ended run; one without evidence waits for faults that may still be reported."""
     rules, stops = draft.want.resume, ruling.decision is Decision.STOP
     until = over + (rules.evidence_after_s if stops else rules.detect_s)
     if ruling.open and draft.now <= until:
@@ -275,6 +292,7 @@ def _decide_late(job: Job, decided_for: str, ruling: Ruling, over: float, draft:
 
 
 def _end(id: JobId, text: str, draft: Draft, level: Level = Level.INFO) -> None:
+    """Note that the job is over, once."""
     mem = draft.jobs[id]
     if mem.ended is None:
         draft.jobs[id] = replace(mem, ended=draft.now, end_text=text, pending_from=None)
@@ -282,8 +300,11 @@ def _end(id: JobId, text: str, draft: Draft, level: Level = Level.INFO) -> None:
 
 
 def waits_for_parts(job: Job, draft: Draft) -> bool:
-    """Whether a job that is back in the queue must not begin yet, because parts of it still run. Slurm requeues only
-    the parts of a heterogeneous job that lost a node; a next run beside what is left of the last one would fail."""
+    """Return whether a requeued job must not begin yet because parts of it still run.
+
+    Slurm requeues only the parts of a heterogeneous job that lost a node; a new run beside the remains of the last one
+    would fail.
+    """
     parts = other_parts(job, draft.seen.jobs)
     if any(part.is_completing for part in parts):
         draft.wake(draft.now + COMPLETING_LOOK_S)
@@ -299,14 +320,13 @@ def waits_for_parts(job: Job, draft: Draft) -> bool:
 
 
 def signal_before_limit(job: Job, mem: JobMemory, draft: Draft) -> None:
-    """A job that goes on after its time limit may save its state before; it gets one signal for each limit. A job whose
-    limit was raised meanwhile gets another one before the new limit. The clock stands still while a job is
-    suspended."""
+    """Signal a job that continues after its time limit to save its state, once for each limit."""
     rules = draft.want.resume
     if not rules.checkpoint_signal or job.started is None or job.time_limit_s is None:
         return
     if not job.is_batch or not options(mem.mode, rules).timeout:
         return
+    # Slurm's clock stands still while a job is suspended
     at = job.started + job.time_limit_s + suspended_s(mem, draft.now) - rules.checkpoint_before_s
     if draft.now < at:
         draft.wake(at)

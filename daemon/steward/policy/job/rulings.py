@@ -1,4 +1,4 @@
-"""A ruling about a job becomes memory and wishes."""
+"""Turn a ruling about a job into memory and actions."""
 
 from dataclasses import replace
 
@@ -8,12 +8,13 @@ from steward.model.job import Job, JobState
 from steward.model.resume import Attempt, Decision, JobMemory, what_failed
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import suspended_s
+from steward.policy.facts.at_rest import suspended_s
+from steward.policy.facts.blame import users_own
 from steward.policy.job.decide import NO_MORE, RECLAIMED, Ruling
-from steward.policy.job.exclude import exclude_list, users_own
+from steward.policy.job.exclude import exclude_list
 
 MOST_ATTEMPTS = 20
-"""Rulings that are remembered of a job: so many to stop, which any failed step may bring, and so many others."""
+"""Rulings remembered of a job: so many to stop, which any failed step may bring, and so many others."""
 
 
 def keep_ruling(
@@ -28,10 +29,10 @@ def keep_ruling(
     nodes: frozenset[NodeName] = frozenset(),
     slurm_did: bool = False,
 ) -> None:
-    """Tell of a ruling and remember it, once for each `decided_for`; all but STOP count against the job's budget, and
-    but that it gave way to another job.
+    """Write the event of a ruling and remember it, once for each `decided_for`.
 
-    `failed_at`, `step` and `nodes` are as in `Attempt`. `slurm_did`: the job is back in the queue already.
+    All rulings but STOP are charged to the job's budget, except that the job gave way to another one. `failed_at`,
+    `step` and `nodes` are as in `Attempt`. `slurm_did`: Slurm has requeued the job already.
     """
     mem = draft.jobs.get(id)
     is_left = slurm_did and ruling.decision is Decision.STOP
@@ -57,6 +58,7 @@ def keep_ruling(
         counted=resumed,
         suspended_s=_suspended_before(mem, failed_at if failed_at is not None else draft.now),
         requeued=draft.now if slurm_did else None,
+        given_limit_s=0.0 if ruling.unproven else None,  # how long such a failure takes is in its user's hand
         saved=mem.saved,
         lines=ruling.lines,
     )
@@ -69,19 +71,23 @@ def keep_ruling(
 
 
 def _with(attempts: tuple[Attempt, ...], new: Attempt) -> tuple[Attempt, ...]:
+    """Return the rulings with the new one, without the oldest of its kind if there are too many."""
     alike = [one for one in attempts if (one.decision is Decision.STOP) == (new.decision is Decision.STOP)]
     oldest = alike[0] if len(alike) >= MOST_ATTEMPTS else None
     return (*(one for one in attempts if one is not oldest), new)
 
 
 def _suspended_before(mem: JobMemory, at: float) -> float:
+    """Return for how long the run was suspended before this time."""
     is_of_run = mem.suspension is not None and mem.suspension.restart == mem.restarts
     return suspended_s(mem, at) if is_of_run else 0.0
 
 
 def standing_promise(mem: JobMemory, ruling: Ruling, failed_at: float, draft: Draft) -> Attempt | None:
-    """The requeue of this run that was decided shortly before and has not come: it stands and is not counted again,
-    unless the new failure, on which `ruling` is, forbids any other run."""
+    """Return the requeue of this run that was decided shortly before and has not come; None if there is none.
+
+    It is not charged again. A new failure whose `ruling` forbids any other run cancels it.
+    """
     promised = mem.promised
     if promised is None or ruling.why.rule in NO_MORE:
         return None
@@ -89,13 +95,13 @@ def standing_promise(mem: JobMemory, ruling: Ruling, failed_at: float, draft: Dr
 
 
 def requeue_by(job: Job, decided_for: str, ruling: Ruling, draft: Draft, *, node: NodeName | None = None) -> None:
-    """Remember a ruling to requeue (or wait), and ask for it."""
+    """Remember a ruling to requeue (or wait), and ask for the requeue."""
     keep_ruling(job.id, decided_for, ruling, draft, node=node)
     requeue(job, ruling.why, draft)
 
 
 def requeue(job: Job, why: Why, draft: Draft) -> None:
-    """Ask for a requeue with the culprits excluded; `Requeue=1` first where the job was submitted without."""
+    """Ask for a requeue with the culprits excluded; set `Requeue=1` first if the job was submitted without."""
     mem = draft.jobs[job.id]
     if not job.requeue:
         draft.wish(
@@ -112,13 +118,13 @@ def requeue(job: Job, why: Why, draft: Draft) -> None:
 
 
 def requeue_key(job: Job) -> Key:
-    """The key of a requeue. For a run that has ended it is another key: the tries before its end say nothing about
-    it."""
+    """Return the key of a requeue; a run that has ended has another key than a run that goes on."""
+    # failed tries before the run's end say nothing about tries after it
     return Key(f"requeue:{job.id}:{job.restarts}" + ("" if job.is_active else ":ended"))
 
 
 def remember_excludes(job: Job, exclude: frozenset[NodeName], draft: Draft) -> None:
-    """Keep which part of the job's list is ours, so that the user's own is never lost."""
+    """Remember which part of the job's exclude list is ours, so that the user's own is never lost."""
     mem = draft.jobs[job.id]
     user = users_own(job, mem)
     draft.jobs[job.id] = replace(mem, excluded=exclude - user, excluded_by_user=user)

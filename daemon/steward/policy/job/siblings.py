@@ -1,8 +1,9 @@
-"""A task of an array that runs few tasks at once (`--array=0-9%1`) has its place in the array again before the others.
+"""Give a task of a limited array (`--array=0-9%1`) its place in the array back before its siblings.
 
-Slurm gives the place away as soon as the lost run is over, when the hurt task is not eligible yet. So the tasks that
-wait begin a moment later: by a time that passes by itself, whoever dies meanwhile. Tried on 22.05.8: requeued alone,
-the task waits for all others; with `starttime=now+20` for the array it runs 2 s later, and the others wait for it.
+Slurm gives the place away as soon as the lost run is over, when the hurt task is not eligible yet. So the begin of the
+waiting tasks is delayed by a time that passes by itself, whichever program dies meanwhile. Tried on 22.05.8: requeued
+alone, the task waits for all others; with `starttime=now+20` for the array it runs 2 s later, and the others wait for
+it.
 """
 
 from steward.model.action import DelayTasks, DownNode
@@ -11,7 +12,7 @@ from steward.model.job import Job
 from steward.model.resume import JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.at_rest import restless
+from steward.policy.facts.at_rest import restless
 from steward.policy.job.nudge import begins_later, is_left_to_slurm, lost_its_place, not_before
 
 DELAY_S, AGAIN_S = 20.0, 10.0
@@ -20,8 +21,10 @@ FOR_S = 60.0
 
 
 def keep_slots(draft: Draft) -> None:
-    """After decisions about jobs, before what takes the nodes down: delay the siblings, and let them go on when the
-    task runs."""
+    """Delay the siblings of tasks that come back, and let them go on when the task runs.
+
+    This is done after the decisions about jobs and before the nodes are taken down.
+    """
     downed = {action.node for action in draft.actions if isinstance(action, DownNode)}
     hit = {id for node in downed for id in draft.overview.running_on.get(node, ())} & draft.jobs.keys()
     for id in sorted(hit.union(restless(draft))):
@@ -35,6 +38,7 @@ def keep_slots(draft: Draft) -> None:
 
 
 def _comes_back(job: Job, mem: JobMemory, is_hit: bool, draft: Draft) -> bool:
+    """Return whether the task lost its place, or is about to, and is to be resumed soon."""
     if job.is_held or not job.requeue or is_left_to_slurm(mem) or begins_later(job, draft):
         return False
     if draft.now < not_before(mem, draft):
@@ -45,10 +49,11 @@ def _comes_back(job: Job, mem: JobMemory, is_hit: bool, draft: Draft) -> bool:
 
 
 def _delay(job: Job, array: JobId, mem: JobMemory, draft: Draft) -> None:
+    """Delay the begin of the task's siblings."""
     others = _waiting(job, array, draft)
     most = max((other.most_tasks for other in others), default=0)
     if not most or any((other.eligible or 0.0) > draft.now + DELAY_S for other in others):
-        return  # of those that begin later, somebody said so
+        return  # a person delayed them
     text = f"its array runs {most} at a time: the other tasks begin after this one, or in {DELAY_S:.0f} s"
     why = Why(rule="array.slot", text=text, evidence=("it lost its place to a fault",))
     action = DelayTasks(key=_key(job.id, mem.restarts), why=why, job=job.id, array=array, delay_s=DELAY_S)
@@ -57,7 +62,7 @@ def _delay(job: Job, array: JobId, mem: JobMemory, draft: Draft) -> None:
 
 
 def _let_go(job: Job, array: JobId, draft: Draft) -> None:
-    """It runs: the others wait for the array's bound alone."""
+    """Let the siblings go on: the task runs, and only the array's limit holds them."""
     asked = draft.asked_at(_key(job.id, job.restarts - 1))
     if asked is None or draft.now >= asked + DELAY_S:
         return
@@ -68,6 +73,7 @@ def _let_go(job: Job, array: JobId, draft: Draft) -> None:
 
 
 def _waiting(job: Job, array: JobId, draft: Draft) -> list[Job]:
+    """Return the other tasks of the array that wait."""
     jobs = draft.seen.jobs.values()
     return [other for other in jobs if other.array_job_id == array and other.is_pending and other.id != job.id]
 

@@ -41,7 +41,7 @@ from steward.policy.orders.update import update, update_software
 
 
 def carry_out(order: Order, memory: Memory, seen: Observed, want: Desired) -> Carried:
-    """The memory after the order, as of `seen.at`. Raises Refusal when it cannot be carried out: nothing changed."""
+    """Return the memory after the order, as of `seen.at`. Raises Refusal if the order cannot be carried out."""
     draft = OrderDraft(order.who, memory, seen, want)
     match order:
         case ChangeRun():
@@ -77,7 +77,7 @@ def _answer(order: ClusterOrder, draft: OrderDraft) -> OrderAnswer:
 
 
 def change_quotas(order: QuotaOrder, draft: OrderDraft) -> OrderAnswer:
-    """Raises Refusal: nothing has changed."""
+    """Carry out an order about quotas. Raises Refusal: then nothing has changed."""
     match order:
         case CreateQuota():
             return create_quota(order, draft)

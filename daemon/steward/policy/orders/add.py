@@ -1,4 +1,4 @@
-"""BatchAddClusterNodes: more instances by number, followed by the logical ids that they get at once."""
+"""BatchAddClusterNodes: more instances by number; the caller gets their logical ids at once."""
 
 import hashlib
 import json
@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 from steward.model.group import ClientToken, Cluster, Goal, Group, GroupStatus, Role
 from steward.model.order import Added, AddNodes, OrderAnswer
 from steward.model.why import Why
-from steward.policy.groups.slot_of import mint, taken_names
 from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import check_limits, check_not_busy, check_repeated, check_source, invalid, limit
+from steward.policy.slot_of import mint, taken_names
 
 MOST_GROUPS = 5
 MOST_NODES = 50
@@ -18,8 +18,10 @@ NO_SUCH_GROUP, BAD_STATUS = "InstanceGroupNotFound", "InvalidInstanceGroupStatus
 
 
 def add(order: AddNodes, draft: OrderDraft) -> OrderAnswer:
-    """Groups that cannot grow now are told in the answer, the others grow. The same call again (by its client token)
-    has the same answer and changes nothing."""
+    """Grow the groups that can grow now; the answer names the others and says why they cannot.
+
+    The same call again (by its client token) gets the same answer and changes nothing.
+    """
     cluster = draft.the(order.cluster)
     _forget_old_tokens(draft)
     if known := _answered(order, draft):
@@ -68,7 +70,7 @@ def _check(order: AddNodes, cluster: Cluster) -> None:
 
 
 def _refused(name: str, count: int, draft: OrderDraft) -> Added | None:
-    """Why a group cannot grow now."""
+    """Return why a group cannot grow now; None if it can."""
     group = draft.groups.get(name)
     if group is None:
         return Added(group=name, refused=NO_SUCH_GROUP, count=count, text=f"There is no instance group {name}.")
@@ -99,7 +101,7 @@ def _former(name: str, draft: OrderDraft) -> Goal:
 
 
 def _mint(group: Group, count: int, draft: OrderDraft) -> list[Added]:
-    """The slots are there at once, so that their ids can be told."""
+    """Make the slots at once, so that the answer can name their ids."""
     assert draft.cluster is not None
     why = Why(rule="slot.ordered", text=f"{draft.who} added nodes to {group.name}", evidence=(f"{count} more",))
     taken = taken_names(group.name, draft.slots, draft.seen, draft.want)

@@ -1,4 +1,4 @@
-"""CreateCluster and DeleteCluster: the one cluster of this head; AddTags and DeleteTags."""
+"""The one cluster of this head: CreateCluster, DeleteCluster, AddTags, DeleteTags."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -25,7 +25,7 @@ from steward.policy.orders.touch import is_stuck, try_again
 
 
 def create(order: CreateCluster, draft: OrderDraft) -> OrderAnswer:
-    """Remember the cluster and its groups; their machines come with the next cycles."""
+    """Remember the cluster and its groups; their instances come with the next cycles."""
     _check_new(order, draft)
     groups = [new_group(wish, draft) for wish in order.groups]
     for group, wish in zip(groups, order.groups, strict=True):
@@ -68,8 +68,10 @@ def _check_new(order: CreateCluster, draft: OrderDraft) -> None:
 
 
 def delete(order: DeleteCluster, draft: OrderDraft) -> OrderAnswer:
-    """Allowed in every state; while it is being deleted already, only to try again what failed. Instances end with the
-    next cycles."""
+    """Delete the cluster in any state; its instances end with the next cycles.
+
+    If the cluster is being deleted already, retry the steps that failed. Raises Refusal if none failed.
+    """
     cluster = draft.the(order.cluster)
     if cluster.status is ClusterStatus.DELETING:
         return _again(cluster, draft)
@@ -95,7 +97,7 @@ RESERVED = "aws:"
 
 
 def change_tags(order: ChangeTags, draft: OrderDraft) -> OrderAnswer:
-    """The answer has all tags after the change."""
+    """Change the tags of a cluster, a quota or a scheduler configuration. The answer has all tags after the change."""
     quota = next((each for each in draft.quotas.values() if quota_arn(each.id, draft.rules) == order.arn), None)
     if quota is not None:
         tags = _changed(quota.tags, order)
@@ -129,7 +131,7 @@ def _tell(kind: str, what: str, before: Mapping[str, str], tags: Mapping[str, st
 
 
 def check_tags(tags: Mapping[str, str]) -> None:
-    """Check the tags of a new cluster. Raises Refusal."""
+    """Check the tags of a new resource. Raises Refusal."""
     check_keys(tags)
     check_number(tags)
 
@@ -140,7 +142,7 @@ def check_number(tags: Mapping[str, str]) -> None:
 
 
 def check_keys(tags: Iterable[str]) -> None:
-    """In any case, as AWS. Old ones may still be taken away."""
+    """Check the keys of new tags, ignoring case as AWS does. Raises Refusal. Old reserved ones may still be removed."""
     reserved = sorted(key for key in tags if key.lower().startswith(RESERVED))
     if reserved:
         raise invalid(f"Tag keys that begin with {RESERVED} are reserved: {', '.join(reserved)}.")

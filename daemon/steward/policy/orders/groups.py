@@ -1,4 +1,4 @@
-"""A group as a wish makes it: a new one, or an existing one with what the wish says."""
+"""A group as a wish describes it: a new one, or an existing one with the changes of the wish."""
 
 import json
 from dataclasses import replace
@@ -15,8 +15,10 @@ _ROLE_ARN = "ExecutionRole"
 
 
 def new_group(wish: GroupWish, draft: OrderDraft) -> Group:
-    """A new group: its status is Creating, and its MinCount clock runs from now. Raises Refusal for a check on start
-    that nothing here does."""
+    """Return a new group. Its status is Creating, and its MinCount clock runs from now.
+
+    Raises Refusal for a check on start that Steward does not have.
+    """
     role = wish.role or Role.COMPUTE
     return Group(
         name=wish.name,
@@ -37,16 +39,17 @@ def new_group(wish: GroupWish, draft: OrderDraft) -> Group:
 
 
 def _on_start_checks(wish: GroupWish) -> tuple[str, ...] | None:
-    """A machine that waited for a check nobody makes would serve with nothing measured. Raises Refusal."""
+    """Return the checks on start. Raises Refusal for an unknown one."""
+    # an instance whose check does not exist would serve without being measured
     kinds_of(wish.on_start_checks or ())
     return wish.on_start_checks
 
 
 def _first_minimum(wish: GroupWish, role: Role) -> int:
-    """The minimum of a new group, as HyperPod: workers come as they can be had, a controller and one login machine are
-    waited for."""
+    """Return the minimum of a new group."""
     if wish.minimum is not None:
         return wish.minimum
+    # as in HyperPod: workers come as they are available; a controller and one login instance are waited for
     return 0 if role is Role.COMPUTE else min(1, wish.count)
 
 
@@ -56,7 +59,7 @@ def _features(wish: GroupWish, draft: OrderDraft) -> frozenset[str]:
 
 
 def changed_group(group: Group, wish: GroupWish, draft: OrderDraft) -> Group:
-    """The group as the wish has it, all but its goal. Raises Refusal for what no update can change."""
+    """Return the group with the changes of the wish, except its goal. Raises Refusal for what no update can change."""
     if group.status is GroupStatus.SYSTEM_UPDATING:
         raise conflict(f"Instance group {group.name} is SystemUpdating: wait until its software update is over.")
     _check_same(group, wish)
@@ -71,14 +74,14 @@ def changed_group(group: Group, wish: GroupWish, draft: OrderDraft) -> Group:
 
 
 def changed_goal(group: Group, wish: GroupWish) -> Goal:
-    """A minimum that is not said again stays, but never above a lower count."""
+    """Return the group's new goal. A minimum that is not given stays, but never above a lower count."""
     if wish.minimum is not None:
         return Goal(target=wish.count, minimum=wish.minimum)
     return Goal(target=wish.count, minimum=min(group.goal.minimum, wish.count))
 
 
 def _check_same(group: Group, wish: GroupWish) -> None:
-    """Members that UpdateCluster must repeat unchanged."""
+    """Check that the members that UpdateCluster must repeat are unchanged. Raises Refusal."""
     had, given = _extra(group.extras, _ROLE_ARN), _extra(wish.extras, _ROLE_ARN)
     pairs: tuple[tuple[str, Any, Any], ...] = (
         ("InstanceType", ", ".join(group.types), ", ".join(wish.types) or None),
@@ -102,5 +105,5 @@ def _extra(extras: str, key: str) -> Any:
 
 
 def with_extras(old: str, new: str) -> str:
-    """The JSON text of both objects; what is given anew replaces what was there."""
+    """Return both objects merged, as JSON text; a new value replaces the old one of its key."""
     return json.dumps(json.loads(old) | json.loads(new), sort_keys=True)

@@ -1,4 +1,4 @@
-"""An order of a caller, while it is carried out: the draft, and what only orders do with it."""
+"""The draft in which a caller's order is carried out, with the methods that only orders need."""
 
 import hashlib
 import uuid
@@ -19,8 +19,10 @@ _KEPT_OPERATIONS = 500
 
 
 class OrderDraft(Draft):
-    """A draft in which the order of a caller is carried out. Lives for one call of `carry_out`: when a Refusal is
-    raised it is thrown away, and nothing has changed."""
+    """A draft for one order, and one call of `carry_out`.
+
+    If a Refusal is raised, the draft is thrown away, and nothing has changed.
+    """
 
     def __init__(self, who: str, memory: Memory, seen: Observed, want: Desired) -> None:
         super().__init__(seen, want, memory, seen.at)
@@ -32,20 +34,20 @@ class OrderDraft(Draft):
         return self.want.capacity
 
     def the(self, name: str) -> Cluster:
-        """The cluster, called by its name or its ARN. Raises Refusal when there is none of that name."""
+        """Return the cluster by its name or its ARN. Raises Refusal if the head has no such cluster."""
         cluster = self.cluster
         if cluster is None or name not in (cluster.name, arn_of(cluster.id, self.rules)):
             raise Refusal(RefusalKind.NOT_FOUND, f"Cluster {name} is not known.")
         return cluster
 
     def next_serial(self) -> int:
-        """A number that this cluster never gave before."""
+        """Return a number that this cluster never gave before."""
         assert self.cluster is not None
         self.cluster = replace(self.cluster, serial=self.cluster.serial + 1)
         return self.cluster.serial
 
     def set_goals(self, goals: Mapping[str, Goal]) -> Operation | None:
-        """Change what groups shall have, as one operation; None when nothing is another than before."""
+        """Change the goals of groups as one operation. Return None if no goal differs from before."""
         before = {name: self.groups[name].goal if name in self.groups else Goal(target=0) for name in goals}
         changed = sorted(name for name in goals if goals[name] != before[name])
         if not changed:
@@ -55,7 +57,7 @@ class OrderDraft(Draft):
         return self.record({name: before[name] for name in changed}, {name: goals[name] for name in changed})
 
     def record(self, before: Mapping[str, Goal], after: Mapping[str, Goal]) -> Operation:
-        """Remember a wish of scaling; earlier ones of the same groups are superseded by it."""
+        """Remember a scaling operation; it supersedes earlier ones of the same groups."""
         assert self.cluster is not None
         id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.cluster.id}:{self.next_serial()}"))
         for old in [each for each in self.operations.values() if each.finished is None]:
@@ -66,7 +68,7 @@ class OrderDraft(Draft):
         return made
 
     def _superseded(self, old: Operation, groups: frozenset[str]) -> Operation:
-        """Over when no group of it is still on its way to what was wished there."""
+        """Return the old operation without these groups; it is finished if it has no other group left."""
         gone = old.superseded | (groups & old.after.keys())
         return replace(old, superseded=gone, finished=self.now if gone >= old.after.keys() else None)
 
@@ -76,12 +78,12 @@ class OrderDraft(Draft):
             del self.operations[op.id]
 
     def keep_group(self, group: Group) -> Group:
-        """Remember the group as it is now."""
+        """Remember the group in its new state."""
         self.groups[group.name] = group
         return group
 
     def staying(self) -> list[Group]:
-        """The groups that nobody wants deleted, by name."""
+        """Return the groups that are not being deleted, by name."""
         return [self.groups[name] for name in sorted(self.groups) if not is_going(self.groups[name])]
 
     def carried(self, answer: OrderAnswer) -> Carried:
@@ -95,5 +97,5 @@ def is_going(group: Group) -> bool:
 
 
 def new_cluster_id(name: str, created: float) -> str:
-    """The last part of a cluster's ARN: 12 of a-z0-9."""
+    """Return the last part of a cluster's ARN: 12 of a-z0-9."""
     return hashlib.sha256(f"{name}:{created:.6f}".encode()).hexdigest()[:12]

@@ -1,5 +1,7 @@
-"""What a person asks for: a yes to repairs that wait for one, another size for an elastic run or a pause of its
-growth, and a deep check of named nodes (StartClusterHealthCheck, too)."""
+"""Orders of a person: approve repairs, resize or pause an elastic run, start a deep check of named nodes.
+
+StartClusterHealthCheck is here, too.
+"""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -11,15 +13,17 @@ from steward.model.ids import JobId, NodeName
 from steward.model.node_names import fold
 from steward.model.order import Approve, ChangeRun, CheckDeep, OrderAnswer, Refusal, RefusalKind, StartHealthCheck
 from steward.model.slot import SlotStep
-from steward.policy.elastic.rules import rules_of
-from steward.policy.node.budget import awaits_yes
+from steward.policy.facts.run_rules import rules_of
+from steward.policy.guards.budget import awaits_yes
 from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import conflict, group_of, invalid, not_found
 
 
 def approve(order: Approve, draft: OrderDraft) -> OrderAnswer:
-    """The plan of this very turn begins the repairs, as far as budgets allow. Raises Refusal where one of the words
-    names nothing that waits for approval: then none is approved."""
+    """Approve repairs that wait; the plan of this very turn begins them, as far as budgets allow.
+
+    Raises Refusal if one of the words names no case that waits for approval: then none is approved.
+    """
     if not order.words:
         raise invalid(f"Name at least one case or node. {_waiting(draft)}")
     for case in {case.id: case for case in [_case(word, draft) for word in order.words]}.values():
@@ -46,7 +50,7 @@ def _waiting(draft: OrderDraft) -> str:
 
 
 def change_run(order: ChangeRun, draft: OrderDraft) -> OrderAnswer:
-    """The change is carried out by the plan of this very turn. Raises Refusal for a run or a size that there is not."""
+    """Change an elastic run; the plan of this very turn carries it out. Raises Refusal for an unknown run or size."""
     run = draft.elastic.get(JobId(order.run))
     if run is None or not run.is_open:
         raise Refusal(RefusalKind.NOT_FOUND, f"There is no elastic run {order.run}: `steward elastic list` shows them.")
@@ -69,8 +73,7 @@ def change_run(order: ChangeRun, draft: OrderDraft) -> OrderAnswer:
 
 
 def check_deep(order: CheckDeep, draft: OrderDraft) -> OrderAnswer:
-    """Ask for one deep check. Raises Refusal where a node or a kind is not known, or another request is not over
-    yet."""
+    """Start one deep check. Raises Refusal for an unknown node or kind, or while another request is not over."""
     nodes = frozenset(NodeName(name) for name in order.nodes)
     if unknown := sorted(nodes - draft.seen.nodes.keys()):
         raise invalid(f"Slurm has no node {fold(unknown)}.")
@@ -81,7 +84,7 @@ def check_deep(order: CheckDeep, draft: OrderDraft) -> OrderAnswer:
 
 
 def kinds_of(words: Collection[str]) -> frozenset[DeepKind]:
-    """The kinds that words name; all kinds where no word is given. Raises Refusal for a word that names none."""
+    """Return the kinds of deep check that the words name; all kinds if there is no word. Raises Refusal for others."""
     known = {kind.value: kind for kind in DeepKind}
     if unknown := sorted(set(words) - known.keys()):
         raise invalid(f"{', '.join(unknown)}: no such deep check; there are {' and '.join(sorted(known))}.")
@@ -89,7 +92,7 @@ def kinds_of(words: Collection[str]) -> frozenset[DeepKind]:
 
 
 def check_free(draft: OrderDraft) -> None:
-    """Raises Refusal while an earlier request goes on: one at a time, as in HyperPod."""
+    """Raise Refusal while an earlier request is not over: one at a time, as in HyperPod."""
     if not draft.want.deep.enabled:
         raise conflict("Deep checks are switched off (deep.enabled).")
     if earlier := sorted(run.id for run in draft.deeps.values() if run.is_open and run.cause is DeepCause.ASKED):
@@ -97,13 +100,13 @@ def check_free(draft: OrderDraft) -> None:
 
 
 def ask(nodes: frozenset[NodeName], kinds: frozenset[DeepKind], draft: OrderDraft) -> DeepRun:
-    """A run that waits for its nodes."""
+    """Start a run that waits for its nodes. Raises Refusal while another request is not over."""
     check_free(draft)
     return add(nodes, kinds, draft)
 
 
 def add(nodes: frozenset[NodeName], kinds: frozenset[DeepKind], draft: OrderDraft) -> DeepRun:
-    """Begin a run without asking whether another request goes on."""
+    """Start a run, even if another request is not over."""
     run = DeepRun(
         id=f"d{draft.next_case}",
         cause=DeepCause.ASKED,
@@ -121,8 +124,11 @@ def add(nodes: frozenset[NodeName], kinds: frozenset[DeepKind], draft: OrderDraf
 
 
 def start_health_check(order: StartHealthCheck, draft: OrderDraft) -> OrderAnswer:
-    """Nodes that do not serve are left out. Raises Refusal where a group or an instance is not known, a group takes no
-    jobs, no node is left, or an earlier request is not over yet: nothing was begun then."""
+    """Start deep checks of the instances in service; others are left out.
+
+    Raises Refusal if a group or an instance is not known, a group takes no jobs, no node is left, or an earlier request
+    is not over: then no check has begun.
+    """
     cluster = draft.the(order.cluster)
     check_free(draft)
     wished: dict[NodeName, frozenset[DeepKind]] = {}

@@ -1,4 +1,4 @@
-"""CreateComputeQuota, UpdateComputeQuota, DeleteComputeQuota: what a team owns. Slurm follows with the next turns."""
+"""What a team owns: CreateComputeQuota, UpdateComputeQuota, DeleteComputeQuota. Slurm follows with the next turns."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -19,34 +19,39 @@ from steward.policy.orders.order_draft import OrderDraft
 from steward.policy.orders.refuse import conflict, invalid, limit, not_found
 
 MOST_QUOTAS = 500
-"""Each has two QOS, and every waiting job is tried with each of its QOS."""
+"""Each has two QOS, and every pending job is tried with each of its QOS."""
 _RESOURCES, _ABSOLUTE = "ComputeQuotaResources", "AbsoluteBorrowLimits"
 
 
 def create_quota(order: CreateQuota, draft: OrderDraft) -> OrderAnswer:
-    """Raises Refusal where the name or the team has one already, or a resource is none that this site can give."""
+    """Create a quota.
+
+    Raises Refusal if the name or the team has one already, or for a resource that this site cannot give.
+    """
     check_cluster(order.cluster, draft)
     check_tags(order.tags)
     return OrderAnswer(made=make(order.name, order.wish, draft, tags=order.tags).id)
 
 
 def update_quota(order: UpdateQuota, draft: OrderDraft) -> OrderAnswer:
-    """Members that the call does not give stay as they are. The answer has the new version."""
+    """Change a quota; members that the call does not give stay. The answer has the new version."""
     quota = quota_of(order.id, draft)
     check_version(quota, order.version, f"Quota {quota.name}")
     return OrderAnswer(made=quota.id, version=change(quota, order.wish, draft).version)
 
 
 def delete_quota(order: DeleteQuota, draft: OrderDraft) -> OrderAnswer:
-    """Delete a quota. Its limits leave Slurm with the next turns; jobs that run go on, and those that wait need no
-    quota any more."""
+    """Delete a quota.
+
+    Its limits leave Slurm with the next turns. Running jobs go on; pending ones need no quota any more.
+    """
     quota = quota_of(order.id, draft)
     drop(quota, draft)
     return OrderAnswer(made=quota.id)
 
 
 def make(name: str, wish: QuotaWish, draft: OrderDraft, *, tags: Any = MappingProxyType({})) -> ComputeQuota:
-    """A new one, with defaults for what is not said."""
+    """Return a new quota, with defaults for members that are not given."""
     team = wish.team or ""
     _check_name(name, team, draft)
     for other in list(draft.quotas.values()):
@@ -71,7 +76,7 @@ def make(name: str, wish: QuotaWish, draft: OrderDraft, *, tags: Any = MappingPr
 
 
 def change(quota: ComputeQuota, wish: QuotaWish, draft: OrderDraft) -> ComputeQuota:
-    """The next version of it."""
+    """Return the next version of the quota."""
     if quota.status is QuotaStatus.DELETING:
         raise conflict(f"Quota {quota.name} is being deleted.")
     if wish.team not in (None, quota.team):
@@ -93,7 +98,7 @@ def change(quota: ComputeQuota, wish: QuotaWish, draft: OrderDraft) -> ComputeQu
 
 
 def drop(quota: ComputeQuota, draft: OrderDraft) -> None:
-    """Once more is no error: it is on its way already."""
+    """Mark a quota as being deleted; one that is already is left as it is."""
     if quota.status is QuotaStatus.DELETING:
         return
     gone = replace(quota, status=QuotaStatus.DELETING, failure="", modified=draft.now, modified_by=draft.who)
@@ -103,14 +108,14 @@ def drop(quota: ComputeQuota, draft: OrderDraft) -> None:
 
 
 def quota_of(id: str, draft: OrderDraft) -> ComputeQuota:
-    """Raises Refusal where there is none of this id."""
+    """Return the quota. Raises Refusal if there is none of this id."""
     if id not in draft.quotas:
         raise not_found(f"Compute quota {id} not found.")
     return draft.quotas[id]
 
 
 def check_cluster(arn: str, draft: OrderDraft) -> None:
-    """Quotas are of the Slurm cluster that this head looks after, with or without groups of the API."""
+    """Check that the ARN is that of the Slurm cluster of this head, with or without API groups. Raises Refusal."""
     if arn not in slurm_cluster_arns(draft.cluster, draft.rules):
         raise not_found(f"Cluster {arn} not found; this head's is {slurm_cluster_arns(draft.cluster, draft.rules)[0]}.")
 
@@ -121,12 +126,12 @@ def check_version(present: Any, target: int, what: str) -> None:
 
 
 def new_id(kind: str, name: str, created: float) -> str:
-    """12 of a-z0-9, as in ARNs."""
+    """Return the last part of an ARN: 12 of a-z0-9."""
     return hashlib.sha256(f"{kind}:{name}:{created:.6f}".encode()).hexdigest()[:12]
 
 
 def said(wish: QuotaWish | SchedulerWish) -> dict[str, Any]:
-    """The members of a wish, by the field."""
+    """Return the members that a wish gives, by field."""
     given = {each.name: getattr(wish, each.name) for each in fields(wish)}
     return {name: value for name, value in given.items() if value is not None}
 
@@ -159,7 +164,7 @@ def _check_shares(shares: Sequence[Share], where: str, draft: OrderDraft) -> Non
 
 
 def check_once(keys: Iterable[tuple[str, str]], where: str) -> None:
-    """A machine type comes once, and once more for each MIG profile."""
+    """Check that a machine type comes once, or once for each MIG profile. Raises Refusal."""
     seen: set[tuple[str, str]] = set()
     for key in keys:
         if key in seen:
@@ -180,7 +185,7 @@ def _check_share(share: Share, place: str, draft: OrderDraft) -> None:
 
 
 def _check_figures(share: Share, known: MachineType, place: str) -> None:
-    """A share can only be filled in from what is known of a machine."""
+    """Check that the figures of the machine that this share needs are known. Raises Refusal."""
     if share.accelerators and not known.gpus:
         raise invalid(f"{place}: it has no accelerators; give VCpu or MemoryInGiB.")
     if share.partition is not None and share.partition[1] and not known.gpus:

@@ -1,4 +1,4 @@
-"""A document of quotas applied as a whole: what differs is made, changed or (with prune) deleted, all or nothing."""
+"""A document of quotas, applied as a whole: quotas are made, changed or (with prune) deleted, all or nothing."""
 
 import hashlib
 from collections.abc import Mapping
@@ -13,7 +13,10 @@ from steward.policy.orders.refuse import check_repeated, conflict, invalid
 
 
 def apply_quotas(order: ApplyQuotas, draft: OrderDraft) -> OrderAnswer:
-    """Raises Refusal where one part of it cannot be, or somebody changed a quota since its writer looked."""
+    """Apply the document.
+
+    Raises Refusal if one part of it is not possible, or if a quota was changed since the document was shown.
+    """
     if order.based_on not in ("", fingerprint(draft.quotas, draft.scheduler)):
         raise conflict("Somebody changed the quotas since this was shown: look at the difference again.")
     check_repeated((name for name, _ in order.quotas), "ComputeQuotas")
@@ -29,7 +32,7 @@ def apply_quotas(order: ApplyQuotas, draft: OrderDraft) -> OrderAnswer:
 
 
 def fingerprint(quotas: Mapping[str, ComputeQuota], present: SchedulerConfig | None) -> str:
-    """The fingerprint of everything that people decide about quotas."""
+    """Return a fingerprint of everything that people decide about quotas."""
     words = [f"{each.id}:{each.version}:{each.status is QuotaStatus.DELETING}" for each in quotas.values()]
     if present is not None:
         words.append(f"{present.id}:{present.version}")
@@ -37,7 +40,7 @@ def fingerprint(quotas: Mapping[str, ComputeQuota], present: SchedulerConfig | N
 
 
 def _quota(name: str, wish: QuotaWish, present: ComputeQuota | None, draft: OrderDraft) -> None:
-    """A document says everything: what it leaves out is the default."""
+    """Make or change one quota; a member that the document leaves out takes its default."""
     if present is None or (present.status is QuotaStatus.DELETING and wish.team in (None, present.team)):
         quota.make(name, replace(wish, team=wish.team or (present.team if present is not None else None)), draft)
         return

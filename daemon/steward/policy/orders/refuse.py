@@ -1,4 +1,4 @@
-"""Refusals that several orders share: names, limits, roles, partitions and machine types that this site cannot give."""
+"""Refusals that several orders share: names, limits, roles, partitions, machine types that this site lacks."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ def check_repeated(names: Iterable[str], what: str) -> None:
 
 
 def check_not_busy(cluster: Cluster, doing: str) -> None:
-    """Overlapping changes are what continuous provisioning is for; otherwise one ends before the next begins."""
+    """Refuse a change while another one goes on; overlapping changes need continuous provisioning."""
     if cluster.status in (ClusterStatus.IN_SERVICE, ClusterStatus.FAILED):
         return
     if cluster.continuous and cluster.status is ClusterStatus.UPDATING:
@@ -45,13 +45,13 @@ def check_not_busy(cluster: Cluster, doing: str) -> None:
 
 
 def check_open_for_nodes(group: Group, doing: str) -> None:
-    """Single nodes are added, deleted and updated only in groups that reached their minimum."""
+    """Refuse changes of single nodes in a group that has not reached its minimum."""
     if group.status in (GroupStatus.CREATING, GroupStatus.UPDATING, GroupStatus.DELETING, GroupStatus.SYSTEM_UPDATING):
         raise conflict(f"Instance group {group.name} is {group.status.value}: {doing} must wait until it is InService.")
 
 
 def check_limits(groups: Sequence[Group], rules: CapacityPolicy) -> None:
-    """Numbers of groups and instances, of all together."""
+    """Refuse too many groups or instances, counted over all groups."""
     if len(groups) > rules.max_groups:
         raise limit(f"{len(groups)} instance groups; this head allows {rules.max_groups} (capacity.max_groups).")
     wanted = sum(group.goal.target for group in groups)
@@ -60,7 +60,7 @@ def check_limits(groups: Sequence[Group], rules: CapacityPolicy) -> None:
 
 
 def check_roles(groups: Sequence[Group], cluster: str, *, has_slurm_config: bool) -> None:
-    """With SlurmConfig exactly one group is the controller's. It is this machine: one instance, always."""
+    """Refuse roles without exactly one controller's group of one instance: this machine. Only with SlurmConfig."""
     controllers = [group for group in groups if group.role is Role.CONTROLLER]
     if len(controllers) > 1:
         raise invalid(
@@ -81,11 +81,12 @@ _CONTROLLER = "controller"
 
 
 def check_classic(wishes: Sequence[GroupWish]) -> None:
-    """HyperPod's classic form names the controller's group only in the scripts' provisioning_parameters.json, which no
-    head sees: it would launch that group as workers. Without scripts there is no such file: all groups are workers,
-    but for one whose name says that it is not meant to be."""
+    """Refuse HyperPod's classic form, in which no group has SlurmConfig, if a group may not be one of workers."""
     if has_slurm_config(wishes):
         return
+    # the classic form names the controller's group only in the scripts' provisioning_parameters.json, which the head
+    # does not read: it would launch that group as workers. Without scripts there is no such file: all groups are
+    # workers, except one whose name says controller.
     if any(wish.lifecycle is not None and wish.lifecycle.has_scripts for wish in wishes):
         raise invalid(
             "No instance group has SlurmConfig, and the roles in provisioning_parameters.json are not read here: every "
@@ -100,8 +101,7 @@ def check_classic(wishes: Sequence[GroupWish]) -> None:
 
 
 def check_group(group: Group, draft: OrderDraft, *, continuous: bool, minimum: int | None) -> None:
-    """Check a group by itself: its minimum, where its machines come from, their types, its partition. Raises
-    Refusal."""
+    """Check a group by itself: its minimum, the source of its machines, their types, its partition. Raises Refusal."""
     if minimum is not None and not continuous:
         raise invalid(
             f"Instance group {group.name}: MinInstanceCount needs NodeProvisioningMode Continuous; leave one out or "
@@ -118,7 +118,7 @@ def check_group(group: Group, draft: OrderDraft, *, continuous: bool, minimum: i
 
 
 def check_source(group: Group, rules: CapacityPolicy) -> None:
-    """Somebody must make its machines, and a pool has only so many."""
+    """Refuse a group without a provider, or larger than its pool."""
     if group.role is Role.CONTROLLER:
         return
     pool = rules.pools.get(group.name)
@@ -135,7 +135,7 @@ def check_source(group: Group, rules: CapacityPolicy) -> None:
 
 
 def _check_types(group: Group, rules: CapacityPolicy) -> None:
-    """A site that declares its machine types means them all; `ml.*` ones are always known."""
+    """Refuse unknown machine types, if the site declares its own; `ml.*` ones are always known."""
     if not group.types:
         raise invalid(f"Instance group {group.name}: give InstanceType or InstanceRequirements.")
     unknown = [name for name in group.types if name not in rules.types and not name.startswith(BUILT_IN)]
@@ -174,7 +174,7 @@ def has_slurm_config(wishes: Iterable[GroupWish]) -> bool:
 
 
 def group_of(draft: OrderDraft, name: str, cluster: Cluster) -> Group:
-    """A group that is there to stay. Raises Refusal."""
+    """Return a group that is not being deleted. Raises Refusal."""
     group = draft.groups.get(name)
     if group is None:
         raise invalid(f"Cluster {cluster.name} has no instance group {name}.")

@@ -1,4 +1,4 @@
-"""CreateClusterSchedulerConfig, UpdateClusterSchedulerConfig, DeleteClusterSchedulerConfig: how teams share."""
+"""How teams share: CreateClusterSchedulerConfig, UpdateClusterSchedulerConfig, DeleteClusterSchedulerConfig."""
 
 from dataclasses import replace
 from types import MappingProxyType
@@ -14,21 +14,21 @@ from steward.policy.orders.refuse import check_repeated, conflict, limit, not_fo
 
 
 def create_scheduler(order: CreateScheduler, draft: OrderDraft) -> OrderAnswer:
-    """Raises Refusal where there is one already."""
+    """Create the scheduler configuration. Raises Refusal if there is one already."""
     check_cluster(order.cluster, draft)
     check_tags(order.tags)
     return OrderAnswer(made=make(order.name, order.wish, draft, tags=order.tags).id)
 
 
 def update_scheduler(order: UpdateScheduler, draft: OrderDraft) -> OrderAnswer:
-    """Members that the call does not give stay as they are. The answer has the new version."""
+    """Change the scheduler configuration; members that the call does not give stay. The answer has the new version."""
     present = scheduler_of(order.id, draft)
     check_version(present, order.version, f"Scheduler configuration {present.name}")
     return OrderAnswer(made=present.id, version=change(present, order.wish, draft).version)
 
 
 def delete_scheduler(order: DeleteScheduler, draft: OrderDraft) -> OrderAnswer:
-    """Then the defaults count. Nothing of it is in Slurm, so it is gone at once."""
+    """Delete the scheduler configuration at once, because none of it is in Slurm; the defaults apply then."""
     present = scheduler_of(order.id, draft)
     draft.scheduler = None
     draft.tell("quota.scheduler", f"{draft.who} deleted scheduler configuration {present.name}: the defaults apply")
@@ -59,7 +59,7 @@ def make(name: str, wish: SchedulerWish, draft: OrderDraft, *, tags: Any = Mappi
 
 
 def change(present: SchedulerConfig, wish: SchedulerWish, draft: OrderDraft) -> SchedulerConfig:
-    """The next version of it."""
+    """Return the next version of the configuration."""
     changed = replace(
         present,
         **said(wish),
@@ -77,7 +77,7 @@ def change(present: SchedulerConfig, wish: SchedulerWish, draft: OrderDraft) -> 
 
 
 def scheduler_of(id: str, draft: OrderDraft) -> SchedulerConfig:
-    """Raises Refusal where there is none of this id."""
+    """Return the configuration. Raises Refusal if there is none of this id."""
     if draft.scheduler is None or draft.scheduler.id != id:
         raise not_found(f"Cluster scheduler configuration {id} not found.")
     return draft.scheduler

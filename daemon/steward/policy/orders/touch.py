@@ -1,6 +1,6 @@
-"""BatchDelete, BatchReboot and BatchReplace: single nodes, each accepted or refused by itself.
+"""Single nodes, each accepted or refused by itself: BatchDelete, BatchReboot and BatchReplace.
 
-A node in service is rebooted or replaced as on an admin's command, by a case; another one is made anew.
+A node in service is rebooted or replaced by a case, as on an admin's command; for any other the instance is replaced.
 """
 
 from collections.abc import Sequence
@@ -14,28 +14,29 @@ from steward.model.node_names import fold
 from steward.model.order import NodeOutcome, NodeRefusal, NodeWish, OrderAnswer, TouchNodes
 from steward.model.slot import Hitch, Purpose, SlotRecord, SlotStep
 from steward.model.why import Why
+from steward.policy.case.suspicion import new_case
 from steward.policy.draft import Draft
-from steward.policy.groups.slot_of import pool_of
+from steward.policy.facts.slurm_faults import bears_reason
+from steward.policy.facts.verdict import Fault
 from steward.policy.groups.slot_save import hurried
-from steward.policy.node.slurm_faults import bears_reason
-from steward.policy.node.suspicion import new_case
-from steward.policy.node.verdict import Fault
 from steward.policy.orders.order_draft import OrderDraft, is_going
 from steward.policy.orders.refuse import check_not_busy, conflict, invalid
+from steward.policy.slot_of import pool_of
 
 MOST_INSTANCES = 99
 MOST_LOGICAL = 50
 MOST_MENDED = 25
 
 No = tuple[NodeRefusal, str]
-"""Why not, and the sentence for it."""
+"""The refusal, and the sentence for it."""
 _RUNGS = {NodeWish.REBOOT: Advice.REBOOT, NodeWish.REPLACE: Advice.REPLACE}
 _YIELDING = (Step.SUSPECT, Step.HELD)
-"""A case in these steps, or that waits for approval, gives way to a person's command; any other repair is under way."""
+"""A case in these steps, or one that waits for approval, gives way to a person's command; any other repair is under
+way."""
 
 
 def touch(order: TouchNodes, draft: OrderDraft) -> OrderAnswer:
-    """The answer has a line for each id, duplicates once. Raises Refusal when a deletion accepted none."""
+    """Carry out the order. The answer has one line for each id. Raises Refusal if a deletion accepted no node."""
     cluster = draft.the(order.cluster)
     _check(order, cluster, draft)
     named = [(id, False) for id in _once(order.ids)] + [(id, True) for id in _once(order.logical_ids)]
@@ -84,7 +85,7 @@ def _check_most(count: int, most: int, what: str) -> None:
 
 
 def _by_id(draft: OrderDraft) -> dict[tuple[str, bool], SlotRecord]:
-    """Slots by (id, whether it is a logical one)."""
+    """Return the slots by (id, whether the id is a logical one)."""
     slots = [draft.slots[node] for node in sorted(draft.slots, reverse=True)]
     by_instance = {(str(slot.instance), False): slot for slot in slots if slot.instance}
     return by_instance | {(slot.logical, True): slot for slot in slots}
@@ -135,14 +136,14 @@ def _delete(chosen: Sequence[SlotRecord], draft: OrderDraft) -> None:
 
 
 def _smaller(group: str, chosen: Sequence[SlotRecord], draft: OrderDraft) -> Goal:
-    """The group does not grow back; a minimum that cannot be any more shrinks with it."""
+    """Return the goal of a group that does not grow back; a minimum that is now too high shrinks with it."""
     goal = draft.groups[group].goal
     target = max(0, goal.target - sum(slot.group == group for slot in chosen))
     return Goal(target=target, minimum=min(goal.minimum, target))
 
 
 def mend_refusal(wish: NodeWish, slot: SlotRecord, draft: OrderDraft) -> tuple[NodeRefusal, str] | None:
-    """Why this slot is not rebooted or replaced now; None where it may be."""
+    """Return why this slot may not be rebooted or replaced now; None if it may."""
     pool, node = pool_of(slot.group, draft.want), draft.seen.nodes.get(slot.node)
     if wish is NodeWish.REPLACE and pool is not None and pool.fixed:
         return NodeRefusal.BAD_STATUS, f"the machine of {slot.node} is fixed hardware: no other one can take its place"
@@ -177,7 +178,7 @@ def _open_case(slot: SlotRecord, draft: OrderDraft) -> Case | None:
 
 
 def mend(wish: NodeWish, chosen: Sequence[SlotRecord], draft: OrderDraft) -> None:
-    """Open a case for each node in service; have the others made anew."""
+    """Open a case for each node in service; have the instances of the others replaced."""
     for slot in chosen:
         text = f"{draft.who} ordered a {wish.value} through the API"
         why = Why(
@@ -191,8 +192,9 @@ def mend(wish: NodeWish, chosen: Sequence[SlotRecord], draft: OrderDraft) -> Non
 
 
 def _repair(slot: SlotRecord, rung: Advice, why: Why, draft: Draft) -> None:
-    """A reason that stood in place of the mark of the case before stands in place of the new one's, too."""
+    """Open a case for the node in place of the present one."""
     before, node = draft.cases.open_of(slot.node), draft.seen.nodes[slot.node]
+    # a reason that stood in place of the mark of the case before stands in place of the new one's, too
     reason = before.command if before is not None and bears_reason(before, node, draft) else ""
     if before is not None and before.step is Step.SUSPECT:
         draft.cases.forget(before)
@@ -204,7 +206,7 @@ def _repair(slot: SlotRecord, rung: Advice, why: Why, draft: Draft) -> None:
 
 
 def _anew(slot: SlotRecord, why: Why, draft: OrderDraft) -> SlotRecord:
-    """A slot without an instance is tried at once; any other gets another instance."""
+    """Return the slot with a new wish: one without an instance is tried at once; any other gets another instance."""
     if slot.step is SlotStep.WAITING:
         return replace(slot, next_try=draft.now, why=why)
     return replace(slot, purpose=Purpose.RENEW, deadline=draft.now, why=why)
@@ -220,12 +222,13 @@ def is_stuck(slot: SlotRecord) -> bool:
 
 
 def is_asked_again(wish: NodeWish, slot: SlotRecord) -> bool:
-    """The wish is what the slot is stuck in."""
+    """Return whether the wish is the one in which the slot is stuck."""
     return is_stuck(slot) and _WISHED.get(wish) is slot.purpose
 
 
 def try_again(slots: Sequence[SlotRecord], draft: OrderDraft) -> None:
-    """The next try has a key of its own: the failure of the last one is not taken for its own."""
+    """Have the backups of these slots tried again."""
     for slot in slots:
+        # the next try has a key of its own, so that the last failure is not taken for its outcome
         draft.slots.keep(replace(slot, tries=slot.tries + 1, hitch=Hitch.NONE, trouble=""))
         draft.tell("slot.again", f"{draft.who} has {slot.node} backed up again", node=slot.node, group=slot.group)

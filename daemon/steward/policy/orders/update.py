@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from steward.model.group import BatchSize, Cluster, ClusterStatus, Goal, Group, GroupStatus, Role, Rollout, RolloutState
 from steward.model.order import GroupWish, OrderAnswer, UpdateCluster, UpdateSoftware
-from steward.policy.groups.serving import current_counts
+from steward.policy.facts.serving import current_counts
 from steward.policy.orders.groups import changed_goal, changed_group, new_group, with_extras
 from steward.policy.orders.order_draft import OrderDraft, is_going
 from steward.policy.orders.refuse import (
@@ -22,7 +22,7 @@ from steward.policy.orders.refuse import (
 
 
 def update(order: UpdateCluster, draft: OrderDraft) -> OrderAnswer:
-    """A name that is new adds a group, a known one changes it. Members that are not given stay."""
+    """Change the cluster: a new name adds a group, a known one changes it. Members that are not given stay."""
     cluster = draft.the(order.cluster)
     check_not_busy(cluster, "UpdateCluster")
     check_repeated((wish.name for wish in order.groups), "InstanceGroups")
@@ -44,7 +44,7 @@ def update(order: UpdateCluster, draft: OrderDraft) -> OrderAnswer:
 
 
 def _wish(wish: GroupWish, draft: OrderDraft, cluster: Cluster) -> Goal:
-    """Carry out one entry, all but its goal, which it returns."""
+    """Carry out one entry, except its goal; return the goal."""
     group = draft.groups.get(wish.name)
     if group is None:
         made = new_group(wish, draft)
@@ -61,8 +61,11 @@ def _wish(wish: GroupWish, draft: OrderDraft, cluster: Cluster) -> Goal:
 
 
 def with_clock(group: Group, goal: Goal, draft: OrderDraft) -> Group:
-    """A changed minimum starts the MinCount clock anew; while a raised one is not there, the group is Updating. With
-    another goal what became of the last one is told no more."""
+    """Return the group with the MinCount clock started anew if its minimum changed.
+
+    While a raised minimum is not reached, the group is Updating. With another goal, the message about the last one
+    goes.
+    """
     if goal != group.goal:
         group = replace(group, message="")
     if goal.minimum == group.goal.minimum:
@@ -76,7 +79,7 @@ def with_clock(group: Group, goal: Goal, draft: OrderDraft) -> Group:
 
 
 def _delete_groups(order: UpdateCluster, draft: OrderDraft, cluster: Cluster) -> dict[str, Goal]:
-    """Mark groups as going; their goal is nothing. Their slots leave with the next cycles."""
+    """Mark groups as being deleted; return their goals, which are zero. Their slots leave with the next cycles."""
     check_repeated(order.delete, "InstanceGroupsToDelete")
     both = sorted({wish.name for wish in order.groups} & set(order.delete))
     if both:
@@ -90,7 +93,7 @@ def _delete_groups(order: UpdateCluster, draft: OrderDraft, cluster: Cluster) ->
 
 
 def _check_whole(goals: dict[str, Goal], order: UpdateCluster, draft: OrderDraft, cluster: Cluster) -> None:
-    """Rules of all groups together, as they will be."""
+    """Check all groups together, in their state after the order. Raises Refusal."""
     staying = [replace(group, goal=goals.get(group.name, group.goal)) for group in draft.staying()]
     if not staying:
         raise invalid("InstanceGroupsToDelete: at least one instance group must stay; DeleteCluster deletes them all.")
@@ -115,7 +118,10 @@ def _text(order: UpdateCluster, goals: dict[str, Goal], draft: OrderDraft) -> st
 
 
 def update_software(order: UpdateSoftware, draft: OrderDraft) -> OrderAnswer:
-    """Without groups: all whose machines can be made anew. Scripts run again also where image and release stay."""
+    """Order the update of these groups, or without groups of all whose instances can be replaced.
+
+    The lifecycle scripts run again, even if image and release stay.
+    """
     cluster = draft.the(order.cluster)
     check_not_busy(cluster, "UpdateClusterSoftware")
     _check(order, draft)
@@ -147,8 +153,10 @@ def _is_sane(batch: BatchSize) -> bool:
 
 
 def _groups(order: UpdateSoftware, draft: OrderDraft, cluster: Cluster) -> list[tuple[Group, str]]:
-    """The groups that are updated, and to which release (empty: as it is). The controller's machine is the head's
-    own."""
+    """Return the groups to update, and the release of each (empty: as it is).
+
+    The controller's machine is the head's own: Steward does not update it. Raises Refusal.
+    """
     if not order.groups:
         found = [(group, "") for group in draft.staying() if group.role is not Role.CONTROLLER]
         if not found:

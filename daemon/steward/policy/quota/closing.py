@@ -1,4 +1,4 @@
-"""A quota that ends: its QOS take no new job, those that wait move on, and when nobody has it any more it goes."""
+"""End a quota: its QOS take no new job, waiting jobs move on, and the QOS is removed when no job has it any more."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,15 +18,17 @@ from steward.policy.quota.marks import release_all
 
 RETRY_S = 5.0
 LEAVING_S = 120.0
-"""So long an empty account of ours may take to go; then it stays, and that is told."""
+"""An empty account of ours may take this long to be deleted; then it stays, and a warning says so."""
 _NAMED = 3
 _COMMON_QOS = "normal"
-"""Slurm makes it with every database."""
+"""The QOS that Slurm makes with every database."""
 
 
 def close_ended(draft: Draft, picture: Accounting, *, others_left: bool = False) -> None:
-    """Every quota that is being deleted, or that somebody disabled. `others_left`: accounts without a quota still have
-    limits of ours that have to go with the last quota."""
+    """End every quota that is being deleted or is disabled.
+
+    `others_left`: accounts without a quota still have limits of ours that must be removed with the last quota.
+    """
     teams = {quota.team for quota in draft.quotas.values() if not _is_ending(quota)}
     for quota in [quota for quota in draft.quotas.values() if _is_ending(quota)]:
         names = {name for name in (guaranteed_qos(quota.team), borrowed_qos(quota.team)) if name in picture.qos}
@@ -47,8 +49,10 @@ def close_ended(draft: Draft, picture: Accounting, *, others_left: bool = False)
 
 
 def _drops_account(quota: ComputeQuota, picture: Accounting, draft: Draft) -> bool:
-    """An account that `steward quota setup` made goes with its team's last quota, once nobody is in it. False: there is
-    nothing to wait for."""
+    """Delete the account that `steward quota setup` made, with its team's last quota, once it is empty.
+
+    Return False if there is nothing to wait for.
+    """
     account = picture.accounts.get(quota.team)
     if account is None or account.organization != ACCOUNT_MARK or not draft.want.quota.enabled:
         return False
@@ -72,10 +76,12 @@ def _drops_account(quota: ComputeQuota, picture: Accounting, draft: Draft) -> bo
 
 
 def _is_ending(quota: ComputeQuota) -> bool:
+    """Return whether the quota is disabled or being deleted."""
     return not quota.enabled or quota.status is QuotaStatus.DELETING
 
 
 def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draft: Draft) -> None:
+    """Remove the team's QOS from its account and its jobs, then delete the QOS."""
     why = Why(rule="quota.ends", text=f"quota {quota.name} of team {quota.team} is in force no longer")
     account = f"account {quota.team}"
     default = _default_before(account, draft)
@@ -111,17 +117,21 @@ def _close(quota: ComputeQuota, names: frozenset[str], picture: Accounting, draf
 
 
 def ends_key(job: Job) -> Key:
-    """Of its move out of the QOS of a team whose quota ends."""
+    """Return the key of the job's move out of the QOS of a team whose quota ends."""
     return Key(f"quota:move:{job.id}:{job.restarts}:ends")
 
 
 def _drop_key(qos: str) -> Key:
+    """Return the key of the deletion of a QOS."""
     return edit_key(qos, "ends")
 
 
 def _qos_afterwards(default: str, has: Association | None, picture: Accounting) -> tuple[str, str]:
-    """The QOS in which its jobs go on: what was the default before, else Slurm's common one, else any that the account
-    has. And the one that it has to be given: empty where some of the site's are left to it."""
+    """Return the QOS in which the team's jobs continue, and the one that the account must be given for that.
+
+    The first is the former default, else Slurm's common one, else any that the account has. The second is empty if the
+    account keeps QOS of the site.
+    """
     site = frozenset(name for name in has.qos if not name.startswith(QOS_PREFIX)) if has is not None else frozenset()
     wanted = [name for name in (default, _COMMON_QOS) if name and name in picture.qos]
     if not site:
@@ -137,8 +147,11 @@ def _tell_who_keeps_it(
     in_it: Sequence[Job],
     draft: Draft,
 ) -> None:
-    """Settings that are not ours to change name its QOS: those of its users, or, as Slurm said when it `refused`, those
-    of another account or cluster. Or jobs run in it: that is no trouble, and only said."""
+    """Note why the quota cannot be removed yet, and warn if a person must act.
+
+    Users' settings, or those of another account or cluster (as Slurm said when it `refused`), name its QOS. Jobs that
+    still run in it are only mentioned.
+    """
     texts = []
     if listed:
         texts.append(f"lists of QOS of users' own still name those of the team: {remedy_for(listed, quota.team, '-=')}")
@@ -158,25 +171,26 @@ def _tell_who_keeps_it(
 
 
 def _is_ours(key: str, draft: Draft) -> bool:
+    """Return whether we wrote the field, and no other value was set since."""
     known = draft.quota_writes.get(key)
     return known is not None and known.foreign is None
 
 
 def _default_before(account: str, draft: Draft) -> str:
-    """The account's default QOS before it had ours; empty: none."""
+    """Return the account's default QOS before it had ours; empty if it had none."""
     known = draft.quota_writes.get(f"{account}/default_qos")
     return next((value for value in reversed(known.values) if not value.startswith("stw-")), "") if known else ""
 
 
 def _before(key: str, draft: Draft) -> str:
-    """The value that stood there when we began; empty for a limit that we alone ever wrote."""
+    """Return the value before our first write; empty for a limit that only we ever wrote."""
     values = draft.quota_writes[key].values
     return values[-1] if len(values) > 1 and not values[-1] else ""
 
 
 def _forget(team: str, draft: Draft) -> None:
-    """What was written for it. While other quotas are left, its account's limits go on as those of one without a quota
-    (`others`)."""
+    """Forget what was written for the team."""
+    # while other quotas are left, its account's limits continue as those of an account without a quota (`others`)
     begin = f"account {team}/cap:"
     kept = {key: wrote for key, wrote in draft.quota_writes.items() if key.startswith(begin) and draft.quotas}
     for owner in (guaranteed_qos(team), borrowed_qos(team), f"account {team}"):

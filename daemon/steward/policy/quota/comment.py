@@ -1,7 +1,7 @@
-"""The words of a job's comment about quotas: few, and seldom changed, because each change is one more call to Slurm.
+"""The words about quotas in a job's comment: few, and seldom changed, because each change is a call to Slurm.
 
-They say only what the job's user can act on, or would ask: that it never fits, what it waits for, that it gave way.
-A job that starts at once gets no comment.
+They say only what the job's user can act on or would ask: that it never fits, why it waits, that it was evicted. A job
+that starts at once gets no comment.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,13 +18,13 @@ from steward.policy.quota.words import told
 AT_ONCE = 10
 """New comments in one turn."""
 PATIENCE_S = 10.0
-"""A job that waits for less says nothing."""
+"""A job that has waited for less gets no comment."""
 _WORD = "quota: "
 _RUNS = "quota lets it run"
 
 
 def quota_words(turn: Turn, draft: Draft) -> dict[JobId, str]:
-    """Job -> what its comment has to say now, for the few of which that is new."""
+    """Return the new words for each job whose comment about quotas must change."""
     found: dict[JobId, str] = {}
     for id, word in _words(turn, draft):
         job = draft.seen.jobs.get(id)
@@ -36,6 +36,7 @@ def quota_words(turn: Turn, draft: Draft) -> dict[JobId, str]:
 
 
 def _words(turn: Turn, draft: Draft) -> Iterator[tuple[JobId, str]]:
+    """Yield the words for each job that has something to say, or an old comment of ours."""
     alike: dict[tuple[str, UnitStanding, int, tuple[Resource, ...]], str] = {}
     for number, ruling in turn.rulings.items():
         unit = ruling.unit
@@ -55,7 +56,7 @@ def _words(turn: Turn, draft: Draft) -> Iterator[tuple[JobId, str]]:
 
 
 def _waits(ruling: UnitRuling, turn: Turn) -> str:
-    """Without figures that change from turn to turn."""
+    """Return why a job waits, without figures that change from turn to turn; empty if there is nothing to say."""
     unit = ruling.unit
     match ruling.standing:
         case UnitStanding.NEVER:
@@ -74,6 +75,7 @@ def _waits(ruling: UnitRuling, turn: Turn) -> str:
 
 
 def _most(ruling: UnitRuling, turn: Turn) -> str:
+    """Return the most that the team may have, in words."""
     unit = ruling.unit
     for amounts in unit.options:
         beyond: Mapping[Resource, int] = turn.ledger.over_limit(unit.team, amounts)
@@ -83,7 +85,7 @@ def _most(ruling: UnitRuling, turn: Turn) -> str:
 
 
 def _gave_way(memory: QuotaJob | None) -> str:
-    """The last time."""
+    """Return the words for the job's last eviction; empty if there is none."""
     over = [each for each in memory.evictions if each.over is not None] if memory is not None else []
     if not over:
         return ""
@@ -93,6 +95,6 @@ def _gave_way(memory: QuotaJob | None) -> str:
 
 
 def _speaks_of_quota(id: JobId, draft: Draft) -> bool:
-    """With a comment of ours that is not true any more."""
+    """Return whether the job's comment has words of ours about quotas."""
     job = draft.seen.jobs.get(id)
     return job is not None and _WORD in job.admin_comment and _WORD in ours(job.admin_comment)

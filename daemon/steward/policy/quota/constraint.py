@@ -1,4 +1,4 @@
-"""The nodes that a job may use, by what it asks for besides amounts: required nodes, features, types of GRES."""
+"""The nodes that a job may use, by its required nodes, features and types of GRES."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +13,7 @@ _WORD = re.compile(r"[&|()]|[^&|()]+")
 
 
 def eligible(job: Job, nodes: Iterable[NodeName], known: Mapping[NodeName, Node], count: int) -> list[NodeName]:
-    """Of these nodes. `count`: over how many of them the typed GRES of the job are spread."""
+    """Return those of the nodes that the job may use, its typed GRES spread over `count` nodes."""
     typed = {name.removeprefix(_TYPED): n for name, n in parse_tres(job.requested).items() if name.startswith(_TYPED)}
     found = []
     for name in nodes:
@@ -30,8 +30,8 @@ def eligible(job: Job, nodes: Iterable[NodeName], known: Mapping[NodeName, Node]
 
 
 def satisfies(constraint: str, features: Collection[str]) -> bool:
-    """Whether a node with these features may be one of a job with this `--constraint`. In brackets and with counts
-    (`[a|b]`, `a*2&b*3`) each node needs one of the features only."""
+    """Return whether a node with these features fits a job with this `--constraint`."""
+    # in brackets and with counts (`[a|b]`, `a*2&b*3`) each node needs only one of the features
     if "[" in constraint or "*" in constraint:
         return any(word.partition("*")[0] in features for word in re.split(r"[\[\]&|()]+", constraint) if word)
     words = [word.strip() for word in _WORD.findall(constraint) if word.strip()]
@@ -39,7 +39,8 @@ def satisfies(constraint: str, features: Collection[str]) -> bool:
 
 
 def _value(words: list[str], features: Collection[str]) -> bool:
-    """From left to right, as Slurm reads it: no operator binds more tightly. Takes the words away."""
+    """Return whether the features satisfy the words, which are consumed."""
+    # from left to right, as Slurm reads it: no operator binds more tightly
     found, operator = True, "&"
     while words:
         word = words.pop(0)

@@ -1,4 +1,4 @@
-"""Who may run now, who takes something back from whom, and who has to wait for what. Pure: units in, rulings out."""
+"""Decide which jobs may run now, which borrowers are evicted for them, and which must wait. Pure."""
 
 import heapq
 from collections import defaultdict
@@ -16,31 +16,34 @@ from steward.policy.quota.places import Wish
 from steward.policy.quota.requests import Amounts, Unit
 
 _NOT_YET = frozenset({"", "None"})
-"""Slurm's reasons of jobs that it has not looked at."""
+"""Slurm's reasons of jobs that it has not looked at yet."""
 
 
 class UnitStanding(Enum):
+    """How a waiting unit stands after this turn."""
+
     OWN = "own"
     """The quota of the job's team covers it: it runs when nodes are free."""
     BORROWED = "borrowed"
-    """The job may run with what others lend."""
+    """The job may run on what other teams lend."""
     WAITS = "waits"
-    """For quota: of its team, or of those who lend."""
+    """The job waits for quota: of its team, or of the lenders."""
     NEVER = "never"
-    """The job asks for more than its team may ever have, or for nothing that the cluster has."""
+    """The job asks for more than its team may ever have, or for machines that the cluster lacks."""
     BACKS_OFF = "backs off"
-    """The job gave way before, and may borrow again only later."""
+    """The job was evicted before, and may borrow again only later."""
     BEHIND = "behind"
     """The jobs of its team start in order, and an earlier one waits."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class UnitRuling:
-    """On one waiting unit. Never changed, as a unit.
+    """The ruling on one waiting unit; never changed afterwards.
 
-    `amounts` is what one of it uses where it may run, `granted` how many of it may, `borrowed` how many of these with
-    what others lend. `nodes` is the node count that it may have (0: as it asked). `short` is what it lacks, `until`
-    when it may borrow again."""
+    `amounts` is the use of one task where it may run, `granted` the number of tasks that may run, `borrowed` how many
+    of these borrow. `nodes` is the node count that it may have (0: as it asked). `short` is what it lacks, `until` when
+    it may borrow again.
+    """
 
     unit: Unit
     standing: UnitStanding
@@ -54,13 +57,16 @@ class UnitRuling:
 
     @property
     def may_run(self) -> bool:
+        """Return whether at least one task may run."""
         return self.granted > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Yielding:
-    """A running unit has to give way to a waiting one. `short` is what that one lacked in all; ranks are those of their
-    teams before it. `place`: the nodes that it lacked, where so much in all would not have been a reason for this unit.
+    """A running unit that is evicted for a waiting one.
+
+    `short` is what the waiting one lacked in all; the ranks are those of both teams before the eviction. `place`: the
+    nodes that it lacked, if amounts alone would not have been a reason to evict this unit.
     """
 
     unit: Unit
@@ -74,43 +80,44 @@ class Yielding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The wishes of the site that the order depends on. `not_before` is until when a job may not borrow again."""
+    """The settings of the site that the order depends on. `not_before` is until when a job may not borrow again."""
 
     fair_share: bool = True
     in_team: Mapping[str, PreemptTeamTasks] = field(default_factory=dict)
     strict: frozenset[str] = frozenset()
     borrow_priority: int | None = None
     rebalance_before: float | None = None
-    """Jobs that started before this may give way to a fairer share; None: none may now."""
+    """Jobs that started before this may be evicted for a fairer share; None: no job may now."""
     not_before: Mapping[JobId, float] = field(default_factory=dict)
     held_up: frozenset[JobId] = frozenset()
-    """By limits that are not ours: nobody gives way to them."""
+    """Jobs held up by limits that are not ours: no job is evicted for them."""
     suits: Callable[[Job, frozenset[NodeName] | None], bool] = lambda job, nodes: True
-    """Whether by Slurm's own test a job may start on these nodes (None: on any) when the jobs there have ended."""
+    """Tells whether, by Slurm's own test, a job may start on these nodes (None: on any) once they are free."""
 
 
 class Decider:
-    """The rulings of one turn. `rulings` has every waiting unit, `yielding` those that give way."""
+    """The rulings of one turn. `rulings` has every waiting unit, `yielding` the evicted ones."""
 
     def __init__(self, room: Room, rules: Rules) -> None:
         self._room, self._ledger, self._rules = room, room.ledger, rules
         self.rulings: dict[JobId, UnitRuling] = {}
         self.yielding: list[Yielding] = []
         self._blocked: set[tuple[str, int]] = set()
-        """(team, the part of a request that counts) that did not fit in this pass: there is only less later in it. And
-        (team, all that a unit asks for), where none of its options fits."""
+        """Requests that did not fit in this pass, in which room only shrinks."""
         self._requests: dict[JobId, tuple[str, int]] = {}
-        """(team, all that a unit asks for): equal for units that differ in nothing that counts."""
+        """The team and the request of each unit: equal for units without a relevant difference."""
         self._without_place: set[tuple[str, Wish | None]] = set()
-        """Nobody could give way for such a request of the team."""
+        """Requests for which no eviction would help."""
         self._in_vain: set[tuple[tuple[str, int], int]] = set()
         self._beyond: dict[tuple[str, int], list[dict[Resource, int]]] = {}
         self._lacking: dict[tuple[str, int], Mapping[Resource, int]] = {}
         self._sizes: dict[tuple[int, int, int], Amounts] = {}
 
     def decide(self, waiting: Iterable[Unit], kept: Iterable[Unit] = ()) -> None:
-        """Rule on all waiting units: first those that their team's own quota covers, then those that borrow, then those
-        that push out others. Nodes are kept for the units `kept`: they get what they ask for before all others."""
+        """Rule on all waiting units: first on those within their own quota, then on borrowers, then on evictions.
+
+        Nodes are kept for the units `kept`: they get what they ask for before all others.
+        """
         for unit in kept:
             self._keep(unit)
         queue, asked = sorted(waiting, key=_turn), self._ledger.asked
@@ -122,6 +129,7 @@ class Decider:
                 self._push_out(unit)
 
     def _keep(self, unit: Unit) -> None:
+        """Grant the unit its request before all others."""
         if not unit.options:
             self._rule(unit, UnitStanding.NEVER)
             return
@@ -132,7 +140,7 @@ class Decider:
         self._rule(unit, standing, amounts=amounts, granted=1, borrowed=int(not is_own))
 
     def _ruled_out(self, unit: Unit) -> bool:
-        """The unit can never run; of sizes and machine types the smallest request counts."""
+        """Return whether the unit can never run; of several sizes and machine types the smallest request counts."""
         key = self._requests[unit.id]
         if key not in self._beyond:
             self._beyond[key] = [self._ledger.over_limit(unit.team, each) for each in unit.options]
@@ -142,19 +150,20 @@ class Decider:
         return all(beyond)
 
     def _owners(self, queue: Sequence[Unit]) -> list[Unit]:
-        """Give own quota to units, and return those left over. Of a team whose jobs start in order these are all behind
-        the first that its quota does not cover."""
+        """Grant units their team's own quota, and return the units left over."""
         rest: list[Unit] = []
         stopped: set[str] = set()
         for unit in queue:
             if unit.team in stopped or unit.replica or self._is_blocked(unit) or not self._give_own(unit):
                 rest.append(unit)
+                # the jobs of a strict team start in order: all others are behind the first that its quota does not
+                # cover
                 if unit.team in self._rules.strict and not unit.replica:
                     stopped.add(unit.team)
         return rest
 
     def _is_blocked(self, unit: Unit) -> bool:
-        """A request like it did not fit in this pass."""
+        """Return whether an equal request did not fit in this pass."""
         request = self._requests[unit.id]
         if request in self._blocked:
             return True
@@ -165,7 +174,10 @@ class Decider:
         return True
 
     def _give_own(self, unit: Unit) -> bool:
-        """All of it, with what it takes to get it back from borrowers. False: something of it is left."""
+        """Grant the team's own quota to every task, reclaiming from borrowers where needed.
+
+        Return False if some tasks got none.
+        """
         ledger, granted = self._ledger, 0
         for amounts in unit.options:
             part = _kin(unit), id(ledger.counted(unit.team, amounts))
@@ -190,26 +202,33 @@ class Decider:
         return False
 
     def _wish(self, unit: Unit, asked: Amounts, size: int = 0) -> Wish | None:
-        """The nodes that it needs, where they are known."""
-        return self._room.places.wish(unit, asked, size) if self._room.knows_nodes else None
+        """Return the nodes that the unit needs; None if nodes are not known."""
+        return self._room.places.wish(unit, asked, size, self._gets_room) if self._room.knows_nodes else None
+
+    def _gets_room(self, id: JobId) -> bool:
+        ruling = self.rulings.get(id)
+        return ruling is not None and ruling.may_run and not ruling.hopeless
 
     def _finds_room(self, unit: Unit, asked: Amounts, wish: Wish | None) -> bool:
-        """It has room, or others make some."""
+        """Return whether the unit has room, or borrowers were evicted for it."""
         has_room = not self._ledger.lacks_nodes(unit.team, asked) and self._has_place(unit, wish)
         return has_room or self._reclaim(unit, asked, wish)
 
     def _has_place(self, unit: Unit, wish: Wish | None) -> bool:
-        """What has just come may start at once: nodes are looked at when Slurm has looked, whatever its reason, which
-        (22.05) may be a limit that has room."""
+        """Return whether the unit has room on nodes, or need not be tested yet."""
+        # a new job may start at once: nodes are tested once Slurm has looked at it, whatever its reason, which (22.05)
+        # may be a limit with room
         return wish is None or unit.jobs[0].reason in _NOT_YET or self._room.places.has(wish)
 
     def _may_take(self, unit: Unit) -> bool:
-        """Whether it could start on what others leave it."""
+        """Return whether the unit could start on nodes that others are evicted from."""
         return not unit.apart and unit.id not in self._rules.held_up
 
     def _reclaim(self, unit: Unit, asked: Amounts, wish: Wish | None) -> bool:
-        """Take back what others borrowed. False: nobody can give way, so nodes are lacking, and the unit waits for
-        them."""
+        """Reclaim what others borrowed.
+
+        Return False if no eviction would help: nodes are lacking, and the unit waits for them.
+        """
         if (unit.team, wish) in self._without_place:
             return False
         ranks = self._ranks()
@@ -223,7 +242,7 @@ class Decider:
         return True
 
     def _checked(self, unit: Unit, wish: Wish | None, found: list[Unit] | None) -> list[Unit] | None:
-        """Those found, if Slurm would start the job on what they leave; else they stay."""
+        """Return the found victims if Slurm would start the job on their nodes; else keep them and return None."""
         nodes = self._room.places.having_room(wish) if found and wish is not None else None
         if not found or self._rules.suits(unit.jobs[0], nodes):
             return found
@@ -231,7 +250,7 @@ class Decider:
         return None
 
     def _borrowers(self, rest: Sequence[Unit]) -> None:
-        """Team by team in the order of shares, each with its next job."""
+        """Lend to the units, team by team in the order of shares, each with its next job."""
         self._blocked.clear()
         queues: defaultdict[str, list[Unit]] = defaultdict(list)
         for unit in reversed(rest):
@@ -252,7 +271,7 @@ class Decider:
                 heapq.heappush(heap, self._key(queue[-1]))
 
     def _waits_too(self, unit: Unit) -> bool:
-        """Rule at once that the unit waits, where its turn can change nothing. True: it was ruled on."""
+        """Rule at once that the unit waits, if its turn cannot change anything. Return whether it was ruled on."""
         if not self._is_blocked(unit):
             return False
         if unit.id in self.rulings or unit.id in self._rules.not_before:
@@ -261,12 +280,13 @@ class Decider:
         return True
 
     def _key(self, unit: Unit) -> tuple[tuple[float, float], int, float, int, str]:
+        """Return the place of a team's next unit in the order of borrowing."""
         fair = self._rules.fair_share and unit.options
         rank = self._ledger.rank(unit.team, unit.options[0]) if fair else (0.0, 0.0)
         return rank, -unit.weight, unit.since, unit.id, unit.team
 
     def _lend(self, unit: Unit) -> bool:
-        """Lend to as many of the unit's tasks as fit. True: to all."""
+        """Lend to as many of the unit's tasks as fit. Return whether all fit."""
         ledger, before = self._ledger, self.rulings.get(unit.id)
         if before is not None:  # tasks of an array that the quota does not cover go on as one machine type's
             granted = self._grant(unit, before.amounts, unit.count - before.granted)
@@ -293,14 +313,16 @@ class Decider:
         return False
 
     def _is_hopeless(self, unit: Unit, asked: Amounts, size: int) -> bool:
-        """Slurm has looked at it, and nobody's borrowed jobs are what keeps it from having nodes. Also where a limit is
-        its reason: raised in vain, that would be told as nodes, lowered, and raised again in turn."""
+        """Return whether no eviction of borrowers would give the unit nodes, and Slurm has looked at it."""
+        # also if a limit is Slurm's reason: a limit raised in vain would be reported as a lack of nodes, lowered, and
+        # raised again in turn
         if unit.jobs[0].reason in _NOT_YET or not self._fits(unit, asked):
             return False
         wish = self._wish(unit, asked, size)
         return wish is not None and not self._room.places.has(wish) and self._room.is_hopeless(wish)
 
     def _grant(self, unit: Unit, asked: Amounts, most: int) -> int:
+        """Lend to up to `most` tasks; return how many got their request."""
         granted = 0
         while granted < most and self._fits(unit, asked):
             self._take(unit, asked)
@@ -308,13 +330,15 @@ class Decider:
         return granted
 
     def _fits(self, unit: Unit, asked: Amounts) -> bool:
+        """Return whether the team may use the amounts now."""
         return self._ledger.fits(unit.team, asked, apart=unit.apart)
 
     def _take(self, unit: Unit, asked: Amounts) -> None:
+        """Count the amounts as used by the team."""
         self._ledger.take(unit.team, asked, away=asked if unit.apart else None)
 
     def _size(self, unit: Unit, amounts: Amounts, suits: Callable[[Amounts], bool]) -> tuple[int, Amounts]:
-        """The largest node count of it that suits and fits, else the smallest; 0 where it takes just one."""
+        """Return the largest node count that suits and fits, else the smallest, with its amounts; 0: fixed size."""
         for size in reversed(unit.sizes):
             asked = self._scaled(unit, amounts, size)
             if suits(asked) and self._fits(unit, asked):
@@ -322,13 +346,15 @@ class Decider:
         return (unit.sizes[0], amounts) if unit.sizes else (0, amounts)
 
     def _scaled(self, unit: Unit, amounts: Amounts, size: int) -> Amounts:
+        """Return the amounts for a node count."""
         key = id(amounts), unit.sizes[0], size
         if key not in self._sizes:
             self._sizes[key] = {name: amount * size // unit.sizes[0] for name, amount in amounts.items()}
         return self._sizes[key]
 
     def _least_short(self, unit: Unit) -> Mapping[Resource, int]:
-        """On the machine type where it lacks the fewest things. Equal requests that come later lack as much."""
+        """Return what the unit lacks, on the machine type with the fewest lacking resources."""
+        # equal requests that come later lack as much
         key = self._requests[unit.id]
         if key not in self._lacking:
             short = [self._ledger.shortage(unit.team, each, apart=unit.apart) for each in unit.options]
@@ -336,10 +362,11 @@ class Decider:
         return self._lacking[key]
 
     def _rule(self, unit: Unit, standing: UnitStanding, **found: Any) -> None:
+        """Record the ruling on a unit."""
         self.rulings[unit.id] = UnitRuling(unit=unit, standing=standing, **found)
 
     def _push_out(self, unit: Unit) -> None:
-        """Jobs of lower classes, or of teams that borrowed more, where that is wanted."""
+        """Evict jobs of lower classes, or of teams that borrowed more, if the site wants that."""
         key = self._requests[unit.id], unit.weight
         if key in self._in_vain:
             return
@@ -349,6 +376,7 @@ class Decider:
         self._in_vain.add(key)
 
     def _ways(self, unit: Unit, asked: Amounts) -> Iterator[tuple[Reclaimed, Callable[[], list[Unit] | None]]]:
+        """Yield the causes for which jobs may be evicted for the unit, with the search for victims."""
         room, rules, wish = self._room, self._rules, self._wish(unit, asked)
         in_team = rules.in_team.get(unit.team) is PreemptTeamTasks.LOWER_PRIORITY
         if in_team and room.has_lower(unit.team, unit.weight):
@@ -361,6 +389,7 @@ class Decider:
             yield Reclaimed.REBALANCE, lambda: pick.even_out(room, unit.team, asked, started, wish)
 
     def _pushed(self, unit: Unit, asked: Amounts, cause: Reclaimed, find: Callable[[], list[Unit] | None]) -> bool:
+        """Evict the victims of one search; return whether the unit may run then."""
         wish = self._wish(unit, asked)
         short, ranks = self._ledger.shortage(unit.team, asked), self._ranks()
         found = self._checked(unit, wish, find())
@@ -380,6 +409,7 @@ class Decider:
         return True
 
     def _ranks(self) -> dict[str, tuple[float, float]]:
+        """Return the rank of every team."""
         return {team: self._ledger.rank(team) for team in self._ledger.accounts}
 
     def _yield(
@@ -391,6 +421,7 @@ class Decider:
         ranks: Mapping[str, tuple[float, float]],
         wish: Wish | None,
     ) -> None:
+        """Record the evictions."""
         rank_to, place = ranks[to.team], wish if _more_than_enough(victims, short) else None
         for unit in victims:
             rank = ranks[unit.team]
@@ -399,7 +430,7 @@ class Decider:
 
 
 def _more_than_enough(victims: Sequence[Unit], short: Mapping[Resource, int]) -> bool:
-    """So much in all would be there without one of them: it is nodes that are lacking."""
+    """Return whether the amounts would be free without one of the victims, so that nodes are lacking."""
     freed = {name: sum(unit.options[0].get(name, 0) for unit in victims) for name in short}
     return any(
         all(freed[name] - unit.options[0].get(name, 0) >= amount for name, amount in short.items()) for unit in victims
@@ -407,10 +438,10 @@ def _more_than_enough(victims: Sequence[Unit], short: Mapping[Resource, int]) ->
 
 
 def _kin(unit: Unit) -> str:
-    """The units of the same word fit, or do not, for the same reasons."""
+    """Return the group of units that fit, or do not, for the same reasons."""
     return f"{unit.team} apart" if unit.apart else unit.team
 
 
 def _turn(unit: Unit) -> tuple[int, float, int]:
-    """The highest class first, then the oldest."""
+    """Return the sort key of a waiting unit: the highest class first, then the oldest."""
     return -unit.weight, unit.since, unit.id

@@ -1,6 +1,6 @@
-"""From what Slurm's accounting says to what it should say: differences only, lower limits before higher ones.
+"""The difference between Slurm's accounting and what it should be: lower limits come before higher ones.
 
-A value that neither we nor Slurm's defaults put there is a person's: it stays, and is told of once.
+A value that neither we nor Slurm's defaults put there is a person's: it stays, and a warning says so once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ Edit = SetQos | SetTeam | DropQos
 
 @dataclass(slots=True, kw_only=True)
 class Edits:
-    """`lower` takes something away, `higher` gives; of these, `urgent` ones are waited for by a job."""
+    """The changes to make: `lower` ones take something away, `higher` ones give; a job waits for `urgent` ones."""
 
     lower: list[Edit] = field(default_factory=list)
     urgent: list[Edit] = field(default_factory=list)
@@ -32,17 +32,18 @@ class Edits:
 
     @property
     def count(self) -> int:
+        """Return how many changes there are."""
         return len(self.lower) + len(self.urgent) + len(self.higher)
 
     @property
     def owners(self) -> set[str]:
-        """The QOS and the accounts that are not as they should be."""
+        """Return the QOS and the accounts that are not as they should be."""
         every = (*self.lower, *self.urgent, *self.higher)
         return {each.account if isinstance(each, SetTeam) else each.qos for each in every}
 
 
 def edits(qos: Iterable[WantedQos], teams: Iterable[WantedTeam], picture: Accounting, draft: Draft) -> Edits:
-    """The edits that have to be made; who wrote what is remembered with it."""
+    """Return the changes to make, and remember the values that are written."""
     found = Edits()
     for want in qos:
         _of_qos(want, picture.qos.get(want.name), draft, found)
@@ -53,6 +54,7 @@ def edits(qos: Iterable[WantedQos], teams: Iterable[WantedTeam], picture: Accoun
 
 
 def _of_qos(want: WantedQos, has: Qos | None, draft: Draft, found: Edits) -> None:
+    """Add the changes of one QOS."""
     if has is None:
         _remember_made(want, draft)
         found.higher.append(_made(want))
@@ -74,6 +76,7 @@ def _of_qos(want: WantedQos, has: Qos | None, draft: Draft, found: Edits) -> Non
 
 
 def _made(want: WantedQos) -> SetQos:
+    """Return the action that makes a missing QOS."""
     return SetQos(
         key=edit_key(want.name, "made"),
         why=Why(rule="quota.qos", text=f"{want.name} is missing"),
@@ -87,7 +90,7 @@ def _made(want: WantedQos) -> SetQos:
 
 
 def _rest(want: WantedQos, has: Qos, ours: "_Fields") -> dict[str, Any]:
-    """The differences of a QOS besides its limits, by the field of the action."""
+    """Return the differences of a QOS besides its limits, by the field of the action."""
     found: dict[str, Any] = {}
     if ours.differs("priority", str(has.priority), str(want.priority)):
         found["priority"] = want.priority
@@ -101,12 +104,14 @@ def _rest(want: WantedQos, has: Qos, ours: "_Fields") -> dict[str, Any]:
 
 
 def _said(value: object) -> str:
+    """Return a value in words."""
     return f"{len(value)} QOS" if isinstance(value, frozenset) else str(value)
 
 
 def _of_team(want: WantedTeam, has: Association, picture: Accounting, draft: Draft, found: Edits) -> None:
-    """Without what Slurm would refuse: a default QOS that some user may not use, and the end of one that is some user's
-    own default."""
+    """Add the changes of one team's account."""
+    # without the changes that Slurm would refuse: a default QOS that a user may not use, and the removal of one that is
+    # a user's own default
     is_apart = bool(users_apart(picture, want.account))
     ours = _Fields(f"account {want.account}", draft, has_limits_of_its_own=True)
     lower, higher = _changed_caps(ours, has.limits, want.caps)
@@ -137,7 +142,7 @@ def _of_team(want: WantedTeam, has: Association, picture: Accounting, draft: Dra
 def _changed_caps(
     ours: "_Fields", has: Mapping[str, int], want: Mapping[str, int]
 ) -> tuple[list[tuple[str, int | None]], list[tuple[str, int | None]]]:
-    """(lower ones, higher ones) of the limits that differ and are ours to change."""
+    """Return the limits that differ and are ours to change: the lowered ones, and the raised ones."""
     lower: list[tuple[str, int | None]] = []
     higher: list[tuple[str, int | None]] = []
     for tres in sorted(want.keys() | ours.written(has)):
@@ -149,18 +154,18 @@ def _changed_caps(
 
 
 class _Fields:
-    """The fields of one QOS or account: which of them differ from what is wanted, and whose they are."""
+    """The fields of one QOS or account: which of them differ from the wanted values, and which are a person's."""
 
     def __init__(self, owner: str, draft: Draft, *, has_limits_of_its_own: bool = False) -> None:
-        """`has_limits_of_its_own`: what stood there before us is a person's, too."""
+        """Take the owner's name. `has_limits_of_its_own`: limits older than our first write are a person's, too."""
         self._owner, self._draft, self._has_limits_of_its_own = owner, draft, has_limits_of_its_own
 
     def written(self, has: Mapping[str, int]) -> set[str]:
-        """Limits that stand there and that we wrote."""
+        """Return the limits in Slurm that we wrote."""
         return {tres for tres in has if f"{self._owner}/cap:{tres}" in self._draft.quota_writes}
 
     def differs(self, name: str, has: str, want: str) -> bool:
-        """The field has to be written. Remembers the value that is written."""
+        """Return whether the field must be written; remember the value then."""
         key, writes = f"{self._owner}/{name}", self._draft.quota_writes
         known = writes.get(key)
         if known is None and has and self._has_limits_of_its_own and name.startswith("cap:"):
@@ -180,24 +185,27 @@ class _Fields:
         return True
 
     def _obey(self, key: str, known: Wrote, has: str, want: str) -> None:
+        """Leave a person's value in place, and warn once."""
         if known.foreign == has:
             return
         self._draft.quota_writes[key] = replace(known, foreign=has, since=self._draft.now)
         text = (
-            f"{key} is {has or 'unset'} in Slurm: somebody set it by hand, and it stays. Steward would have it be "
+            f"{key} is {has or 'unset'} in Slurm: it was set by hand, and it stays. Steward would set it to "
             f"{want or 'unset'}; it takes over again when it is set to {known.values[0] or 'unset'}"
         )
         self._draft.tell("quota.by_hand", text, level=Level.WARNING)
 
 
 def _newest(*values: str) -> tuple[str, ...]:
+    """Return the values without repetition, the newest few."""
     return tuple(dict.fromkeys(values))[:_VALUES_KEPT]
 
 
 def _remember_made(want: WantedQos, draft: Draft) -> None:
-    """A QOS that is made anew has no past, but what an earlier turn wanted of it may be what Slurm shows next."""
+    """Remember the values of a QOS that is made."""
     before = {key: each for key, each in draft.quota_writes.items() if key.startswith(f"{want.name}/")}
     forget(want.name, draft)
+    # a new QOS has no past, but Slurm may show next what an earlier turn wanted of it
     values = {f"cap:{tres}": str(amount) for tres, amount in want.caps.items()}
     values |= {"priority": str(want.priority), "grace": str(want.grace_s), "preempt": _joined(want.preempts)}
     for name, value in values.items():
@@ -206,24 +214,28 @@ def _remember_made(want: WantedQos, draft: Draft) -> None:
 
 
 def forget(owner: str, draft: Draft) -> None:
-    """Drop the memory of what was written there."""
+    """Forget the values that were written for this owner."""
     for key in [key for key in draft.quota_writes if key.startswith(f"{owner}/")]:
         del draft.quota_writes[key]
 
 
 @lru_cache(maxsize=4096)
 def _joined(names: frozenset[str]) -> str:
+    """Return the names as one sorted text."""
     return ",".join(sorted(names))
 
 
 def _shown(value: int | None) -> str:
+    """Return a limit as Slurm's text; empty for none."""
     return "" if value is None else str(value)
 
 
 def _told(caps: Iterable[tuple[str, int | None]], has: Mapping[str, int]) -> str:
+    """Return changed limits in words."""
     changes = ((tres, _shown(has.get(tres)), _shown(new)) for tres, new in caps)
     return ", ".join(f"{tres} {old or 'unlimited'} -> {new or 'unlimited'}" for tres, old, new in changes)
 
 
 def edit_key(owner: str, text: str) -> Key:
+    """Return the key of a change of this owner."""
     return Key(f"quota:{owner}:{crc32(text.encode()):08x}")

@@ -1,8 +1,8 @@
-"""Limits that are not ours: a partition's QOS, what the site allows a user or an account below a team's, a value that
-somebody set by hand in a QOS of ours. Slurm gives the same reason for them as for ours, so it is asked whether ours has
-room: then nobody gives way, for what he leaves would stay idle.
+"""Jobs held up by limits that are not ours: no job is evicted for them, because the freed nodes would stay idle.
 
-What it says of a job may be a round of its scheduler old: so the job keeps its place, and only nobody is taken for it.
+Such limits are a partition's QOS, what the site allows a user or an account below a team's, and a value set by hand in
+a QOS of ours. Slurm gives the same reason for them as for ours, so we test whether our limit has room. Slurm's word may
+be one round of its scheduler old: so the job keeps its place, and only evictions for it are left out.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,13 +16,14 @@ from steward.policy.quota.requests import Unit, holds_nodes
 
 
 def held_up(waiting: Iterable[Unit], draft: Draft, picture: Accounting) -> frozenset[JobId]:
-    """Those of the waiting units that such a limit holds up. Of a job with several QOS, or sizes, or parts, Slurm does
-    not tell which of them met a limit."""
+    """Return the waiting units that a limit of the site holds up."""
+    # of a job with several QOS, sizes or parts, Slurm does not tell which of them met a limit
     used: dict[str, Tres] = {}
     return frozenset(unit.id for unit in waiting if _is_held_up(unit, draft, picture, used))
 
 
 def _is_held_up(unit: Unit, draft: Draft, picture: Accounting, used: dict[str, Tres]) -> bool:
+    """Return whether a limit of the site holds up the unit."""
     job = unit.jobs[0]
     if len(unit.jobs) > 1 or unit.sizes or "Grp" not in job.reason:
         return False
@@ -41,7 +42,7 @@ def _is_held_up(unit: Unit, draft: Draft, picture: Accounting, used: dict[str, T
 
 
 def _has_others(job: Job, draft: Draft, picture: Accounting) -> bool:
-    """Whether something that the job asks for has a limit of the kind of its reason that is not ours."""
+    """Return whether a request of the job has a limit that is not ours, of the kind in the job's reason."""
     asks = parse_tres(job.requested)
     if not job.reason.startswith("QOS"):
         return any(
@@ -52,21 +53,20 @@ def _has_others(job: Job, draft: Draft, picture: Accounting) -> bool:
     partitions = [draft.seen.partitions.get(name) for name in job.partitions]
     names = {job.qos, *(each.own_qos for each in partitions if each is not None)} - {""}
     if None in partitions or not names <= picture.qos.keys():
-        return True  # nobody knows
+        return True  # unknown
     limits = ((name, tres) for name in names for tres in picture.qos[name].limits)
     return any(asks.get(tres) and not is_ours(f"{name}/cap:{tres}", draft) for name, tres in limits)
 
 
 def above(job: Job, picture: Accounting) -> list[Association]:
-    """The associations whose limits count a job: its user's, which may be one for its partition, and those of its
-    account and the accounts above."""
+    """Return the associations whose limits count a job: its user's, maybe for its partition, and its accounts'."""
     own = picture.limited_user(job.account, job.user_id, job.partition)
     line = (picture.of_account(name) for name in picture.line_of(job.account))
     return [each for each in (own, *line) if each is not None]
 
 
 def _is_full(owner: str, limits: Tres, used: Tres, job: Job, draft: Draft) -> bool:
-    """A limit of ours there leaves the job no room."""
+    """Return whether a limit of ours leaves the job no room."""
     asks = parse_tres(job.requested)
     return any(
         used.get(tres, 0) + asks[tres] > limit and is_ours(f"{owner}/cap:{tres}", draft)
@@ -76,13 +76,13 @@ def _is_full(owner: str, limits: Tres, used: Tres, job: Job, draft: Draft) -> bo
 
 
 def is_ours(key: str, draft: Draft) -> bool:
-    """We wrote it, and nobody else since."""
+    """Return whether we wrote the field, and no other value was set since."""
     known = draft.quota_writes.get(key)
     return known is not None and known.foreign is None
 
 
 def _used_by(team: str, draft: Draft, picture: Accounting) -> Mapping[str, int]:
-    """By the jobs of its account and of those below, as Slurm counts them."""
+    """Return what the jobs of the team's account and of those below use, as Slurm counts them."""
     above = {name: team in picture.line_of(name) for name in {job.account for job in draft.seen.jobs.values()}}
     found: dict[str, int] = {}
     for job in draft.seen.jobs.values():

@@ -1,7 +1,7 @@
-"""The numbers of a quota: what was asked for, and what is filled in from the machine type.
+"""The amounts of a quota: those that were asked for, and those filled in from the machine type.
 
-One rule: `Count` is all of so many machines. Otherwise the largest share of one machine that was asked for (of its
-accelerators, its CPUs or its memory) gives the CPUs and the memory that were not; accelerators are never filled in.
+`Count` is all of that many machines. Otherwise the largest share of one machine that was asked for (of its
+accelerators, CPUs or memory) gives the CPUs and the memory that were not; accelerators are never filled in.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,8 +21,11 @@ _SLICES = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owned:
-    """A team's own: `nominal`; `lends` is how much of that others may use, `may_borrow` how much the team may have
-    beyond. `counted` are the resources that limit it; the others are only shown."""
+    """The resources of a team.
+
+    `nominal` is its own; `lends` is the part of that which others may use, `may_borrow` what it may have beyond.
+    `counted` are the resources that limit it; the others are only shown.
+    """
 
     nominal: Mapping[Resource, int]
     lends: Mapping[Resource, int]
@@ -31,15 +34,16 @@ class Owned:
     warnings: tuple[str, ...] = ()
 
     def private(self, name: Resource) -> int:
-        """The part of a resource that never leaves the team."""
+        """Return the part of a resource that is never lent."""
         return self.nominal.get(name, 0) - self.lends.get(name, 0)
 
 
 def owned(quota: ComputeQuota, types: Mapping[str, MachineType], *, count_filled: bool = False) -> Owned:
-    """A machine type that nobody described has just what was asked for."""
+    """Return the resources that a quota gives its team."""
     nominal: dict[Resource, int] = {}
     counted: set[Resource] = set()
     for share in quota.shares:
+        # an undescribed machine type has only what was asked for
         machine = types.get(share.machine_type, MachineType(name=share.machine_type))
         values = filled(share, machine)
         for kind, amount in values.items():
@@ -59,7 +63,7 @@ def owned(quota: ComputeQuota, types: Mapping[str, MachineType], *, count_filled
 
 @lru_cache(maxsize=4096)
 def filled(share: Share, machine: MachineType) -> Mapping[str, int]:
-    """kind -> amount (CPUs, MiB, accelerators), rounded down; kinds that the machine does not have are left out."""
+    """Return the amount of each kind (CPUs, MiB, accelerators), rounded down, without kinds that the machine lacks."""
     found: dict[str, int] = {}
     if share.count is not None:
         found = {GPU: machine.gpus * share.count, CPU: machine.cpus * share.count, MEM: machine.memory_mb * share.count}
@@ -72,14 +76,14 @@ def filled(share: Share, machine: MachineType) -> Mapping[str, int]:
 
 
 def asked_kinds(share: Share, machine: MachineType) -> frozenset[str]:
-    """The kinds of resources that were asked for, and the one that decides: accelerators where the machine has some,
-    else CPUs."""
+    """Return the kinds that were asked for, and the decisive one: accelerators if the machine has any, else CPUs."""
     named = {kind for kind, amount in _said(share).items() if amount is not None}
     has_gpus = bool(machine.gpus or share.accelerators)
     return frozenset(named | {GPU if has_gpus else CPU})
 
 
 def _said(share: Share) -> dict[str, int | None]:
+    """Return the amounts that were asked for; None for kinds that were not."""
     said: dict[str, int | None] = {
         GPU: share.accelerators,
         CPU: None if share.vcpu is None else floor(share.vcpu),
@@ -92,7 +96,7 @@ def _said(share: Share) -> dict[str, int | None]:
 
 
 def _ratios(share: Share, machine: MachineType) -> Iterable[Fraction]:
-    """The ratio of each resource that was asked for to what one machine has."""
+    """Yield the ratio of each requested resource to that of one machine."""
     if share.accelerators is not None and machine.gpus:
         yield Fraction(share.accelerators, machine.gpus)
     if share.vcpu is not None and machine.cpus:
@@ -106,6 +110,7 @@ def _ratios(share: Share, machine: MachineType) -> Iterable[Fraction]:
 def _may_borrow(
     quota: ComputeQuota, nominal: Mapping[Resource, int], types: Mapping[str, MachineType]
 ) -> dict[Resource, int]:
+    """Return what the team may have beyond its own."""
     if not quota.strategy.borrows:
         return dict.fromkeys(nominal, 0)
     limits = {name: amount * quota.borrow_percent // 100 for name, amount in nominal.items()}
@@ -119,6 +124,7 @@ def _may_borrow(
 def _warnings(
     quota: ComputeQuota, nominal: Mapping[Resource, int], borrow: Mapping[Resource, int], counted: set[Resource]
 ) -> Iterable[str]:
+    """Yield a warning for each resource of which the team can never borrow because its share rounds to 0."""
     if not (quota.strategy.borrows and quota.borrow_percent):
         return
     for name in sorted(counted):

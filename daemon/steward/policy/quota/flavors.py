@@ -1,4 +1,4 @@
-"""Which machine type each node is of, what the nodes that take jobs have, and how Slurm calls it (TRES)."""
+"""The machine type of each node, the resources of nodes that take jobs, and Slurm's names for them (TRES)."""
 
 import re
 from collections import defaultdict
@@ -28,13 +28,13 @@ class Gpus(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def gpus_of(gres: str) -> tuple[Gpus, ...]:
-    """The accelerators in a Gres text: `gpu:l4:4(S:0-1),shard:8`."""
+    """Return the accelerators in a Gres text: `gpu:l4:4(S:0-1),shard:8`."""
     return tuple(Gpus(match["type"] or "", int(match["count"])) for match in _GRES.finditer(gres))
 
 
 @lru_cache(maxsize=16384)
 def parse_tres(text: str) -> Mapping[str, int]:
-    """`cpu=48,mem=96G,gres/gpu:l4=2` as numbers (memory in MiB); what cannot be read is left out."""
+    """Return `cpu=48,mem=96G,gres/gpu:l4=2` as numbers (memory in MiB), without unreadable parts."""
     found: dict[str, int] = {}
     for word in text.split(","):
         name, _, amount = word.partition("=")
@@ -47,12 +47,12 @@ def parse_tres(text: str) -> Mapping[str, int]:
 
 
 class Flavors:
-    """The machine types of a picture's nodes. `type_of` has the nodes of a known machine type, `usable` those of them
-    that take jobs. A node with accelerators has its type also where no quota names that: Slurm counts its accelerators
-    against a team's limit.
+    """The machine types of a picture's nodes.
 
-    Nodes under repair, hot spares and nodes that a reservation has are nobody's. A node that Slurm powered down takes
-    jobs: it is powered up for them.
+    `type_of` has the nodes of a known machine type, `usable` those of them that take jobs. A node with accelerators has
+    its type even if no quota names that type: Slurm counts its accelerators against a team's limit. Nodes under repair,
+    hot spares and reserved nodes are in no team's capacity. A node that Slurm powered down takes jobs: it is powered up
+    for them.
     """
 
     def __init__(self, draft: Draft, quotas: Mapping[str, ComputeQuota]) -> None:
@@ -66,21 +66,22 @@ class Flavors:
         self._of_partitions: dict[str, tuple[str, ...]] = {}
         self.type_of = {name: found for name, node in draft.seen.nodes.items() if (found := self._type(name, node))}
         self.present = frozenset(self.type_of.values())
-        """The machine types that the cluster has nodes of."""
+        """The machine types of which the cluster has nodes."""
         apart = _set_apart(draft)
         self.usable = frozenset(n for n in self.type_of if n not in apart and takes_jobs(draft.seen.nodes[n]))
         self.in_service = frozenset(self.type_of[name] for name in self.usable)
-        """Those of them that have a node that takes jobs."""
+        """The machine types with a node that takes jobs."""
         self.capacity, self.words, self.largest = self._counted()
 
     def is_like(self, other: "Flavors") -> bool:
-        """Whether every job asks for, and has, the same by both."""
+        """Return whether every job asks for, and has, the same by both."""
         return (
             (self.type_of, self.usable, self.capacity, self.words, self.largest, self._types)
             == (other.type_of, other.usable, other.capacity, other.words, other.largest, other._types)
         ) and all(self.types_of(each) == found for each, found in other._of_partitions.items())
 
     def _type(self, name: NodeName, node: Node) -> str:
+        """Return the node's machine type; empty if it is unknown."""
         record = self._draft.slots.get(name)
         group = self._draft.groups.get(record.group) if record is not None else None
         if group is not None and group.types:
@@ -93,12 +94,12 @@ class Flavors:
         return self._known[key]
 
     def _named_by(self, node: Node) -> str:
-        """The type with accelerators that one of its features names, whoever owns of it."""
+        """Return the type with accelerators that one of the node's features names; empty if there is none."""
         names = {name for feature in node.features for name in (feature, f"ml.{feature}")} & self._types.keys()
         return min((name for name in names if self._types[name].gpus), default="")
 
     def _fits(self, name: str, node: Node) -> bool:
-        """By the type's own features and Gres; one that has neither by a feature with its name."""
+        """Return whether the node is of this type, by features and Gres, or by a feature with the type's name."""
         each = self._types.get(name, MachineType(name=name))
         if name in node.features or name.removeprefix("ml.") in node.features:
             return True
@@ -107,8 +108,7 @@ class Flavors:
         return node.features.issuperset(each.features) and (not each.gres or gpus_of(each.gres) == gpus_of(node.gres))
 
     def _counted(self) -> tuple[Mapping[Resource, int], Mapping[str, frozenset[str]], Mapping[Resource, int]]:
-        """The amount of each resource in the cluster, Slurm's names for each machine type's accelerators, and the most
-        of each resource that one node has."""
+        """Return the cluster's amounts, Slurm's names for each type's accelerators, and the most that one node has."""
         sums: defaultdict[Resource, int] = defaultdict(int)
         words: defaultdict[str, set[str]] = defaultdict(set)
         most: dict[Resource, int] = {}
@@ -125,12 +125,13 @@ class Flavors:
         return sums, {kind: frozenset(found) for kind, found in words.items()}, most
 
     def of_node(self, name: NodeName) -> Mapping[Resource, int]:
-        """What one node of a known machine type has."""
+        """Return the amounts of one node of a known machine type."""
         node, kind = self._draft.seen.nodes[name], self.type_of[name]
         found = self._of_node(kind, node.gres, node.cpus, node.memory_mb)
         return {resource(kind, unit): amount for unit, amount in found.items()}
 
     def _of_node(self, kind: str, gres: str, cpus: int, memory_mb: int) -> dict[str, int]:
+        """Return the amounts of a node with these properties, by kind."""
         found = {CPU: cpus, MEM: memory_mb, GPU: 0}
         for each in gpus_of(gres):
             unit = f"{GPU}:{profile}" if (profile := profile_of(each.type)) else GPU
@@ -140,55 +141,57 @@ class Flavors:
         return found
 
     def has_gpus(self, kind: str) -> bool:
-        """Whether the accelerators of a machine type decide, and not its CPUs."""
+        """Return whether accelerators decide for this machine type, and not CPUs."""
         return bool(self.capacity.get(resource(kind, GPU))) or bool(kind in self._types and self._types[kind].gpus)
 
     def gpu_words(self, kind: str) -> frozenset[str]:
-        """The types by which Slurm knows its whole accelerators; `l4` of `gres/gpu:l4`."""
+        """Return Slurm's types for its whole accelerators: `l4` of `gres/gpu:l4`."""
         found = self.words.get(kind) or frozenset(
             each.type for each in gpus_of(self._types[kind].gres if kind in self._types else "")
         )
         return frozenset(word for word in found if word and not profile_of(word))
 
     def mig_words(self, kind: str, profile: str) -> frozenset[str]:
-        """The types by which Slurm knows its MIG slices of this profile."""
+        """Return Slurm's types for its MIG slices of this profile."""
         return frozenset(word for word in self.words.get(kind, ()) if profile_of(word) == profile) or frozenset(
             {profile}
         )
 
     def types_of(self, partitions: str) -> tuple[str, ...]:
-        """The machine types on which jobs of these partitions may run, sorted, and "" for nodes of none last."""
+        """Return the machine types on which jobs of these partitions may run, sorted, with "" for unknown ones last."""
         if partitions not in self._of_partitions:
             nodes = self._draft.overview.nodes_of(partitions)
             self._of_partitions[partitions] = tuple(sorted({self.type_of.get(n, "") for n in nodes}, key=_last_if_none))
         return self._of_partitions[partitions]
 
     def without_type(self) -> Mapping[NodeName, int]:
-        """Nodes of no known machine type that have accelerators, and how many."""
+        """Return the nodes of unknown machine type that have accelerators, with their number."""
         nodes = ((name, node) for name, node in self._draft.seen.nodes.items() if name not in self.type_of)
         found = {name: sum(each.amount for each in gpus_of(node.gres)) for name, node in nodes if node.gres}
         return {name: amount for name, amount in found.items() if amount}
 
 
 def _set_apart(draft: Draft) -> frozenset[NodeName]:
-    """Hot spares, and nodes that reservations have now: only jobs that name these run there. Not those kept for a lost
-    run, which its team uses."""
+    """Return hot spares and nodes that are reserved now: only jobs that name the reservation run there."""
+    # nodes kept for a lost run do not count: its team uses them
     found = (each for each in draft.seen.reservations.values() if each.hot_group or _is_closed(each, draft))
     return frozenset(node for each in found for node in each.nodes)
 
 
 def _is_closed(each: Reservation, draft: Draft) -> bool:
-    """Not one of parts of its nodes, of which others use the rest, nor one whose users' jobs do not say so."""
+    """Return whether only jobs that name the reservation can use its nodes now."""
     if each.kept_for is not None or each.is_magnetic or not each.starts <= draft.now < each.ends:
         return False
+    # if it has parts of its nodes, other jobs use the rest; the jobs of a magnetic one need not name it
     nodes = draft.seen.nodes
     return not 0 < each.cpus < sum(nodes[name].cpus for name in each.nodes if name in nodes)
 
 
 def _last_if_none(kind: str) -> tuple[bool, str]:
+    """Return the sort key of a machine type, the unknown one last."""
     return not kind, kind
 
 
 def takes_jobs(node: Node) -> bool:
-    """Slurm would start a job on it, now or when those on it have ended or it is powered up."""
+    """Return whether Slurm would start a job on the node, now or once it is free or powered up."""
     return node.base in _READY and not node.is_drain and (node.responding or not node.is_powered)

@@ -1,7 +1,7 @@
-"""Limits of the site's that will hold a waiting job up, before Slurm says so: it looks at them only when it has found
-nodes, which those who borrow have until then. Who is not needed then would give way in vain.
+"""Limits of the site that will hold a waiting job up, before Slurm says so.
 
-Only a limit that surely holds the job up counts: what its own team has and keeps, and what it asks for, are beyond it.
+Slurm looks at them only when it has found nodes, which borrowers still have: they would be evicted in vain. Only a
+limit that surely holds the job up counts: what its own team has and keeps, plus its request, is beyond the limit.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,14 +15,13 @@ from steward.policy.quota.flavors import parse_tres
 from steward.policy.quota.requests import Unit
 
 BELIEVED_S = 120.0
-"""Slurm's backfill has looked at a job by then. What Slurm says counts afterwards: it may know more than we do."""
+"""By then Slurm's backfill has looked at the job, and Slurm's word counts: it may know more than we do."""
 
 
 def foreseen(
     waiting: Iterable[Unit], staying: Mapping[str, list[Unit]], draft: Draft, picture: Accounting
 ) -> frozenset[JobId]:
-    """Those of the waiting units that such a limit holds up. `staying` are the units of each team that do not give way
-    already."""
+    """Return the waiting units that such a limit will hold up; `staying` are each team's units that are not evicted."""
     found: set[JobId] = set()
     asked: dict[tuple[object, ...], bool] = {}
     for unit in waiting:
@@ -40,8 +39,7 @@ def foreseen(
 
 
 def _is_beyond(unit: Unit, staying: Mapping[str, list[Unit]], draft: Draft, picture: Accounting) -> bool:
-    """In whichever QOS it may run. The limits of a partition's own QOS take the place of all others, for what they
-    limit."""
+    """Return whether limits hold the unit up in every QOS in which it may run."""
     job = unit.jobs[0]
     partition = draft.seen.partitions.get(job.partition)
     if partition is None or not unit.qos:
@@ -49,6 +47,7 @@ def _is_beyond(unit: Unit, staying: Mapping[str, list[Unit]], draft: Draft, pict
     first = picture.qos.get(partition.own_qos)
     if partition.own_qos and first is None:
         return False
+    # for the resources that it limits, a partition's own QOS replaces all other limits
     settled = {"node", *(first.limits if first is not None else ())}  # jobs on one node count as one there
     asks = {tres: amount for tres, amount in parse_tres(job.requested).items() if amount and tres not in settled}
     return all(_is_beyond_in(qos, asks, unit, staying, draft, picture) for qos in unit.qos)
@@ -57,11 +56,12 @@ def _is_beyond(unit: Unit, staying: Mapping[str, list[Unit]], draft: Draft, pict
 def _is_beyond_in(
     name: str, asks: Tres, unit: Unit, staying: Mapping[str, list[Unit]], draft: Draft, picture: Accounting
 ) -> bool:
-    """A limit of a QOS takes the place of those of the user and of the accounts for the same TRES. Ours are the
-    ledger's matter, and in another QOS of ours the job does not stay."""
+    """Return whether limits of the site hold the unit up in this QOS."""
     qos, job = picture.qos.get(name), unit.jobs[0]
     if qos is None or (name.startswith(QOS_PREFIX) and name != guaranteed_qos(unit.team)):
         return False
+    # a limit of a QOS replaces those of the user and the accounts for the same TRES. Ours are the ledger's matter, and
+    # in another QOS of ours the job does not stay.
     mine = {tres: limit for tres, limit in qos.limits.items() if not is_ours(f"{name}/cap:{tres}", draft)}
     if _passes(mine, asks, unit, staying, lambda each: each.qos == name):
         return True
@@ -77,11 +77,11 @@ def _is_beyond_in(
 def _passes(
     limits: Tres, asks: Tres, unit: Unit, staying: Mapping[str, list[Unit]], counts: Callable[[Job], bool]
 ) -> bool:
-    """What a unit asks for passes a limit, with the jobs of its team that give way to nobody for it: those of its class
-    and of higher ones."""
+    """Return whether the unit's request, with the jobs of its team that are not evicted for it, passes a limit."""
     names = [tres for tres in limits if asks.get(tres)]
     if not names:
         return False
+    # jobs of its class and of higher ones
     kept = (each.jobs for each in staying.get(unit.team, ()) if each.weight >= unit.weight)
     used = [parse_tres(job.allocated or job.requested) for jobs in kept for job in jobs if counts(job)]
     return any(sum(each.get(tres, 0) for each in used) + asks[tres] > limits[tres] for tres in names)

@@ -1,7 +1,7 @@
-"""Jobs that give way: signalled, given their grace, and put back into the queue; or left to Slurm's own preemption.
+"""Evictions: a job is signalled, given its grace time and requeued; or Slurm's own preemption does that.
 
-Each is remembered from the moment in which it was chosen, so that nobody is asked twice for one demand, and its owner
-can read why.
+Each eviction is remembered from the moment of the choice, so that only one job is evicted for one demand, and the job's
+owner can read why.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ from steward.policy.quota.words import told
 
 RETRY_S, SOON_S = 5.0, 1.0
 PARTS_S = 300.0
-"""So long the parts of a heterogeneous job may take to let go, one after the other."""
+"""How long the parts of a heterogeneous job may take to end, one after the other."""
 _DAY_S = 86400.0
 _DEFAULT_SIGNAL = "TERM"
 _RULES = {
@@ -35,7 +35,7 @@ _RULES = {
 
 
 def follow(draft: Draft) -> None:
-    """Follow the jobs that were chosen to give way: they are over, called off, overdue, or to be ended now."""
+    """Follow the evictions under way: each is over, called off, overdue, or its job is to be ended now."""
     _hand_over(draft)
     for id, memory in list(draft.quota_jobs.items()):
         job = draft.seen.jobs.get(id)
@@ -46,8 +46,8 @@ def follow(draft: Draft) -> None:
 
 
 def _hand_over(draft: Draft) -> None:
-    """Take over Slurm's choice. Where Slurm makes the room it also chooses who gives way, and may choose another job
-    than we did: then that job gives way, and no second one beside it."""
+    """Take over Slurm's choice of victims in place of ours."""
+    # Slurm makes the room and may choose another job than we did: then that job is evicted, and no second one beside it
     expected = list(_left_to_slurm(draft))
     for (id, eviction), job in zip(expected, _chosen_by_slurm(draft) if expected else (), strict=False):
         _forget(id, draft.quota_jobs[id], draft)
@@ -60,7 +60,7 @@ def _hand_over(draft: Draft) -> None:
 
 
 def _left_to_slurm(draft: Draft) -> Iterator[tuple[JobId, Eviction]]:
-    """Jobs for which Slurm's preemption is awaited, and that it has not begun with."""
+    """Yield the evictions that are left to Slurm's preemption and have not begun."""
     for id, memory in draft.quota_jobs.items():
         job, eviction = draft.seen.jobs.get(id), memory.yielding
         if job is not None and job.preempted is None and eviction is not None and eviction.due is None:
@@ -68,7 +68,7 @@ def _left_to_slurm(draft: Draft) -> Iterator[tuple[JobId, Eviction]]:
 
 
 def _chosen_by_slurm(draft: Draft) -> list[Job]:
-    """Jobs that borrowed and have their grace by Slurm's hand, of whom we know nothing yet."""
+    """Return the borrowing jobs that Slurm preempts and that we have not recorded."""
     found = []
     for job in draft.seen.jobs.values():
         if job.preempted is None or not job.is_active or job.is_part or job.qos != borrowed_qos(team_of_qos(job.qos)):
@@ -80,6 +80,7 @@ def _chosen_by_slurm(draft: Draft) -> list[Job]:
 
 
 def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
+    """Follow one eviction."""
     if job is not None and job.is_completing and (job.is_pending or job.restarts > eviction.restart):
         return  # its nodes are not free yet: it counts as one that gives way until they are (22.05 hides the state)
     if eviction.due is None and job is not None and job.preempted is not None:
@@ -102,8 +103,10 @@ def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, dr
 
 
 def finish(turn: Turn, draft: Draft) -> None:
-    """The jobs whose time is over, Slurm's to make room or their own grace: they go, if by this turn somebody may still
-    run with what they free."""
+    """End the jobs whose time is over, if in this turn their nodes are still needed.
+
+    The time is the one that Slurm had to make room, or the job's grace time.
+    """
     for id, memory in list(draft.quota_jobs.items()):
         job, eviction = draft.seen.jobs.get(id), memory.yielding
         if job is None or eviction is None or job.is_pending or job.is_over or job.restarts > eviction.restart:
@@ -116,6 +119,7 @@ def finish(turn: Turn, draft: Draft) -> None:
 
 
 def _lose_patience(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, turn: Turn, draft: Draft) -> None:
+    """Evict the job ourselves because Slurm did not, or call the eviction off."""
     if not _is_wanted(id, eviction, turn, draft):
         if job.preempted is None and not _is_unjudged(eviction, draft):
             _call_off(job, memory, eviction, draft)
@@ -130,6 +134,7 @@ def _lose_patience(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, tu
 
 
 def _grace_is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, turn: Turn, draft: Draft) -> None:
+    """End the job whose grace time is over, or call the eviction off."""
     assert eviction.due is not None
     if not _is_wanted(id, eviction, turn, draft):
         off = eviction.due + draft.want.quota.grace_s
@@ -146,13 +151,16 @@ def _grace_is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job, tu
 
 
 def _is_wanted(id: JobId, eviction: Eviction, turn: Turn, draft: Draft) -> bool:
-    """The job that it makes room for waits, and by this turn may run; or, where an owner takes something back, another
-    owner who may counts on the room. One that waits may be held, be of another team, or be covered no longer (what is
-    left of an array). A demand looks hopeless to a turn that does not know this job, as its quota is gone."""
+    """Return whether the job for which room is made still waits and may run in this turn.
+
+    In a reclaim, another owner that may run and counts on the room is enough.
+    """
     if not _is_waited_for(eviction, draft):
         return False
     if eviction.cause is not Reclaimed.RECLAIM:
         return JobId(eviction.to_job) in turn.rulings
+    # a waiting job may be held, be of another team, or not be covered any more (the rest of an array); a demand looks
+    # hopeless to a turn that does not know this job, whose quota is gone
     known = next((unit for units in turn.running.values() for unit in units if unit.id == id), None)
     team = known.team if known is not None else draft.quota_jobs[id].team  # its quota may be gone by now
     return any(
@@ -165,22 +173,21 @@ def _is_wanted(id: JobId, eviction: Eviction, turn: Turn, draft: Draft) -> bool:
 
 
 def _is_unjudged(eviction: Eviction, draft: Draft) -> bool:
-    """Whether the job that it makes room for has a start time that came, at which Slurm has not looked since: a
-    slurmctld that was killed comes back with the reasons that it wrote down last."""
+    """Return whether Slurm has not looked at the waiting job since its start time came."""
+    # a slurmctld that was killed comes back with the reasons that it wrote down last
     to = draft.seen.jobs.get(JobId(eviction.to_job))
     return to is not None and to.is_pending and to.reason == "BeginTime" and (to.eligible or 0.0) <= draft.now
 
 
 def _was_told(job: Job, eviction: Eviction, draft: Draft) -> bool:
-    """It had its signal, or ends already. Not so when no head ran while its grace went by."""
+    """Return whether the job had its signal or is ending; False if no head ran during its grace time."""
     had_none = eviction.due is None or eviction.due <= eviction.at
     is_told = job.preempted is not None or draft.asked_at(_signal_key(job.id, eviction)) is not None
     return had_none or is_told or not job.is_active
 
 
 def _parts_hold(id: JobId, draft: Draft) -> bool:
-    """Whether some part of a heterogeneous job still has its nodes: Slurm shows the parts one after the other as
-    gone."""
+    """Return whether a part of the heterogeneous job still has its nodes; Slurm shows its parts as gone one by one."""
     job = draft.seen.jobs.get(id)
     if job is None or not job.het_job_id:
         return False
@@ -188,8 +195,7 @@ def _parts_hold(id: JobId, draft: Draft) -> bool:
 
 
 def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
-    """Note that a job has given way. One that ended on our signal is requeued all the same, as Slurm's preemption
-    does."""
+    """Note that the job was evicted; requeue one that ended on our signal, as Slurm's preemption does."""
     if job is not None and _ended_on_signal(job, eviction, draft) and job.requeue and job.is_batch:
         key = Key(f"quota:requeue:{job.id}:{eviction.restart}:ended")
         if not is_refusal(draft.seen.failures.get(key, "")):
@@ -207,7 +213,7 @@ def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, d
 
 
 def _ended_otherwise(job: Job | None, eviction: Eviction) -> bool:
-    """Before Slurm or we began with it, or by its user's hand."""
+    """Return whether the job ended before the eviction began, or by its user's hand."""
     if job is None:
         return eviction.due is None
     if not job.is_over or job.restarts != eviction.restart:
@@ -217,39 +223,42 @@ def _ended_otherwise(job: Job | None, eviction: Eviction) -> bool:
 
 
 def _ended_on_signal(job: Job, eviction: Eviction, draft: Draft) -> bool:
-    """A failure is taken for the signal's, a success only where the signal is known to have come before it."""
+    """Return whether our signal ended the job."""
     if not job.is_over or job.restarts != eviction.restart or eviction.due is None:
         return False
+    # a failure is put down to the signal; a success only if the signal came before it
     if job.state is not JobState.COMPLETED:
         return job.state is JobState.FAILED
     return job.made_room(_told_at(job, eviction, draft))
 
 
 def _told_at(job: Job, eviction: Eviction, draft: Draft) -> float | None:
-    """When it got its signal, which Slurm sends to running jobs only; None: it did not, or nobody knows."""
+    """Return when the job got its signal; None: it did not, or that is unknown."""
+    # Slurm sends signals to running jobs only
     key = _signal_key(job.id, eviction)
     return None if key in draft.seen.failures else draft.asked_at(key)
 
 
 def _patience(draft: Draft) -> float:
-    """How long Slurm may take to start the one that it makes room for."""
+    """Return how long Slurm may take to start the waiting job by its own preemption."""
     rules = draft.want.quota
     return rules.patience_s + (rules.grace_s if _slurm_preempts(draft) else 0.0)
 
 
 def _slurm_preempts(draft: Draft) -> bool:
+    """Return whether Slurm's own preemption works for our QOS."""
     picture = draft.seen.accounting
     return picture is not None and picture.can.preempts
 
 
 def _is_waited_for(eviction: Eviction, draft: Draft) -> bool:
-    """The job that it makes room for is still there, and waits."""
+    """Return whether the job for which room is made still waits."""
     to = draft.seen.jobs.get(JobId(eviction.to_job))
     return to is not None and to.is_pending
 
 
 def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> None:
-    """Begin with the jobs that were chosen in this turn."""
+    """Begin the evictions that were chosen in this turn."""
     for each in yielding:
         victim, job = each.unit, each.unit.jobs[0]
         is_slurms = picture.can.preempts and each.cause is Reclaimed.RECLAIM and victim.is_borrowed
@@ -265,14 +274,14 @@ def begin(yielding: Iterable[Yielding], picture: Accounting, draft: Draft) -> No
         )
         draft.quota_jobs.add_eviction(victim.id, victim.team, eviction)
         if is_slurms:
-            draft.wake(draft.now + _patience(draft))  # it may start without: nothing happened yet
+            draft.wake(draft.now + _patience(draft))  # it may start without the eviction
         else:
             _tell_that_it_has_to(job, eviction, draft)
             _warn(job, eviction, draft)
 
 
 def _tell_that_it_has_to(job: Job, eviction: Eviction, draft: Draft) -> None:
-    """Once, when its grace begins."""
+    """Write the event of an eviction, once, when its grace time begins."""
     text, _, end = eviction.text.rpartition("; ")
     grace = f"in {draft.want.quota.grace_s:.0f} s " if draft.want.quota.grace_s else ""
     told = f"job {job.id} {text.replace('gives way', 'has to give way', 1)}; {grace}{end}"
@@ -280,11 +289,12 @@ def _tell_that_it_has_to(job: Job, eviction: Eviction, draft: Draft) -> None:
 
 
 def _told_key(job: Job, eviction: Eviction) -> str:
+    """Return the key of that event."""
     return f"gives-way:{job.id}:{eviction.restart}:{eviction.to_job}:{eviction.signal}"
 
 
 def _call_off(job: Job, memory: QuotaJob, eviction: Eviction, draft: Draft) -> None:
-    """It stays. Who was told that it has to go is told that, too."""
+    """Call the eviction off: the job stays; say so if the eviction was announced."""
     _forget(job.id, memory, draft)
     if _told_key(job, eviction) in draft.noted:
         is_waited_for = _is_waited_for(eviction, draft)
@@ -294,7 +304,7 @@ def _call_off(job: Job, memory: QuotaJob, eviction: Eviction, draft: Draft) -> N
 
 
 def _warn(job: Job, eviction: Eviction, draft: Draft) -> None:
-    """Send the job its checkpoint signal, and end the job when its time to use it is over."""
+    """Send the job its checkpoint signal, and end the job when its grace time is over."""
     if eviction.due is not None and eviction.due > draft.now:
         key = _signal_key(job.id, eviction)
         draft.wish(SignalJob(key=key, why=_why(eviction), job=job.id, signal=_signal(job, draft)))
@@ -304,6 +314,7 @@ def _warn(job: Job, eviction: Eviction, draft: Draft) -> None:
 
 
 def _end(job: Job, eviction: Eviction, draft: Draft) -> None:
+    """Requeue the job, or cancel it if it may not be requeued."""
     if _may_requeue(job, draft):
         _requeue(job, eviction, draft, requeue_key(job))
         return
@@ -312,49 +323,52 @@ def _end(job: Job, eviction: Eviction, draft: Draft) -> None:
 
 
 def _requeue(job: Job, eviction: Eviction, draft: Draft, key: Key, *, told_at: float | None = None) -> None:
+    """Ask for the requeue of the evicted job."""
     why = _why(eviction)
     action = RequeueJob(key=key, why=why, job=job.id, restart=eviction.restart, exclude=job.excluded, told_at=told_at)
     draft.wish(action, RETRY_S)
 
 
 def _signal_key(id: JobId, eviction: Eviction) -> Key:
-    """One signal for each time that it has to give way: from the last it may have been spared."""
+    """Return the key of the signal: one signal for each eviction, because an earlier one may have been called off."""
     return Key(f"quota:signal:{id}:{eviction.restart}:{eviction.signal or round(eviction.at)}")
 
 
 def _signal(job: Job, draft: Draft) -> str:
-    """The site's checkpoint signal for one that opted in; else what Slurm's preemption sends."""
+    """Return the site's checkpoint signal for a job that opted in; else the signal of Slurm's preemption."""
     return (draft.want.resume.checkpoint_signal if job.id in draft.jobs else "") or _DEFAULT_SIGNAL
 
 
 def _change(id: JobId, memory: QuotaJob, eviction: Eviction, draft: Draft) -> None:
-    """The last eviction becomes this."""
+    """Replace the job's last eviction."""
     draft.quota_jobs[id] = replace(memory, evictions=(*memory.evictions[:-1], eviction))
 
 
 def _forget(id: JobId, memory: QuotaJob, draft: Draft) -> None:
-    """The last eviction did not come to pass."""
+    """Remove the job's last eviction, which did not happen."""
     draft.quota_jobs[id] = replace(memory, evictions=memory.evictions[:-1], count=memory.count - 1)
 
 
 def _is_old(memory: QuotaJob, now: float) -> bool:
+    """Return whether the memory of the job's evictions can be dropped."""
     return not memory.evictions or now >= (memory.evictions[-1].over or 0.0) + _DAY_S
 
 
 def _why(eviction: Eviction) -> Why:
+    """Return the reason for the actions of an eviction."""
     evidence = f"job {eviction.to_job} of team {eviction.to_team} waits for what it has"
     return Why(rule=_RULES[eviction.cause], text=f"it {eviction.text}", evidence=(evidence,))
 
 
 def _text(each: Yielding, job: Job, draft: Draft) -> str:
-    """After `job 7 `, for its owner: by whom, why, on what, with which shares, and what becomes of it."""
+    """Return the reason for the job's owner, after `job 7 `: for which job, why, by which shares, and what follows."""
     team, to = each.unit.team, each.to
     because = _because(each.cause, team, _lacked(each))
     return f"gives way to job {to.id} of team {to.team}{because}{_shares(each)}; {_becomes(job, draft)}"
 
 
 def _lacked(each: Yielding) -> str:
-    """The one that waits for it lacked so much in all, or nodes with so much."""
+    """Return what the waiting job lacked: amounts, or nodes with amounts free."""
     place = each.place
     if place is None:
         return told(each.short)
@@ -370,12 +384,13 @@ def _lacked(each: Yielding) -> str:
 
 
 def _may_requeue(job: Job, draft: Draft) -> bool:
-    """Slurm takes back no job without a script (salloc, srun), and none whose user does not want that."""
+    """Return whether the job may be requeued: it has a script, and its user does not forbid it."""
     memory = draft.jobs.get(job.id)
     return job.is_batch and (job.requeue or (memory is not None and not memory.stays_in_place))
 
 
 def _becomes(job: Job, draft: Draft) -> str:
+    """Return what becomes of the job, in words."""
     if _may_requeue(job, draft):
         return "it is put back into the queue"
     why = "it may not be requeued" if job.is_batch else "Slurm requeues batch jobs only"
@@ -383,6 +398,7 @@ def _becomes(job: Job, draft: Draft) -> str:
 
 
 def _because(cause: Reclaimed, team: str, lacked: str) -> str:
+    """Return the cause of the eviction, in words."""
     match cause:
         case Reclaimed.RECLAIM:
             return f", whose quota covers it and lacks {lacked}, of which {team} had borrowed"
@@ -395,6 +411,7 @@ def _because(cause: Reclaimed, team: str, lacked: str) -> str:
 
 
 def _shares(each: Yielding) -> str:
+    """Return the shares of both teams, in words."""
     if each.cause is Reclaimed.IN_TEAM:
         return ""
     return f" (share of {each.unit.team} {each.rank[0]:.3g}, of {each.to.team} {each.rank_to[0]:.3g})"

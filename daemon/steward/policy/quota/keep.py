@@ -1,7 +1,7 @@
-"""The step of the plan that keeps quotas: one turn of rulings, and what follows for Slurm.
+"""The step of the plan that keeps quotas: one turn of rulings, and its consequences for Slurm.
 
-Order of writes: lower limits, then who gives way and the marks, then moves and higher limits. Nothing where no quota
-exists.
+Order of writes: lower limits, then evictions and marks, then moves and higher limits. Nothing is done if there is no
+quota.
 """
 
 from dataclasses import replace
@@ -14,7 +14,8 @@ from steward.model.job import Job
 from steward.model.quota import QuotaStatus
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.job.nudge import credential_safe_at
+from steward.policy.facts.quotas import in_force
+from steward.policy.facts.run_end import credential_safe_at
 from steward.policy.quota import give_way
 from steward.policy.quota.closing import close_ended, ends_key
 from steward.policy.quota.comment import quota_words
@@ -24,7 +25,7 @@ from steward.policy.quota.limits import remedy_for, teams_still_in_b, users_apar
 from steward.policy.quota.marks import RETRY_S, SOON_S, TOUCHED_AT_ONCE, keep_marks
 from steward.policy.quota.others import release_others, wanted_others
 from steward.policy.quota.requests import Unit
-from steward.policy.quota.turn import Turn, in_force, is_delayed, take_turn
+from steward.policy.quota.turn import Turn, is_delayed, take_turn
 
 _SETTLED = {
     QuotaStatus.CREATING: QuotaStatus.CREATED,
@@ -39,7 +40,7 @@ _FAILED = {
 
 
 def keep_quotas(draft: Draft) -> None:
-    """Bring Slurm's limits, marks and waiting jobs to what this turn rules."""
+    """Bring Slurm's limits, marks and waiting jobs to the rulings of this turn."""
     _settle_scheduler(draft)
     picture = draft.seen.accounting
     if not draft.quotas or picture is None:
@@ -66,15 +67,16 @@ def keep_quotas(draft: Draft) -> None:
 
 
 def _trouble(picture: Accounting) -> str:
+    """Return why quotas cannot be kept; empty if they can."""
     if picture.trouble:
         return picture.trouble
     if not picture.enforces_limits:
-        return "slurm.conf lacks AccountingStorageEnforce=associations,limits,qos: Slurm holds nobody to a quota"
+        return "slurm.conf lacks AccountingStorageEnforce=associations,limits,qos: Slurm does not enforce quotas"
     return ""
 
 
 def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> None:
-    """Everything that takes away comes before everything that gives."""
+    """Ask for the writes: everything that takes away comes before everything that gives."""
     left = draft.want.quota.edits_at_once if picture.reachable else 0
     if not picture.reachable and changes.count:
         text = "slurmdbd does not answer: the limits of all teams stay as they are"
@@ -98,11 +100,11 @@ def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> Non
 
 
 def _place(ruling: UnitRuling, picture: Accounting, draft: Draft) -> int:
-    """A waiting job that may run has the QOS in which it may; how many jobs were touched. One whose user chose another
-    QOS than ours is left there."""
+    """Give a waiting job that may run its QOS; return how many jobs were touched."""
     unit, touched = ruling.unit, 0
     if not (ruling.may_run or unit.replica):
         return 0
+    # a job whose user chose another QOS than ours is left there
     if unit.qos and not any(name.startswith(QOS_PREFIX) for name in unit.qos) and not _was_moved(unit, draft):
         return 0
     wanted = _qos(ruling, picture)
@@ -121,12 +123,12 @@ def _place(ruling: UnitRuling, picture: Accounting, draft: Draft) -> int:
 
 
 def _was_moved(unit: Unit, draft: Draft) -> bool:
-    """We took it out of its team's QOS when the quota was deleted, which is there again."""
+    """Return whether we moved the job out of its team's QOS when the quota was deleted, and the quota is back."""
     return any(draft.asked_at(ends_key(job)) is not None for job in unit.jobs)
 
 
 def _hurry(job: Job, draft: Draft) -> int:
-    """There is room again: Slurm's delay after a requeue is no use any more."""
+    """Start the job without Slurm's delay after a requeue, because there is room again."""
     if draft.now < (safe := credential_safe_at(job, draft)):
         draft.wake(safe)
         return 0
@@ -136,8 +138,9 @@ def _hurry(job: Job, draft: Draft) -> int:
 
 
 def _qos(ruling: UnitRuling, picture: Accounting) -> tuple[str, ...]:
-    """Empty: as it is. What is covered goes back to `g`; what borrows keeps `g` first where Slurm takes lists."""
+    """Return the QOS list of a waiting job; empty to leave it as it is."""
     g, b = guaranteed_qos(ruling.unit.team), borrowed_qos(ruling.unit.team)
+    # a covered job goes back to `g`; a borrower keeps `g` first if Slurm takes lists
     lists = _takes_lists(ruling.unit, picture)
     if ruling.unit.replica:
         return (b,)  # always: what an elastic run has beyond its base is lent to it
@@ -147,14 +150,16 @@ def _qos(ruling: UnitRuling, picture: Accounting) -> tuple[str, ...]:
 
 
 def _takes_lists(unit: Unit, picture: Accounting) -> bool:
-    """Slurm starts the parts of a heterogeneous job together, and then tests each against the QOS that it tried last
-    and not against the one of the list that has room (backfill.c of 26.05, `_het_job_limit_check`). Of a waiting job
-    with several partitions it keeps a priority for each pair of partition and QOS, in an array that a longer list of
-    QOS does not enlarge: slurmctld writes beyond its end and dies (priority_multifactor.c of 24.11 to 26.05)."""
+    """Return whether Slurm handles a list of QOS for this unit."""
+    # Slurm starts the parts of a heterogeneous job together, and then tests each against the QOS that it tried last and
+    # not against the one of the list with room (backfill.c of 26.05, `_het_job_limit_check`). For a waiting job with
+    # several partitions it keeps a priority for each pair of partition and QOS, in an array that a longer list of QOS
+    # does not enlarge: slurmctld writes beyond its end and dies (priority_multifactor.c of 24.11 to 26.05).
     return picture.can.qos_lists and len(unit.jobs) == 1 and "," not in unit.jobs[0].partition
 
 
 def _move(ruling: UnitRuling, job: Job, qos: tuple[str, ...]) -> MoveJob:
+    """Return the action that moves the job to these QOS."""
     text = "its team's quota covers it" if ruling.standing is UnitStanding.OWN else "it runs with what others lend"
     text = "it adds nodes to an elastic run, with what is lent" if ruling.unit.replica else text
     key = Key(f"quota:move:{job.id}:{job.restarts}:{','.join(qos)}")
@@ -162,8 +167,10 @@ def _move(ruling: UnitRuling, job: Job, qos: tuple[str, ...]) -> MoveJob:
 
 
 def _settle(turn: Turn, picture: Accounting, changes: Edits, draft: Draft) -> None:
-    """A quota is in force when Slurm shows what the team owns and its ceiling, and its jobs may use both QOS; one whose
-    account is missing says so."""
+    """Set the status of each quota: in force when Slurm shows its limits and its jobs may use both QOS.
+
+    A quota whose account is missing says so.
+    """
     unfinished = changes.owners
     for team, quota in turn.quotas.items():
         names = {guaranteed_qos(team)} | ({borrowed_qos(team)} if quota.strategy.borrows else set())
@@ -188,6 +195,7 @@ def _settle(turn: Turn, picture: Accounting, changes: Edits, draft: Draft) -> No
 
 
 def _fail(trouble: str, draft: Draft) -> None:
+    """Set the status of each quota that cannot be kept."""
     for quota in in_force(draft).values():
         status = _FAILED.get(quota.status, quota.status)
         if (status, trouble) != (quota.status, quota.failure):
@@ -196,7 +204,7 @@ def _fail(trouble: str, draft: Draft) -> None:
 
 
 def _settle_scheduler(draft: Draft) -> None:
-    """A change of the scheduler counts from the next turn on; nothing in Slurm has to be made for it."""
+    """Apply a change of the scheduler from the next turn on; nothing must be written to Slurm for it."""
     scheduler = draft.scheduler
     if scheduler is None:
         return

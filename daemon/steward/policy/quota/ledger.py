@@ -1,8 +1,8 @@
-"""Who owns, uses, lends and borrows what: made anew from Slurm at every look, changed by what one plan decides.
+"""The ledger of what each team owns, uses, lends and borrows, made anew from Slurm at every look.
 
-Of team i and resource r: N nominal, L of it lendable, B may be borrowed beyond N. The private part N - L never leaves.
-The pool P is what all lend together, with what no team owns where that is shared. A team's use counts against the pool
-only beyond its private part, so nobody borrows from anybody in particular.
+Of team i and resource r: N nominal, L of it lendable, B may be borrowed beyond N. The private part N - L is never lent.
+The pool P is the sum of what all teams lend, plus what no team owns if that is shared. A team's use counts against the
+pool only beyond its private part, so there is no particular lender of what a team borrows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ _WITHOUT_WEIGHT = float("inf")
 
 @dataclass(slots=True, kw_only=True)
 class TeamAccount:
-    """The account of a team. `use` has all kinds of resources; only those count that `limits` names."""
+    """The account of a team. `use` has all kinds of resources; only those in `limits` count."""
 
     team: str
     owned: Owned
@@ -25,11 +25,12 @@ class TeamAccount:
     use: dict[Resource, int] = field(default_factory=dict)
 
     def borrowed(self, name: Resource) -> int:
+        """Return how much of a resource the team uses beyond its own."""
         return max(0, self.use.get(name, 0) - self.owned.nominal.get(name, 0))
 
 
 class _Limits:
-    """The part of each request that counts, worked out once for all teams that the same resources limit."""
+    """The part of each request that counts, worked out once for all teams with the same limiting resources."""
 
     def __init__(self, names: frozenset[Resource]) -> None:
         self.names = names
@@ -40,6 +41,7 @@ class _Limits:
         self._lists: dict[tuple[int, ...], tuple[Amounts, ...]] = {}
 
     def counted(self, amounts: Amounts) -> Amounts:
+        """Return the part of the amounts that counts."""
         known = self._counted.get(id(amounts))
         if known is None:
             found = {name: amount for name, amount in amounts.items() if amount and name in self.names}
@@ -47,6 +49,7 @@ class _Limits:
         return known[0]
 
     def asked(self, options: tuple[Amounts, ...]) -> tuple[Amounts, ...]:
+        """Return the part of each option that counts."""
         known = self._asked.get(id(options))
         if known is None:
             found = tuple(self.counted(each) for each in options)
@@ -55,8 +58,11 @@ class _Limits:
 
 
 class Ledger:
-    """`capacity` is what usable nodes have, `free` what of it no job holds; a resource that it lacks is not bounded by
-    nodes. `decides` says whether a resource of a machine type is the one that limits teams that have no share of it."""
+    """The accounts of all teams, with the nodes' resources.
+
+    `capacity` is what usable nodes have, `free` the part that no job holds; nodes do not bound a resource that is not
+    in it. `decides` are the resources that limit teams without a share of a machine type.
+    """
 
     def __init__(
         self,
@@ -77,7 +83,7 @@ class Ledger:
         self.pool = {name: self.lendable[name] + spare[name] for name in names}
         self.pool_use = dict.fromkeys(names, 0)
         self._kept_idle = {name: sum(each.private(name) for each in owned if name in each.counted) for name in names}
-        """The idle part that teams own and do not lend: free, but for nobody else."""
+        """The idle part that teams own and do not lend: free only for its owner."""
         limits: dict[frozenset[Resource], _Limits] = {}
         self._limits: dict[str, _Limits] = {}
         for team, account in self.accounts.items():
@@ -85,25 +91,25 @@ class Ledger:
             limiting = own.counted | self._decides.difference(own.nominal)
             self._limits[team] = limits.setdefault(limiting, _Limits(limiting))
         self._ranks: dict[str, dict[int, tuple[float, float]]] = {}
-        """Since the team's use changed."""
+        """The ranks of each team since its use last changed."""
 
     def limits(self, team: str) -> frozenset[Resource]:
-        """The resources that limit this team: what it counts, and of machine types that it owns nothing of the one that
-        decides."""
+        """Return the resources that limit this team: those it counts, and the decisive one of types without a share."""
         return self._limits[team].names
 
     def counted(self, team: str, amounts: Amounts) -> Amounts:
-        """The part of a request that counts towards this team's limits. Equal parts are the same object."""
+        """Return the part of a request that counts for this team; equal parts are the same object."""
         return self._limits[team].counted(amounts)
 
     def asked(self, team: str, options: tuple[Amounts, ...]) -> tuple[Amounts, ...]:
-        """The part that counts, of each option. Requests that are the same object here differ in nothing that quotas
-        ask about."""
+        """Return the part of each option that counts; requests are the same object if they do not differ for quotas."""
         return self._limits[team].asked(options)
 
     def take(self, team: str, amounts: Amounts, times: int = 1, *, away: Amounts | None = None) -> None:
-        """A job of the team has (or is given) so much; negative `times`: it gives it back. `away` of it is on nodes
-        that take no jobs."""
+        """Count the amounts as used by a job of the team; with negative `times`, as given back.
+
+        `away` is the part on nodes that take no jobs.
+        """
         account = self.accounts[team]
         self._ranks.pop(team, None)
         for name, amount in self.counted(team, amounts).items():
@@ -117,13 +123,13 @@ class Ledger:
             self.hold(away, -times)
 
     def hold(self, amounts: Amounts, times: int = 1) -> None:
-        """Nodes are taken that much; no team's share is."""
+        """Count the amounts as taken from the nodes, without counting them for a team."""
         for name, amount in amounts.items():
             if name in self.free:
                 self.free[name] -= amount * times
 
     def available(self, team: str, name: Resource) -> int:
-        """How much more the quotas let the team have, whatever the nodes say."""
+        """Return how much more the quotas let the team have, whatever is free on nodes."""
         account = self.accounts[team]
         owned, lends, use = account.owned, account.owned.lends.get(name, 0), account.use.get(name, 0)
         unused = owned.nominal.get(name, 0) - lends - use  # of its private part; below 0: so much is from the pool
@@ -132,9 +138,11 @@ class Ledger:
         return max(unused, 0) + max(min(in_pool, may_borrow), 0)
 
     def shortage(self, team: str, amounts: Amounts, *, apart: bool = False) -> dict[Resource, int]:
-        """The amounts that the team lacks for a request, in quotas or in free nodes; empty where it fits. Where nodes
-        are broken, or jobs of no team have them, the idle part of teams that do not lend is still theirs. `apart`: it
-        has other nodes than these."""
+        """Return the amounts that the team lacks for a request, in quotas or in free nodes; empty if it fits.
+
+        If nodes are broken, or jobs of no team have them, the idle part of teams that do not lend stays theirs.
+        `apart`: the request is for other nodes than these.
+        """
         short: dict[Resource, int] = {}
         for name, amount in self.counted(team, amounts).items():
             has = self.available(team, name)
@@ -145,13 +153,13 @@ class Ledger:
         return short
 
     def lacks_nodes(self, team: str, amounts: Amounts) -> dict[Resource, int]:
-        """The amounts that a request lacks in free nodes, whatever the quotas say: an owner needs no more than that.
-        CPUs are needed beside accelerators, whether the team counts them or not."""
+        """Return the amounts that a request lacks in free nodes, whatever the quotas say."""
         short: dict[Resource, int] = {}
         counted = self.counted(team, amounts)
         for name, amount in amounts.items():
             if name in counted:
                 free = self._on_nodes(team, name, amount)
+            # CPUs are needed beside accelerators even if the team does not count them
             elif kind_of(name) == CPU:
                 free = self.free.get(name, amount)
             else:
@@ -161,7 +169,7 @@ class Ledger:
         return short
 
     def _on_nodes(self, team: str, name: Resource, unbound: int) -> int:
-        """How much the nodes have free for the team; `unbound` where they do not bound the resource."""
+        """Return how much the nodes have free for the team; `unbound` if they do not bound the resource."""
         if name not in self.free:
             return unbound
         account = self.accounts[team]
@@ -169,29 +177,34 @@ class Ledger:
         return self.free[name] - self._kept_idle[name] + own
 
     def fits(self, team: str, amounts: Amounts, *, apart: bool = False) -> bool:
+        """Return whether the team may use the amounts now."""
         return not self.shortage(team, amounts, apart=apart)
 
     def is_entitled(self, team: str, amounts: Amounts) -> bool:
-        """The team's own quota covers it."""
+        """Return whether the team's own quota covers the amounts."""
         account = self.accounts[team]
         nominal, use = account.owned.nominal, account.use
         return all(use.get(n, 0) + a <= nominal.get(n, 0) for n, a in self.counted(team, amounts).items())
 
     def over_limit(self, team: str, amounts: Amounts) -> dict[Resource, int]:
-        """How much of a request is beyond all that the team may ever have; empty: it fits some time."""
+        """Return how much of a request is beyond what the team may ever have; empty if it can fit."""
         owned = self.accounts[team].owned
         most = {n: owned.nominal.get(n, 0) + owned.may_borrow.get(n, 0) for n in self.counted(team, amounts)}
         return {n: a - most[n] for n, a in self.counted(team, amounts).items() if a > most[n]}
 
     def rank(self, team: str, more: Amounts | None = None) -> tuple[float, float]:
-        """By which teams are sorted, the least served first: what it borrowed, as the largest part of what all lend, by
-        its weight, then without it. (0, 0) within its quota. `more`: after it was given that, too."""
+        """Return the sort key of a team, the least served first; (0, 0) within its quota.
+
+        It is what the team borrowed, as the largest part of what all lend, by its weight, then without the weight.
+        `more`: as if it had these amounts, too.
+        """
         found, extra = self._ranks.setdefault(team, {}), self.counted(team, more or {})
         if (key := id(extra)) not in found:
             found[key] = self._rank(team, extra)
         return found[key]
 
     def _rank(self, team: str, extra: Amounts) -> tuple[float, float]:
+        """Return the team's rank with these further amounts."""
         account = self.accounts[team]
         worst = 0.0
         for name in account.use.keys() | extra.keys() if extra else account.use:
@@ -203,10 +216,10 @@ class Ledger:
         return worst / account.weight if account.weight else _WITHOUT_WEIGHT, worst
 
     def decisive(self, amounts: Amounts) -> int:
-        """So many accelerators, or CPUs of machines without any."""
+        """Return the number of accelerators, or of CPUs of machines without any."""
         return sum(amount for name, amount in amounts.items() if name in self._decides)
 
     def borrows(self, team: str, amounts: Amounts | None = None) -> bool:
-        """The team borrows something; of these amounts, where some are given."""
+        """Return whether the team borrows any resource, or any of these amounts."""
         account = self.accounts[team]
         return any(account.borrowed(name) for name in (account.use if amounts is None else self.counted(team, amounts)))

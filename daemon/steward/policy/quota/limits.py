@@ -1,7 +1,7 @@
-"""The limits that Slurm has to enforce for each team: the fields of its two QOS and of its account.
+"""The limits that Slurm enforces for each team: the fields of its two QOS and of its account.
 
-`g` is open up to the quota at any time, so that owners get their own back also while Steward is away; `b` has what
-runs in it and what was granted in this turn.
+`g` is open up to the quota at any time, so that owners can reclaim their own also while Steward is away; `b` is open
+for the jobs that run in it and those granted in this turn. Together they are never more than the team's ceiling.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -16,19 +16,20 @@ from steward.policy.quota.requests import add
 from steward.policy.quota.turn import Turn
 
 GUARANTEED_PRIORITY = 1000
-"""The priority of `g`; those of `b` are below."""
+"""The priority of `g`; those of `b` are lower."""
 _BUILT_IN = frozenset({"cpu", "mem", "node", "billing"})
 
 Caps = Mapping[str, int]
 
 
 def _no_caps() -> Caps:
+    """Return no limits."""
     return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedQos:
-    """`caps` by TRES. `urgent`: a job waits for it."""
+    """The fields that a QOS should have. `caps` are by TRES. `urgent`: a job waits for them."""
 
     name: str
     caps: Caps = field(default_factory=_no_caps)
@@ -41,7 +42,10 @@ class WantedQos:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedTeam:
-    """`default_qos` is empty for an account without a quota: only its limits are ours."""
+    """The fields that a team's account should have.
+
+    `default_qos` is empty for an account without a quota: only its limits are ours.
+    """
 
     account: str
     qos: frozenset[str]
@@ -50,8 +54,10 @@ class WantedTeam:
 
 
 def wanted_qos(turn: Turn, still: frozenset[str], draft: Draft, picture: Accounting) -> list[WantedQos]:
-    """The QOS of all teams, those of borrowers first, because others name them. `still` has what `teams_still_in_b`
-    found."""
+    """Return the QOS of all teams, borrowers' first because the others name them.
+
+    `still` is the result of `teams_still_in_b`.
+    """
     lenders = sorted(turn.quotas)
     borrowers = [team for team in lenders if turn.quotas[team].strategy.borrows or team in still]
     priorities = _priorities(turn, borrowers)
@@ -74,7 +80,8 @@ def wanted_qos(turn: Turn, still: frozenset[str], draft: Draft, picture: Account
         )
     for team in lenders:
         others = all_borrowed - {borrowed_qos(team)}
-        amounts = {name: used[team].open_to_own(name) for name in turn.ledger.limits(team)}
+        more = granted.get(team, {})
+        amounts = {name: used[team].open_to_own(name, more.get(name, 0)) for name in turn.ledger.limits(team)}
         found.append(
             WantedQos(
                 name=guaranteed_qos(team),
@@ -87,20 +94,21 @@ def wanted_qos(turn: Turn, still: frozenset[str], draft: Draft, picture: Account
 
 
 def teams_still_in_b(turn: Turn, draft: Draft, picture: Accounting) -> frozenset[str]:
-    """Teams that may borrow no more and have jobs left in `b`: owners preempt these there, and those that wait would be
-    refused without it."""
+    """Return the teams that may not borrow any more and have jobs left in `b`."""
     closed = {borrowed_qos(team): team for team, quota in turn.quotas.items() if not quota.strategy.borrows}
     closed = {b: t for b, t in closed.items() if (has := picture.of_account(t)) is not None and b in has.qos}
     if not closed:
         return frozenset()
+    # owners preempt these jobs there, and waiting ones would be refused without it
     alive = (job.qos.split(",") for job in draft.seen.jobs.values() if not job.is_over)
     return frozenset(closed[name] for names in alive for name in names if name in closed)
 
 
 def wanted_teams(turn: Turn, still: frozenset[str], picture: Accounting) -> Iterator[WantedTeam]:
-    """The ceiling holds jobs in the site's own QOS. An account that is not there is not ours to make."""
+    """Yield the account of each team, with the ceiling that holds jobs in the site's own QOS."""
     below = _teams_below(turn, picture)
     for team, quota in sorted(turn.quotas.items()):
+        # a missing account is not ours to make
         if team in picture.accounts:
             has_b = quota.strategy.borrows or team in still
             yield WantedTeam(
@@ -112,10 +120,11 @@ def wanted_teams(turn: Turn, still: frozenset[str], picture: Accounting) -> Iter
 
 
 def _ceiling(turn: Turn, team: str, below: Collection[str], picture: Accounting) -> dict[str, int]:
-    """The most that the team may have. Slurm counts accounts below an account in its limits: so it has room for the
-    teams `below`, and no limit of what one of these may have without bound."""
+    """Return the most that the team may have."""
     names = turn.ledger.limits(team)
     most = dict.fromkeys(names, 0)
+    # Slurm counts accounts below an account in its limits: so it has room for the teams `below`, and no limit on what
+    # one of these may have without bound
     for each in (team, *below):
         owned = turn.ledger.accounts[each].owned
         for name in names:
@@ -126,7 +135,7 @@ def _ceiling(turn: Turn, team: str, below: Collection[str], picture: Accounting)
 
 
 def _teams_below(turn: Turn, picture: Accounting) -> Mapping[str, list[str]]:
-    """Of teams whose accounts have accounts of other teams below them: these."""
+    """Return, for each team, the teams whose accounts are below its account."""
     found: dict[str, list[str]] = {}
     for team in turn.quotas:
         for above in picture.line_of(team):
@@ -136,42 +145,44 @@ def _teams_below(turn: Turn, picture: Accounting) -> Mapping[str, list[str]]:
 
 
 def users_apart(picture: Accounting, team: str) -> tuple[str, ...]:
-    """Users of the team's account with a list of QOS of their own, without the team's: Slurm refuses to make that the
-    account's default as long as there is one. Asked when the account itself has it."""
+    """Return the users of the team's account with their own list of QOS, without the team's."""
     name, has = guaranteed_qos(team), picture.of_account(team)
+    # while there is such a user, Slurm refuses to make the team's QOS the account's default; asked once the account
+    # itself has it
     if has is None or name not in has.qos:
         return ()
     return tuple(sorted({a.user for a in picture.users_of(team) if name not in a.qos}))
 
 
 def users_naming(picture: Accounting, team: str, names: Collection[str]) -> tuple[str, ...]:
-    """Users of the team's account whose lists of QOS have one of these."""
+    """Return the users of the team's account whose lists of QOS have one of these names."""
     return tuple(sorted({a.user for a in picture.users_of(team) if a.qos & set(names)}))
 
 
 def users_with_default(picture: Accounting, team: str, names: Collection[str]) -> Mapping[str, str]:
-    """User -> the one of these QOS that is his own default: Slurm lets his account not lose it. As long as the account
-    has one as its default, all users show it, and nobody is known to have his own."""
+    """Return the users whose own default is one of these QOS, with that QOS: their account cannot lose it."""
     has = picture.of_account(team)
+    # while the account has one as its default, all users show it, and their own are not known
     if has is None or has.default_qos in names:
         return {}
     return {a.user: a.default_qos for a in picture.users_of(team) if a.default_qos in names}
 
 
 def remedy_for(users: Iterable[str], team: str, sign: str = "+=") -> str:
-    """The command with which they are of the team; with `-=` they are so no longer."""
+    """Return the command that adds the team's QOS to the users' lists; with `-=`, that removes them."""
     names = f"{guaranteed_qos(team)},{borrowed_qos(team)}"
     return f"sacctmgr modify user where name={','.join(users)[:200]} account={team} set qos{sign}{names}"
 
 
 def caps_of(turn: Turn, team: str, picture: Accounting, amounts: Mapping[Resource, int]) -> dict[str, int]:
-    """In Slurm's words. Slurm has no limit of CPUs or memory by machine type: where a team counts them on each of its
-    types, the sum is the limit. Of a machine type without a node that takes jobs only what the team still has there
-    counts in a sum: the rest would be used on others."""
+    """Return the amounts as limits by TRES."""
     found: dict[str, int] = {}
     held = turn.held.get(team) or Held()
     if team not in turn.words:
         turn.words[team] = _words(turn, team)
+    # Slurm has no limit of CPUs or memory by machine type: if a team counts them on each of its types, the sum is the
+    # limit. For a machine type without a node that takes jobs, only what the team still has there counts in a sum: the
+    # rest would be used on others.
     for tres, names in turn.words[team].items():
         if tres in _BUILT_IN or tres in picture.tracked:
             found[tres] = sum(
@@ -183,7 +194,7 @@ def caps_of(turn: Turn, team: str, picture: Accounting, amounts: Mapping[Resourc
 
 
 def _words(turn: Turn, team: str) -> Mapping[str, list[Resource]]:
-    """TRES -> the resources that it counts."""
+    """Return each TRES with the resources that it counts."""
     owned = turn.ledger.accounts[team].owned
     names = sorted(turn.ledger.limits(team))
     found: dict[str, list[Resource]] = {}
@@ -208,12 +219,16 @@ def _words(turn: Turn, team: str) -> Mapping[str, list[Resource]]:
 
 
 class _Use:
-    """The amounts that a team has as Slurm counts them. Jobs that give way are among them, but not for the limit of
-    what the team borrows: what they free is for the job that they give way to, not for the next borrower."""
+    """The amounts that a team has, as Slurm counts them.
+
+    Evicted jobs are among them, but not for the limit on borrowing: their amounts are for the job that evicts them, not
+    for the next borrower.
+    """
 
     def __init__(self, turn: Turn, team: str) -> None:
         ledger, held = turn.ledger, turn.held.get(team) or Held()
         self._nominal = ledger.accounts[team].owned.nominal
+        self._may_borrow = ledger.accounts[team].owned.may_borrow
         self._g, self._b = ledger.counted(team, held.guaranteed), ledger.counted(team, held.borrowed)
         self._other = ledger.counted(team, held.other)
         self._leaving: dict[Resource, int] = {}
@@ -223,16 +238,19 @@ class _Use:
                 add(self._leaving, ledger.counted(team, unit.options[0]))
 
     def borrowed(self, name: Resource) -> int:
+        """Return how much the team borrows, without evicted jobs."""
         return self._b.get(name, 0) - self._leaving.get(name, 0)
 
-    def open_to_own(self, name: Resource) -> int:
-        """The part of the quota that is not used otherwise, and never less than what runs."""
+    def open_to_own(self, name: Resource, granted: int) -> int:
+        """Return the part of the quota that is not used otherwise, and never less than the use of running jobs."""
         rest = self._nominal.get(name, 0) - self._b.get(name, 0) - self._other.get(name, 0)
-        return max(self._g.get(name, 0), rest)
+        # A QOS' limit takes the place of the account's. So nothing but the two together keeps a team below its ceiling
+        # when an own job and one that borrows (`granted`) start before the next turn.
+        return max(self._g.get(name, 0), min(rest, rest + self._may_borrow.get(name, 0) - granted))
 
 
 def _leaving(turn: Turn, team: str) -> dict[Resource, int]:
-    """The amounts of the team's jobs that run and have to give way."""
+    """Return the amounts of the team's running jobs that are evicted."""
     leaving = turn.leaving
     found: dict[Resource, int] = {}
     for unit in turn.running.get(team, ()) if leaving else ():
@@ -242,7 +260,7 @@ def _leaving(turn: Turn, team: str) -> dict[Resource, int]:
 
 
 def _granted(turn: Turn) -> dict[str, dict[Resource, int]]:
-    """To waiting jobs of each team that borrow."""
+    """Return the amounts granted to waiting jobs that borrow, by team."""
     found: dict[str, dict[Resource, int]] = {}
     for ruling in turn.rulings.values():
         if ruling.borrowed:
@@ -252,8 +270,9 @@ def _granted(turn: Turn) -> dict[str, dict[Resource, int]]:
 
 
 def _priorities(turn: Turn, borrowers: list[str]) -> dict[str, int]:
-    """By rank: who borrowed most is served last, and gives way first. Those that give way still count: without them
-    their team would seem to have borrowed little, and Slurm would preempt another's jobs in their place."""
+    """Return the priority of each `b` by rank: the team that borrowed most is served last, and evicted first."""
+    # evicted jobs still count: without them their team would seem to have borrowed little, and Slurm would preempt
+    # another's jobs in their place
     ranks = {team: turn.ledger.rank(team, _leaving(turn, team)) for team in borrowers}
     order = sorted((team for team in borrowers if ranks[team] > (0.0, 0.0)), key=lambda t: (ranks[t], t), reverse=True)
     return dict.fromkeys(borrowers, GUARANTEED_PRIORITY - 1) | {team: at for at, team in enumerate(order)}

@@ -1,4 +1,4 @@
-"""Marks: priorities that keep Slurm's preemption away from borrowed jobs that their quota covers by now.
+"""Marks: priorities that keep Slurm's preemption away from jobs in `b` that their quota covers by now.
 
 A priority that differs from the one that we set, after Slurm showed ours, is a person's: it stays.
 """
@@ -19,11 +19,11 @@ from steward.policy.quota.turn import Turn
 RETRY_S = 5.0
 SOON_S = 1.0
 TOUCHED_AT_ONCE = 50
-"""Jobs that are moved or marked in one turn; the rest has its turn next."""
+"""How many jobs are moved or marked in one turn; the rest follow in the next turns."""
 
 
 def keep_marks(turn: Turn, picture: Accounting, draft: Draft) -> int:
-    """Marks that have to go, then those that are missing; how many jobs were touched."""
+    """Remove marks that are not needed any more, then set missing ones; return how many jobs were touched."""
     touched = release_all(draft)
     if not picture.can.marks:
         return touched
@@ -40,7 +40,7 @@ def keep_marks(turn: Turn, picture: Accounting, draft: Draft) -> int:
 
 
 def release_all(draft: Draft, *teams: str) -> int:
-    """Marks of jobs that wait again or are over; and all of these teams, whose quotas end."""
+    """Remove the marks of jobs that wait again or are over, and of all jobs of these teams, whose quotas end."""
     touched = 0
     for id, memory in list(draft.quota_jobs.items()):
         job = draft.seen.jobs.get(id)
@@ -57,7 +57,7 @@ def release_all(draft: Draft, *teams: str) -> int:
 
 
 def _borrowed(turn: Turn) -> tuple[list[Unit], list[Unit]]:
-    """Running jobs with borrowed QOS: those that their quota covers by now, and those that it does not."""
+    """Return the running jobs in `b`: those that their quota covers by now, and those beyond it."""
     spared: list[Unit] = []
     beyond: list[Unit] = []
     for team, held in turn.held.items():
@@ -69,16 +69,17 @@ def _borrowed(turn: Turn) -> tuple[list[Unit], list[Unit]]:
 
 
 def _mark(unit: Unit, priority: int, draft: Draft) -> int:
-    """A mark is there where Slurm shows it; a higher priority that is not ours is left."""
+    """Set the job's priority; return how many jobs were touched."""
     job, memory = unit.jobs[0], draft.quota_jobs.get(unit.id)
     if memory is not None and memory.marked is not None:
         if job.priority == memory.marked and not memory.mark_seen:
             draft.quota_jobs[unit.id] = replace(memory, mark_seen=True)
         if _is_a_persons(job, memory):
-            text = f"job {job.id}: somebody set its priority to {job.priority} by hand, and it stays"
+            text = f"job {job.id}: its priority was set to {job.priority} by hand, and it stays"
             once = f"quota-priority:{job.id}:{job.restarts}:{job.priority}"
             draft.tell("quota.by_hand", text, once=once, level=Level.WARNING, job=job.id)
             return 0
+    # a higher priority that is not ours is left
     if job.priority >= priority:
         return 0
     why = Why(rule="quota.mark", text=f"the quota of {unit.team} covers it by now: it does not give way")
@@ -88,6 +89,7 @@ def _mark(unit: Unit, priority: int, draft: Draft) -> int:
 
 
 def _unmark(unit: Unit, draft: Draft) -> int:
+    """Remove the job's mark, if it has one; return how many jobs were touched."""
     memory = draft.quota_jobs.get(unit.id)
     if memory is None or memory.marked is None:
         return 0
@@ -95,11 +97,13 @@ def _unmark(unit: Unit, draft: Draft) -> int:
 
 
 def _is_a_persons(job: Job, memory: QuotaJob) -> bool:
+    """Return whether a person changed the priority since Slurm showed ours."""
     return memory.mark_seen and job.priority != memory.marked
 
 
 def _release(job: Job, memory: QuotaJob, text: str, draft: Draft) -> int:
-    """Slurm keeps a priority that was set directly, also over a requeue. Any other than ours is not ours to change."""
+    """Give the job's priority back to Slurm, unless it is not ours any more; return how many jobs were touched."""
+    # Slurm keeps a priority that was set directly, even over a requeue
     if job.priority != memory.marked:
         _remember(job.id, memory.team, None, draft)
         return 0
@@ -109,6 +113,7 @@ def _release(job: Job, memory: QuotaJob, text: str, draft: Draft) -> int:
 
 
 def _remember(id: JobId, team: str, priority: int | None, draft: Draft) -> None:
+    """Remember the mark of a job; None: it has none."""
     memory = draft.quota_jobs.get(id) or QuotaJob(team=team)
     if priority is None and not memory.evictions:
         draft.quota_jobs.pop(id, None)

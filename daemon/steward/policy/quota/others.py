@@ -1,7 +1,7 @@
-"""Accounts without a quota: they may use what no team owns, by a limit on each. Nobody makes their jobs give way: what
-they took of a team's would be gone for as long as they like.
+"""Accounts without a quota may use what no team owns, by a limit on each.
 
-Each may have what it has, and what no team owns and no such account has. A limit that somebody set by hand stays.
+No job evicts their jobs: a team's nodes that they took would be gone for as long as they like. Each may have its
+present use, plus what is neither owned by a team nor used by such an account. A limit that was set by hand stays.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,8 +23,7 @@ _GRES = "gres/gpu"
 
 
 def wanted_others(turn: Turn, picture: Accounting, draft: Draft) -> Iterator[WantedTeam]:
-    """Their limits. An account that has nothing running may have all that no team owns, so that limits change only for
-    the few that run something."""
+    """Yield the limits of accounts without a quota."""
     if not draft.want.quota.limit_others:
         return
     tops = _tops(turn, picture)
@@ -34,6 +33,8 @@ def wanted_others(turn: Turn, picture: Accounting, draft: Draft) -> Iterator[Wan
             mine = used.setdefault(tops[job.account], {})
             for tres, amount in parse_tres(job.allocated or job.requested).items():
                 mine[tres] = mine.get(tres, 0) + amount
+    # an account without running jobs may have all that no team owns, so that limits change only for the few that run
+    # jobs
     unowned = {tres: n for tres, n in _unowned(turn, draft).items() if tres == CPU or tres in picture.tracked}
     left = {tres: max(0, n - sum(each.get(tres, 0) for each in used.values())) for tres, n in unowned.items()}
     for account in sorted(set(tops.values())):
@@ -43,7 +44,7 @@ def wanted_others(turn: Turn, picture: Accounting, draft: Draft) -> Iterator[Wan
 
 
 def _tops(turn: Turn, picture: Accounting) -> Mapping[str, str]:
-    """Account of no team -> the one highest above it (or itself) that no team is below."""
+    """Return each account without a team, with the highest account above it that is not above a team."""
     above = {name for team in turn.quotas for name in picture.line_of(team)} | {_ROOT}
     found = {}
     for account, record in picture.accounts.items():
@@ -56,8 +57,9 @@ def _tops(turn: Turn, picture: Accounting) -> Mapping[str, str]:
 
 
 def _unowned(turn: Turn, draft: Draft) -> dict[str, int]:
-    """TRES -> how much no team owns. CPUs only where no machine type has accelerators: Slurm counts them over all."""
+    """Return how much no team owns, by TRES."""
     flavors, total = turn.flavors, dict[str, int]()
+    # CPUs only if no machine type has accelerators: Slurm counts them over all types
     has_gpus = any(flavors.has_gpus(kind) for kind in flavors.present) or bool(flavors.without_type())
     owned: dict[Resource, int] = {}
     for account in turn.ledger.accounts.values():
@@ -78,20 +80,20 @@ def _unowned(turn: Turn, draft: Draft) -> dict[str, int]:
 
 
 def is_limited(account: str, draft: Draft) -> bool:
-    """Some limit on it is ours."""
+    """Return whether the account has a limit of ours."""
     begin = f"account {account}/cap:"
     return any(key.startswith(begin) and wrote.foreign is None for key, wrote in draft.quota_writes.items())
 
 
 def limited_above(account: str, draft: Draft) -> str:
-    """The account, or the one above it, that we limit; empty: none."""
+    """Return the account, or the one above it, that we limit; empty if there is none."""
     picture = draft.seen.accounting
     line = picture.line_of(account) if picture is not None else ()
     return next((name for name in line if is_limited(name, draft)), "")
 
 
 def release_others(limited: frozenset[str], picture: Accounting, draft: Draft) -> bool:
-    """Take our limits off accounts without a quota that are to have none any more. True: some are left."""
+    """Remove our limits from accounts without a quota that should have none; return whether some are left."""
     teams = {quota.team for quota in draft.quotas.values()} | limited
     found: dict[str, list[str]] = {}
     for key, wrote in list(draft.quota_writes.items()):

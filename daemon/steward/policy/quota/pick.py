@@ -1,8 +1,8 @@
-"""Who gives way: from whom what was borrowed is taken back, and which of a team's own jobs make room for another.
+"""Choose the jobs to evict: from which teams to reclaim, and which of a team's own jobs make room for another.
 
-Jobs are taken one by one until there is room; then those that turn out not to be needed are put back. When it does not
-come to that, nobody is taken. The room has to be on nodes of the one that waits: if those who are next leave none
-there, they are chosen node by node, with the least harm.
+Jobs are taken one by one until there is room; then those that turn out not to be needed are put back. If there is never
+room, none is taken. The room must be on nodes that the waiting job can use: if the next jobs in order leave none there,
+victims are chosen node by node, with the least harm.
 """
 
 import heapq
@@ -17,33 +17,34 @@ from steward.policy.quota.places import Places, Wish
 from steward.policy.quota.requests import Amounts, Unit
 
 _LOOKED_AT = 8
-"""So many nodes are weighed anew before one is cleared: with each that is, the share of a team changes."""
+"""How many nodes are weighed anew before one is cleared: each clearing changes the share of a team."""
 _Harm = tuple[int, tuple[float, float], int, bool, float, float]
 _On = dict[NodeName, list[Unit]]
 
 
 class Room:
-    """The running units of each team and the ledger that they stand in; those taken are out of both, and `gone`, as are
-    those that may not be taken."""
+    """The running units of each team and the ledger with them.
+
+    Taken units, and those that may not be taken, are out of both and in `gone`.
+    """
 
     def __init__(
         self, ledger: Ledger, running: Mapping[str, list[Unit]], places: Callable[[], Places] | None = None
     ) -> None:
-        """`places`: what is free on each node; asked for once, when it is needed. None: nobody knows of nodes."""
+        """`places` gives what is free on each node, called once when needed; None: nodes are not known."""
         self.ledger, self._running = ledger, running
         self._make_places = places
         self._places: Places | None = None
         self._hopeless: dict[Wish, bool] = {}
         self._on: dict[NodeName, list[Unit]] | None = None
         self.ways: dict[tuple[Reclaimed, str, Wish], tuple[_On, list[tuple[_Harm, NodeName]]]] = {}
-        """For requests of a team: those on each node who may be taken, and the nodes that can be cleared, a heap; what
-        changed since is looked at when a node is taken from it."""
+        """For each request of a team: the units on each node that may be taken, and a heap of nodes to clear."""
         self._excess: dict[str, list[Unit]] = {}
         self._lowest = {team: min((u.weight for u in units), default=0) for team, units in running.items()}
         self.gone: set[JobId] = set()
 
     def is_hopeless(self, wish: Wish) -> bool:
-        """Not even all that anybody borrowed would make room for it: asked once for each request."""
+        """Return whether evicting every borrower would not make room for it; worked out once for each request."""
         if wish not in self._hopeless:
             if self._on is None:
                 self._on = {}
@@ -55,10 +56,11 @@ class Room:
         return self._hopeless[wish]
 
     def excess(self, team: str) -> list[Unit]:
-        """Jobs beyond the team's quota, who goes first first. Its quota covers its guaranteed jobs, then those of the
-        highest class, then the oldest; a job that fits only in part is beyond."""
+        """Return the jobs beyond the team's quota, the first to go first."""
         if team not in self._excess:
             nominal = self.ledger.accounts[team].owned.nominal
+            # the quota covers guaranteed jobs, then those of the highest class, then the oldest; a job that fits only
+            # in part is beyond
             covered: dict[Resource, int] = {}
             beyond: list[Unit] = []
             order = sorted(
@@ -76,31 +78,35 @@ class Room:
         return self._excess[team]
 
     def has_lower(self, team: str, weight: int) -> bool:
-        """Some job of the team runs in a lower class."""
+        """Return whether a job of the team runs in a lower class."""
         return self._lowest.get(team, weight) < weight
 
     def own_lower(self, team: str, weight: int) -> list[Unit]:
-        """The team's own running jobs below a class, who goes first first."""
+        """Return the team's own running jobs below a class, the first to go first."""
         return sorted((u for u in self._running.get(team, ()) if u.weight < weight), key=_goes_first)
 
     @property
     def knows_nodes(self) -> bool:
+        """Return whether nodes are known."""
         return self._make_places is not None
 
     @property
     def places(self) -> Places:
+        """Return what is free on each node."""
         if self._places is None:
             assert self._make_places is not None
             self._places = self._make_places()
         return self._places
 
     def take(self, unit: Unit) -> None:
+        """Take the unit out of the ledger and off its nodes."""
         self.gone.add(unit.id)
         self.ledger.take(unit.team, unit.options[0], -1, away=unit.away)
         if self._places is not None:
             self._places.let_go(unit)
 
     def put_back(self, unit: Unit) -> None:
+        """Put the unit back into the ledger and on its nodes."""
         self.gone.discard(unit.id)
         self.ledger.take(unit.team, unit.options[0], away=unit.away)
         if self._places is not None:
@@ -108,14 +114,17 @@ class Room:
 
 
 def _goes_first(unit: Unit) -> tuple[int, bool, float, int, int]:
-    """The lowest class, then replicas of elastic runs, then the newest, then the smallest."""
+    """Return the sort key of victims: the lowest class, then replicas of elastic runs, the newest, the smallest."""
     return unit.weight, not unit.replica, -unit.since, unit.nodes, -unit.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """Of a waiting job of a team. `lacks` is what it lacks now, `candidates` are those who may be taken for that, who
-    goes first first. `wish`: the nodes that it needs; None: nobody knows."""
+    """The demand of a waiting job of a team.
+
+    `lacks` gives what it lacks now, `candidates` the units that may be taken for that, the first to go first. `wish`:
+    the nodes that it needs; None: not known.
+    """
 
     team: str
     wanted: Amounts
@@ -126,8 +135,11 @@ class Demand:
 
 
 def take_back(room: Room, team: str, wanted: Amounts, wish: Wish | None = None) -> list[Unit] | None:
-    """For a job that its team's quota covers: from the team with the highest share on what is lacking, again and
-    again. It needs free nodes, and no more: what others borrowed beyond these is no reason to end their jobs."""
+    """Return the units to evict for a job within its team's quota; None if evicting them makes no room.
+
+    Units are taken again and again from the team with the highest share of what is lacking.
+    """
+    # the job needs free nodes and no more: what others borrowed beyond these is no reason to evict them
     if wish is not None and not room.places.has(wish) and room.is_hopeless(wish):
         return None
     return _taken(
@@ -144,7 +156,7 @@ def take_back(room: Room, team: str, wanted: Amounts, wish: Wish | None = None) 
 
 
 def make_way(room: Room, team: str, wanted: Amounts, weight: int, wish: Wish | None = None) -> list[Unit] | None:
-    """Within the team, from jobs of a lower class; what it borrows does not grow."""
+    """Return the team's own jobs of a lower class to evict, if the team does not borrow more then; else None."""
     before = dict(room.ledger.accounts[team].use)
     own = room.own_lower(team, weight)
 
@@ -161,7 +173,7 @@ def make_way(room: Room, team: str, wanted: Amounts, weight: int, wish: Wish | N
 def outrank(
     room: Room, team: str, wanted: Amounts, weight: int, below: int, wish: Wish | None = None
 ) -> list[Unit] | None:
-    """For a job that would borrow: from what other teams borrowed, jobs of lower classes than its own and `below`."""
+    """Return jobs to evict for one that would borrow: borrowers of other teams in classes below its own and `below`."""
 
     def candidates(names: Iterable[Resource]) -> Iterator[Unit]:
         return (unit for unit in _borrowed(room, team, names) if unit.weight < min(weight, below))
@@ -172,7 +184,7 @@ def outrank(
 def even_out(
     room: Room, team: str, wanted: Amounts, started_before: float, wish: Wish | None = None
 ) -> list[Unit] | None:
-    """For a job that would borrow: one job of a team that has borrowed more than its team will have."""
+    """Return one job to evict, for a job that would borrow, of a team that has borrowed more; None if there is none."""
     after = room.ledger.rank(team, wanted)
 
     def candidates(names: Iterable[Resource]) -> Iterator[Unit]:
@@ -195,7 +207,7 @@ def _pushing(
     cause: Reclaimed,
     candidates: Callable[[Iterable[Resource]], Iterable[Unit]],
 ) -> Demand:
-    """The demand of a job that needs room in the quotas, too."""
+    """Return the demand of a job that needs room in the quotas, too."""
     return Demand(
         team=team,
         wanted=wanted,
@@ -207,7 +219,7 @@ def _pushing(
 
 
 def _taken(room: Room, demand: Demand) -> list[Unit] | None:
-    """The ones taken, out of the ledger; None: there is no room that way, and nobody is."""
+    """Return the units to evict, already removed from the ledger; None if evicting them makes no room."""
     found, wish = _make_room(room, demand), demand.wish
     if found is None or wish is None or room.places.has(wish):
         return found
@@ -216,8 +228,7 @@ def _taken(room: Room, demand: Demand) -> list[Unit] | None:
 
 
 def _make_place(room: Room, demand: Demand, wish: Wish) -> list[Unit] | None:
-    """Node by node, the one with the least harm first, until the job has its nodes; then the quotas' part. None: nobody
-    who may be taken would let it start."""
+    """Return the units to evict, chosen node by node with the least harm; None if that would not let the job start."""
     places = room.places
     taken = _clear_nodes(room, demand, wish) if wish.is_by_node else _clear_in_all(room, demand, wish)
     more = _make_room(room, demand) if places.has(wish) else None
@@ -232,7 +243,7 @@ def _make_place(room: Room, demand: Demand, wish: Wish) -> list[Unit] | None:
 
 
 def _clear_in_all(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
-    """For a job that asks for a total, or has parts: those on its nodes, one by one, until it has that."""
+    """Take units off the job's nodes, one by one, until a total or the parts of a job have room."""
     taken: list[Unit] = []
     for unit in list(demand.candidates(demand.wanted)):
         if room.places.has(wish):
@@ -244,8 +255,7 @@ def _clear_in_all(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
 
 
 def _clear_nodes(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
-    """Those taken for it, until the job has its nodes or no node can be cleared any more. The nodes that it requires
-    come first."""
+    """Take units off node after node until the job has its nodes, or no node can be cleared; required nodes first."""
     places, (on, ways) = room.places, _ways(room, demand, wish)
     taken: list[Unit] = []
     for node in sorted(wish.required):
@@ -271,6 +281,7 @@ def _clear_nodes(room: Room, demand: Demand, wish: Wish) -> list[Unit]:
 
 
 def _ways(room: Room, demand: Demand, wish: Wish) -> tuple[_On, list[tuple[_Harm, NodeName]]]:
+    """Return the units on each node that may be taken for the demand, and a heap of nodes to clear."""
     key = demand.cause, demand.team, wish
     if (known := room.ways.get(key)) is None:
         on: _On = {}
@@ -284,13 +295,13 @@ def _ways(room: Room, demand: Demand, wish: Wish) -> tuple[_On, list[tuple[_Harm
 
 
 def _take_all(room: Room, units: Iterable[Unit]) -> None:
+    """Take the units out of the ledger and off their nodes."""
     for unit in units:
         room.take(unit)
 
 
 def _clear(room: Room, wish: Wish, node: NodeName, on: _On, cause: Reclaimed) -> list[Unit]:
-    """Those who would have to leave this node for one part of the job; empty: it has room, or gets none. All of them
-    stay for now."""
+    """Return the units that must leave the node for one part of the job; empty if it has room, or gets none."""
     places, taken = room.places, list[Unit]()
     for unit in on.get(node, ()):
         is_theirs = cause is Reclaimed.IN_TEAM or room.ledger.borrows(unit.team, unit.options[0])
@@ -298,6 +309,7 @@ def _clear(room: Room, wish: Wish, node: NodeName, on: _On, cause: Reclaimed) ->
             room.take(unit)
             taken.append(unit)
     is_clear = not places.lacks(wish, node)
+    # all of them are put back for now
     for unit in taken[::-1]:
         room.put_back(unit)
         if is_clear and places.lacks(wish, node):
@@ -308,8 +320,9 @@ def _clear(room: Room, wish: Wish, node: NodeName, on: _On, cause: Reclaimed) ->
 
 
 def _harm(room: Room, units: Sequence[Unit], now: float) -> _Harm:
-    """The fewest jobs, then those of who borrowed most, of the lowest class, replicas, the newest; at last those that
-    lose the fewest hours of accelerators (or CPUs)."""
+    """Return the harm of an eviction as a sort key."""
+    # the fewest jobs; of the teams that borrowed most, of the lowest class, replicas, the newest; then the fewest lost
+    # hours of accelerators (or CPUs)
     least = min(room.ledger.rank(unit.team) for unit in units)
     lost = sum(room.ledger.decisive(unit.options[0]) * max(0.0, now - unit.since) for unit in units)
     return (
@@ -323,13 +336,13 @@ def _harm(room: Room, units: Sequence[Unit], now: float) -> _Harm:
 
 
 def put_all_back(room: Room, taken: Iterable[Unit]) -> None:
+    """Put the units back into the ledger and on their nodes."""
     for unit in taken:
         room.put_back(unit)
 
 
 def _make_room(room: Room, demand: Demand) -> list[Unit] | None:
-    """Those taken one by one until nothing is lacking, without those that turn out not to be needed. None: something
-    still is, and nobody is taken."""
+    """Take units one by one until nothing is lacking, without needless ones; None, with none taken, if that fails."""
     taken: list[Unit] = []
     while short := demand.lacks():
         found = next((unit for unit in demand.candidates(short) if unit.id not in room.gone), None)
@@ -346,7 +359,7 @@ def _make_room(room: Room, demand: Demand) -> list[Unit] | None:
 
 
 def _borrowed(room: Room, team: str, names: Iterable[Resource]) -> Iterator[Unit]:
-    """Jobs that other teams run beyond their quotas and that have something of what is lacking."""
+    """Yield the jobs of other teams beyond their quotas that have one of the lacking resources."""
     ledger, short = room.ledger, list(names)
     others = [other for other in ledger.accounts if other != team and ledger.borrows(other)]
     for other in sorted(others, key=lambda each: (ledger.rank(each), each), reverse=True):
@@ -356,11 +369,12 @@ def _borrowed(room: Room, team: str, names: Iterable[Resource]) -> Iterator[Unit
 
 
 def _helps(room: Room, unit: Unit, names: Iterable[Resource]) -> bool:
-    """It has something of these, and nobody has taken it."""
+    """Return whether the unit has one of these resources and is not taken."""
     return unit.id not in room.gone and any(unit.options[0].get(name) for name in names)
 
 
 def _borrows_more(room: Room, team: str, wanted: Amounts, before: Mapping[Resource, int]) -> bool:
+    """Return whether the team would borrow more than before."""
     account, needs = room.ledger.accounts[team], room.ledger.counted(team, wanted)
     for name in account.use.keys() | needs.keys():
         nominal = account.owned.nominal.get(name, 0)

@@ -1,9 +1,10 @@
-"""What is free on each node: so much in all starts no job whose nodes it is not on. Only nodes that a job may use count
-for it: those of its partition, that it requires, does not exclude, and that have its features and types of GRES.
+"""The free resources of each node: a sum over the cluster starts no job whose nodes have none of it.
+
+Only nodes that a job may use count for it: those of its partition that it does not exclude, with its features and types
+of GRES.
 """
 
-from collections import ChainMap
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest, nsmallest
 from itertools import islice, permutations
@@ -14,21 +15,24 @@ from steward.model.quota import CPU, MEM, Resource, machine_type_of, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.constraint import eligible
 from steward.policy.quota.flavors import Flavors
+from steward.policy.quota.planned import Plans
 from steward.policy.quota.requests import Amounts, Requests, Unit, holds_nodes
 
 _UNTOLD_MB = 1
-"""Slurm's default for RealMemory: then a node's memory bounds nothing."""
+"""Slurm's default for RealMemory: memory does not bound such a node."""
 _UNBOUND = 1 << 62
 _ORDERS = 6
-"""In so many orders the parts of a heterogeneous job are tried."""
+"""In how many orders the parts of a heterogeneous job are tried."""
 _Free = dict[NodeName, dict[Resource, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wish:
-    """At least `count` nodes of these, all `required` ones among them, with so much on each; and `total` on all of at
-    most `most` of them together. `whole`: nobody else may be on them. `parts`: those of a heterogeneous job, which all
-    need their nodes at once; then nothing else counts but `nodes`, those of any part."""
+    """The nodes that a job needs: at least `count` of `nodes`, among them `required`, with `each` on every one.
+
+    `total` is needed on at most `most` of them together. `whole`: no other job may be on them. `parts` are those of a
+    heterogeneous job, which need their nodes at once, each its own; only `nodes`, those of any part, count then.
+    """
 
     count: int
     each: Amounts
@@ -41,25 +45,29 @@ class Wish:
 
     @property
     def is_by_node(self) -> bool:
-        """Whether a node that is cleared for it does its part, whatever the others have."""
+        """Return whether a cleared node helps, whatever the other nodes have."""
         return not self.total and not self.parts
 
 
 class Places:
-    """What is free on each usable node. Jobs are taken to have as much on each of their nodes of one machine type."""
+    """The free resources of each usable node.
+
+    Jobs are taken to have the same amount on each of their nodes of one machine type.
+    """
 
     def __init__(self, draft: Draft, flavors: Flavors, requests: Requests, going: Iterable[JobId]) -> None:
-        """The jobs that give way already have nothing any more: `going`."""
+        """Take the picture; the evicted jobs `going` hold nothing any more."""
         self.now = draft.now
         self._draft, self._flavors, self._requests = draft, flavors, requests
         self._wishes: dict[tuple[object, ...], Wish | None] = {}
         self._of_parts: dict[JobId, Wish | None] = {}
+        self.plans = Plans(draft.seen.jobs.values(), draft.now)
         self._whole = {name: self._of_node(name) for name in sorted(flavors.usable)}
         self._free = {name: dict(has) for name, has in self._whole.items()}
         self._changed: list[NodeName] = []
-        """Each node that something came to or left, in order."""
+        """The nodes whose free resources changed, in order."""
         self._rooms: dict[Wish, tuple[int, dict[NodeName, int]]] = {}
-        """Up to which of these changes it was looked at, and the nodes that have room for it."""
+        """For each wish: the number of changes that it has seen, and the nodes with room for it."""
         gone = frozenset(going)
         for job in draft.seen.jobs.values():
             if job.nodes and holds_nodes(job) and (job.het_job_id or job.id) not in gone:
@@ -67,45 +75,54 @@ class Places:
         self._changed.clear()
 
     def _of_node(self, name: NodeName) -> Mapping[Resource, int]:
+        """Return the resources of a node."""
         has = self._flavors.of_node(name)
         if self._draft.seen.nodes[name].memory_mb <= _UNTOLD_MB:
             return {**has, resource(self._flavors.type_of[name], MEM): _UNBOUND}
         return has
 
-    def wish(self, unit: Unit, asked: Amounts, size: int = 0) -> Wish | None:
-        """The nodes that a waiting unit needs for what it asks for. None: nodes do not tell whether it starts. So it is
-        with one that waits for nodes of a reservation."""
+    def wish(
+        self, unit: Unit, asked: Amounts, size: int = 0, gets_room: Callable[[JobId], bool] = lambda id: False
+    ) -> Wish | None:
+        """Return the nodes that a waiting unit needs; None if nodes do not decide whether it starts.
+
+        `gets_room`: whether a job that waits gets room in this turn.
+        """
+        # it waits for nodes of a reservation
         if unit.apart:
             return None
         if len(unit.jobs) > 1:
-            return self._wish_of_parts(unit)
-        return self._wish_of(unit.jobs[0], asked, size)
+            return self._wish_of_parts(unit, gets_room)
+        return self._wish_of(unit.jobs[0], asked, size, self.plans.kept_from(unit.jobs[0], gets_room))
 
-    def _wish_of_parts(self, unit: Unit) -> Wish | None:
-        """The parts that may be on the fewest nodes first, and the largest."""
+    def _wish_of_parts(self, unit: Unit, gets_room: Callable[[JobId], bool]) -> Wish | None:
+        """Return the nodes that a heterogeneous job needs, the most demanding parts first."""
         if unit.id not in self._of_parts:
+            kept = self.plans.kept_from(unit.jobs[0], gets_room)
             asked = [(job, options[0]) for job in unit.jobs if (options := self._requests.asks(job))]
-            found = [wish for job, amounts in asked if (wish := self._wish_of(job, amounts)) is not None]
+            found = [wish for job, amounts in asked if (wish := self._wish_of(job, amounts, 0, kept))]
             parts = sorted(found, key=lambda w: (len(w.nodes), -max(w.each.values(), default=0)))
             nodes = frozenset[NodeName]().union(*(wish.nodes for wish in parts))
             is_known = len(parts) == len(unit.jobs)
             self._of_parts[unit.id] = Wish(count=0, each={}, nodes=nodes, parts=tuple(parts)) if is_known else None
         return self._of_parts[unit.id]
 
-    def _wish_of(self, job: Job, asked: Amounts, size: int = 0) -> Wish | None:
-        count = size or max(job.node_count, 1)
-        key = id(asked), count, job.partition, job.excluded, job.required, job.features, job.exclusive, job.requested
+    def _wish_of(self, job: Job, asked: Amounts, size: int = 0, kept: frozenset[NodeName] = frozenset()) -> Wish | None:
+        """Return the nodes that one job needs; None if nodes do not decide."""
+        count, without = size or max(job.node_count, 1), job.excluded | kept
+        key = id(asked), count, job.partition, without, job.required, job.features, job.exclusive, job.requested
         if key not in self._wishes:
-            self._wishes[key] = self._wish(job, asked, count)
+            self._wishes[key] = self._wish(job, asked, count, without)
         return self._wishes[key]
 
-    def _wish(self, job: Job, asked: Amounts, count: int) -> Wish | None:
+    def _wish(self, job: Job, asked: Amounts, count: int, without: frozenset[NodeName]) -> Wish | None:
+        """Work out the nodes that one job needs; None if nodes do not decide."""
         kinds = {machine_type_of(name) for name in asked}
         if len(kinds) != 1:
             return None
         kind = next(iter(kinds))
         count = max(count, len(job.required))
-        within = self._draft.overview.nodes_of(job.partition) - job.excluded
+        within = self._draft.overview.nodes_of(job.partition) - without
         usable = (n for n in within & self._whole.keys() if self._flavors.type_of[n] == kind)
         each = {name: -(-amount // count) for name, amount in asked.items()}
         is_total = job.is_total and job.most_nodes != 1
@@ -122,36 +139,38 @@ class Places:
         )
 
     def has(self, wish: Wish) -> bool:
+        """Return whether the job has room on its nodes now."""
         if wish.parts:
             return self._at_once(wish, self._free) is not None
         return self._is_met(wish, self._room_for(wish), self._free)
 
     def _at_once(self, wish: Wish, free: Mapping[NodeName, Mapping[Resource, int]]) -> _Free | None:
-        """What is left on the nodes of all parts, where these find theirs one after the other in some order."""
+        """Return what is left on the nodes if all parts find room in some order; None if they do not."""
         orders = islice(permutations(wish.parts), _ORDERS)
         return next((left for order in orders if (left := self._one_by_one(order, free)) is not None), None)
 
     def _one_by_one(self, parts: Iterable[Wish], free: Mapping[NodeName, Mapping[Resource, int]]) -> _Free | None:
+        """Return what is left on the nodes if the parts find room in this order; None if they do not."""
         left: _Free = {}
         for part in parts:
-            now = ChainMap[NodeName, Mapping[Resource, int]](left, free)  # type: ignore[arg-type]
-            room = {name: _room(part, now[name]) for name in part.nodes if self._suits(part, name, now[name])}
-            if not self._is_met(part, room, now):
+            # Slurm gives no part a node of another one (backfill.c, _het_job_start_now, 22.05 to 26.05).
+            room = {n: _room(part, free[n]) for n in part.nodes - left.keys() if self._suits(part, n, free[n])}
+            if not self._is_met(part, room, free):
                 return None
-            for name, rest in self._taken(part, _fullest_first(part, room), now):
-                left[name] = rest
+            left.update(self._taken(part, _fullest_first(part, room), free))
         return left
 
     def having_room(self, wish: Wish) -> frozenset[NodeName]:
-        """The nodes on which it has room now."""
+        """Return the nodes on which the job has room now."""
         return frozenset(self._room_for(wish))
 
     def could(self, wish: Wish, without: Mapping[NodeName, Iterable[Unit]]) -> bool:
-        """Whether it had its nodes at most, if these units left theirs and all that they have were there."""
+        """Return whether the job would have room if these units left their nodes."""
         free = {}
         for node in wish.nodes:
             free[node] = has = dict(self._free[node])
             for unit in without.get(node, ()):
+                # at most: as if all that the units have were on this node
                 for what, amount in unit.options[0].items():
                     has[what] = has.get(what, 0) + amount
         if wish.parts:
@@ -159,6 +178,7 @@ class Places:
         return self._is_met(wish, [node for node in wish.nodes if self._suits(wish, node, free[node])], free)
 
     def _is_met(self, wish: Wish, nodes: Collection[NodeName], free: Mapping[NodeName, Mapping[Resource, int]]) -> bool:
+        """Return whether these nodes satisfy the wish."""
         if len(nodes) < wish.count or not wish.required.issubset(nodes):
             return False
         most = wish.most or len(nodes)
@@ -168,17 +188,19 @@ class Places:
         )
 
     def _suits(self, wish: Wish, node: NodeName, free: Mapping[Resource, int]) -> bool:
+        """Return whether the node has enough free for one part of the job."""
         return all(free.get(name, 0) >= amount for name, amount in wish.each.items()) and (
             not wish.whole or self._is_empty(node, free)
         )
 
     def _is_empty(self, node: NodeName, free: Mapping[Resource, int]) -> bool:
-        """Every job has a CPU."""
+        """Return whether no job is on the node."""
+        # every job has a CPU
         cpus = resource(self._flavors.type_of[node], CPU)
         return free.get(cpus, 0) >= self._whole[node].get(cpus, 0)
 
     def _room_for(self, wish: Wish) -> Mapping[NodeName, int]:
-        """The nodes on which it has room, and how much is free there. Only nodes that changed are looked at again."""
+        """Return the nodes with room for the job, and how much is free there; test only changed nodes again."""
         at, found = self._rooms.get(wish, (0, {}))
         if wish not in self._rooms or at < len(self._changed):
             for name in wish.nodes if wish not in self._rooms else wish.nodes.intersection(self._changed[at:]):
@@ -191,14 +213,14 @@ class Places:
         return found
 
     def lacks(self, wish: Wish, node: NodeName) -> frozenset[Resource]:
-        """What is too little on this node for its part of the job."""
+        """Return the resources that are too scarce on this node for its part of the job."""
         free = self._free[node]
         if wish.whole and not self._is_empty(node, free):
             return frozenset(self._whole[node])
         return frozenset(name for name, amount in wish.each.items() if free.get(name, 0) < amount)
 
     def take(self, wish: Wish) -> None:
-        """It starts where Slurm would start it: on the fullest nodes that have room. Where it has none it waits."""
+        """Place the job where Slurm would start it: on the fullest nodes with room; nowhere without room."""
         if wish.parts:
             left = self._at_once(wish, self._free) or {}
         elif self.has(wish):
@@ -211,7 +233,7 @@ class Places:
     def _taken(
         self, wish: Wish, order: Sequence[NodeName], free: Mapping[NodeName, Mapping[Resource, int]]
     ) -> Iterator[tuple[NodeName, dict[Resource, int]]]:
-        """What it leaves on each of its nodes."""
+        """Yield what the job leaves on each of its nodes."""
         left = dict(wish.total)
         for name in order if left else order[: wish.count]:
             found = dict(free[name])
@@ -224,11 +246,12 @@ class Places:
             yield name, found
 
     def let_go(self, unit: Unit, times: int = 1) -> None:
-        """A running unit leaves; negative `times`: it comes back."""
+        """Remove a running unit from its nodes; with negative `times`, put it back."""
         for job in unit.jobs:
             self._hold(job.nodes, self._requests.used((job,)), -times)
 
     def _hold(self, nodes: frozenset[NodeName], amounts: Amounts, times: int) -> None:
+        """Count the amounts as held on the nodes."""
         for name, part in self._parts(nodes, amounts):
             free = self._free.get(name)
             if free is not None:
@@ -237,6 +260,7 @@ class Places:
                     free[what] = free.get(what, 0) - amount * times
 
     def _parts(self, nodes: frozenset[NodeName], amounts: Amounts) -> Iterator[tuple[NodeName, Mapping[Resource, int]]]:
+        """Yield the part of the amounts on each node."""
         of: dict[str, list[NodeName]] = {}
         for name in nodes:
             of.setdefault(self._flavors.type_of.get(name, ""), []).append(name)
@@ -247,9 +271,10 @@ class Places:
 
 
 def _room(wish: Wish, free: Mapping[Resource, int]) -> int:
+    """Return how much is free, over the wanted resources."""
     return sum(free.get(what, 0) for what in wish.each)
 
 
 def _fullest_first(wish: Wish, room: Mapping[NodeName, int]) -> list[NodeName]:
-    """Where Slurm would start it."""
+    """Return the nodes in the order in which Slurm would use them."""
     return [*wish.required, *nsmallest(len(room), room.keys() - wish.required, key=lambda n: (room[n], n))]

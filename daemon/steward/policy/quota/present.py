@@ -1,5 +1,7 @@
-"""The jobs of a picture by team, as quotas count them. A team none of whose jobs changed is as it was in the plan
-before: a turn costs what changed."""
+"""The jobs of a picture by team, as quotas count them.
+
+A team without a changed job keeps its result of the plan before: a turn costs only what changed.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -13,13 +15,15 @@ from steward.policy.quota.requests import Requests, Unit, add, holds_nodes, is_r
 from steward.policy.traits import OfAccount, Trait
 
 IsReady = Callable[[Job, str], bool]
-"""(job, its team) -> whether it would run now if there were room."""
+"""Tells, for a job and its team, whether it would run now if there were room."""
 
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """The sums of what running units have, whether they give way or not, by the QOS in which Slurm counts them. `away`
-    is on nodes that take no jobs; `borrowers` are the units that borrowed."""
+    """The sums of what running units have, evicted ones included, by the QOS in which Slurm counts them.
+
+    `away` is on nodes that take no jobs; `borrowers` are the units that borrowed.
+    """
 
     guaranteed: dict[Resource, int] = field(default_factory=dict)
     borrowed: dict[Resource, int] = field(default_factory=dict)
@@ -29,12 +33,12 @@ class Held:
 
     @property
     def parts(self) -> tuple[dict[Resource, int], ...]:
-        """All that is held, in parts."""
+        """Return all sums."""
         return self.guaranteed, self.borrowed, self.other
 
     @staticmethod
     def of(units: Iterable[Unit]) -> "Held":
-        """By these units."""
+        """Return the sums of these units."""
         found = Held()
         for unit in units:
             sums = found.guaranteed if unit.is_guaranteed else found.other
@@ -48,8 +52,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TeamJobs:
-    """The units of a team; those of no team are by account. `later` may be ready in any turn, for a time has come; the
-    others that wait are not, until their records change."""
+    """The units of a team, or of an account without a team.
+
+    `later` may become ready in any turn as time passes; other waiting jobs only when their records change.
+    """
 
     stamps: tuple[object, ...]
     running: list[Unit]
@@ -60,8 +66,11 @@ class TeamJobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """`running` and `held` have each team that runs something; `homeless` what jobs of no team have. `waiting` are the
-    units that would run if there were room."""
+    """The jobs of all teams.
+
+    `running` and `held` have each team with running jobs; `homeless` is what jobs of no team have. `waiting` are the
+    units that would run if there were room.
+    """
 
     running: Mapping[str, list[Unit]]
     held: Mapping[str, Held]
@@ -70,7 +79,7 @@ class Present:
 
 
 def present(draft: Draft, requests: Requests, teams: Mapping[str, str], may_run: IsReady) -> Present:
-    """The jobs that quotas are about. `teams` are by account."""
+    """Return the jobs that quotas are about; `teams` are by account."""
     known, requests.kept = requests.kept, {}
     running: dict[str, list[Unit]] = {}
     held: dict[str, Held] = {}
@@ -102,7 +111,7 @@ def present(draft: Draft, requests: Requests, teams: Mapping[str, str], may_run:
 
 
 def _at_once(waiting: list[Unit], running: Mapping[str, list[Unit]]) -> list[Unit]:
-    """Without the tasks that have to wait because their arrays may run only so many at once (`--array=0-9%2`)."""
+    """Return the waiting units without array tasks that must wait for their array's limit (`--array=0-9%2`)."""
     if not any(unit.jobs[0].most_tasks for unit in waiting):
         return waiting
     going = Counter(unit.jobs[0].array_job_id for unit in chain.from_iterable(running.values()))
@@ -116,7 +125,7 @@ def _at_once(waiting: list[Unit], running: Mapping[str, list[Unit]]) -> list[Uni
 
 
 def _traits(draft: Draft, teams: Mapping[str, str]) -> dict[tuple[str, str], list[OfAccount]]:
-    """The accounts that have jobs: by team, and where they are of none by themselves."""
+    """Return the accounts that have jobs, by team, or by themselves without a team."""
     found: dict[tuple[str, str], list[OfAccount]] = {}
     for trait in draft.ground.jobs.kinds(OfAccount):
         team = teams.get(trait.account, "")
@@ -132,6 +141,7 @@ def _made(
     requests: Requests,
     teams: Mapping[str, str],
 ) -> TeamJobs:
+    """Return the units of a team, reusing those whose jobs did not change."""
     known = {u.id: u for u in chain(before.running, before.ready, before.later)} if before is not None else {}
     ids = chain.from_iterable(map(draft.ground.jobs.having, traits))
     found = TeamJobs(stamps=stamps, running=[], ready=[], later=[], held=Held())

@@ -1,4 +1,4 @@
-"""The requests of jobs, as quotas count them: a unit is a job, a heterogeneous job or waiting tasks of an array."""
+"""The requests of jobs as quotas count them: a unit is a job, a heterogeneous job or waiting tasks of an array."""
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -11,19 +11,21 @@ from steward.model.accounting import QOS_PREFIX, borrowed_qos, guaranteed_qos, t
 from steward.model.elastic import replica_of
 from steward.model.ids import JobId
 from steward.model.job import Job
-from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, kind_of, profile_of, resource
+from steward.model.quota import CPU, GPU, MEM, Resource, SchedulerConfig, kind_of, machine_type_of, profile_of, resource
 from steward.policy.draft import Draft
 from steward.policy.quota.flavors import Flavors, parse_tres
 
 CLASS_WORD = "priority-class="
 _CLASS = re.compile(r"(?:^|[\s,;])priority-class=([^\s,;]+)")
 _READY = frozenset({"", "None", "Resources", "Priority"})
-"""Slurm's reasons of jobs that would run if nodes allowed it."""
+"""Slurm's reasons of jobs that would run if nodes were free."""
 _LIMITED = re.compile(r"(?:QOS|Assoc)Grp(?:GRES|Cpu|CPU|Mem)(?:ory)?(?:Limit)?")
-"""Those of jobs that a limit of the kinds which we write holds up. Other limits (of jobs, minutes, users) are the
-site's: what is taken back for such a job would stay idle."""
+"""Slurm's reasons of jobs that a limit of the kinds which we write holds up.
+
+Other limits (of jobs, minutes, users) are the site's: nodes reclaimed for such a job would stay idle.
+"""
 _MOST_KNOWN = 20_000
-"""Different requests that are kept from turn to turn."""
+"""How many different requests are kept from turn to turn."""
 _GRES, _TYPED = "gres/gpu", "gres/gpu:"
 
 Amounts = Mapping[Resource, int]
@@ -31,16 +33,15 @@ Amounts = Mapping[Resource, int]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Unit:
-    """A job, or jobs, admitted as a whole and giving way as a whole. Never changed; not frozen, for a turn makes one
-    for each job.
+    """A job, or jobs, started and evicted as a whole. Never changed; not frozen, because a turn makes one for each job.
 
-    `team` is empty for one of no team. `options` is what it uses: one for a running job, for a waiting one one for each
-    machine type on which it may run. `count` is how many of the same it stands for (tasks of an array), `sizes` the
-    node counts that it takes, the smallest first; `options` are of the smallest. `since` is when it was submitted, or
-    started (Unix s). `weight` is its priority class's; a job without a class is below all. `away` is what of its one
-    option is on nodes that take no jobs: nobody gets that when it gives way. `replica`: it adds nodes to an elastic
-    run, so it only ever borrows, and goes before whole jobs. `apart`: it waits for nodes of a reservation, which are
-    nobody's: quotas bound it, but nobody gives way to it.
+    `team` is empty for a job of no team. `options` is what it uses: one for a running job; for a waiting one, one for
+    each machine type on which it may run. `count` is how many equal tasks of an array it stands for, `sizes` the node
+    counts that it takes, the smallest first; `options` are of the smallest. `since` is when it was submitted, or
+    started (Unix s). `weight` is its priority class's; a job without a class is below all. `away` is the part of its
+    one option on nodes that take no jobs: an eviction does not free that. `replica`: it adds nodes to an elastic run,
+    so it only ever borrows, and is evicted before whole jobs. `apart`: it waits for reserved nodes, which belong to no
+    team: quotas bound it, but no job is evicted for it.
     """
 
     id: JobId
@@ -57,39 +58,40 @@ class Unit:
 
     @property
     def qos(self) -> tuple[str, ...]:
-        """In the order in which Slurm tries them."""
+        """Return the job's QOS, in the order in which Slurm tries them."""
         return tuple(self.jobs[0].qos.split(",")) if self.jobs[0].qos else ()
 
     @property
     def is_guaranteed(self) -> bool:
-        """Slurm counts it as covered by its team's quota."""
+        """Return whether Slurm counts it as covered by its team's quota."""
         return self.jobs[0].qos.partition(",")[0] == guaranteed_qos(self.team)
 
     @property
     def is_borrowed(self) -> bool:
-        """Slurm counts it as borrowed."""
+        """Return whether Slurm counts it as borrowed."""
         return self.jobs[0].qos.partition(",")[0] == borrowed_qos(self.team)
 
     @property
     def nodes(self) -> int:
+        """Return its number of nodes."""
         return sum(max(job.node_count, len(job.nodes)) for job in self.jobs)
 
 
 class Requests:
-    """Turns jobs into units. Equal requests are worked out once; what is made of them is `kept` from turn to turn."""
+    """Turns jobs into units. Equal requests are worked out once; results are `kept` from turn to turn."""
 
     def __init__(self, flavors: Flavors, scheduler: SchedulerConfig, borrowers: frozenset[str]) -> None:
-        """`borrowers` are the teams that have a QOS for what they borrow."""
+        """`borrowers` are the teams with a QOS for borrowing."""
         self.flavors, self._borrowers = flavors, borrowers
         self._weights = {each.name: each.weight for each in scheduler.classes}
         self.kept: dict[Hashable, Any] = {}
-        """Results that others work out of units: dropped when these would be other ones."""
-        self._asked: dict[tuple[str, str, int], tuple[Amounts, ...]] = {}
+        """Results made from the units: dropped when the units would differ."""
+        self._asked: dict[tuple[str, str, int, bool], tuple[Amounts, ...]] = {}
         self._had: dict[tuple[str, frozenset[str], int], Amounts] = {}
 
     @classmethod
     def of(cls, draft: Draft, flavors: Flavors, scheduler: SchedulerConfig, borrowers: frozenset[str]) -> "Requests":
-        """The requests of the plan before, where all that they rest on is as it was; else new ones."""
+        """Reuse the last plan's requests if their inputs are unchanged."""
         known: list[Requests] = draft.ground.once("quota requests", (), list)
         found = Requests(flavors, scheduler, borrowers)
         for last in known:
@@ -101,14 +103,17 @@ class Requests:
         return found
 
     def _is_like(self, other: "Requests") -> bool:
+        """Return whether the inputs are the same."""
         rest = self._weights, self._borrowers
         return rest == (other._weights, other._borrowers) and self.flavors.is_like(other.flavors)
 
     def units(
         self, jobs: Iterable[Job], teams: Mapping[str, str], known: Mapping[JobId, Unit] = MappingProxyType({})
     ) -> Iterator[Unit]:
-        """The units of these jobs, in the order of their ids; the parts of a heterogeneous job are one. `teams` are by
-        account. Of those `known` the ones whose jobs are the same objects are taken as they are."""
+        """Yield the units of these jobs in the order of their ids; the parts of a heterogeneous job are one unit.
+
+        `teams` are by account. A unit of `known` is reused if its jobs are the same objects.
+        """
         parts: dict[JobId, list[Job]] = {}
         for job in sorted(jobs, key=attrgetter("id")):
             parts.setdefault(job.het_job_id or job.id, []).append(job)
@@ -119,6 +124,7 @@ class Requests:
             yield unit
 
     def _unit(self, id: JobId, jobs: tuple[Job, ...], team: str) -> Unit:
+        """Return the unit of these jobs."""
         first, is_one = jobs[0], len(jobs) == 1
         is_here = holds_nodes(first)
         options = (self.used(jobs),) if is_here else self._options(jobs)
@@ -137,19 +143,19 @@ class Requests:
         )
 
     def _is_for_each_node(self, job: Job, options: tuple[Amounts, ...]) -> bool:
-        """The request grows with the number of nodes. What the fewest nodes cannot hold is a total of more of them,
-        whatever Slurm tells."""
+        """Return whether the request grows with the number of nodes."""
+        # more than the fewest nodes can hold is a total over more of them, whatever Slurm says
         most, count = self.flavors.largest, max(job.node_count, 1)
         return not job.is_total and any(
             all(amount <= most.get(name, amount) * count for name, amount in each.items()) for each in options
         )
 
     def weight(self, job: Job) -> int:
-        """The weight of the job's priority class; -1: none that the cluster knows."""
+        """Return the weight of the job's priority class; -1 if it has none that is known."""
         return self._weights.get(class_of(job), -1)
 
     def used(self, jobs: Iterable[Job]) -> Amounts:
-        """The resources that running jobs have, by the machine types of their nodes. Equal ones are the same object."""
+        """Return the resources of running jobs, by the machine types of their nodes; equal ones are the same object."""
         found: list[Amounts] = []
         for job in jobs:
             count = len(job.nodes)
@@ -161,7 +167,7 @@ class Requests:
         return _sum(found)
 
     def _away(self, jobs: Iterable[Job]) -> Amounts | None:
-        """The resources that the jobs have on nodes that take no jobs."""
+        """Return the resources that the jobs have on nodes that take no jobs; None if there are none."""
         found: list[Amounts] = []
         for job in jobs:
             if not job.nodes <= self.flavors.usable:
@@ -170,7 +176,7 @@ class Requests:
         return _sum(found) if found else None
 
     def _split(self, tres: Mapping[str, int], job: Job) -> Amounts:
-        """Over the machine types of its nodes, by their number; accelerators over those that have some."""
+        """Return the amounts split over the machine types of the job's nodes; accelerators over types with any."""
         of: dict[str, int] = {}
         for node in job.nodes:
             kind = self.flavors.type_of.get(node, "")
@@ -185,14 +191,15 @@ class Requests:
         return found
 
     def _options(self, jobs: tuple[Job, ...]) -> tuple[Amounts, ...]:
+        """Return the options of waiting jobs."""
         if len(jobs) == 1:
             return self.asks(jobs[0])
         each = [self.asks(job) for job in jobs]
         return (_sum([options[0] for options in each if options]),) if all(each) else ()
 
     def asks(self, job: Job) -> tuple[Amounts, ...]:
-        """What one waiting job uses on each machine type on which it may run."""
-        key = job.requested, job.partition, job.exclusive and job.node_count
+        """Return what one waiting job would use on each machine type on which it may run."""
+        key = job.requested, job.partition, job.exclusive and job.node_count, job.memory_per_cpu
         if key not in self._asked:
             tres = parse_tres(job.requested)
             kinds = _kinds(tres)
@@ -208,14 +215,25 @@ class Requests:
         return self._asked[key]
 
     def _of_machines(self, asked: Amounts, job: Job) -> Amounts:
-        """Of an exclusive job Slurm counts all CPUs and accelerators of its machines."""
+        """Return the amounts as Slurm counts them.
+
+        For an exclusive job these are all CPUs and accelerators of its machines, and its memory for each CPU.
+        """
+        if not job.exclusive or job.is_total:
+            return asked
         most, count = self.flavors.largest, max(job.node_count, 1)
-        whole = {n for n in asked if job.exclusive and kind_of(n) != MEM and not job.is_total}
-        return {
-            name: max(amount, most.get(name, 0) * count) if name in whole else amount for name, amount in asked.items()
+        found = {
+            name: amount if kind_of(name) == MEM else max(amount, most.get(name, 0) * count)
+            for name, amount in asked.items()
         }
+        for name in found if job.memory_per_cpu else ():
+            cpus = resource(machine_type_of(name), CPU)
+            if kind_of(name) == MEM and asked.get(cpus):
+                found[name] = asked[name] * found[cpus] // asked[cpus]
+        return found
 
     def _may_run_on(self, kind: str, typed: list[str], *, wants_gpus: bool) -> bool:
+        """Return whether the job's accelerators are of this machine type."""
         if not wants_gpus or not kind:
             return not wants_gpus
         whole = [name for name in typed if not profile_of(name)]
@@ -226,17 +244,18 @@ class Requests:
 
 
 def class_of(job: Job) -> str:
-    """The priority class that its user named; empty: none."""
+    """Return the priority class that the job's user named; empty if none."""
     match = _CLASS.search(job.comment) if CLASS_WORD in job.comment else None
     return match[1] if match else ""
 
 
 def _are_same(known: Sequence[Job], found: Sequence[Job]) -> bool:
+    """Return whether both have the same job objects."""
     return len(known) == len(found) and all(map(is_, known, found))
 
 
 def sizes(job: Job) -> tuple[int, ...]:
-    """Node counts that a waiting job takes, the smallest first; empty: just its own."""
+    """Return the node counts that a waiting job takes, the smallest first; empty if it takes just one."""
     if job.node_sizes:
         found = {n for word in job.node_sizes.split(",") for n in _range(word)}
         return tuple(sorted(found)) if len(found) > 1 else ()
@@ -244,7 +263,7 @@ def sizes(job: Job) -> tuple[int, ...]:
 
 
 def _range(word: str) -> Iterable[int]:
-    """`4`, `2-8`, `1-15:4`."""
+    """Return the numbers of `4`, `2-8` or `1-15:4`."""
     span, _, step = word.partition(":")
     least, _, most = span.partition("-")
     numbers = [each for each in (least, most, step) if each]
@@ -254,13 +273,12 @@ def _range(word: str) -> Iterable[int]:
 
 
 def holds_nodes(job: Job) -> bool:
-    """The job runs, or cleans up."""
+    """Return whether the job runs or cleans up."""
     return job.is_active or job.is_completing
 
 
 def is_ready(job: Job, now: float, team: str) -> bool:
-    """The job would run if nodes, limits and the QOS that we give it allowed it: no hold, no time, no other job in its
-    way."""
+    """Return whether the job would run if nodes, limits and our QOS allowed it: no hold, begin time or other job."""
     return (
         job.is_pending
         and not job.is_completing
@@ -270,7 +288,7 @@ def is_ready(job: Job, now: float, team: str) -> bool:
 
 
 def _is_limited(job: Job) -> bool:
-    """A limit of a kind that we write holds it up; or the bound of its array, which is known: `present` counts."""
+    """Return whether a limit of a kind that we write holds the job up, or the limit of its array."""
     if job.reason == "JobArrayTaskLimit":
         return job.most_tasks > 0
     if job.reason.startswith("QOS") and QOS_PREFIX not in job.qos:
@@ -279,19 +297,20 @@ def _is_limited(job: Job) -> bool:
 
 
 def may_be_ready_later(job: Job, now: float) -> bool:
-    """Time alone may make it ready; Slurm's delay after a requeue counts for nothing where we hurry it. Who waits for
-    nodes that are reserved may be the one for whom we keep them."""
+    """Return whether the job may become ready as time passes."""
+    # Slurm's delay after a requeue does not count if we hurry the job; a job that waits for reserved nodes may be the
+    # one for which we keep them
     return job.reason in ("BeginTime", "ReqNodeNotAvail") or (job.eligible or 0.0) > now
 
 
 def _is_astray(job: Job, team: str) -> bool:
-    """Whether the job's user gave it to another team while it waited, so that Slurm leaves it in a QOS of the first."""
+    """Return whether the job's user moved it to another team while it waited, so that its QOS is the first team's."""
     teams = {team_of_qos(name) for name in job.qos.split(",")} - {""}
     return job.reason == "InvalidQOS" and bool(teams) and team not in teams
 
 
 def _kinds(tres: Mapping[str, int]) -> dict[str, int]:
-    """By our own words: a MIG slice is no whole accelerator."""
+    """Return the amounts by our own kinds: a MIG slice is no whole accelerator."""
     mig: dict[str, int] = {}
     for name, amount in tres.items():
         if name.startswith(_TYPED) and (profile := profile_of(name.removeprefix(_TYPED))):
@@ -303,7 +322,7 @@ def _kinds(tres: Mapping[str, int]) -> dict[str, int]:
 
 
 def _parts(amount: int, among: Mapping[str, int]) -> dict[str, int]:
-    """An amount over machine types by weight; what is left of the division goes to the first."""
+    """Return an amount split by weight; the remainder goes to the first."""
     total = sum(among.values())
     if not total:
         return {}
@@ -314,6 +333,7 @@ def _parts(amount: int, among: Mapping[str, int]) -> dict[str, int]:
 
 
 def _sum(many: list[Amounts]) -> Amounts:
+    """Return the sum of the amounts."""
     if len(many) == 1:
         return many[0]
     found: dict[Resource, int] = {}
@@ -323,6 +343,6 @@ def _sum(many: list[Amounts]) -> Amounts:
 
 
 def add(sums: dict[Resource, int], amounts: Amounts, times: int = 1) -> None:
-    """Put so many times these amounts to the sums."""
+    """Add the amounts to the sums, `times` times."""
     for name, amount in amounts.items():
         sums[name] = sums.get(name, 0) + amount * times

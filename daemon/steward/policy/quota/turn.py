@@ -1,4 +1,4 @@
-"""A look at who owns, uses and wants what, and the rulings on it: the same for the plan, the tables and `explain`."""
+"""One turn: the teams' jobs and the rulings on them, the same for the plan, the tables and `explain`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,8 +7,9 @@ from steward.model.fit import FitState, Question
 from steward.model.ids import JobId, Key, NodeName
 from steward.model.job import Job
 from steward.model.port_error import was_refused
-from steward.model.quota import CPU, GPU, ComputeQuota, QuotaStatus, Reclaimed, Resource, SchedulerConfig, resource
+from steward.model.quota import CPU, GPU, ComputeQuota, Reclaimed, Resource, SchedulerConfig, resource
 from steward.policy.draft import Draft
+from steward.policy.facts.quotas import in_force
 from steward.policy.quota.decide import Decider, Rules, UnitRuling, Yielding
 from steward.policy.quota.elsewhere import held_up
 from steward.policy.quota.fill_in import owned
@@ -21,18 +22,17 @@ from steward.policy.quota.present import Held, Present, present
 from steward.policy.quota.requests import Amounts, Requests, Unit, add, is_ready
 
 REQUEUE_DELAY_S = 150.0
-"""Slurm before 25.11 lets a requeued job wait for 121 s."""
+"""Slurm before 25.11 delays a requeued job by 121 s."""
 ASKED_S = 10.0
-"""So long an answer of Slurm's counts."""
-_GOING = (QuotaStatus.DELETING, QuotaStatus.DELETED)
+"""How long an answer of Slurm's counts."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Turn:
-    """`running` has each team's units, those that give way already among them (`going`)."""
+    """One turn. `running` has each team's units, with those that are already being evicted (`going`)."""
 
     quotas: Mapping[str, ComputeQuota]
-    """By team: those in force."""
+    """The quotas in force, by team."""
     flavors: Flavors
     ledger: Ledger
     room: Room
@@ -45,26 +45,20 @@ class Turn:
     homeless: Mapping[Resource, int]
     """The amounts that jobs of no team have."""
     idle_sharing: bool
-    """What no team owns is lent."""
+    """Resources that no team owns are lent."""
     teams: Mapping[str, str]
-    """Account -> its team, for accounts below a team's."""
+    """The team of each account, its own or one above it."""
     words: dict[str, Mapping[str, list[Resource]]] = field(default_factory=dict)
-    """Team -> what Slurm calls its resources, worked out once."""
+    """The TRES of each team's resources, worked out once."""
 
     @property
     def leaving(self) -> frozenset[JobId]:
-        """The units that have to give way, before this turn or in it."""
+        """Return the units that are evicted, before this turn or in it."""
         return self.going.union(each.unit.id for each in self.yielding) if self.yielding else self.going
 
 
-def in_force(draft: Draft) -> dict[str, ComputeQuota]:
-    """The quotas that limit somebody, by team."""
-    all_of = (draft.quotas[id] for id in sorted(draft.quotas))
-    return {quota.team: quota for quota in all_of if quota.enabled and quota.status not in _GOING}
-
-
 def take_turn(draft: Draft) -> Turn | None:
-    """Look and rule. None where no quota is in force, or Slurm's accounting was not read."""
+    """Rule on the picture's jobs; None if no quota is in force, or Slurm's accounting was not read."""
     quotas, picture = in_force(draft), draft.seen.accounting
     if not quotas or picture is None or picture.trouble:
         return None
@@ -74,7 +68,7 @@ def take_turn(draft: Draft) -> Turn | None:
     requests = Requests.of(draft, flavors, scheduler, borrowers)
     teams = teams_of(draft, quotas)
     ledger = _ledger(draft, quotas, flavors, idle_sharing=scheduler.idle_sharing)
-    jobs = present(draft, requests, teams, lambda job, team: _is_ready(job, team, draft))
+    jobs = present(draft, requests, teams, lambda job, team: _is_ready(job, team, flavors, draft))
     going = _enter(jobs, ledger, draft)
 
     staying = _staying(jobs.running, going)
@@ -101,6 +95,7 @@ def take_turn(draft: Draft) -> Turn | None:
 
 
 def _sum(many: Iterable[Amounts]) -> dict[Resource, int]:
+    """Return the sum of the amounts."""
     found: dict[Resource, int] = {}
     for each in many:
         add(found, each)
@@ -108,39 +103,45 @@ def _sum(many: Iterable[Amounts]) -> dict[Resource, int]:
 
 
 def requeue_key(job: Job) -> Key:
-    """Of the requeue of this run, when it gives way."""
+    """Return the key of the requeue that evicts this run."""
     return Key(f"quota:requeue:{job.id}:{job.restarts}")
 
 
 def is_refused(job: Job, draft: Draft) -> bool:
-    """Slurm said no to a requeue of this run. As long as that is known the job counts as one that stays: what it has
-    would be promised for ever to the one that waits, and nobody else would be chosen."""
+    """Return whether Slurm refused to requeue this run."""
+    # while that is known the job counts as one that stays: else its nodes would be promised for ever to the waiting
+    # job, and no other one would be evicted
     return was_refused(draft.seen.failures.get(requeue_key(job), ""))
 
 
 def is_delayed(job: Job, draft: Draft) -> bool:
-    """Whether the job gave way, and only the delay that Slurm gives every requeued job keeps it from running. A job
-    that opted in is started sooner by its resume."""
+    """Return whether only Slurm's delay after a requeue keeps the evicted job from running."""
     memory = draft.quota_jobs.get(job.id)
     last = memory.evictions[-1] if memory is not None and memory.evictions else None
+    # a job that opted in is started sooner by its resume
     if last is None or last.over is None or job.restarts != last.restart + 1 or job.id in draft.jobs:
         return False
     is_back = job.is_pending and not job.is_completing and job.reason == "BeginTime"
     return is_back and draft.now < (job.eligible or 0.0) <= last.over + REQUEUE_DELAY_S
 
 
-def _is_ready(job: Job, team: str, draft: Draft) -> bool:
-    return is_ready(job, draft.now, team) or is_delayed(job, draft) or _waits_for_kept_nodes(job, draft)
+def _is_ready(job: Job, team: str, flavors: Flavors, draft: Draft) -> bool:
+    """Return whether the job would run now if there were room."""
+    return is_ready(job, draft.now, team) or is_delayed(job, draft) or _misses_no_node(job, flavors, draft)
 
 
-def _waits_for_kept_nodes(job: Job, draft: Draft) -> bool:
-    """Slurm calls the nodes that we keep for it reserved, for whomever."""
+def _misses_no_node(job: Job, flavors: Flavors, draft: Draft) -> bool:
+    """Return whether Slurm's `ReqNodeNotAvail` keeps the job from nothing."""
     is_due = job.is_pending and not job.is_completing and (job.eligible or 0.0) <= draft.now
-    return is_due and job.reason == "ReqNodeNotAvail" and _is_kept(job.id, draft)
+    if not is_due or job.reason != "ReqNodeNotAvail":
+        return False
+    # The nodes that we keep for it Slurm calls reserved, for whomever. And it looks at no job of a partition behind one
+    # that it could not start: a job whose node was away for a moment keeps that reason though its node is back.
+    return _is_kept(job.id, draft) or (bool(job.unavailable) and job.unavailable <= flavors.usable)
 
 
 def not_before(id: JobId, draft: Draft) -> float | None:
-    """Until when a job that gave way again and again may not borrow."""
+    """Return until when a job that was evicted again and again may not borrow; None if it may now."""
     memory = draft.quota_jobs.get(id)
     if memory is None or memory.count < 2:
         return None
@@ -152,7 +153,7 @@ def not_before(id: JobId, draft: Draft) -> float | None:
 
 
 def teams_of(draft: Draft, quotas: Mapping[str, ComputeQuota]) -> dict[str, str]:
-    """Accounts below a team's are the team's, but where they are a team of their own."""
+    """Return the team of each account: its own, or that of the nearest account above it."""
     picture = draft.seen.accounting
     found = {team: team for team in quotas}
     if picture is None:
@@ -168,6 +169,7 @@ def teams_of(draft: Draft, quotas: Mapping[str, ComputeQuota]) -> dict[str, str]
 
 
 def _ledger(draft: Draft, quotas: Mapping[str, ComputeQuota], flavors: Flavors, *, idle_sharing: bool) -> Ledger:
+    """Return the ledger before any job is entered."""
     types, rules = draft.want.capacity.types, draft.want.quota
     worth = draft.ground.once(
         "what quotas are worth",
@@ -182,7 +184,7 @@ def _ledger(draft: Draft, quotas: Mapping[str, ComputeQuota], flavors: Flavors, 
 
 
 def _enter(jobs: Present, ledger: Ledger, draft: Draft) -> frozenset[JobId]:
-    """Enter what runs; those that give way. They count as gone: the one that they make room for has the room."""
+    """Enter the running jobs into the ledger, and return those being evicted, which count as gone."""
     for team, held in jobs.held.items():
         for sums in filter(None, held.parts):
             ledger.take(team, sums)
@@ -199,24 +201,27 @@ def _enter(jobs: Present, ledger: Ledger, draft: Draft) -> frozenset[JobId]:
 
 
 def _gives_way(unit: Unit, draft: Draft) -> bool:
+    """Return whether the unit is being evicted."""
     memory = draft.quota_jobs.get(unit.id)
     eviction, job = memory.yielding if memory is not None else None, unit.jobs[0]
     return eviction is not None and (eviction.restart == job.restarts or job.is_completing)
 
 
 def _staying(running: Mapping[str, list[Unit]], going: frozenset[JobId]) -> dict[str, list[Unit]]:
+    """Return the running units without those being evicted."""
     if not going:
         return dict(running)
     return {team: [unit for unit in units if unit.id not in going] for team, units in running.items()}
 
 
 def _is_kept(id: JobId, draft: Draft) -> bool:
-    """Sound nodes of its lost run are kept for it: they are in use by its team."""
+    """Return whether nodes of the job's lost run are kept for it: its team uses them."""
     memory = draft.jobs.get(id)
     return memory is not None and memory.kept is not None and memory.kept.freed is None
 
 
 def _rules(draft: Draft, quotas: Mapping[str, ComputeQuota], held_up: frozenset[JobId], *, fair_share: bool) -> Rules:
+    """Return the site's settings for this turn."""
     rules = draft.want.quota
     waits = {id: until for id in draft.quota_jobs if (until := not_before(id, draft)) is not None}
     for until in waits.values():
@@ -234,7 +239,7 @@ def _rules(draft: Draft, quotas: Mapping[str, ComputeQuota], held_up: frozenset[
 
 
 def _suits(job: Job, nodes: frozenset[NodeName] | None, draft: Draft) -> bool:
-    """Slurm is asked before anybody has to go; where it gives no answer our own reckoning counts."""
+    """Return whether Slurm's own test lets the job start on these nodes; without an answer, return True."""
     within = draft.overview.nodes_of(job.partition) if nodes is not None else frozenset[NodeName]()
     question = Question(job=job.id, without=within - (nodes or frozenset()) - job.excluded)
     fit = draft.ask(question, since=draft.now - ASKED_S)
@@ -242,6 +247,7 @@ def _suits(job: Job, nodes: frozenset[NodeName] | None, draft: Draft) -> bool:
 
 
 def _rebalance_before(draft: Draft) -> float | None:
+    """Return before which time jobs must have started to be evicted for a fairer share; None: no job may now."""
     rules = draft.want.quota
     if not rules.rebalance:
         return None

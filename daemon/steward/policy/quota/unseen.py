@@ -1,8 +1,8 @@
-"""Jobs that Slurm's own preemption put back into the queue before anybody looked: remembered as those that we chose.
+"""Jobs that Slurm's own preemption requeued before the head looked: remembered like our own evictions.
 
-Slurm makes room within a second of an owner's submission, also while Steward is away, and keeps no word of it once the
-job waits again. What shows it: the job could borrow, it waits for the delay of a requeue, and an owner's job began just
-then.
+Slurm makes room within a second of an owner's submission, also while Steward is away, and keeps no record of that once
+the job waits again. The signs are: the job could borrow, it waits for the delay of a requeue, and an owner's job began
+at that time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,16 +11,17 @@ from steward.model.accounting import borrowed_qos, guaranteed_qos
 from steward.model.job import Job
 from steward.model.quota import Eviction, Reclaimed
 from steward.policy.draft import Draft
-from steward.policy.quota.turn import REQUEUE_DELAY_S, in_force, teams_of
+from steward.policy.facts.quotas import in_force
+from steward.policy.quota.turn import REQUEUE_DELAY_S, teams_of
 
 _BEGAN_WITHIN_S = 15.0
-"""The owner's job after the nodes were free: Slurm's next round."""
+"""The owner's job begins this soon after the nodes are free: in Slurm's next round."""
 _BEFORE_S = 1.0
 """Slurm counts in whole seconds."""
 
 
 def note_unseen(draft: Draft) -> None:
-    """Before anything is ruled on the run that ended so."""
+    """Remember such evictions, before any ruling on the ended run."""
     picture = draft.seen.accounting
     if picture is None or picture.trouble or not picture.can.preempts or not draft.want.quota.enabled:
         return
@@ -34,7 +35,7 @@ def note_unseen(draft: Draft) -> None:
 
 
 def _back(draft: Draft) -> Iterator[Job]:
-    """Put back into the queue a moment ago, and nobody knows why."""
+    """Yield the jobs that were requeued a moment ago for an unknown reason."""
     for job in draft.seen.jobs.values():
         if not job.restarts or job.reason != "BeginTime" or not job.is_pending or job.is_completing or job.is_part:
             continue
@@ -45,7 +46,7 @@ def _back(draft: Draft) -> Iterator[Job]:
 
 
 def _owner(job: Job, team: str, teams: Mapping[str, str], draft: Draft) -> Job | None:
-    """The first of another team that began, covered by its quota, when the nodes were free."""
+    """Return the first job of another team that began within its quota when the nodes were free; None if none did."""
     at = job.submitted or 0.0
     began = [
         (each.started, each.id)
@@ -60,7 +61,8 @@ def _owner(job: Job, team: str, teams: Mapping[str, str], draft: Draft) -> Job |
 
 
 def _remember(job: Job, team: str, to: Job, owner: str, draft: Draft) -> None:
-    """Slurm gives a job that is requeued the time of that as its time of submission."""
+    """Remember that the job was evicted for the owner's."""
+    # the time of submission of a requeued job is the time of its requeue
     at = job.submitted or draft.now
     text = (
         f"gives way to job {to.id} of team {owner}, whose quota covers it, with what {team} had borrowed; Slurm made "

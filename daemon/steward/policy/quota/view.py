@@ -1,4 +1,4 @@
-"""Who owns, uses, lends and borrows what, as tables and pages show it."""
+"""The resources that each team owns, uses, lends and borrows, for tables and pages."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,9 +16,12 @@ from steward.policy.quota.words import told
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRow:
-    """A team and a resource. `counted`: it limits the team; others are only shown. `lent` is how much of its idle part
-    others have. `share` is what the team borrowed as a part of what all lend, by its weight (None: it borrows and has
-    no weight, so it comes last)."""
+    """A team and a resource.
+
+    `counted`: it limits the team; others are only shown. `lent` is how much of its idle part others have. `share` is
+    what the team borrowed as a part of what all lend, by its weight (None: it borrows and has no weight, so it comes
+    last).
+    """
 
     resource: Resource
     counted: bool
@@ -32,7 +35,10 @@ class ResourceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamView:
-    """`running` and `waiting` count jobs; None: the cluster's accounting was not read, so nothing of use is known."""
+    """A team's quota and its use.
+
+    `running` and `waiting` count jobs; None: the cluster's accounting was not read, so the use is not known.
+    """
 
     quota: ComputeQuota
     rows: tuple[ResourceRow, ...]
@@ -43,9 +49,11 @@ class TeamView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceView:
-    """A resource of the whole cluster. `capacity` is what nodes that take jobs have, `owned` the sum of the quotas,
-    `pool` what may be borrowed, `free` what no job has, `stranded` the part of that which no job can use, because no
-    CPU or memory is left with it."""
+    """A resource of the whole cluster.
+
+    `capacity` is what nodes that take jobs have, `owned` the sum of the quotas, `pool` what may be borrowed, `free`
+    what no job has, `stranded` the free part that no job can use, because no CPU or memory is left beside it.
+    """
 
     resource: Resource
     capacity: int
@@ -57,13 +65,15 @@ class ResourceView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaView:
+    """All quotas and resources, with warnings."""
+
     teams: tuple[TeamView, ...]
     resources: tuple[ResourceView, ...]
     warnings: tuple[str, ...]
 
 
 def quota_view(draft: Draft) -> QuotaView:
-    """A view of every quota in memory, those that are not in force among them. Pure; decides nothing."""
+    """Return a view of every quota in memory, including those not in force. Pure; decides nothing."""
     turn = take_turn(draft)
     use = _use(turn) if turn else {}
     quotas = sorted(draft.quotas.values(), key=lambda quota: quota.team)
@@ -81,7 +91,7 @@ def quota_view(draft: Draft) -> QuotaView:
 
 
 def _unowned(resources: tuple[ResourceView, ...], turn: Turn | None) -> Iterator[str]:
-    """Idle ones that no team may borrow, while jobs wait for such."""
+    """Yield a warning for each idle resource that no team may borrow while jobs wait for it."""
     if turn is None or turn.idle_sharing:
         return
     waits = (ruling for ruling in turn.rulings.values() if ruling.standing is UnitStanding.WAITS)
@@ -96,7 +106,7 @@ def _unowned(resources: tuple[ResourceView, ...], turn: Turn | None) -> Iterator
 
 
 def _use(turn: Turn) -> dict[str, dict[Resource, int]]:
-    """The use of what runs now, before anything of this turn is granted; what gives way still has its nodes."""
+    """Return what runs now, before this turn's grants; jobs being evicted still have their nodes."""
     found: dict[str, dict[Resource, int]] = {}
     for team, held in turn.held.items():
         sums = found.setdefault(team, {})
@@ -106,17 +116,18 @@ def _use(turn: Turn) -> dict[str, dict[Resource, int]]:
 
 
 def _borrowed(turn: Turn, use: Mapping[str, Mapping[Resource, int]], team: str, name: Resource) -> int:
+    """Return how much of a resource the team uses beyond its own."""
     if name not in turn.ledger.limits(team):
         return 0
     return max(0, use.get(team, {}).get(name, 0) - turn.ledger.accounts[team].owned.nominal.get(name, 0))
 
 
 def _lent(turn: Turn, use: Mapping[str, Mapping[Resource, int]]) -> dict[tuple[str, Resource], int]:
-    """Nobody borrows from anybody in particular: what is borrowed comes first from what no team owns, then from each
-    team's idle part by its size."""
+    """Return how much of each team's idle part is borrowed."""
     ledger, found = turn.ledger, dict[tuple[str, Resource], int]()
     for name, pool in ledger.pool.items():
         total = sum(_borrowed(turn, use, team, name) for team in ledger.accounts)
+        # there is no particular lender: first comes what no team owns, then each team's idle part by its size
         left = max(0, total - (pool - ledger.lendable[name]))
         idle = {team: _idle(turn, use, team, name) for team in ledger.accounts}
         for team, amount in sorted(idle.items(), key=lambda item: (-item[1], item[0])):
@@ -128,7 +139,7 @@ def _lent(turn: Turn, use: Mapping[str, Mapping[Resource, int]]) -> dict[tuple[s
 
 
 def _idle(turn: Turn, use: Mapping[str, Mapping[Resource, int]], team: str, name: Resource) -> int:
-    """The lendable part of a team that it does not use itself."""
+    """Return the lendable part of a team that it does not use itself."""
     account = turn.ledger.accounts[team].owned
     nominal, lends = account.nominal.get(name, 0), account.lends.get(name, 0)
     return max(0, min(lends, nominal - use.get(team, {}).get(name, 0)))
@@ -141,6 +152,7 @@ def _team(
     use: Mapping[str, Mapping[Resource, int]],
     lent: Mapping[tuple[str, Resource], int],
 ) -> TeamView:
+    """Return the view of one team."""
     in_force = turn is not None and quota.team in turn.quotas
     mine = use.get(quota.team, {}) if in_force else {}
     limits = turn.ledger.limits(quota.team) if turn is not None and in_force else worth.counted
@@ -175,7 +187,7 @@ def _team(
 
 
 def _resources(turn: Turn, worth: Mapping[str, Owned]) -> list[ResourceView]:
-    """The resources that quotas name, and those of their machine types that the cluster has."""
+    """Return the resources that quotas name, and those of their machine types in the cluster."""
     types = sorted(turn.flavors.named)
     names = sorted(
         {resource(kind, unit) for kind in types for unit in (GPU, CPU, MEM)} & turn.flavors.capacity.keys()
@@ -197,7 +209,7 @@ def _resources(turn: Turn, worth: Mapping[str, Owned]) -> list[ResourceView]:
 
 
 def _free(turn: Turn, names: list[Resource]) -> dict[Resource, int]:
-    """Before this turn's grants, and with what gives way still in its place."""
+    """Return what is free before this turn's grants; jobs being evicted still have their nodes."""
     changed = dict.fromkeys(names, 0)
     granted = [(ruling.amounts, ruling.granted) for ruling in turn.rulings.values() if ruling.granted]
     going = [unit for units in turn.running.values() for unit in units if unit.id in turn.going]
@@ -209,13 +221,14 @@ def _free(turn: Turn, names: list[Resource]) -> dict[Resource, int]:
 
 
 def _is_stranded(name: Resource, free: Mapping[Resource, int]) -> bool:
-    """Accelerators on machines without a free CPU or without free memory."""
+    """Return whether these are accelerators on machines without a free CPU or free memory."""
     kind = machine_type_of(name)
     others = [resource(kind, unit) for unit in (CPU, MEM)]
     return name == resource(kind, GPU) and any(other in free and not free[other] for other in others)
 
 
 def _warnings(resources: tuple[ResourceView, ...], draft: Draft, is_here: frozenset[str] | None) -> list[str]:
+    """Return the warnings about quotas beyond the cluster's capacity and about stranded accelerators."""
     found = []
     for row in resources:
         beyond = row.owned - row.capacity
@@ -232,7 +245,7 @@ def _warnings(resources: tuple[ResourceView, ...], draft: Draft, is_here: frozen
 
 
 def _untyped(turn: Turn | None) -> Iterator[str]:
-    """Accelerators that no quota can be about."""
+    """Yield a warning about accelerators on nodes of unknown machine type."""
     if turn is not None and (found := turn.flavors.without_type()):
         yield (
             f"{sum(found.values())} accelerators on nodes of no machine type ({fold(found)}): Slurm counts them "
@@ -241,13 +254,13 @@ def _untyped(turn: Turn | None) -> Iterator[str]:
 
 
 def _decides(name: Resource, draft: Draft) -> bool:
-    """Accelerators where the machine type has some, else CPUs: not what was only filled in."""
+    """Return whether the resource decides: accelerators if the machine type has any, else CPUs."""
     kind = machine_type_of(name)
     machine = draft.want.capacity.types.get(kind) or BUILT_IN.get(kind)
     return not name.endswith(f"/{MEM}") and (name.endswith(f"/{CPU}") != bool(machine and machine.gpus))
 
 
 def _turn(name: Resource) -> tuple[str, int, str]:
-    """Accelerators before CPUs before memory."""
+    """Return the sort key of a resource: accelerators before CPUs before memory."""
     kind = name.rpartition("/")[2]
     return machine_type_of(name), {CPU: 1, MEM: 2}.get(kind, 0), kind

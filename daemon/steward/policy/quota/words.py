@@ -1,4 +1,4 @@
-"""Amounts as people read them."""
+"""Amounts in words."""
 
 from collections.abc import Mapping
 
@@ -8,13 +8,14 @@ _MIB_PER_GIB = 1024
 
 
 def told(amounts: Mapping[Resource, int]) -> str:
-    """`2 GPUs of ml.g6.12xlarge, 16 GiB of ml.c5.2xlarge`; empty amounts are `nothing`."""
+    """Return amounts in words: `2 GPUs of ml.g6.12xlarge, 16 GiB of ml.c5.2xlarge`; `nothing` if there are none."""
     return (
         ", ".join(f"{_amount(name, amounts[name])} of {machine_type_of(name)}" for name in sorted(amounts)) or "nothing"
     )
 
 
 def _amount(name: Resource, amount: int) -> str:
+    """Return one amount in words."""
     kind = kind_of(name)
     if kind == MEM:
         gib = amount / _MIB_PER_GIB

@@ -1,0 +1,311 @@
+"""Open a case for each node that needs one; say once why a fault is not acted on; name nodes to deep-check.
+
+A sign of trouble without proof opens no case: a deep check at the node's next idle moment decides.
+"""
+
+from dataclasses import replace
+
+from steward.model.case import Case, Step, Trigger
+from steward.model.events import Level
+from steward.model.health import Advice, Severity
+from steward.model.ids import CaseId, NodeName
+from steward.model.memory import Stands
+from steward.model.node import Node
+from steward.model.why import Why
+from steward.policy.case.scene import old_instance
+from steward.policy.case.spares import attainable
+from steward.policy.draft import Draft
+from steward.policy.facts.by_person import why_undoable
+from steward.policy.facts.correlate import in_incident, is_scout
+from steward.policy.facts.deep_faults import deep_fault, failed_deep
+from steward.policy.facts.gone import gone
+from steward.policy.facts.serving import is_between, is_current
+from steward.policy.facts.silence import is_withheld
+from steward.policy.facts.slurm_faults import (
+    breakers_of_launches,
+    is_hands_off,
+    launch_fault,
+    reason_fault,
+    with_reason,
+)
+from steward.policy.facts.verdict import Fault, Standing, command, incarnation_of, missable, standing, worst
+from steward.policy.guards.breaker import admit, holding, tripped
+from steward.policy.guards.ladder import first_rung, identity, on_probation
+from steward.policy.traits import Trait
+
+
+def open_cases(draft: Draft) -> None:
+    """Open a case for each node with a fault that we may act on; say once what is withheld and why."""
+    failed = failed_deep(draft) | breakers_of_launches(draft)
+    settling = Settling(draft)
+    for node in _unwell(failed, draft):
+        if (_is_well(node, draft) and node.name not in failed) or is_between(node, draft):
+            continue
+        fault = fault_of(node, draft)
+        if fault is None or not _needs_case(node, fault, draft):
+            continue
+        withheld = why_withheld(node, fault, draft)
+        if withheld and not _is_unsure(fault) and not is_in_incident(node, fault, draft):
+            text = f"{node.name}: would be repaired ({fault.why.text}), but {withheld}"
+            once = f"withheld:{node.name}:{fault.trigger.value}:{withheld}"
+            draft.tell("case.withheld", text, once=once, level=Level.WARNING, node=node.name)
+        elif not withheld and settling.is_over(node.name, fault):
+            _open(node, fault, draft)
+    settling.end()
+
+
+def _unwell(failed: frozenset[NodeName], draft: Draft) -> list[Node]:
+    """Return nodes with any sign of trouble, sorted by name."""
+    out = (node.name for node in draft.overview.with_reason(Trait.ORDERED, Trait.SLURMS_WORDS))
+    names = failed.union(out, missable(draft), draft.overview.finding)
+    return [draft.seen.nodes[name] for name in sorted(names) if name in draft.seen.nodes]
+
+
+def _is_well(node: Node, draft: Draft) -> bool:
+    """Return whether the node is in service, its agent connected and without findings, as usual."""
+    view = draft.seen.agents.get(node.name)
+    return view is not None and view.connected and not view.findings and node.reason is None
+
+
+def is_in_incident(node: Node, fault: Fault, draft: Draft) -> bool:
+    """Return whether the fault belongs to an incident, which is reported once for all its nodes."""
+    if fault.trigger is Trigger.LOST:
+        return is_withheld(node.name, draft)
+    kind = f"check:{fault.check}"
+    return in_incident(node.name, kind, draft) and not (fault.is_of_reason and is_scout(node.name, kind, draft))
+
+
+def is_surely_gone(node: Node, fault: Fault, draft: Draft) -> bool:
+    """Return whether the node is surely gone: no breaker holds it back, or counts it."""
+    return fault.trigger is Trigger.LOST and bool(gone(node, draft))
+
+
+SCOUTED = (
+    "many nodes have it at once: one of them is looked into each minute; when one serves again, all are given back"
+)
+"""Why nothing is done about one of many nodes that Slurm itself took out for one reason."""
+
+
+def _common_cause(fault: Fault) -> str:
+    """Return why nothing is done about a fault that many nodes have."""
+    if fault.trigger is Trigger.LOST:
+        return "many nodes fell silent at once, and no other source says that this one is gone"
+    if fault.is_of_reason:
+        return SCOUTED
+    return "many nodes have it at once: one cause in common"
+
+
+def _is_unsure(fault: Fault) -> bool:
+    """Return whether the second witness has not answered yet."""
+    return fault.why.rule == "node.silent"
+
+
+def _needs_case(node: Node, fault: Fault, draft: Draft) -> bool:
+    """Return whether the fault needs a new case."""
+    if draft.cases.open_of(node.name) is not None:
+        return False
+    # a verdict that a person overruled is done, and so is an old silence: only a witness makes a case of it then
+    return not awaits_witness(node, fault, draft) and not _overruled(node, fault, draft)
+
+
+def awaits_witness(node: Node, fault: Fault, draft: Draft) -> bool:
+    """Return whether the node's silence was suspected once, and no other witness confirms it."""
+    return _is_unsure(fault) and draft.nodes.of(node.name).suspected == fault.at
+
+
+def _overruled(node: Node, fault: Fault, draft: Draft) -> bool:
+    """Return whether a person gave this incarnation of the node back, or took it over, despite this fault."""
+    if fault.trigger not in (Trigger.DEGRADED, Trigger.FATAL):
+        return False
+    for case in draft.cases.of(node.name):
+        by_person = case.step is Step.CLOSED and case.why.rule == "case.by_person"
+        same = case.check == mark_word(fault.check) and case.old == incarnation_of(node.name, draft)
+        if by_person and same and (not fault.is_event or fault.at <= (case.closed or 0.0)):
+            return True
+    return False
+
+
+def fault_of(node: Node, draft: Draft) -> Fault | None:
+    """Return the most urgent reason to repair this node; None if there is none."""
+    order = command(node)
+    if order is not None:
+        why = Why(rule="node.command", text=f"an admin asked for {order.text}", evidence=(str(node.reason),))
+        check = "admin"
+        return Fault(trigger=Trigger.ADMIN, check=check, rung=order.rung, why=why, at=order.at, command=order.text)
+    fault = _own_fault(node, draft)
+    if fault is not None:
+        return with_reason(fault, node, draft)
+    return reason_fault(node, draft) or launch_fault(node, draft)
+
+
+def _own_fault(node: Node, draft: Draft) -> Fault | None:
+    """Return the fault shown by the silence or the findings of the node's agent; None if there is none."""
+    verdict = standing(node, draft)
+    if verdict.standing in (Standing.LOST, Standing.SILENT):
+        at = verdict.since if verdict.since is not None else draft.now
+        return Fault(trigger=Trigger.LOST, check="agent", rung=Advice.REPLACE, why=verdict.why, at=at)
+    return _finding_fault(node.name, draft) or deep_fault(node.name, draft)
+
+
+def _finding_fault(node: NodeName, draft: Draft) -> Fault | None:
+    """Return the fault of the worst finding; None if there is none."""
+    finding = worst(draft.seen.agents.get(node), draft)
+    if finding is None:
+        return None
+    fatal = finding.severity is Severity.FATAL
+    rung, target = first_rung(finding, node, draft)
+    evidence = (f"{finding.check}: {finding.text}",)
+    why = Why(rule=f"node.{finding.severity.value}", text=f"check {finding.check} failed on {node}", evidence=evidence)
+    trigger = Trigger.FATAL if fatal else Trigger.DEGRADED
+    return Fault(
+        trigger=trigger,
+        check=finding.check,
+        rung=rung,
+        target=target,
+        hardware=finding.hardware,
+        why=why,
+        at=finding.at,
+        is_event=finding.event,
+    )
+
+
+def why_withheld(node: Node, fault: Fault, draft: Draft) -> str:
+    """Return why nothing is done about a fault; empty if we may act."""
+    if not draft.want.repair.act:
+        return 'repairs are set to report only (repair.mode = "report")'
+    if draft.paused:
+        return "actions are paused"
+    if fault.trigger is Trigger.ADMIN:
+        return why_undoable(node.name, fault.rung, draft)
+    if _overruled(node, fault, draft):
+        return "a person gave the node back, or took it over, although it has this fault: that stands"
+    if alone := why_left_alone(node.name, draft):
+        return alone
+    if is_hands_off(node, draft):
+        return f"a person or a tool took the node out ({node.reason.text if node.reason else 'no reason given'})"
+    if is_in_incident(node, fault, draft):
+        return _common_cause(fault)
+    if needed := _is_needed(node.name, fault, draft):
+        return needed
+    if is_surely_gone(node, fault, draft) or fault.is_of_reason:
+        return ""
+    held_by = tripped if _is_unsure(fault) else holding
+    breaker = held_by(node.name, mark_word(fault.check), draft)
+    return breaker.text if breaker else ""
+
+
+def why_left_alone(node: NodeName, draft: Draft) -> str:
+    """Return why faults of this node are only reported: its cluster or its group is not repaired automatically.
+
+    Empty if it is repaired.
+    """
+    if node in draft.slots and draft.cluster is not None and not draft.cluster.recovery:
+        return "the cluster's NodeRecovery is None"
+    slot = draft.slots.repairable.get(node)
+    if slot is not None and slot.group in draft.want.unrepaired:
+        return f'the recovery of group {slot.group} is "none"'
+    return ""
+
+
+def _is_needed(node: NodeName, fault: Fault, draft: Draft) -> str:
+    """Return why a node that still serves must go on: its group would fall below its minimum; else empty."""
+    record = draft.slots.get(node)
+    group = draft.groups.get(record.group) if record else None
+    # a dead node serves no more
+    if fault.trigger is not Trigger.DEGRADED or group is None or not group.goal.minimum:
+        return ""
+    serving = [
+        r for r in draft.slots.members(group.name) if is_current(r, group, draft.seen, draft.cases.nodes_in_repair)
+    ]
+    if len(serving) > group.goal.minimum or all(record.node != node for record in serving):
+        return ""
+    return f"group {group.name} would fall below its minimum ({len(serving)} serve, {group.goal.minimum} must)"
+
+
+def _open(node: Node, fault: Fault, draft: Draft) -> None:
+    """Open the case, count it in its breakers, and say so."""
+    case = new_case(node, fault, draft)
+    if _is_unsure(fault):
+        draft.nodes.note(node.name, suspected=fault.at)
+    elif not is_surely_gone(node, fault, draft):
+        admit(case, draft)
+    kind = "node.suspect" if _is_unsure(fault) else "node.fault"
+    draft.tell(kind, f"{node.name}: {fault.why}", level=Level.WARNING, node=node.name, case=case.id)
+
+
+def new_case(node: Node, fault: Fault, draft: Draft) -> Case:
+    """Open the repair of a node that has no open case, and remember it."""
+    case = Case(
+        id=CaseId(f"c{draft.next_case}-{int(draft.now):x}"),
+        node=node.name,
+        trigger=fault.trigger,
+        check=mark_word(fault.check),
+        step=Step.SUSPECT,
+        entered=draft.now,
+        opened=draft.now,
+        why=fault.why,
+        rung=fault.rung,
+        old=incarnation_of(node.name, draft),
+        old_slurmd=node.slurmd_started,
+        command=fault.command,
+        target=fault.target,
+        hardware=identity(fault.hardware, node.name, draft),
+        fault_at=fault.at,
+        detected=draft.now,
+    )
+    draft.next_case += 1
+    known = replace(case, old_instance=old_instance(case, draft))
+    return draft.cases.keep(attainable(on_probation(known, draft), draft))
+
+
+def mark_word(check: str) -> str:
+    """Return a check's id in the characters that our mark can carry."""
+    kept = "".join(c if c.isascii() and (c.islower() or c.isdigit() or c in "_.-") else "_" for c in check.lower())
+    return kept[:40] or "check"
+
+
+class Settling:
+    """How long findings of degraded nodes have stood on the head's clock.
+
+    A degraded node is drained only after a while: the third node with the same fault makes an incident of it, and by
+    then the first two should not have been drained. One object serves one look at all nodes; a finding that was not
+    asked for by its end begins anew.
+    """
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._stands: set[NodeName] = set()
+        self._waited_for = frozenset(
+            node for ask in draft.seen.asks if (job := draft.seen.jobs.get(ask.job)) for node in job.nodes
+        )
+
+    def is_over(self, node: NodeName, fault: Fault) -> bool:
+        """Return whether this fault may be acted on.
+
+        Fatal faults, events, and faults of a node whose job waits for an answer need no time to settle.
+        """
+        settle_s = self._draft.want.repair.settle_degraded_s
+        if settle_s <= 0 or not self._is_state(node, fault):
+            return True
+        self._stands.add(node)
+        found = self._draft.nodes.of(node).settling
+        if found is None or found.check != fault.check:
+            found = Stands(check=fault.check, since=self._draft.now)
+            self._draft.nodes.note(node, settling=found)
+        due = found.since + settle_s
+        self._draft.wake(due)
+        return self._draft.now >= due or node in self._waited_for
+
+    def _is_state(self, node: NodeName, fault: Fault) -> bool:
+        """Return whether the fault is a finding that the next run of the check may take back."""
+        view = self._draft.seen.agents.get(node)
+        if fault.is_of_reason:
+            return True  # Slurm has taken it out, so there is no hurry: others may follow within seconds
+        if view is None or fault.trigger is not Trigger.DEGRADED or fault.is_event or fault.command:
+            return False
+        return any(one.check == fault.check for one in view.findings)
+
+    def end(self) -> None:
+        """Forget the findings that were not asked for."""
+        for node in sorted(self._draft.overview.remembered("settling") - self._stands):
+            self._draft.nodes.note(node, settling=None)

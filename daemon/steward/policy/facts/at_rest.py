@@ -1,0 +1,133 @@
+"""Which remembered jobs need attention, and for how long jobs were suspended.
+
+A job is at rest if it runs as remembered or is over, and nothing was ever decided, kept or noted for it. No step of the
+plan has anything to do for such a job, so thousands of them cost next to nothing.
+
+A job is suspended by `scontrol suspend`, by gang scheduling or by a preemption. Slurm stops the clock of its time limit
+meanwhile, and a lack of progress says nothing.
+"""
+
+from dataclasses import replace
+
+from steward.model.ids import JobId
+from steward.model.job import Job, JobState
+from steward.model.ledger import Ending, Run
+from steward.model.resume import JobMemory, Suspension
+from steward.policy.draft import Draft
+from steward.policy.traits import Trait
+
+_AtRest = dict[JobId, tuple[JobMemory, Job | None, tuple[Run, ...]]]
+
+
+def restless(draft: Draft) -> list[JobId]:
+    """Return the ids of the jobs that are not at rest, sorted; jobs that this plan has changed so far are included."""
+    if draft.found.restless is None:
+        draft.found.restless = _restless_so_far(draft)
+    return sorted((draft.found.restless | draft.jobs.touched) & draft.jobs.keys())
+
+
+def _restless_so_far(draft: Draft) -> frozenset[JobId]:
+    """Return the jobs that are not at rest, including those of which an agent reports progress."""
+    jobs, ledger = draft.seen.jobs, draft.ledger
+    known: _AtRest = draft.ground.once("at rest", (draft.want.resume,), dict)
+    found = {one.job for name in draft.ground.agents.having(Trait.TELLING) for one in draft.seen.agents[name].progress}
+    for id, mem in draft.jobs.items():
+        job, runs = jobs.get(id), ledger.get(id, ())
+        before = known.get(id)
+        # a job that was at rest stays so while its three records are the same objects
+        if before is not None and before[0] is mem and before[1] is job and before[2] is runs:
+            continue
+        if _is_at_rest(job, mem, runs, draft):
+            known[id] = (mem, job, runs)
+        else:
+            known.pop(id, None)
+            found.add(id)
+    if len(known) > len(draft.jobs):
+        for id in known.keys() - draft.jobs.keys():
+            del known[id]
+    return frozenset(found)
+
+
+def _is_at_rest(job: Job | None, mem: JobMemory, runs: tuple[Run, ...], draft: Draft) -> bool:
+    """Return whether the job is at rest, judged from its own records alone."""
+    if mem.attempts or mem.pending_from is not None or len(runs) > 1:
+        return False
+    if mem.kept is not None or mem.lent is not None or mem.raised is not None:
+        return False
+    if mem.hang is not None or mem.suspension is not None:
+        return False
+    if any(run.decided is not None or run.opted_at != mem.opted_at for run in runs):
+        return False
+    if mem.ended is not None:
+        return _is_over(job, mem, runs)
+    return job is not None and bool(runs) and _just_runs(job, mem, runs[0], draft)
+
+
+def _is_over(job: Job | None, mem: JobMemory, runs: tuple[Run, ...]) -> bool:
+    """Return whether the job and its recorded runs are over."""
+    if any(run.ending is not Ending.OVER for run in runs):
+        return False
+    return job is None or (job.is_over and all(job.restarts == restart for restart in (mem.restarts, *_restarts(runs))))
+
+
+def _restarts(runs: tuple[Run, ...]) -> tuple[int, ...]:
+    return tuple(run.restart for run in runs)
+
+
+def _just_runs(job: Job, mem: JobMemory, run: Run, draft: Draft) -> bool:
+    """Return whether the job runs as remembered and none of its options asks for an action."""
+    if job.state is not JobState.RUNNING or job.is_completing or job.het_job_id is not None:
+        return False
+    if (job.restarts, job.started, job.nodes) != (mem.restarts, mem.started, mem.nodes) or mem.end_text:
+        return False
+    if run.ending is not None or run.restart != job.restarts or not job.nodes <= run.nodes:
+        return False
+    has_script = job.batch_host is None or job.batch_host in job.nodes
+    has_signal = bool(draft.want.resume.checkpoint_signal) and job.time_limit_s is not None
+    return job.requeue and not mem.no_requeue and has_script and not has_signal
+
+
+def note_suspensions(draft: Draft) -> None:
+    """Note since when each job is suspended, and when it was continued."""
+    for id in restless(draft):
+        job, mem = draft.seen.jobs.get(id), draft.jobs[id]
+        if job is not None and (now := _suspension(job, mem, draft)) != mem.suspension:
+            draft.jobs[id] = replace(mem, suspension=now)
+
+
+def _suspension(job: Job, mem: JobMemory, draft: Draft) -> Suspension | None:
+    """Return the job's suspensions in this run, updated from Slurm's picture; None if there were none."""
+    known = mem.suspension
+    if not job.is_active:
+        return known
+    if known is not None and known.restart != job.restarts:
+        known = None
+    if job.state is JobState.SUSPENDED:
+        known = known or Suspension(restart=job.restarts)
+        return known if known.since is not None else replace(known, since=draft.now)
+    if known is None or known.since is None:
+        return known
+    return replace(known, since=None, over=draft.now, total_s=_total_s(known, draft.now))
+
+
+def ended_suspended(job: Job, mem: JobMemory) -> bool:
+    """Return whether the run before was suspended by a person when it ended.
+
+    Slurm holds such a job when it is back in the queue. Only `scontrol suspend` leads to that hold; gang scheduling and
+    preemption do not.
+    """
+    return mem.suspension is not None and mem.suspension.since is not None and mem.suspension.restart < job.restarts
+
+
+def went_on(mem: JobMemory) -> float | None:
+    """Return when the run was last continued after a suspension; None if it was never suspended."""
+    return mem.suspension.over if mem.suspension is not None else None
+
+
+def suspended_s(mem: JobMemory, now: float) -> float:
+    """Return for how many seconds the run was suspended up to `now`."""
+    return _total_s(mem.suspension, now) if mem.suspension is not None else 0.0
+
+
+def _total_s(known: Suspension, now: float) -> float:
+    return known.total_s + (max(0.0, now - known.since) if known.since is not None else 0.0)

@@ -1,0 +1,70 @@
+"""Blamed nodes: by a job's failures, by its user, and by failures of other users' jobs."""
+
+from collections.abc import Mapping, Sequence
+
+from steward.model.ids import NodeName
+from steward.model.job import Job
+from steward.model.resume import JobMemory
+from steward.policy.draft import Draft
+from steward.policy.facts.verdict import Standing, standing, worst
+
+
+def users_own(job: Job, mem: JobMemory) -> frozenset[NodeName]:
+    """Return the nodes that the user excluded, now or by a later change of the list."""
+    # a node that we ever blamed is ours: else a list that could not be shortened would look like the user's. Nor does
+    # it count what Slurm excludes from one part of a heterogeneous job because another part asks for it: a list that is
+    # set is that of all parts.
+    blamed = {node for attempt in mem.attempts for node in attempt.culprits}
+    return ((job.excluded - mem.excluded - blamed) | (mem.excluded_by_user & job.excluded)) - mem.parts
+
+
+def culprits(mem: JobMemory, draft: Draft) -> frozenset[NodeName]:
+    """Return the nodes blamed within `exclude_culprits_s` that have not been proved sound since."""
+    since = draft.now - draft.want.resume.exclude_culprits_s
+    blamed = {node for attempt in mem.attempts if attempt.at > since for node in attempt.culprits}
+    if not blamed:
+        return frozenset()
+    company = bad_company(mem.uid, draft.now, draft)
+    return frozenset(node for node in blamed if node in company or not _is_sound(node, draft))
+
+
+def _is_sound(node: NodeName, draft: Draft) -> bool:
+    """Return whether the node is in service without an open repair, a bad finding or a pending reclaim."""
+    known = draft.seen.nodes.get(node)
+    if node in draft.overview.reclaimed:
+        return False
+    if known is None or not known.is_schedulable or draft.cases.open_of(node) is not None:
+        return False
+    fine = standing(known, draft).standing in (Standing.FINE, Standing.UNKNOWN)
+    return fine and worst(draft.seen.agents.get(node), draft) is None
+
+
+LEAST_USERS = 2
+
+
+def bad_company(uid: int, around: float, draft: Draft) -> Mapping[NodeName, Sequence[Job]]:
+    """Return the nodes on which jobs of several users other than `uid` failed alone around a time, with those jobs.
+
+    Empty if most nodes are like that: then the cause is not in the nodes.
+    """
+    if (uid, around) not in draft.found.companies:
+        failures = _failures(uid, around, draft)
+        bad = {node: jobs for node, jobs in failures.items() if users(jobs) >= LEAST_USERS}
+        draft.found.companies[uid, around] = {} if len(bad) * 2 > len(draft.seen.nodes) else bad
+    return draft.found.companies[uid, around]
+
+
+def _failures(uid: int, around: float, draft: Draft) -> dict[NodeName, list[Job]]:
+    """Return the failed one-node jobs of other users around a time, by node."""
+    rules = draft.want.resume
+    first, last = around - rules.evidence_before_s, around + rules.evidence_after_s
+    found: dict[NodeName, list[Job]] = {}
+    for job in draft.overview.failed_alone:
+        if job.user_id != uid and job.ended is not None and first <= job.ended <= last:
+            found.setdefault(next(iter(job.nodes)), []).append(job)
+    return found
+
+
+def users(jobs: Sequence[Job]) -> int:
+    """Return how many users the jobs belong to."""
+    return len({job.user_id for job in jobs})

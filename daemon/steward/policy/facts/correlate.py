@@ -1,0 +1,224 @@
+"""Faults with a common cause: many nodes at once are one incident of the cluster, and no node is repaired for it."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from steward.model.case import Case, Step
+from steward.model.events import Level
+from steward.model.health import Scope
+from steward.model.ids import NodeName
+from steward.model.memory import Incident
+from steward.model.node_names import fold
+from steward.policy.draft import Draft
+from steward.policy.facts.deep_faults import deep_fault, failed_deep
+from steward.policy.facts.slurm_faults import is_light_response, out_by_reason
+from steward.policy.facts.verdict import is_awaited, may_act_on, mode_of
+
+CHECK, SHARED = "check:", "shared:"
+AGENTS = "agents"
+"""The incident of many agents that are late or lost at once."""
+
+
+Found = defaultdict[str, dict[NodeName, float]]
+"""The nodes of each kind of incident, with the time since when each has the fault."""
+
+
+def find_incidents(draft: Draft) -> None:
+    """Open, extend and end incidents."""
+    found, least = Found(dict), dict[str, int]()
+    _of_findings(found, draft)
+    _of_slurm(found, least, draft)
+    _of_deeps(found, draft)
+    for kind in sorted(found.keys() | _open_kinds(draft)):
+        _update(kind, without_acknowledged(kind, found.get(kind, {}), draft), draft, least.get(kind))
+
+
+def _of_findings(found: Found, draft: Draft) -> None:
+    """Add nodes by the checks that they fail; a finding about a shared thing is an incident from one node on."""
+    for node in draft.overview.finding:
+        for one in draft.seen.agents[node].findings:
+            if not (one.is_bad and one.severity.takes_out):
+                continue
+            if may_act_on(one, draft):
+                nodes = found[f"{CHECK}{one.check}"]
+                nodes[node] = min(one.at, nodes.get(node, one.at))
+            elif one.scope is Scope.CLUSTER and mode_of(one.check, draft) != "off":
+                found[f"{SHARED}{one.check}"].setdefault(node, one.at)
+
+
+def _of_slurm(found: Found, least: dict[str, int], draft: Draft) -> None:
+    """Add nodes by Slurm's reason for taking them out of service."""
+    for node, row in out_by_reason(draft):
+        found[kind := f"{CHECK}{row.check}"][node.name] = node.reason.at if node.reason else draft.now
+        all_nodes = max(2, len(draft.seen.nodes))
+        # a prolog that fails on several nodes is soon a bug of the script
+        least[kind] = min(row.shared_from or limit(draft), limit(draft), all_nodes)
+
+
+def _of_deeps(found: Found, draft: Draft) -> None:
+    """Add nodes that failed a deep check."""
+    for node in failed_deep(draft):
+        # if many fail at once, the measures or a shared thing are likelier at fault
+        fault = deep_fault(node, draft)
+        if fault is not None:
+            found[f"{CHECK}{fault.check}"][node] = fault.at
+
+
+def _open_kinds(draft: Draft) -> set[str]:
+    """Return the kinds of the incidents that go on, without that of silent agents."""
+    return {kind for kind, one in draft.incidents.items() if one.over is None and kind != AGENTS}
+
+
+def in_incident(node: NodeName, kind: str, draft: Draft) -> bool:
+    """Return whether the node is in an incident of this kind that goes on."""
+    incident = draft.incidents.get(kind)
+    return incident is not None and incident.over is None and node in incident.nodes
+
+
+def covers(kind: str, draft: Draft) -> bool:
+    """Return whether an incident of this kind goes on; meanwhile no new node is repaired for its cause."""
+    incident = draft.incidents.get(kind)
+    return incident is not None and incident.over is None
+
+
+SCOUT_EVERY_S = 60.0
+
+
+def is_scout(node: NodeName, kind: str, draft: Draft) -> bool:
+    """Return whether this node alone is repaired on trial while the incident goes on.
+
+    Slurm's reason stays on all nodes until they are given back: without such a scout the incident and its reasons would
+    keep each other alive.
+    """
+    incident = draft.incidents.get(kind)
+    if incident is None or incident.over is not None:
+        return False
+    of_kind = [c for c in draft.cases.values() if f"{CHECK}{c.check}" == kind and c.is_of_reason]
+    tried = [c for c in of_kind if c.is_open and not c.waits_for_person and not _waits_for_jobs(c, draft)]
+    if tried:
+        return min(tried, key=lambda case: (case.opened, case.id)).node == node
+    due = (incident.tried if incident.tried is not None else incident.since) + SCOUT_EVERY_S
+    draft.wake(due)
+    return draft.now >= due and node == _next_scout(kind, incident, draft)
+
+
+def _next_scout(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
+    """Return the node that was tried least often since the incident began; None if there is none."""
+    out = ((node.name, row) for node, row in out_by_reason(draft) if f"{CHECK}{row.check}" == kind)
+    names = [name for name, row in out if is_light_response(row) and name in incident.nodes]
+    names = [name for name in names if draft.cases.open_of(name) is None and not _is_busy(name, draft)]
+    return min(names, key=lambda name: (_looks(name, incident, draft), len(name), name), default=None)
+
+
+def _waits_for_jobs(case: Case, draft: Draft) -> bool:
+    """Return whether the repair waits for jobs to end on the node."""
+    return case.step is Step.RELEASE and _is_busy(case.node, draft)
+
+
+def _is_busy(name: NodeName, draft: Draft) -> bool:
+    """Return whether jobs run on the node."""
+    node = draft.seen.nodes.get(name)
+    return node is not None and node.is_busy
+
+
+def _looks(node: NodeName, incident: Incident, draft: Draft) -> int:
+    """Return how often the node was tried since the incident began."""
+    return sum(case.opened >= incident.since for case in draft.cases.of(node))
+
+
+def note_scouted(kind: str, draft: Draft) -> None:
+    """Note that the scout could not be given back: the cause is still there."""
+    incident = draft.incidents.get(kind)
+    if incident is not None and incident.over is None:
+        draft.incidents[kind] = replace(incident, tried=draft.now)
+
+
+def _given_back(kind: str, incident: Incident, draft: Draft) -> NodeName | None:
+    """Return a node of the incident that serves again after Slurm had taken it out; None if there is none."""
+    cases = (case for node in sorted(incident.nodes) for case in draft.cases.of(node))
+    its = (c for c in cases if f"{CHECK}{c.check}" == kind and c.is_of_reason)
+    return next((c.node for c in its if c.returned is not None and c.returned >= incident.since), None)
+
+
+def limit(draft: Draft) -> int:
+    """Return how many nodes with one fault at once have a common cause."""
+    rules = draft.want.repair
+    return max(rules.correlated_min, int(rules.correlated_fraction * max(len(draft.seen.nodes), len(draft.agents))))
+
+
+def without_acknowledged(kind: str, found: dict[NodeName, float], draft: Draft) -> dict[NodeName, float]:
+    """Return the nodes without those whose incident a person ended by resetting the actions.
+
+    Each of them is judged on its own from then on.
+    """
+    incident = draft.incidents.get(kind)
+    if incident is None or incident.over is None:
+        return found
+    return {n: at for n, at in found.items() if n not in incident.nodes or at > incident.over}
+
+
+def crowded(found: Mapping[NodeName, float], span: float, many: int) -> frozenset[NodeName]:
+    """Return the nodes that have the fault within `span` seconds of each other, if they are at least `many`."""
+    ordered = sorted(found.items(), key=lambda item: (item[1], item[0]))
+    crowd: list[NodeName] = []
+    start = taken = 0
+    for end, (_, at) in enumerate(ordered):
+        while at - ordered[start][1] > span:
+            start += 1
+        if end - start + 1 >= many:
+            crowd += (node for node, _ in ordered[max(start, taken) : end + 1])
+            taken = end + 1
+    return frozenset(crowd)
+
+
+def _update(kind: str, found: dict[NodeName, float], draft: Draft, least: int | None = None) -> None:
+    """Open, extend or end the incident of one kind. `least`: how many nodes make it, if not the usual limit."""
+    many = 1 if kind.startswith(SHARED) else least or limit(draft)
+    incident = draft.incidents.get(kind)
+    if incident is None or incident.over is not None:
+        if crowded(found, draft.want.repair.correlated_window_s, many):
+            _begin(kind, found, draft)
+        return
+    if (back := _given_back(kind, incident, draft)) is not None:
+        text = f"{kind}: over, {back} serves again; the others are given back in their turn"
+        draft.tell("incident.over", text)
+        draft.incidents[kind] = replace(incident, nodes=incident.nodes | set(found), over=draft.now)
+        return
+    nodes, left = incident.nodes | set(found), found.keys() | _unheard(incident, draft)
+    if len(left) >= many:
+        draft.incidents[kind] = replace(incident, nodes=nodes, easing=None)
+        return
+    easing = incident.easing if incident.easing is not None else draft.now
+    until = easing if not left else easing + draft.want.repair.agents_grace_s
+    draft.wake(until)
+    draft.incidents[kind] = replace(incident, nodes=nodes, easing=easing)
+    if draft.now >= until:
+        draft.tell("incident.over", f"{kind}: over after {draft.now - incident.since:.0f} s; {len(found)} still away")
+        draft.incidents[kind] = replace(incident, nodes=frozenset(), easing=easing, over=draft.now)
+
+
+def _unheard(incident: Incident, draft: Draft) -> frozenset[NodeName]:
+    """Return the incident's nodes from which a newly started head has not heard yet."""
+    here = incident.nodes & draft.seen.nodes.keys()
+    return frozenset(name for name in here if is_awaited(name, draft) or _says_nothing(name, draft))
+
+
+def _says_nothing(node: NodeName, draft: Draft) -> bool:
+    """Return whether the node's agent is connected and has not reported yet."""
+    view = draft.seen.agents.get(node)
+    return view is not None and view.connected and not view.reported_at
+
+
+def _begin(kind: str, found: dict[NodeName, float], draft: Draft) -> None:
+    """Open an incident and say so."""
+    text = f"{len(found)} of {len(draft.seen.nodes)} {_what(kind)}, no node is touched for it"
+    draft.incidents[kind] = Incident(kind=kind, since=draft.now, nodes=frozenset(found), text=text)
+    draft.tell("incident.opened", text + f" ({fold(found)})", level=Level.ERROR)
+
+
+def _what(kind: str) -> str:
+    """Return what the nodes of an incident have in common, in words."""
+    if kind.startswith(SHARED):
+        return f"nodes report a shared fault ({kind.removeprefix(SHARED)}): a fault of the cluster"
+    return f"nodes fail {kind.removeprefix(CHECK)} at once: one cause in common"

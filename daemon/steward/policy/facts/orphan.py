@@ -1,0 +1,40 @@
+"""Nodes that bear our mark though no repair is open: only a person can tell what they need.
+
+The store was lost, or a person set the mark again. Steward does not give such a node back.
+"""
+
+from steward.model.mark import SPARE
+from steward.model.node import Node
+from steward.policy.draft import Draft
+from steward.policy.facts.by_person import give_back
+from steward.policy.facts.forgotten import give_back_again
+from steward.policy.facts.loans import can_be_replaced
+from steward.policy.facts.serving import is_between
+
+REBOOTS = frozenset({"REBOOT_REQUESTED", "REBOOT_ISSUED"})
+"""A person's `scontrol reboot`, after which Slurm itself gives the node back."""
+
+
+def is_orphan(node: Node, draft: Draft) -> bool:
+    """Return whether the node is out of service with our mark, and no case is open that would give it back."""
+    is_out = node.mark is not None and (node.is_drain or node.is_down) and draft.cases.open_of(node.name) is None
+    is_meant = (node.name in draft.want.spares and node.mark == SPARE) or is_between(node, draft)
+    return is_out and not is_meant and not REBOOTS & node.flags and not give_back_again(node, draft)
+
+
+def way_out(node: Node, draft: Draft) -> str:
+    """Return what a person should do about an orphan; empty while its agent may still come after the head's start."""
+    view, back = draft.seen.agents.get(node.name), give_back(node.name)
+    has_agent = view is not None and view.connected
+    if has_agent and node.responding:
+        return f"give it back with {back}"
+    due = draft.seen.agents_since + draft.want.repair.agents_grace_s
+    if not has_agent and draft.now < due:
+        draft.wake(due)
+        return ""
+    # a silent machine must not be given back: jobs would die on it
+    silent = f"its {'slurmd' if has_agent else 'agent'} is silent"
+    if can_be_replaced(node.name, draft):
+        command = f'`scontrol update nodename={node.name} state=fail reason="Action:Replace"`'
+        return f"{silent}: have it replaced with {command}"
+    return f"{silent}: repair it, then give it back with {back}"

@@ -1,0 +1,161 @@
+"""Many agents that fall silent at once: one incident, in which a node is repaired only if it is surely gone."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from steward.model.events import Level
+from steward.model.ids import NodeName
+from steward.model.memory import Incident
+from steward.model.node_names import fold
+from steward.policy.draft import Draft
+from steward.policy.facts.correlate import AGENTS, crowded, in_incident, limit, without_acknowledged
+from steward.policy.facts.gone import (
+    gone,
+    gone_by_word,
+    is_late,
+    most_are_reached,
+    note_unanswered,
+    open_silence,
+    reach,
+)
+from steward.policy.facts.serving import is_being_verified, is_between
+from steward.policy.facts.verdict import is_awaited, missable, missed_since, went_with_host
+from steward.policy.traits import is_away_on_purpose
+
+
+def follow_silence(draft: Draft) -> None:
+    """Open, extend and end the incident of silent agents.
+
+    It has the nodes that fell silent together, no others, and stays open until each node's fate is known.
+    """
+    note_unanswered(draft)
+    _note_who_is_back(draft)
+    fallen = away(draft)
+    silent = frozenset(name for name in fallen if not _is_known_gone(name, draft))
+    together = crowded(fallen, draft.want.repair.correlated_span_s, limit(draft))
+    incident = open_silence(draft)
+    if incident is not None:
+        waits = ((incident.nodes | together) & silent) | _still_to_come(incident, draft)
+        _follow(_told_apart(incident, waits, draft), waits, together, draft)
+    elif waits := together & silent:
+        _begin(together, waits, draft)
+
+
+def away(draft: Draft) -> Mapping[NodeName, float]:
+    """Return the nodes whose agent is late or lost, with the time when it was last heard or should have been.
+
+    A node that is away on purpose does not count, nor one whose agent said that its host shuts down, nor one that is
+    silent because its machine was ended or is not made yet. A node that was lost with others counts even when it is
+    under repair.
+    """
+    found = {}
+    for node in missable(draft):
+        known = draft.seen.nodes[node]
+        if is_away_on_purpose(known) or (is_between(known, draft) and not is_being_verified(node, draft)):
+            continue
+        view = draft.seen.agents.get(node)
+        if view is not None and went_with_host(view, draft):
+            continue
+        missed = missed_since(known, draft)
+        if missed is None and not is_late(view):
+            continue
+        heard = view.last_heard if view is not None else 0.0
+        at = max(heard, draft.nodes.of(node).back_at or 0.0) or missed or draft.now
+        if (began := _lost_with_others(node, draft)) is not None:
+            found[node] = began
+        # before its machine is ended and while it is verified, a repaired node has no reason to be silent
+        elif not draft.cases.expects_no_agent(node):
+            found[node] = at
+    return without_acknowledged(AGENTS, found, draft)
+
+
+def _lost_with_others(node: NodeName, draft: Draft) -> float | None:
+    """Return when the incident began with which this node, now under repair, was lost; None if it was not."""
+    incident = draft.incidents.get(AGENTS)
+    if incident is None or node not in incident.gone or draft.cases.lost(node) is None:
+        return None
+    # by our own clock, which may have been set just before; an outage may take more nodes soon after the first ones
+    return incident.since
+
+
+def _is_known_gone(name: NodeName, draft: Draft) -> bool:
+    """Return whether the node is known to be gone."""
+    return draft.cases.lost(name) is not None or bool(gone_by_word(draft.seen.nodes[name], draft))
+
+
+def is_withheld(node: NodeName, draft: Draft) -> bool:
+    """Return whether nothing is done about a lost node because it fell silent with many and may not be gone."""
+    return in_incident(node, AGENTS, draft) and not gone(draft.seen.nodes[node], draft)
+
+
+def waited_for(draft: Draft) -> frozenset[NodeName]:
+    """Return the nodes that fell silent together and whose fate is unknown: no job is started there."""
+    incident = open_silence(draft)
+    return incident.waits if incident is not None else frozenset()
+
+
+def _begin(nodes: frozenset[NodeName], waits: frozenset[NodeName], draft: Draft) -> None:
+    """Open the incident and say so."""
+    text = _text(f"{len(nodes)} of {len(draft.seen.nodes)} agents went silent at once", draft)
+    draft.incidents[AGENTS] = Incident(
+        kind=AGENTS, since=draft.now, nodes=nodes, waits=waits, gone=nodes - waits, text=text
+    )
+    draft.tell("incident.opened", f"{text} ({fold(nodes)})", level=Level.ERROR)
+
+
+def _still_to_come(incident: Incident, draft: Draft) -> frozenset[NodeName]:
+    """Return the nodes that were waited for when the head restarted, and whose agents still have time to come."""
+    nodes = draft.seen.nodes
+    return frozenset(name for name in incident.waits if name in nodes and is_awaited(name, draft))
+
+
+def _told_apart(incident: Incident, waits: frozenset[NodeName], draft: Draft) -> Incident:
+    """Return the incident with the nodes that turned out to be gone."""
+    left = incident.nodes - waits
+    # an agent that is heard under the name of a gone node is most likely a new machine, and no part of the incident
+    heard = left.intersection(draft.overview.heard)
+    gone = incident.gone.union(name for name in left - heard if not is_awaited(name, draft))
+    return replace(incident, nodes=incident.nodes - (heard & incident.gone), gone=gone)
+
+
+def _follow(incident: Incident, waits: frozenset[NodeName], together: frozenset[NodeName], draft: Draft) -> None:
+    """Extend the incident, or end it when no node is waited for any more."""
+    # if few did not come back, each is judged by itself in time; other gone nodes say nothing about those whose fate is
+    # unknown
+    few = len(waits | incident.gone) < limit(draft)
+    easing = (incident.easing if incident.easing is not None else draft.now) if few else None
+    until = easing + draft.want.repair.agents_grace_s if easing is not None and waits else draft.now
+    draft.wake(until)
+    nodes, text = incident.nodes | together, _text(incident.text.partition(";")[0], draft)
+    if not waits or (few and draft.now >= until):
+        took = draft.now - incident.since
+        draft.tell("incident.over", f"{AGENTS}: over after {took:.0f} s; {len(waits)} still away")
+        nodes = waits = frozenset()
+    over = None if nodes else draft.now
+    followed = replace(incident, nodes=nodes, waits=waits, text=text, easing=easing, over=over)
+    draft.incidents[AGENTS] = followed
+
+
+def _note_who_is_back(draft: Draft) -> None:
+    """Note, before nodes are judged, that an agent is heard again: the others get a while to follow."""
+    incident = open_silence(draft)
+    views = (draft.seen.agents.get(node) for node in (incident.waits if incident is not None else ()))
+    if incident is not None and any(view is not None and view.is_heard for view in views):
+        draft.incidents[AGENTS] = replace(incident, back=draft.now)
+
+
+def _text(what: str, draft: Draft) -> str:
+    """Return the text of the incident, with the reason why it stays open."""
+    heard, missing = reach(draft)
+    reached = f"{heard} of {heard + missing} nodes are reached"
+    if not heard:
+        until = "the head reaches no node, probably its own network is down: nothing is done until one is heard again"
+    elif most_are_reached(draft):
+        until = f"{reached}: silent ones with jobs to bring back are taken out after a while, the others when Slurm"
+        until += " or the provider says that they are gone"
+    else:
+        until = (
+            f"{reached}, too few to tell who is cut off: a silent one is taken out when Slurm, the provider or agents"
+        )
+        until += " that are heard say that it is gone"
+    return f"{what}; {until}"

@@ -1,0 +1,219 @@
+"""Faults for which Slurm itself took a node out of service, and what is said about Slurm's other reasons."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from steward.model.case import Case, Trigger
+from steward.model.events import Level
+from steward.model.health import Advice
+from steward.model.ids import JobId, NodeName
+from steward.model.mark import first_token
+from steward.model.node import Node
+from steward.model.resume import JobMemory
+from steward.model.text import one_line
+from steward.model.why import Why
+from steward.policy.draft import Draft
+from steward.policy.facts.serving import is_between
+from steward.policy.facts.verdict import Fault, command, mode_of
+from steward.policy.slurm_reasons import ACTING, LAUNCH_FAILED, ReasonRow, Response, slurms_own
+from steward.policy.traits import Trait
+
+SLURMD = "slurmd"
+_RUNGS = {
+    Response.CHECK: Advice.NONE,
+    Response.LAUNCH: Advice.NONE,
+    Response.RESTART_SLURMD: Advice.RESTART_SERVICE,
+    Response.REBOOT: Advice.REBOOT,
+    Response.COUNT: Advice.REBOOT,
+}
+
+
+def remember_served(draft: Draft) -> None:
+    """Remember which machine Slurm had in full service: a low count on it later is lost hardware."""
+    nodes, agents = draft.ground.nodes, draft.ground.agents
+    of = (nodes.keys_stamp, nodes.stamp(Trait.UNFIT), agents.told_stamp, draft.served.unchanged)
+    if draft.ground.is_known("served", of):
+        return
+    unfit = nodes.having(Trait.UNFIT)
+    for name, who in agents.told.items():
+        if draft.served.get(name) != who.instance and name in draft.seen.nodes and name not in unfit:
+            draft.served[name] = who.instance
+    if len(draft.served) > len(draft.seen.nodes):
+        draft.served.drop([name for name in draft.served if name not in draft.seen.nodes])
+    if draft.served.unchanged is not None:
+        draft.ground.note("served", of)
+
+
+def acting_row(node: Node, draft: Draft) -> ReasonRow | None:
+    """Return the reason for which Slurm took the node out, if we can do something about it now; else None."""
+    row = _row_in_force(node, draft)
+    return row if row is not None and _can_act(row.response, node.name, draft) else None
+
+
+def _row_in_force(node: Node, draft: Draft) -> ReasonRow | None:
+    """Return the row of Slurm's own reason that we act on, now or when the node's agent is there; else None."""
+    row = slurms_own(node, draft.want.slurm_user)
+    if row is None or row.response not in ACTING or mode_of(row.check, draft) != "drain":
+        return None
+    return row
+
+
+def _can_act(response: Response, node: NodeName, draft: Draft) -> bool:
+    """Return whether the response is possible now."""
+    view, has_slot = draft.seen.agents.get(node), node in draft.slots.repairable
+    if view is None or not view.connected or view.incarnation is None:
+        # without its agent the node cannot be checked, and without a slot it cannot be rebooted
+        return response in (Response.REVIVE, Response.REBOOT) and has_slot
+    match response:
+        case Response.REBOOT:
+            return has_slot
+        case Response.COUNT:
+            return has_slot and draft.served.get(node) == view.incarnation.instance
+        case _:
+            return True
+
+
+def is_hands_off(node: Node, draft: Draft) -> bool:
+    """Return whether the node was taken out by a person or a tool, or by Slurm for a reason that we do not act on."""
+    return node.is_foreign and _row_in_force(node, draft) is None
+
+
+def reason_fault(node: Node, draft: Draft) -> Fault | None:
+    """Return the fault for which Slurm took the node out; None if there is none that we act on."""
+    row = acting_row(node, draft)
+    if row is None or node.reason is None:
+        return None
+    text = first_token(node.reason.text)
+    why = Why(rule="node.slurm_reason", text=f"Slurm took {node.name} out of service", evidence=(text,))
+    return Fault(
+        trigger=Trigger.DEGRADED,
+        check=row.check,
+        rung=_rung(row, node, draft),
+        target=SLURMD if row.response is Response.RESTART_SLURMD else "",
+        why=why,
+        at=node.reason.at,
+        # Slurm's reason stays in place of our mark, as an admin's command does
+        command=text,
+        is_event=True,
+    )
+
+
+# Launches that failed on a node which Slurm leaves in service.
+
+MOST_HURT = 1
+"""Jobs of a second user that could not start on a node, and could elsewhere, are no chance; one user can bring it about
+by what only one node lacks (the folder of his output)."""
+
+
+def hurt_since_repair(node: NodeName, draft: Draft) -> tuple[JobId, ...]:
+    """Return the jobs whose launch failed on the node since it was last repaired, in order."""
+    returned = max((case.returned for case in draft.cases.of(node) if case.returned is not None), default=0.0)
+    return tuple(JobId(id) for id, at in sorted(draft.nodes.of(node).hurt.items()) if at > returned)
+
+
+def breaks_launches_of(node: NodeName, draft: Draft) -> tuple[JobId, ...]:
+    """Return the jobs that could not start on the node since its last repair, and could elsewhere."""
+    known = ((id, draft.jobs.get(id)) for id in hurt_since_repair(node, draft))
+    return tuple(id for id, mem in known if mem is not None and _ran_elsewhere(mem, node))
+
+
+def _ran_elsewhere(mem: JobMemory, node: NodeName) -> bool:
+    """Return whether the job ran again after this node was blamed."""
+    return any(attempt.running is not None and node in attempt.culprits for attempt in mem.attempts)
+
+
+def breakers_of_launches(draft: Draft) -> frozenset[NodeName]:
+    """Return the nodes on which jobs of more than `MOST_HURT` users could not start that could start elsewhere."""
+    hurt = (name for name, mem in draft.nodes.items() if len(mem.hurt) > MOST_HURT)
+    return frozenset(name for name in hurt if _users_of(breaks_launches_of(name, draft), draft) > MOST_HURT)
+
+
+def _users_of(jobs: tuple[JobId, ...], draft: Draft) -> int:
+    return len({draft.jobs[job].uid for job in jobs})
+
+
+def tell_hurt(draft: Draft) -> None:
+    """Say once of each node on which jobs of only one user could not start that nothing is done about it."""
+    for name in [name for name, mem in draft.nodes.items() if len(mem.hurt) > MOST_HURT]:
+        jobs = breaks_launches_of(name, draft)
+        if len(jobs) > MOST_HURT and _users_of(jobs, draft) <= MOST_HURT:
+            named = ", ".join(map(str, jobs[:8]))
+            text = f"{name}: Slurm could not start jobs {named} there, which started elsewhere; all are of one user, so"
+            text += f" nothing is done: see what only {name} lacks (folders of their output, their environment)"
+            draft.tell("node.launches", text, once=f"launches:{name}:{jobs[0]}", level=Level.WARNING, node=name)
+
+
+def launch_fault(node: Node, draft: Draft) -> Fault | None:
+    """Return the fault of a node on which Slurm could not start jobs, though it left the node in service; else None."""
+    jobs = breaks_launches_of(node.name, draft)
+    if _users_of(jobs, draft) <= MOST_HURT or mode_of(LAUNCH_FAILED, draft) != "drain":
+        return None
+    text = f"Slurm could not start {len(jobs)} jobs on {node.name}, which started elsewhere"
+    why = Why(rule="node.launch_failed", text=text, evidence=tuple(f"job {id}" for id in jobs))
+    at = max(draft.nodes.of(node.name).hurt.values())
+    return Fault(
+        trigger=Trigger.DEGRADED, check=LAUNCH_FAILED, rung=Advice.NONE, target="", why=why, at=at, is_event=True
+    )
+
+
+def _rung(row: ReasonRow, node: Node, draft: Draft) -> Advice:
+    """Return the first rung for a reason of Slurm's own."""
+    if row.response is not Response.REVIVE:
+        return _RUNGS[row.response]
+    view = draft.seen.agents.get(node.name)
+    return Advice.NONE if view is not None and view.connected else Advice.REPLACE
+
+
+def is_light_response(row: ReasonRow) -> bool:
+    """Return whether nodes with this reason are only checked."""
+    return _RUNGS.get(row.response) is Advice.NONE
+
+
+def with_reason(fault: Fault, node: Node, draft: Draft) -> Fault:
+    """Return the fault with Slurm's reason, which stays in place during any repair of a node that Slurm took out."""
+    if fault.command or not node.is_foreign or node.reason is None or _row_in_force(node, draft) is None:
+        return fault
+    return replace(fault, command=first_token(node.reason.text))
+
+
+def keeps_reason(case: Case, node: Node, draft: Draft) -> bool:
+    """Return whether the node still has Slurm's own reason with which this case was opened."""
+    same = bool(case.command) and node.reason is not None and first_token(node.reason.text) == case.command
+    return same and slurms_own(node, draft.want.slurm_user) is not None
+
+
+def bears_reason(case: Case, node: Node, draft: Draft) -> bool:
+    """Return whether the node still has the reason in place of this case's mark: a command, or Slurm's own."""
+    order = command(node)
+    return (order is not None and order.text == case.command) or keeps_reason(case, node, draft)
+
+
+def out_by_reason(draft: Draft) -> Iterator[tuple[Node, ReasonRow]]:
+    """Yield the nodes that Slurm itself took out of service for a reason that we act on."""
+    for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
+        if not is_between(node, draft) and (row := acting_row(node, draft)) is not None:
+            yield node, row
+
+
+def tell_reasons(draft: Draft) -> None:
+    """Say once for each reason of Slurm's own what it means and what is done about it."""
+    for node in draft.overview.with_reason(Trait.SLURMS_WORDS):
+        if node.reason is None or (row := slurms_own(node, draft.want.slurm_user)) is None:
+            continue
+        if row.response in (Response.LEAVE, Response.WATCH) or is_between(node, draft):
+            continue
+        text, what = first_token(node.reason.text), done_about(row, node, draft)
+        said = f"{node.name}: Slurm says '{one_line(text, 200)}' ({row.kind.value}): {what}"
+        once = f"slurm:{node.name}:{row.name}:{node.reason.at:.0f}:{what}"
+        draft.tell("node.slurm_reason", said, once=once, level=Level.WARNING, node=node.name)
+
+
+def done_about(row: ReasonRow, node: Node, draft: Draft) -> str:
+    """Return what is done about a reason of Slurm's own, in words."""
+    if acting_row(node, draft) is not None:
+        return row.response.value
+    view = draft.seen.agents.get(node.name)
+    is_there = view is not None and view.connected
+    if _row_in_force(node, draft) is None or is_there or node.name not in draft.agents:
+        return Response.TELL.value
+    return f"{row.response.value}; the node's agent is awaited"

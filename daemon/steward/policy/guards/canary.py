@@ -1,0 +1,178 @@
+"""Trials of site checks: a new version of a check only reports until it has shown that it is sane.
+
+Checks that a new head finds are no exception: the head begins in report-only itself, so their trials cost nothing and
+are over when the site lets it act.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from steward.model.events import Level
+from steward.model.health import Trial, TrialState
+from steward.model.ids import NodeName
+from steward.policy.draft import Draft
+from steward.policy.traits import Versions
+from steward.policy.trust import KEPT, KEPT_IN_ALL, SITE, trial_key
+
+_FORGOTTEN_FIRST = (TrialState.RUNNING, TrialState.ARMED, TrialState.REFUSED)
+
+
+@dataclass(slots=True)
+class _Results:
+    """The nodes on which one version of a check passed or failed."""
+
+    check: str
+    version: str
+    passed: set[NodeName] = field(default_factory=set)
+    failed: set[NodeName] = field(default_factory=set)
+
+
+def follow_trials(draft: Draft) -> None:
+    """Begin, continue and decide the trial of every version that agents report."""
+    room: _Room | None = None
+    for key, results in sorted(_results(draft).items()):
+        trial = draft.trials.get(key)
+        if trial is None:
+            room = room or _Room(draft)
+            if not room.make(results.check):
+                continue
+            trial = _begin(results, draft)
+        if trial.state is TrialState.RUNNING:
+            trial = _go_on(trial, results, draft)
+        if draft.trials.get(key) != trial:
+            draft.trials[key] = trial
+
+
+def _results(draft: Draft) -> dict[str, _Results]:
+    """Return the versions that are new or on trial, by key, with the nodes that have results in this picture."""
+    found: dict[str, _Results] = {}
+    agents = draft.ground.agents
+    for versions in agents.kinds(Versions):
+        for check, version in versions.known:
+            if not check.startswith(SITE):
+                continue
+            key = trial_key(check, version)
+            trial = draft.trials.get(key)
+            if trial is None or trial.state is TrialState.RUNNING:
+                mine = found.setdefault(key, _Results(check=check, version=version))
+                _add(mine, agents.having(versions), draft)
+    return found
+
+
+def _add(results: _Results, nodes: Iterable[NodeName], draft: Draft) -> None:
+    """Add the results of these nodes."""
+    for node in nodes:
+        view = draft.seen.agents[node]
+        if results.check in view.passed:
+            results.passed.add(node)
+        elif any(f.check == results.check and f.is_bad for f in view.findings):
+            results.failed.add(node)
+
+
+def _begin(results: _Results, draft: Draft) -> Trial:
+    """Return a new trial of a version, or an armed one if trials are off."""
+    before = _before(results.check, draft)
+    trial = Trial(check=results.check, version=results.version, since=draft.now)
+    if not draft.want.health.canary_node_count:
+        draft.wake(draft.now + 1.0)  # it may not have been listened to before there was room for it
+        return replace(trial, state=TrialState.ARMED, text="armed without a trial (health.canary_node_count = 0)")
+    rules = draft.want.health
+    what = "is new" if before is None else "was changed"
+    until = f"until {_enough(draft)} nodes had results for {rules.canary_s / 3600:.3g} h"
+    draft.tell("check.trial", f"check {results.check} {what}: it only reports {until}")
+    return replace(trial, usual=before.share if before else None, text="no results yet")
+
+
+def _before(check: str, draft: Draft) -> Trial | None:
+    """Return the version of this check that was armed last; None if there is none."""
+    armed = [t for t in draft.trials.values() if t.check == check and t.state is TrialState.ARMED]
+    return max(armed, key=_age, default=None)
+
+
+def _go_on(trial: Trial, results: _Results, draft: Draft) -> Trial:
+    """Return the trial with new results; decide it when enough nodes had results for long enough."""
+    tried, failed = trial.tried | results.passed | results.failed, trial.failed | results.failed
+    if (tried, failed) != (trial.tried, trial.failed):
+        trial = replace(trial, tried=tried, failed=failed, text=_arithmetic(len(failed), len(tried), trial, draft))
+    if trial.enough is None and len(tried) >= _enough(draft):
+        trial = replace(trial, enough=draft.now)
+    if trial.enough is None:
+        return trial
+    due = trial.enough + draft.want.health.canary_s
+    draft.wake(due)
+    return trial if draft.now < due else _decide(trial, draft)
+
+
+def _decide(trial: Trial, draft: Draft) -> Trial:
+    """Return the trial armed if few enough nodes failed, else refused."""
+    share = len(trial.failed) / len(trial.tried)
+    is_sane = share <= _bound(trial, draft)
+    state = TrialState.ARMED if is_sane else TrialState.REFUSED
+    if is_sane:
+        draft.tell("check.armed", f"check {trial.check} may take nodes out from now on: {trial.text}")
+        draft.wake(draft.now + 1.0)
+    else:
+        remedy = f"it goes on reporting only until `steward check arm {trial.check}`, or until it is changed"
+        draft.tell("check.refused", f"check {trial.check} fails too often: {trial.text}; {remedy}", level=Level.ERROR)
+    return replace(trial, state=state, share=share, tried=frozenset(), failed=frozenset())
+
+
+def _enough(draft: Draft) -> int:
+    """Return how many nodes must have had results."""
+    return min(draft.want.health.canary_node_count, max(1, len(draft.seen.nodes)))
+
+
+def _bound(trial: Trial, draft: Draft) -> float:
+    """Return the share of failing nodes up to which a version is sane."""
+    return (trial.usual or 0.0) + draft.want.health.canary_failing_fraction
+
+
+def _arithmetic(failed: int, tried: int, trial: Trial, draft: Draft) -> str:
+    """Return the figures of a trial in words."""
+    before = "it has no earlier version" if trial.usual is None else f"{trial.usual:.1%} with its earlier version"
+    return f"{failed} of {tried} nodes failed ({failed / tried:.1%}; at most {_bound(trial, draft):.1%}, {before})"
+
+
+class _Room:
+    """Room for new versions.
+
+    A version that an agent reports, or that was armed last, is never forgotten for another.
+    """
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        # edits on one node must not disarm the version of all others
+        reported = {one for versions in draft.ground.agents.kinds(Versions) for one in versions.known}
+        by_age = sorted(draft.trials.values(), key=_age)
+        armed = {trial.check: trial for trial in by_age if trial.state is TrialState.ARMED}
+        unused = (one for one in by_age if (one.check, one.version) not in reported and one != armed.get(one.check))
+        self._unused = sorted(unused, key=lambda trial: _FORGOTTEN_FIRST.index(trial.state))
+        self._full: set[str] = set()
+
+    def make(self, check: str) -> bool:
+        """Make room for one more version of a check by forgetting an old one. Return whether there is room."""
+        if check in self._full:
+            return False
+        has_most = sum(one.check == check for one in self._draft.trials.values()) >= KEPT
+        if not has_most and len(self._draft.trials) < KEPT_IN_ALL:
+            return True
+        old = next((one for one in self._unused if one.check == check or not has_most), None)
+        if old is None:
+            self._full.add(check)
+            _tell_full(check if has_most else "", self._draft)
+            return False
+        self._unused.remove(old)
+        del self._draft.trials[trial_key(old.check, old.version)]
+        return True
+
+
+def _age(trial: Trial) -> tuple[float, str]:
+    """Return the sort key of a trial, the oldest first."""
+    return trial.since, trial.version
+
+
+def _tell_full(check: str, draft: Draft) -> None:
+    """Say once that there is no room for more versions."""
+    what = f"check {check} has {KEPT} versions" if check else f"the site's checks have {KEPT_IN_ALL} versions"
+    then = "others only report" + (", without a trial" if draft.want.health.canary_node_count else "")
+    draft.tell("check.trial", f"{what} in use: {then}", once=f"trials:full:{check}", level=Level.WARNING)

@@ -1,0 +1,256 @@
+"""The ladder of repairs: which rung comes first, which next, and when a person must decide instead."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from steward.model.case import Case, Remedy, Trigger
+from steward.model.health import Advice, Finding, Severity
+from steward.model.ids import InstanceId, NodeName
+from steward.model.mend import fits, is_gpu_uuid
+from steward.model.repair_policy import LadderPolicy, RepairPolicy
+from steward.policy.draft import Draft
+from steward.policy.facts.at_rest import restless
+from steward.policy.facts.verdict import incarnation_of
+
+LIGHT = (Advice.NONE, Advice.RESTART_SERVICE, Advice.RESET_GPU)
+"""Rungs that leave the machine as it is, with the same incarnation. NONE: the checks alone decide."""
+HARDWARE = (Advice.RESET_GPU, Advice.REBOOT, Advice.REPLACE)
+"""Rungs that count against the hardware; a service's restart does not."""
+_NEXT = {Advice.REBOOT: Advice.REPLACE, Advice.REPLACE: Advice.REPLACE}
+_HOUR_S, _DAY_S = 3600.0, 86400.0
+_KEPT_OF_ONE = 64
+
+
+def is_light(case: Case) -> bool:
+    """Return whether the case's rung leaves the machine as it is."""
+    return case.rung in LIGHT
+
+
+def next_rung(rung: Advice) -> Advice:
+    """Return the next rung when this one did not help, or was tried too often."""
+    return _NEXT.get(rung, Advice.REBOOT)
+
+
+def higher(one: Advice, other: Advice) -> Advice:
+    """Return the higher of two rungs."""
+    order = list(Advice)
+    return max(one, other, key=order.index)
+
+
+def first_rung(finding: Finding, node: NodeName, draft: Draft) -> tuple[Advice, str]:
+    """Return the rung at which the repair of a finding begins, and the target of a light rung.
+
+    A light rung without a fitting target is skipped.
+    """
+    rung, target = finding.advice, finding.hardware
+    if rung is Advice.NONE or (_hit_opted_in_job(node, draft) and _does_harm(finding)):
+        return Advice.REPLACE, ""
+    if rung in LIGHT:
+        return (rung, target) if fits(rung, target) else (next_rung(rung), "")
+    return rung, ""
+
+
+def _does_harm(finding: Finding) -> bool:
+    """Return whether jobs on the node may not survive the fault."""
+    return finding.severity is Severity.FATAL or finding.advice not in LIGHT
+
+
+def _hit_opted_in_job(node: NodeName, draft: Draft) -> bool:
+    """Return whether a job with `--auto-resume` has the node."""
+    running = (id for id in draft.overview.running_on.get(node, ()) if id in draft.jobs)
+    found = (draft.jobs[id] for id in {*running, *restless(draft)})
+    # such a node is always replaced, never rebooted, as HyperPod does it
+    return any(mem.ended is None and node in mem.nodes for mem in found)
+
+
+def identity(about: str, node: NodeName, draft: Draft) -> str:
+    """Return the name of the hardware, which outlives the node's name.
+
+    It is the GPU's UUID if the finding is `about` one, else the board's serial, else the instance id, else the node's
+    name. An id that another node has as well is not used.
+    """
+    if is_gpu_uuid(about):
+        return about
+    view = draft.seen.agents.get(node)
+    boards = [one for one in (view.hardware if view else ()) if not one.startswith(("GPU-", "MIG-"))]
+    own = next((board for board in boards if not _has_board(board, node, draft)), None)
+    if own is not None:
+        return own
+    who = incarnation_of(node, draft)
+    return who.instance if who and not is_shared(who.instance, node, draft) else node
+
+
+def _has_board(board: str, but: NodeName, draft: Draft) -> bool:
+    """Return whether another node's agent reports the same board: cloned firmware, or several nodes on one machine."""
+    others = (view for name, view in draft.seen.agents.items() if name != but and view.connected)
+    return any(board in view.hardware for view in others)
+
+
+def is_shared(instance: InstanceId, node: NodeName, draft: Draft) -> bool:
+    """Return whether another node's machine has the same id, as clones of one disk or image have."""
+    listed = draft.seen.instances.get(instance)
+    if listed is not None and listed.node == node:
+        return False
+    return any(who.instance == instance for name, who in draft.agents.items() if name != node)
+
+
+def on_probation(case: Case, draft: Draft) -> Case:
+    """Return the new case, a rung higher if the machine was repaired lately; an admin's command is left as it is."""
+    if case.trigger is Trigger.ADMIN or case.rung is Advice.REPLACE:
+        return case
+    since = draft.now - draft.want.repair.budgets.probation_s
+    again = [r for r in _of_machine(case, draft) if r.at > since and _counts_on_probation(r, case)]
+    return replace(case, rung=next_rung(case.rung), target="") if again else case
+
+
+def _counts_on_probation(remedy: Remedy, case: Case) -> bool:
+    """Return whether the earlier repair raises the rung of this case."""
+    # a repair that only asked for other checks counts against its own check
+    return remedy.rung in HARDWARE or (remedy.rung is case.rung is Advice.NONE and remedy.check == case.check)
+
+
+def was_repaired(case: Case, draft: Draft) -> bool:
+    """Return whether this case has rebooted or replaced a machine."""
+    kept = draft.remedies.get(case.hardware or case.node, ())
+    return any(one.case == case.id and one.rung in (Advice.REBOOT, Advice.REPLACE) for one in kept)
+
+
+def note_remedy(case: Case, draft: Draft) -> None:
+    """Remember that this rung of this case was carried out; once, however many machines it takes."""
+    kept = draft.remedies.get(key := case.hardware or case.node, ())
+    if any(r.case == case.id and r.rung is case.rung for r in kept):
+        return
+    made = Remedy(
+        at=draft.now,
+        rung=case.rung,
+        node=case.node,
+        instance=_machine(case, draft),
+        case=case.id,
+        check=case.check,
+    )
+    draft.remedies[key] = (*kept, made)[-_KEPT_OF_ONE:]
+
+
+def forget_remedy(case: Case, draft: Draft) -> None:
+    """Forget the repairs of this case."""
+    key = case.hardware or case.node
+    left = tuple(remedy for remedy in draft.remedies.get(key, ()) if remedy.case != case.id)
+    if left:
+        draft.remedies[key] = left
+    elif key in draft.remedies:
+        draft.remedies.drop([key])
+
+
+def _machine(case: Case, draft: Draft) -> InstanceId | None:
+    """Return the machine of the case; None if it is unknown, or its id is shared."""
+    machine = case.old.instance if case.old is not None else case.old_instance
+    return None if machine is None or is_shared(machine, case.node, draft) else machine
+
+
+def _of_machine(case: Case, draft: Draft) -> Iterator[Remedy]:
+    """Yield the repairs by other cases of the same piece of hardware, or of the machine that has it."""
+    machine = _machine(case, draft)
+    for key, kept in draft.remedies.items():
+        for remedy in kept:
+            is_same = key == case.hardware or (machine is not None and remedy.instance == machine)
+            if is_same and remedy.case != case.id:
+                yield remedy
+
+
+def is_used_up(case: Case, draft: Draft) -> bool:
+    """Return whether this rung was tried so often lately that the next one is due."""
+    most, window = _budget(case.rung, draft.want.repair.budgets)
+    if case.trigger is Trigger.ADMIN or most is None:
+        return False
+    lately = [r for r in _of_machine(case, draft) if r.rung is case.rung and r.at > draft.now - window]
+    return len(lately) >= most
+
+
+def _budget(rung: Advice, rules: LadderPolicy) -> tuple[int | None, float]:
+    """Return how often a rung may be tried, and within how many seconds; None for no limit."""
+    match rung:
+        case Advice.RESTART_SERVICE:
+            return rules.restarts_per_hour, _HOUR_S
+        case Advice.RESET_GPU:
+            return rules.resets_per_day, _DAY_S
+        case Advice.REBOOT:
+            return rules.reboots_per_day, _DAY_S
+        case _:
+            return None, 0.0
+
+
+def quarantine(case: Case, draft: Draft) -> str:
+    """Return why a person must look before more is done to this hardware; empty if that is not needed.
+
+    A person's own command overrules it, and a service may be restarted all the same.
+    """
+    if case.trigger is Trigger.ADMIN or case.rung not in HARDWARE:
+        return ""
+    return _often_repaired(case, draft) or _often_replaced(case, draft) or _node_often_repaired(case, draft)
+
+
+def often_lost(case: Case, draft: Draft) -> str:
+    """Return why a lost machine that is back is left to a person; empty while it was not lost too often."""
+    rules = draft.want.repair.budgets
+    since = draft.now - rules.hardware_window_s
+    cases = {r.case for r in _of_machine(case, draft) if r.at > since and r.check == case.check and _just_checked(r)}
+    if len(cases) < rules.hardware_repairs:
+        return ""
+    return f"quarantine: {case.node} was lost {len(cases)} times in {rules.hardware_window_s / _DAY_S:g} days"
+
+
+def _just_checked(remedy: Remedy) -> bool:
+    """Return whether the repair was only a check."""
+    return remedy.rung is Advice.NONE
+
+
+def _often_repaired(case: Case, draft: Draft) -> str:
+    """Return that the hardware was repaired too often; empty if it was not."""
+    rules = draft.want.repair.budgets
+    since = draft.now - rules.hardware_window_s
+    cases = {r.case for r in _of_machine(case, draft) if r.rung in HARDWARE and r.at > since}
+    if len(cases) < rules.hardware_repairs:
+        return ""
+    return f"quarantine: {case.hardware} was repaired {len(cases)} times in {rules.hardware_window_s / _DAY_S:g} days"
+
+
+def _often_replaced(case: Case, draft: Draft) -> str:
+    """Return that the node's machine was replaced too often in a day; empty if it was not."""
+    since, most = draft.now - _DAY_S, draft.want.repair.budgets.replacements_per_day
+    kept = (r for many in draft.remedies.values() for r in many if r.node == case.node and r.case != case.id)
+    cases = {r.case for r in kept if r.rung is Advice.REPLACE and r.at > since}
+    if case.rung is not Advice.REPLACE or len(cases) < most:
+        return ""
+    return f"quarantine: the machine of {case.node} was replaced {len(cases)} times in a day"
+
+
+def _node_often_repaired(case: Case, draft: Draft) -> str:
+    """Return that the node was repaired too often; empty if it was not."""
+    rules = draft.want.repair
+    lately = [at for at in draft.history.get(case.node, ()) if at > draft.now - rules.node_repairs_window_s]
+    if len(lately) < rules.node_repairs:
+        return ""
+    return f"quarantine: {case.node} was repaired {len(lately)} times in {rules.node_repairs_window_s / _DAY_S:g} days"
+
+
+def cool_until(case: Case, draft: Draft) -> float:
+    """Return when the next repair for a check may begin: a while after the node's last return."""
+    if case.trigger not in (Trigger.FATAL, Trigger.DEGRADED):
+        return 0.0
+    back = [c.returned for c in draft.cases.of(case.node) if c.returned is not None and not c.is_open]
+    return max(back) + draft.want.repair.budgets.cooldown_s if back else 0.0
+
+
+def time_limit(rung: Advice, rules: RepairPolicy) -> float:
+    """Return how many seconds a rung has to help."""
+    match rung:
+        case Advice.RESTART_SERVICE:
+            return rules.budgets.restart_timeout_s
+        case Advice.RESET_GPU:
+            return rules.budgets.reset_timeout_s
+        case Advice.REBOOT:
+            return min(rules.budgets.reboot_timeout_s, rules.launch_timeout_s)
+        case Advice.NONE:
+            return rules.verify_timeout_s
+        case Advice.REPLACE:
+            return rules.launch_timeout_s

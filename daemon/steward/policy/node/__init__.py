@@ -1,1 +1,0 @@
-"""Nodes: presence, faults, guards, and the ladder of repairs."""
