@@ -90,7 +90,7 @@ class NodeMemory:
     back_at: float | None = None
     """When the node last came back from that."""
     lost_at: float | None = None
-    """When the node was last found lost: its agent was gone, and a second witness agreed."""
+    """When the node was last found lost: its agent was gone, and a second source confirmed it."""
     stops_from: float | None = None
     """When its host began an orderly shutdown: the shutdown may have ended any job that ended on the node since."""
     reclaimed_from: float | None = None

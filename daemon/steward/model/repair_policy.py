@@ -67,7 +67,7 @@ class RepairPolicy(Section):
         "nodes is an incident before any of them is; 0 drains at once. Fatal findings and events never wait.",
     )
     witness_fresh_s: float = Field(
-        default=3.0, ge=0.5, le=60, description="How long the result of a second witness counts."
+        default=3.0, ge=0.5, le=60, description="How long the word of a second source (slurmd, the provider) counts."
     )
     suspect_deadline_s: float = Field(
         default=30.0, ge=1, le=3600, description="A suspicion that is not confirmed ends after this."

@@ -35,7 +35,7 @@ class Response(Enum):
     """The answer to a node with this reason."""
 
     LEAVE = "left alone, it passes"
-    WATCH = "judged by its agent and the second witness"
+    WATCH = "judged by its agent and a second source"
     TELL = "reported, a person must look"
     CHECK = "given back when its checks pass, else the next rung"
     LAUNCH = "given back when its checks pass and a job of Steward's own ran there, else the next rung"

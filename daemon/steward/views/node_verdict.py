@@ -42,7 +42,7 @@ class Word(Enum):
     DEGRADED = "degraded"
     """The node has a fault; it is, or will be, taken out of service for it."""
     LOST = "lost"
-    """The node's agent is gone, and a second witness agrees."""
+    """The node's agent is gone, and a second source confirms it."""
     IN_REPAIR = "in repair"
     IN_DEEP_CHECK = "in deep check"
     HELD = "held"
@@ -212,7 +212,7 @@ def _is_command(node: Node, draft: Draft) -> bool:
     return fault is not None and bool(fault.command)
 
 
-AWAITS_WITNESS = "nothing until another witness speaks: its agent, its slurmd, Slurm's word or the provider's"
+AWAITS_WITNESS = "nothing until another source speaks: its agent, its slurmd, Slurm's word or the provider's"
 
 
 def _of_fault(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | None:
@@ -265,7 +265,7 @@ def _of_standing(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdic
         word=Word.SUSPECT,
         evidence=evidence,
         since=said.since,
-        next=coming.get(said.standing, "a second witness decides"),
+        next=coming.get(said.standing, "a second source decides"),
     )
 
 
@@ -393,7 +393,7 @@ def _of_held(case: Case, draft: Draft) -> str:
 def _before_repair(case: Case, draft: Draft) -> str:
     word = _DONE[case.rung]
     if case.step is Step.SUSPECT and case.why.rule == "node.silent":
-        return "taken out of service when a second witness agrees, else left in service"
+        return "taken out of service when a second source confirms it, else left in service"
     if wait := why_awaits(case, draft):
         return wait
     if jobs := _jobs_on(case.node, draft):

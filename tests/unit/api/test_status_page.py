@@ -157,7 +157,7 @@ def test_a_head_that_only_reports_says_so_first() -> None:
 
 def test_a_node_and_a_job_have_pages_with_their_explanation(api: ApiBench) -> None:
     api.show(with_a_lost_node_and_a_job())
-    assert "second witness" in page(api, "/node/n2")
+    assert "second source" in page(api, "/node/n2")
     assert "resumes are used" in page(api, "/job/7")
 
 

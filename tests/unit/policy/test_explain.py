@@ -37,7 +37,7 @@ def test_a_healthy_node_has_nothing_against_it() -> None:
 
 def test_a_dead_node_shows_its_case_the_evidence_and_what_comes_next() -> None:
     text = of_node(a_cluster().lost("n2").then(3), "n2")
-    for part in ("Case c1-", "second witness", "refused", "step drain", "Slurm to show it out of service"):
+    for part in ("Case c1-", "second source", "refused", "step drain", "Slurm to show it out of service"):
         assert part in text
 
 

@@ -82,7 +82,7 @@ def test_a_silent_agent_is_a_suspicion_until_a_second_witness_agrees() -> None:
     said = of(a_cluster().agent_lost("n2").then(0.1))
     assert (said.word, said.next) == (
         Word.SUSPECT,
-        "taken out of service when a second witness agrees, else left in service",
+        "taken out of service when a second source confirms it, else left in service",
     )
 
 

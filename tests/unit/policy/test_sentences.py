@@ -460,7 +460,7 @@ EVIDENCE: list[Row] = [
         lambda: late.reclaimed(late.failed(late.running()), "n3").then(1),
     ),
     (
-        "n2: was lost for a while: its agent was gone, and a second witness agreed",
+        "n2: was lost for a while: its agent was gone, and a second source confirmed it",
         lambda: after_an_outage(60.0),
         lambda: after_an_outage(0.0),
     ),

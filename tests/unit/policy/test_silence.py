@@ -390,7 +390,7 @@ def test_people_are_told_what_is_waited_for() -> None:
     node = "\n".join(explain_node(n("n2"), seen, want, memory, now))
     assert "n1 fell silent together with others: 4 of 8 agents went silent at once; 4 of 8 nodes are reached" in job
     assert "a silent one is taken out when Slurm, the provider or agents that are heard say that it is gone" in node
-    assert "many nodes fell silent at once, and no other witness says that this one is gone" in node
+    assert "many nodes fell silent at once, and no other source says that this one is gone" in node
 
 
 def shut_down(count: int, of: int, silent: int = 0, *, leaves: bool = False) -> Picture:

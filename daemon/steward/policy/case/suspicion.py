@@ -89,7 +89,7 @@ SCOUTED = (
 def _common_cause(fault: Fault) -> str:
     """Return why nothing is done about a fault that many nodes have."""
     if fault.trigger is Trigger.LOST:
-        return "many nodes fell silent at once, and no other witness says that this one is gone"
+        return "many nodes fell silent at once, and no other source says that this one is gone"
     if fault.is_of_reason:
         return SCOUTED
     return "many nodes have it at once: one cause in common"

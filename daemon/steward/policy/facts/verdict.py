@@ -182,7 +182,7 @@ def _away(node: Node, view: AgentView | None, lost_at: float, draft: Draft) -> V
         return Verdict(standing=Standing.AGENT_ONLY, since=lost_at, why=why)
     second = _second_witness(node, draft)
     if second and draft.now >= lost_at + draft.want.repair.settle_s:
-        why = Why(rule="node.lost", text="the agent is gone and a second witness agrees", evidence=(*facts, second))
+        why = Why(rule="node.lost", text="the agent is gone and a second source confirms it", evidence=(*facts, second))
         return Verdict(standing=Standing.LOST, since=lost_at, why=why)
     draft.wake(lost_at + draft.want.repair.settle_s)
     why = Why(rule="node.silent", text=_why_awaited(view, draft), evidence=facts)
@@ -197,7 +197,7 @@ def _why_awaited(view: AgentView | None, draft: Draft) -> str:
         )
     if view and _may_be_full(view):
         return "the agent went away and slurmd's port gives no answer, as when it is full: Slurm's word is awaited"
-    return "the agent is gone, a second witness is awaited"
+    return "the agent is gone, a second source is awaited"
 
 
 def _how_lost(node: NodeName, view: AgentView | None, lost_at: float, draft: Draft) -> str:

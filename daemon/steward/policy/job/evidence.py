@@ -141,7 +141,7 @@ def _was_lost(node: NodeName, reach: Reach, draft: Draft) -> list[Evidence]:
     at = draft.nodes.of(node).lost_at
     if at is None or (reach.began is not None and at < reach.began):
         return []
-    text = f"{node}: was lost for a while: its agent was gone, and a second witness agreed"
+    text = f"{node}: was lost for a while: its agent was gone, and a second source confirmed it"
     return [Evidence(node=node, text=text, at=at, blames=False)]
 
 
