@@ -17,6 +17,7 @@ from {module} import {function}
 sys.exit({function}())
 """
 _MODELS = Path("botocore/data")
+_BYTE_CODE = "__pycache__"
 _SHELLS = {
     "bash": "/usr/share/bash-completion/completions/steward",
     "zsh": "/usr/share/zsh/vendor-completions/_steward",
@@ -54,11 +55,14 @@ def _python(shop: Workshop, package: Package, tree: Path) -> None:
     place = _at(tree, shop.site_packages)
     place.mkdir(parents=True)
     before = KINDS[: KINDS.index(package.python)]
-    here = {path.name for kind in before for path in shop.site(kind).iterdir()}
-    for path in sorted(shop.site(package.python).iterdir()):
+    here = {path.name for kind in before for path in _own(shop.site(kind))}
+    for path in _own(shop.site(package.python)):
         if path.name in here:
             continue
-        if path.is_dir():
+        if path.parent.name == _BYTE_CODE:
+            (place / _BYTE_CODE).mkdir(exist_ok=True)
+            shutil.copy(path, place / _BYTE_CODE / path.name)
+        elif path.is_dir():
             shutil.copytree(path, place / path.name, ignore=_other_models)
         else:
             shutil.copy(path, place / path.name)
@@ -72,6 +76,13 @@ def _python(shop: Workshop, package: Package, tree: Path) -> None:
         _write(tree, f"{PREFIX}/pyvenv.cfg", config)
         _at(tree, f"{PREFIX}/bin").mkdir(parents=True, exist_ok=True)
         _at(tree, f"{PREFIX}/bin/python3").symlink_to(binary)
+
+
+def _own(site: Path) -> list[Path]:
+    """List the packages and modules of a site, and the byte code of its modules file by file."""
+    code = site / _BYTE_CODE
+    found = [path for path in site.iterdir() if path != code]
+    return sorted([*found, *(code.iterdir() if code.is_dir() else ())])
 
 
 def _other_models(folder: str, names: list[str]) -> set[str]:

@@ -78,23 +78,41 @@ def a_site(folder: Path, *names: str) -> None:
 def test_each_kind_of_machine_has_the_python_packages_and_models_that_it_needs_and_no_file_comes_twice(
     tmp_path: Path,
 ) -> None:
-    """Of botocore's models, 28 MB, a node asks S3's, and the head three more."""
+    """Of botocore's models, 28 MB, a node asks S3's, and the head three more.
+
+    Byte code that is missing would be written when the module is first imported, and left behind by a purge.
+    """
     shop = Workshop(folder=tmp_path, python="3.11")
     models = [f"botocore/data/{name}/model.json" for name in ("s3", "ec2", "sagemaker", "lambda")]
-    a_site(shop.site("node"), "steward/agent.py", "botocore/data/endpoints.json", "botocore/loaders.py", *models)
+    a_site(
+        shop.site("node"),
+        "six.py",
+        "__pycache__/six.pyc",
+        "steward/agent.py",
+        "botocore/data/endpoints.json",
+        "botocore/loaders.py",
+        *models,
+    )
     a_site(shop.site("client"), "click/core.py", "botocore/loaders.py", *models)
+    a_site(
+        shop.site("head"), "six.py", "typing_extensions.py", "__pycache__/six.pyc", "__pycache__/typing_extensions.pyc"
+    )
     a_site(shop.site("head"), "click/core.py", "uvicorn/server.py", "botocore/loaders.py", *models)
     found = {}
     for name in ("steward-common", "steward-head"):
         site = fill(shop, replace(_named(name), commands={}, links={}, units=())) / shop.site_packages.lstrip("/")
         found[name] = {str(file.relative_to(site)) for file in site.rglob("*") if file.is_file()}
     assert found["steward-common"] == {
+        "six.py",
+        "__pycache__/six.pyc",
         "steward/agent.py",
         "botocore/loaders.py",
         "botocore/data/endpoints.json",
         "botocore/data/s3/model.json",
     }
     assert found["steward-head"] == {
+        "typing_extensions.py",
+        "__pycache__/typing_extensions.pyc",
         "uvicorn/server.py",
         "botocore/data/ec2/model.json",
         "botocore/data/sagemaker/model.json",
