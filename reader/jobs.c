@@ -181,7 +181,8 @@ static void answer_all(FILE *out, const char *stamp)
 		}
 		snprintf(now, sizeof(now), "%ld", (long) told->last_update);
 		// Why a job waits is changed by Slurm's scheduler without word
-		// that it changed (node_scheduler.c, job_mgr.c; 22.05 to 26.05).
+		// that it changed (node_scheduler.c, job_mgr.c; 22.05
+		// to 26.05).
 		tell_records(out, &made, "jobs", waits ? NOTHING : now,
 			     &JOB_FIELDS(AS_NAME)[1]);
 	} else {
