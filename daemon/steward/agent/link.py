@@ -57,9 +57,7 @@ class HeadLink:
     ) -> None:
         """Take `last_word`, which returns within a second what ends with the agent: ALONE, WITH_HOST or WITH_ALL."""
         self._connect, self._last_word = connect, last_word
-        self._turned, self._woken = asyncio.Event(), asyncio.Event()
-        self.is_calm: Callable[[], bool] = lambda: False
-        """Returns whether this node has no job that a fault of it would hurt, so that few beats are enough."""
+        self._turned = asyncio.Event()
         self._clock = clock
         self._rng = rng
         self._outbox: asyncio.Queue[Frame] | None = None
@@ -68,11 +66,6 @@ class HeadLink:
         """The head's clock minus this node's, measured by the heartbeats; None without a connection."""
         self.warning = ""
         """The head's last warning to jobs that ask to be resumed; empty for none."""
-
-    def wake(self) -> None:
-        """Beat at once, and from now on at the pace of a node that is not calm; nothing if it is calm."""
-        if not self.is_calm():
-            self._woken.set()
 
     async def news(self, within_s: float) -> None:
         """Wait until the connection came or went, for so long at most."""
@@ -143,28 +136,13 @@ class HeadLink:
             await channel.beat(sent=self._clock.now(), leaves=self._last_word())
 
     async def _beat(self, channel: Channel, terms: Terms) -> None:
-        """Send a heartbeat at the start and then at every interval, jittered so that agents do not beat in step.
-
-        The interval grows to `terms.calm_s` while the node is calm; the head is told when it changes.
-        """
-        pace_s, part = terms.interval_s, self._rng.random()
+        """Send a heartbeat at the start and then at every interval, jittered so that agents do not beat in step."""
+        wait_s = terms.interval_s * self._rng.random()
         while True:
-            self._woken.clear()
-            sent, before_s = self._clock.now(), pace_s
-            pace_s = max(terms.interval_s, terms.calm_s) if self.is_calm() else terms.interval_s
-            if pace_s == before_s:
-                await channel.beat(sent=sent)
-            else:
-                await channel.beat(sent=sent, next=pace_s)
-                channel.expect_every(pace_s)
-            await self._rest(until_beat(part * pace_s, sent + (self.skew_s or 0.0)))
-            part = 1.0
-
-    async def _rest(self, seconds: float) -> None:
-        """Wait for so long, or until the node is calm no more."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._woken.wait()
+            sent = self._clock.now()
+            await channel.beat(sent=sent)
+            await asyncio.sleep(until_beat(wait_s, sent + (self.skew_s or 0.0)))
+            wait_s = terms.interval_s
 
     async def _listen(self, channel: Channel, listener: Listener) -> None:
         """Take the head's frames. Raises Gone when the head, which answers every heartbeat, is silent for too long."""

@@ -78,8 +78,6 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     senses = _senses(config, name, link=link, clock=clock, who=who, nvml=nvml, kernel=kernel, munge=told)
     mending = _mending(config, name, who, link, clock, nvml=nvml, kernel=kernel, senses=senses)
     jobs = _jobs(config, name, link, opted, clock, nvml, folders)
-    link.is_calm = lambda: not jobs.is_awake
-    opted.call_at_words(link.wake)
     agent = Agent(
         link=link,
         desk=desk,

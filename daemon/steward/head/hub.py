@@ -39,8 +39,6 @@ log = logging.getLogger(__name__)
 _NODE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 _BEATS_PER_S = 250
 """Measured 66 us a beat, most of them the kernel's and asyncio's: 1.7 % of a core (tests/bench/heartbeats.py)."""
-CALM_S = 5.0
-"""The interval of heartbeats of a node without a job that could be resumed: no job waits for the news that it froze."""
 _MAX_LINKS = 20_000
 _MAX_GREETING = 12_000
 """More than there are agents: an agent that is sent away comes again, which costs both sides more than a wait."""
@@ -222,12 +220,6 @@ class Hub:
         self._watch.heard(link)
         return now
 
-    def paced(self, link: Link, interval_s: float) -> None:
-        """Set the pace of an agent's heartbeats, within what agents are asked for."""
-        least = self._interval_s
-        link.is_calm = interval_s > least
-        self._watch.pace(link, min(max(interval_s, least), max(least, CALM_S)))
-
     def frame(self, link: Link, frame: Frame) -> None:
         """Take a frame; an unreadable one is ignored."""
         self._watch.heard(link)
@@ -307,7 +299,6 @@ class Hub:
             interval_s=interval_s,
             late_after_s=gone_after(interval_s),
             now=self._clock.now(),
-            calm_s=max(interval_s, CALM_S),
             defaults=self._defaults,
             warning=self._warning,
         )

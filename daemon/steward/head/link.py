@@ -78,9 +78,6 @@ class Owner(Protocol):
     def beat(self, link: "Link", sent: float) -> float:
         """Take a heartbeat, sent at `sent` by the agent's clock; return our time for the answer."""
 
-    def paced(self, link: "Link", interval_s: float) -> None:
-        """Heartbeats come at this interval from now on."""
-
     def frame(self, link: "Link", frame: Frame) -> None:
         """Take a frame whose seal was good."""
 
@@ -157,9 +154,6 @@ class Link(asyncio.StreamReaderProtocol):
         """The most bytes taken before it is adopted."""
         # Kept by `Watch`
         self.interval_s = self.late_after_s = self.gone_after_s = self.told = 0.0
-        self.due = 0.0
-        self.is_calm = self._is_skipped = False
-        """Of an agent whose node is calm every other heartbeat is answered: each answer wakes it."""
         self.is_late = self.is_watched = False
         self.can_pong = False
         self.pinged: float | None = None
@@ -282,8 +276,6 @@ class Link(asyncio.StreamReaderProtocol):
                 if "leaves" in frame:
                     word = number(frame, "leaves")
                     self._let_leave(times(sent, word), frame.get("seal"), word)
-                elif "next" in frame:
-                    self._change_pace(sent, number(frame, "next"), frame.get("seal"))
                 else:
                     self._answer_beat(sent, times(sent), frame.get("seal"))
             else:
@@ -295,24 +287,8 @@ class Link(asyncio.StreamReaderProtocol):
         """Answer a heartbeat with a good seal."""
         if self._owner is None or self._seals is None or not self._is_sealed(self._seals, seal, written):
             return
-        now = self._owner.beat(self, sent)
-        self._is_skipped = self.is_calm and not self._is_skipped
-        if not self._is_skipped:
-            self._reply(self._seals, written, times(now))
-
-    def _change_pace(self, sent: float, interval_s: float, seal: object) -> None:
-        if (
-            self._owner is None
-            or self._seals is None
-            or not self._is_sealed(self._seals, seal, times(sent, interval_s))
-        ):
-            return
-        now = self._owner.beat(self, sent)
-        self._owner.paced(self, interval_s)
-        self._reply(self._seals, times(sent), times(now))
-
-    def _reply(self, seals: Seals, written: bytes, now: bytes) -> None:
-        self._write(reply(written, now, seals.beats.seal(b"%s,%s" % (written, now))))
+        now = times(self._owner.beat(self, sent))
+        self._write(reply(written, now, self._seals.beats.seal(b"%s,%s" % (written, now))))
 
     def _let_leave(self, written: bytes, seal: object, word: float) -> None:
         """Close the connection of an agent that was told to end."""

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from steward.adapters.offload import Threads
-from steward.adapters.wire.frames import GONE_BEATS
 from steward.head.link import Link
 from steward.head.roster import Roster
 from steward.model.ids import NodeName
@@ -83,7 +82,7 @@ _LAG_KEPT_S = 60.0
 _STALL_HALF_S = 300.0
 _ORDER_KEPT_S = 10.0
 
-GONE_S = 3.0
+GONE_BEATS, GONE_S = 3, 3.0
 
 
 def gone_after(interval_s: float) -> float:
@@ -193,17 +192,9 @@ class Watch:
     def begin(self, link: Link, interval_s: float) -> None:
         """Watch an accepted connection."""
         link.heard = link.told = self.now()
-        self.pace(link, interval_s)
-
-    def pace(self, link: Link, interval_s: float) -> None:
-        """Expect beats at this interval from now on."""
         link.interval_s, link.gone_after_s = interval_s, gone_after(interval_s)
         link.late_after_s = max(LATE_BEATS * interval_s, LATE_S)
-        self._look_when(link, link.heard + self._overdue_after(link))
-
-    def _look_when(self, link: Link, due: float) -> None:
-        link.due = due
-        self._wheel.add(link, due)
+        self._wheel.add(link, link.heard + self._overdue_after(link))
 
     def is_in_time(self, link: Link) -> bool:
         """Whether the connection is open and no beat is late."""
@@ -241,7 +232,7 @@ class Watch:
         """Look at the connections that may be due."""
         now = self.now()
         for link in self._wheel.turn(now):
-            if link.is_open and link.due <= now:  # else the wheel has it once more, from its pace before
+            if link.is_open:
                 self._look_at(link, now)
 
     def _look_at(self, link: Link, now: float) -> None:
@@ -252,15 +243,15 @@ class Watch:
         elif silent >= link.late_after_s:
             link.is_late = link.is_watched = True
             self._roster.late(link.node, heard=self._last_heard(link))
-            self._look_when(link, link.heard + link.gone_after_s)
+            self._wheel.add(link, link.heard + link.gone_after_s)
             self._ring()
         elif silent >= self._overdue_after(link):
             self._begin_doubt(link)
-            self._look_when(link, link.heard + link.late_after_s)
+            self._wheel.add(link, link.heard + link.late_after_s)
         else:
             if now - link.told >= link.late_after_s:
                 self._tell(link)
-            self._look_when(link, link.heard + self._overdue_after(link))
+            self._wheel.add(link, link.heard + self._overdue_after(link))
 
     def _overdue_after(self, link: Link) -> float:
         """Return after how long a beat is overdue."""

@@ -23,7 +23,7 @@ from steward.adapters.wire.frames import (
 from steward.adapters.wire.handshake import Terms, greet_head
 from steward.agent.link import LAST_BACKOFF_S, HeadLink, backoff_s
 from tests.fakes.munge import FakeMunged
-from tests.fakes.until import FACT_S, comes_true
+from tests.fakes.until import FACT_S
 from tests.fakes.wires import HELLO, greet_agent, sealer
 
 TERMS = Terms(interval_s=0.05, late_after_s=FACT_S, now=0.0)
@@ -58,7 +58,6 @@ class Head:
         self.port = 0
         self.ahead_s = 0.0
         self.beats = 0
-        self.paces: list[float] = []
         self.left: object = None
         """What an agent said that ends with it."""
         self.ended = asyncio.Event()
@@ -89,7 +88,6 @@ class Head:
             self.left = frame["leaves"]
         elif frame["t"] == "beat":
             self.beats += 1
-            self.paces += [frame["next"]] if "next" in frame else []
             await channel.beat(echo=frame["sent"], now=SystemClock().now() + self.ahead_s)
         else:
             self.heard.put_nowait(frame)
@@ -315,32 +313,3 @@ def test_a_ping_is_answered_at_once_and_is_no_measure_of_the_clocks() -> None:
         assert abs(scene.link.skew_s or 0.0) < 1e6
 
     run(story, terms=replace(TERMS, interval_s=FACT_S / 4))
-
-
-def test_a_calm_node_beats_seldom_and_says_so_until_it_is_woken() -> None:
-    async def story(scene: Scene) -> None:
-        calm = [False]
-        scene.link.is_calm = lambda: calm[0]
-        await comes_true("it beats", lambda: scene.head.beats > 2)
-        calm[0] = True
-        await comes_true("it says that it beats seldom", lambda: scene.head.paces == [FACT_S])
-        before = scene.head.beats
-        await asyncio.sleep(0.5)
-        scene.link.wake()
-        await asyncio.sleep(0.1)
-        assert scene.head.beats == before, "it is still calm"
-        calm[0] = False
-        scene.link.wake()
-        await comes_true("it beats at once, and often again", lambda: scene.head.beats > before + 2)
-        assert scene.head.paces == [FACT_S, TERMS.interval_s]
-
-    run(story, terms=replace(TERMS, calm_s=FACT_S))
-
-
-def test_for_a_head_that_knows_no_calm_nodes_the_pace_stays() -> None:
-    async def story(scene: Scene) -> None:
-        scene.link.is_calm = lambda: True
-        await comes_true("it beats", lambda: scene.head.beats > 5)
-        assert scene.head.paces == []
-
-    run(story)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from steward.adapters.wire.frames import Channel
-from steward.head.hub import CALM_S
 from steward.head.link import Link
 from steward.head.roster import Roster
 from steward.head.watch import LATE_S, Awake, Watch
@@ -62,7 +61,7 @@ class Agent(Link):
         super().__init__(self._greet)
         self._site = site
         self.node, self.can_pong = NodeName(node), pongs
-        self.frozen, self.beats, self.pings, self.every_s = False, True, 0, BEAT_S
+        self.frozen, self.beats, self.pings = False, True, 0
 
     async def _greet(self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         raise NotImplementedError
@@ -71,13 +70,7 @@ class Agent(Link):
         while self.is_open:
             if self.beats and not self.frozen:
                 self._site.watch.heard(self)
-            await asyncio.sleep(self.every_s)
-
-    def pace(self, every_s: float) -> None:
-        """Say that from now on it beats every so many seconds."""
-        self.every_s = every_s
-        self._site.watch.heard(self)
-        self._site.watch.pace(self, every_s)
+            await asyncio.sleep(BEAT_S)
 
     def ping(self, now: float) -> None:
         if self.can_pong:
@@ -252,33 +245,6 @@ def test_a_silent_agent_is_late_and_then_gone_in_its_time() -> None:
         assert GONE_S <= site.now() - heard < GONE_S + 0.5
 
     tell(story, "n1")
-
-
-def test_an_agent_that_beats_seldom_is_missed_by_its_own_pace_and_one_that_hurries_again_at_once() -> None:
-    async def story(site: Site) -> None:
-        calm = site.agents["n2"]
-        calm.pace(CALM_S)
-        await asyncio.sleep(20 * CALM_S)
-        assert calm.pings == 0
-        assert not site.view("n2").late
-        calm.pace(BEAT_S)
-        await asyncio.sleep(2 * BEAT_S)
-        calm.frozen, began = True, site.now()
-        assert BY_PING in await site.lost("n2")
-        assert site.now() - began < 2.0
-
-    tell(story, "n1", "n2", "n3")
-
-
-def test_an_agent_that_beats_seldom_and_freezes_is_lost_a_little_after_its_beat() -> None:
-    async def story(site: Site) -> None:
-        site.agents["n2"].pace(CALM_S)
-        await asyncio.sleep(3 * CALM_S + 0.1)
-        site.agents["n2"].frozen, began = True, site.now()
-        assert BY_PING in await site.lost("n2")
-        assert CALM_S < site.now() - began < CALM_S + 2.0
-
-    tell(story, "n1", "n2", "n3")
 
 
 def test_a_ping_reaches_its_agent_on_the_wire_and_an_answer_keeps_it() -> None:

@@ -18,8 +18,6 @@ MAX_FRAME = 65536
 MAX_WORD = MAX_FRAME - 2048
 """The most bytes of a frame without its seal."""
 BEAT = "beat"
-GONE_BEATS = 3
-"""The number of intervals without a heartbeat after which a side is gone."""
 DIAL_TIMEOUT_S = 5.0
 ALONE, WITH_HOST, WITH_ALL = 1.0, 2.0, 3.0
 """What an agent reports when it is told to end: it ends alone; its host is being shut down; everything of Slurm on the
@@ -115,17 +113,12 @@ class Channel:
         self._reader = reader
         self._writer = writer
         self._seals = seals
-        self._late_after_s = self._least_late_s = late_after_s
+        self._late_after_s = late_after_s
         self._sending = asyncio.Lock()
-
-    def expect_every(self, interval_s: float) -> None:
-        """Expect a heartbeat of the peer only as often; the shortest time after which it is late stays."""
-        self._late_after_s = max(self._least_late_s, GONE_BEATS * interval_s)
 
     async def beat(self, **fields: float) -> None:
         """Send a heartbeat: {"sent"} from the agent, {"echo", "now"} from the head.
 
-        {"sent", "next"} says that from now on one comes every `next` seconds.
         The last one of an agent that is told to end is {"sent", "leaves"} (`ALONE`, `WITH_HOST`, `WITH_ALL`).
         """
         await self._write({"t": BEAT, **fields, "seal": self._seals.beats.seal(times(*fields.values()))})

@@ -55,8 +55,7 @@ class Hello:
 class Terms:
     """The head's terms for the agent: a heartbeat every `interval_s`; a side silent for `late_after_s` is gone.
 
-    `calm_s` is the interval that is enough for a node without a job that could be resumed (0: only `interval_s` is, as
-    of a head that knows no other). `now` is the head's clock (Unix s). `defaults` are the site's; the first that fits a
+    `now` is the head's clock (Unix s). `defaults` are the site's; the first that fits a
     job counts. `warning` is a sentence for every job that asks to be resumed: what this site's settings keep Steward
     from doing for it.
     """
@@ -64,7 +63,6 @@ class Terms:
     interval_s: float
     late_after_s: float
     now: float
-    calm_s: float = 0.0
     defaults: tuple[SiteDefault, ...] = ()
     warning: str = ""
 
@@ -390,7 +388,6 @@ def _terms_frame(terms: Terms) -> Frame:
         "interval": terms.interval_s,
         "late_after": terms.late_after_s,
         "now": terms.now,
-        **({"calm": terms.calm_s} if terms.calm_s else {}),
         "defaults": defaults_records(terms.defaults),
         "warning": terms.warning,
     }
@@ -401,7 +398,6 @@ def _terms_of(frame: Frame) -> Terms:
         interval_s=number(frame, "interval"),
         late_after_s=number(frame, "late_after"),
         now=number(frame, "now"),
-        calm_s=number(frame, "calm") if "calm" in frame else 0.0,
         defaults=defaults_of(frame),
         warning=printable(str(frame.get("warning", "")), _MAX_WARNING),
     )
