@@ -43,7 +43,7 @@ def test_every_number_has_a_unit_in_its_name_and_a_range() -> None:
     assert [name for name, field in numbers if not field.metadata] == []
 
 
-STOP = re.compile(r"`((?:head|workflows|policy|adapters)/[a-z_/]+\.py)(?:: ([A-Za-z_.]+))?`")
+STOP = re.compile(r"`((?:head|workflows|policy|adapters|agent)/[a-z_/]+\.py)(?:: ([A-Za-z_.]+))?`")
 
 
 def test_each_stop_of_the_walk_through_is_in_the_code() -> None:

@@ -15,8 +15,8 @@ PLANNED_ABSENCE = frozenset(
     {"POWER_DOWN", "POWERING_DOWN", "POWERED_DOWN", "POWERING_UP", "REBOOT_ISSUED", "MAINTENANCE"}
 )
 """Slurm's own flags. Those of a node that comes up end when its slurmd registers, or at ResumeTimeout: then Slurm sets
-the node DOWN, which is a fault of its own (`reasons.py`). Instances that Steward launched have the deadlines of their
-case or slot."""
+the node DOWN, which is a fault of its own (`slurm_reasons.py`). Instances that Steward launched have the deadlines of
+their case or slot."""
 HEALTH = "HealthCheck:"
 PASSED, FAILED, SKIPPED = "Passed", "Failed", "Skipped"
 """Our feature of a node, `HealthCheck:Passed`, shows the state of its checks (`features.py`)."""

@@ -196,7 +196,6 @@ class Applier:
         try:
             outcome, error = self._try(batch[0], lambda: self._do(batch, seen))
             ended = self._tell(batch, outcome, error)
-            # A look is repeated when it is old: of a thousand lost nodes it would be a thousand writes to the disk.
             # a look is repeated when it is old, so its outcome may be lost: a thousand lost nodes would be a thousand
             # writes to the disk
             write = self._journal.record if door is Door.MACHINES else self._journal.keep

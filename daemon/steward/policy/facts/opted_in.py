@@ -27,12 +27,12 @@ def words_that_count(words: Iterable[OptedIn], draft: Draft) -> Iterator[OptedIn
 def _was_there(word: OptedIn, job: Job, draft: Draft) -> bool:
     """Return whether a reporting node is, or may have been, one of the job's."""
     if job.is_active:
-        return bool(word.told_by & _nodes_of(job, draft))
+        return bool(word.told_by & nodes_of_run(job, draft))
     # a job that waits again was on nodes that Slurm does not show any more
     return job.restarts > 0 or not job.is_pending
 
 
-def _nodes_of(job: Job, draft: Draft) -> frozenset[NodeName]:
+def nodes_of_run(job: Job, draft: Draft) -> frozenset[NodeName]:
     """Return all nodes that this run had, with those of its other parts."""
     mem = draft.jobs.get(job.id)
     host = frozenset({job.batch_host} if job.batch_host is not None else ())

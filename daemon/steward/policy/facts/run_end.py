@@ -79,13 +79,13 @@ def credential_safe_at(job: Job, draft: Draft) -> float:
     """
     mem = draft.jobs.get(job.id)
     if mem is None:  # it gave way and did not ask to be resumed
-        return _next_second(clean_bystander_since(job, draft))
+        return next_second(clean_bystander_since(job, draft))
     # the run ended before it was seen to clean up, or else before it was seen clean
     cleaned, clean = end_of(mem).since, clean_since(job, draft)
-    return _next_second(clean if cleaned is None else min(cleaned, clean))
+    return next_second(clean if cleaned is None else min(cleaned, clean))
 
 
-def _next_second(at: float) -> float:
+def next_second(at: float) -> float:
     """Return the first time at which Slurm's clock shows another second."""
     # a second nudge within one second changes nothing; a little more for Slurm's coarse clock
     return math.floor(at) + 1.02

@@ -364,7 +364,7 @@ def _what(case: Case) -> str:
 
 
 def command(node: Node) -> Command | None:
-    """Return the order that an admin gives in the node's reason (`reasons.py`); None if there is none."""
+    """Return the order that an admin gives in the node's reason (`policy/slurm_reasons.py`); None if there is none."""
     text = ordered(node)
     if not text or node.reason is None:
         return None

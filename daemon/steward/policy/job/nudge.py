@@ -9,7 +9,7 @@ from steward.model.resume import Attempt, Decision, JobMemory, Saved
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import ended_suspended
-from steward.policy.facts.run_end import _next_second, credential_safe_at
+from steward.policy.facts.run_end import credential_safe_at, next_second
 from steward.policy.job.decide import RECLAIMED, TURN_OVER
 from steward.policy.job.exclude import exclude_list, note_constraints
 from steward.policy.job.options import options
@@ -174,7 +174,7 @@ def _is_due(job: Job, mem: JobMemory, exclude: frozenset[NodeName], draft: Draft
         return False
     if quick:
         pause = min(rules.nudge_max_s, rules.nudge_first_s * GROWTH ** min(max(mem.nudges - 1, 0), 30))
-        due = max(mem.last_nudge + pause, _next_second(mem.last_nudge))
+        due = max(mem.last_nudge + pause, next_second(mem.last_nudge))
     else:
         due = mem.last_nudge + rules.nudge_slow_s
     draft.wake(due)

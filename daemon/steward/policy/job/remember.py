@@ -14,7 +14,7 @@ from steward.model.job import Job, JobState
 from steward.model.resume import JobMemory
 from steward.model.resume_mode import ResumeMode, SiteDefault
 from steward.policy.draft import Draft
-from steward.policy.facts.opted_in import _nodes_of, words_that_count
+from steward.policy.facts.opted_in import nodes_of_run, words_that_count
 from steward.policy.facts.run_end import bystander
 from steward.policy.job.launch import is_broken_launch
 
@@ -29,7 +29,9 @@ def may_ask(ask: Ask, job: Job, draft: Draft) -> bool:
     if ask.kind is AskKind.BATCH:
         return job.batch_host in (None, ask.node)
     return (
-        ask.node in _nodes_of(job, draft) or ask.node not in draft.seen.nodes or _is_submit_host(ask.node, job, draft)
+        ask.node in nodes_of_run(job, draft)
+        or ask.node not in draft.seen.nodes
+        or _is_submit_host(ask.node, job, draft)
     )
 
 
