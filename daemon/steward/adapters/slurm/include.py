@@ -77,7 +77,7 @@ def _take_set(lines: PartitionLines, words: dict[str, str]) -> None:
     name = _new(words.pop("NodeSet"), lines.sets)
     feature, nodes = words.pop("Feature", ""), expand(words.pop("Nodes", ""))
     if words or not (feature or nodes):
-        raise ValueError(f"more than Feature and Nodes, or none of them: {', '.join(sorted(words))}")
+        raise ValueError(f"more than Feature and Nodes, or none of them: {show(', '.join(sorted(words)))}")
     lines.sets[name] = (_name(feature) if feature else "", nodes)
 
 
@@ -85,7 +85,7 @@ def _take_partition(lines: PartitionLines, words: dict[str, str]) -> None:
     name = _new(words.pop("PartitionName"), lines.states)
     sets, state = tuple(words.pop("Nodes").split(",")) if "Nodes" in words else (), words.pop("State")
     if unknown := set(sets) - lines.sets.keys():
-        raise ValueError(f"node sets that were not defined before: {', '.join(sorted(unknown))}")
+        raise ValueError(f"node sets that were not defined before: {show(', '.join(sorted(unknown)))}")
     if state not in _STATES or words != _ALWAYS:
         raise ValueError("a state that is not UP or DOWN, or more or less than MaxTime=INFINITE")
     lines.members[name], lines.states[name] = sets, state
