@@ -58,7 +58,7 @@ def test_a_user_who_chooses_a_qos_himself_gets_no_more_than_his_team_may_have(qu
         quotas.bed.run(["scontrol", "release", str(job)], user=USER)
         quotas.wait_says(job, "short of 2 GPUs")
     assert [quotas.job(job).state for job in more] == ["PENDING", "PENDING"]
-    assert quotas.team("guest")[GPUS]["in_use"] == 2
+    quotas.wait("what runs is counted", lambda: quotas.team("guest")[GPUS]["in_use"] == 2, SOON_S)
 
 
 def test_a_job_in_a_qos_of_the_sites_own_is_held_to_the_ceiling_and_gives_way_all_the_same(quotas: QuotaStory) -> None:
