@@ -289,12 +289,8 @@ class Hub:
             self._roster.dialled(node, self._clock.now())
             self._ring()
 
-    @property
-    def _interval_s(self) -> float:
-        return max(self._heartbeat_s, self._nodes / _BEATS_PER_S)
-
     def _terms(self) -> Terms:
-        interval_s = self._interval_s
+        interval_s = max(self._heartbeat_s, self._nodes / _BEATS_PER_S)
         return Terms(
             interval_s=interval_s,
             late_after_s=gone_after(interval_s),

@@ -44,11 +44,6 @@ def quota_lines(job: Job | None, draft: Draft) -> list[str]:
     return lines_of(job, turn, draft)
 
 
-def has_quota(job: Job | None, draft: Draft) -> bool:
-    """Return whether the job's account has its own quota."""
-    return job is not None and job.account in in_force(draft)
-
-
 def lines_of(job: Job, turn: Turn, draft: Draft) -> list[str]:
     """Return the same lines from a turn that explains many jobs."""
     if turn.teams.get(job.account) is None:
