@@ -465,7 +465,7 @@ class SetNodeCount(Action):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelJob(Action):
-    """Cancel a job that has to give way and may not be requeued. Stale if it is in another run than `restart`."""
+    """Cancel a job that is to be evicted and may not be requeued. Stale if it is in another run than `restart`."""
 
     job: JobId
     restart: int = 0
