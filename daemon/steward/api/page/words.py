@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
 from markupsafe import Markup, escape
 
 from steward.model.node_names import fold
-from steward.model.text import harmless
+from steward.model.text import calendar, harmless
 from steward.views.node_verdict import Word
 
 SIGNS: Mapping[str, str] = MappingProxyType(
@@ -45,7 +44,7 @@ def css(word: str) -> str:
 
 def clock(at: float | None) -> str:
     """Return the local time with its zone."""
-    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z") if at else "–"
+    return calendar(at).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z") if at else "–"
 
 
 def age(seconds: float) -> str:
@@ -61,7 +60,7 @@ def ago(at: float | None, now: float) -> Markup:
     """Return how long ago a time was, with the time itself as title; the page's script keeps the text current."""
     if not at:
         return Markup("–")
-    moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = calendar(at).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(moment, clock(at), age(now - at))
 
 
