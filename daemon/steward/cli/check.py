@@ -206,7 +206,7 @@ def _row_on_node(check: Json) -> tuple[str, ...]:
         check["id"],
         f"{check['outcome'] or ''}{severity}",
         when(check["at"]),
-        when(check["passed_at"]),
+        "now" if check["outcome"] == "passed" else when(check["passed_at"]),
         _set_by(check["mode"], check["mode_by"]),
         _period(check["every_s"]),
         check["text"],

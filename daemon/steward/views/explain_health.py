@@ -82,9 +82,9 @@ def _passes_since(times: Mapping[str, int], now: float) -> str:
         return ""
     first = min(times.values())
     later = sorted((-at, check) for check, at in times.items() if at > first + _TOGETHER_S)
-    named = [f"{check} since {ago(-at, now)}" for at, check in later[:_SHOWN]]
-    more = [f"{len(later) - _SHOWN} more since later"] if len(later) > _SHOWN else []
-    return f" Since {ago(first, now)}{': all but ' + ', '.join([*named, *more]) if later else ''}."
+    named = [f"{check} only since {ago(-at, now)}" for at, check in later[:_SHOWN]]
+    more = [f"and {len(later) - _SHOWN} more"] if len(later) > _SHOWN else []
+    return f" They pass since {ago(first, now)}{''.join(f'; {each}' for each in [*named, *more])}."
 
 
 def _why_only_told(finding: Finding, view: AgentView, draft: Draft) -> str:

@@ -251,11 +251,11 @@ def test_since_when_the_checks_pass_is_told_and_by_name_those_that_began_later()
         lines = of_node(picture, "n2").splitlines()
         return next(line for line in lines if "passed" in line and line[0].isdigit())
 
-    assert line(7200, 7190) == "2 checks passed: a, b. Since 2 h ago."
-    assert line(7200, 180) == "2 checks passed: a, b. Since 2 h ago: all but b since 3 min ago."
+    assert line(7200, 7190) == "2 checks passed: a, b. They pass since 2 h ago."
+    assert line(7200, 180) == "2 checks passed: a, b. They pass since 2 h ago; b only since 3 min ago."
     many = line(7200, 9, 8, 7, 6, 5, 4)
-    assert "all but g since 4 s ago, f since 5 s ago, e since" in many
-    assert many.endswith("c since 8 s ago, 1 more since later.")
+    assert "They pass since 2 h ago; g only since 4 s ago; f only" in many
+    assert many.endswith("; c only since 8 s ago; and 1 more.")
 
 
 def test_a_finding_that_is_only_told_says_why() -> None:

@@ -13,6 +13,7 @@ from steward.adapters.store.engine import open_engine, sqlite_url
 from steward.adapters.store.sections import TOGETHER
 from steward.adapters.store.tables import VERSION, metadata
 from steward.model.events import Event, Level
+from steward.model.text import cause
 from steward.ports import Permanent
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -92,7 +93,7 @@ class Mender:
             done = _set_aside(self._file, at)
         except (OSError, sqlite3.Error) as error:
             remedy = f"move {self._file}* away: stewardd begins a new one"
-            text = f"database {self._file} is damaged ({problem}) and cannot be set aside: {error}; {remedy}"
+            text = f"database {self._file} is damaged ({problem}) and cannot be set aside: {cause(error)}; {remedy}"
             raise Permanent(text) from error
         self._tell(
             Event(at=at, kind="store.damaged", level=Level.ERROR, text=_told(self._file, problem, done, is_remembered))
