@@ -5,16 +5,12 @@ from dataclasses import dataclass, field
 
 from steward.model.action import (
     Action,
+    AgentAction,
+    AgentsAction,
     AnswerAsk,
     BackUpNode,
-    CollectStacks,
     LaunchInstance,
-    LetGo,
-    MendNode,
     RebootInstance,
-    ResizeRun,
-    SetUpNode,
-    SubmitReplica,
     TerminateInstance,
 )
 from steward.model.ask import Answer, Ask, OptedIn
@@ -64,20 +60,8 @@ class AgentsOfWorld:
 
         self._tell(order)
 
-    def let_go(self, order: LetGo) -> None:
-        self._tell(lambda: self.world.apply(order))
-
-    def collect_stacks(self, order: CollectStacks) -> None:
-        self._tell(lambda: self.world.apply(order))
-
-    def mend(self, order: MendNode) -> None:
-        self._tell(lambda: self.world.apply(order))
-
-    def tell_run(self, order: ResizeRun | SubmitReplica) -> None:
-        self._tell(lambda: self.world.apply(order))
-
-    def set_up(self, order: SetUpNode) -> None:
-        self._tell(lambda: self.world.apply(order))
+    def order(self, action: AgentAction | AgentsAction) -> None:
+        self._tell(lambda: self.world.apply(action))
 
     def have_looked_at(self, node: NodeName, slurmd: Address, peers: frozenset[NodeName]) -> None:
         self.world.machines.peers_look(node, peers, self.world.now)

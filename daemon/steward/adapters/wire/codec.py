@@ -6,6 +6,7 @@ Input is hostile: a record is read whole, or refused with one clear line. Unknow
 import dataclasses
 import logging
 import math
+import operator
 import re
 import types
 import typing
@@ -253,13 +254,12 @@ def _words(base: Any, marks: dict[type, Any]) -> _Shape:
 
 
 def _written(base: Any, marks: dict[type, Any], limit: int) -> Callable[[Any], Any]:
-    if base is not str:
-        return lambda value: value.text
+    text = _same if base is str else operator.attrgetter("text")
     if bounds.Printable in marks:
-        return lambda value: printable(value, limit)
+        return lambda value: printable(text(value), limit)
     if bounds.Uncut in marks:
-        return lambda value: value if printable(value, limit) == value else ""
-    return _same
+        return lambda value: text(value) if printable(text(value), limit) == text(value) else ""
+    return text
 
 
 def _formed(form: bounds.Form, limit: int) -> Callable[[Any, str], str]:
