@@ -15,12 +15,12 @@ from steward.model.notify import ChannelState
 from steward.model.observed import AgentView
 from steward.model.witness import Address, Witness, WitnessSeen
 from steward.policy.job.ledger import Line, changed_lines, key_of
-from steward.ports import LedgerQuery, PortError, Stale
+from steward.ports import AgentPort, LedgerQuery, PortError, Stale, StorePort
 from tests.fakes.until import FACT_S
 
 
 @dataclass(kw_only=True)
-class FakeAgents:
+class FakeAgents(AgentPort):
     """`waiting` are the shims that wait; `answers` what they were told, in order."""
 
     waiting: dict[AskId, Ask] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class FakeAgents:
 
 
 @dataclass(kw_only=True)
-class FakeStore:
+class FakeStore(StorePort):
     """What survives a kill. `refuse` is raised by every write until it is None again; `wrote` is told of each write."""
 
     memory: Memory = field(default_factory=Memory)
