@@ -4,7 +4,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
-from steward.adapters.wire.codec import number, text
+from steward.adapters.codec import number, text
 from steward.adapters.wire.frames import Frame
 from steward.adapters.wire.job_messages import facts_of
 from steward.adapters.wire.messages import answer_of

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from steward.adapters.codec import text, whole
 from steward.adapters.files import make_own, read_json, write_json
 from steward.adapters.proc import ProcessKey, is_alive
 from steward.adapters.process import run
-from steward.adapters.wire.codec import text, whole
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.order_messages import order_of, order_record, setup_frame, setup_of
 from steward.model.action import SetUpNode

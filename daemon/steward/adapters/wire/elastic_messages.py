@@ -6,7 +6,7 @@ Two orders go to the agent of the base's batch host (resize, submit); the agent 
 from dataclasses import dataclass
 from typing import Annotated
 
-from steward.adapters.wire.codec import FrameCodec, text
+from steward.adapters.codec import FrameCodec, text
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.model.action import ResizeRun, SubmitReplica
 from steward.model.bounds import Seconds

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from steward.adapters.wire.codec import FrameCodec, each, items, text
+from steward.adapters.codec import FrameCodec, each, items, text
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.adapters.wire.messages import mode_of, record_of
 from steward.model.ask import Ask

@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from steward.adapters.wire.codec import FrameCodec, each, items, text
+from steward.adapters.codec import FrameCodec, each, items, text
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.model.ask import Answer, OptedIn
 from steward.model.bounds import Called, MaxLen, Node

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from steward.adapters.wire.codec import FrameCodec
+from steward.adapters.codec import FrameCodec
 from steward.adapters.wire.elastic_messages import UNSENT, elastic_order_frame, elastic_order_of
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.model.action import (
