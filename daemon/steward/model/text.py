@@ -1,6 +1,6 @@
 """Texts for people: hostile text made harmless, and the words that all explanations share."""
 
-from datetime import UTC, datetime
+import time
 
 _SHOWN, _LINE = 100, 500
 
@@ -46,9 +46,9 @@ _LAST = 253_402_128_000.0
 """Two days before the end of the year 9999, the last that a calendar has; in Unix seconds."""
 
 
-def calendar(at: float) -> datetime:
-    """Return the moment of any Unix time; of an absurd one, which another machine sent, the nearest on a calendar."""
-    return datetime.fromtimestamp(min(max(at, 0.0), _LAST), UTC)
+def calendar(at: float) -> float:
+    """Return the Unix time; of an absurd one, which another machine sent, the nearest that a calendar has."""
+    return min(max(at, 0.0), _LAST)
 
 
 # Words that all explanations share.
@@ -75,6 +75,16 @@ def span(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def age(seconds: float) -> str:
+    """Return a duration as `span` does, in days from two days on: `3 d`."""
+    return f"{seconds / 86_400:.0f} d" if seconds >= 172_800 else span(seconds)
+
+
+def local_time(at: float) -> str:
+    """Return a time as this machine's clock shows it, with its zone."""
+    return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(calendar(at)))
 
 
 def times(count: int) -> str:

@@ -9,12 +9,13 @@ import pytest
 import requests
 
 from steward.api.page import PAGES
-from steward.api.page.words import age, ago, coded
+from steward.api.page.words import ago, coded
 from steward.cli.context import when
 from steward.model.events import Event
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import CaseId, JobId
 from steward.model.setting_types import RepairMode
+from steward.model.text import age
 from tests.builders.api_cluster import an_api_cluster
 from tests.builders.page_site import a_busy_site, told_of
 from tests.builders.picture import T0, Picture, a_cluster, changed, n

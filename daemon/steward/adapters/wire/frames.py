@@ -8,12 +8,12 @@ import json
 import socket
 from typing import Any, NoReturn
 
+from steward.adapters.codec import Frame as Frame
+from steward.adapters.codec import Malformed as Malformed
 from steward.adapters.offload import Threads
 from steward.adapters.wire.seal import Seals, times
 from steward.model.text import cause
-from steward.ports import Permanent, Retryable
-
-Frame = dict[str, Any]
+from steward.ports import Retryable
 
 MAX_FRAME = 65536
 MAX_WORD = MAX_FRAME - 2048
@@ -28,10 +28,6 @@ _LENGTH = 4
 
 class Gone(Retryable):
     """The peer closed the connection, was cut off, or has been silent for too long."""
-
-
-class Malformed(Permanent):
-    """The peer sent what no Steward sends; close the connection."""
 
 
 def pack(frame: Frame) -> bytes:
