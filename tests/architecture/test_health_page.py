@@ -8,7 +8,7 @@ import pytest
 
 from steward.api.metrics import Metrics
 from steward.cli import main
-from steward.model.desired import HealthPolicy
+from steward.model.agent_tables import HealthPolicy
 from steward.model.repair_policy import LadderPolicy, RepairPolicy
 from steward.model.settings import parse
 from steward.views.node_verdict import Word

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from steward.model.ids import NodeName
 from steward.model.machine_types import MachineType
-from steward.model.setting_types import HOUR_S, SIGNAL_OR_NONE, Durations, NodeCommand, ProviderName, Section, Words
+from steward.model.section import Section
+from steward.model.setting_types import HOUR_S, SIGNAL_OR_NONE, Durations, NodeCommand, ProviderName, Words
 
 
 class GateRule(Enum):

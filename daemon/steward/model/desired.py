@@ -7,13 +7,15 @@ from types import MappingProxyType
 
 from pydantic import Field
 
+from steward.model.agent_tables import AgentSettings, ClusterSettings, HealthPolicy
 from steward.model.capacity_policy import CapacityPolicy
 from steward.model.deep import DeepKind
 from steward.model.ids import NodeName
 from steward.model.instance import Slot
 from steward.model.repair_policy import RepairPolicy
 from steward.model.resume_policy import ResumePolicy
-from steward.model.setting_types import HOUR_S, Program, Section, Words
+from steward.model.section import Section
+from steward.model.setting_types import HOUR_S, Program, Words
 
 # `[elastic]`: how training runs grow into idle nodes and give them back.
 
@@ -140,49 +142,6 @@ class DeepPolicy(Section):
         return self.at_once_percent / 100.0
 
 
-# `[health]`: when a bad state counts, trials of checks that may change, and node features for Slurm's users.
-
-
-class HealthPolicy(Section):
-    """When a bad state counts. Events (a kernel-log line) count at once."""
-
-    bad_samples: int = Field(default=2, ge=1, le=20, description="This many bad samples ...")
-    last_samples: int = Field(
-        default=3, ge=1, le=20, description="... among this many of the latest make a state count as bad."
-    )
-    clear_after_s: float = Field(
-        default=600.0, ge=0, le=86400, description="A bad state is over when its check has passed for this long."
-    )
-    features: bool = Field(
-        default=True,
-        description="Nodes get one of the features `HealthCheck:Passed`, `HealthCheck:Failed` and "
-        "`HealthCheck:Skipped` in Slurm, so that users can choose with `-C HealthCheck:Passed`.",
-    )
-    canary_node_count: int = Field(
-        default=5,
-        ge=0,
-        le=10000,
-        description="A new or changed site check only reports until this many nodes had results (0: no trial) ...",
-    )
-    canary_h: float = Field(default=4.0, ge=0, le=720, description="... for this long, ...")
-    canary_failing_percent: float = Field(
-        default=5.0,
-        ge=0,
-        le=100,
-        description="... and the share that failed is at most this much above that of its earlier version.",
-    )
-
-    @property
-    def canary_s(self) -> float:
-        """Return `canary_h` in seconds."""
-        return self.canary_h * HOUR_S
-
-    @property
-    def canary_failing_fraction(self) -> float:
-        """Return `canary_failing_percent` as a fraction."""
-        return self.canary_failing_percent / 100.0
-
-
 # `[quota]`: how quotas of teams are kept in Slurm.
 
 
@@ -262,7 +221,7 @@ class Desired:
     slots: Mapping[NodeName, Slot] = field(default_factory=lambda: MappingProxyType({}))
     modes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """The mode (off, report or drain) of a check id, or of a pattern such as `ib.*`."""
-    slurm_user: str = "slurm"
+    slurm_user: str = field(default_factory=lambda: ClusterSettings().slurm_user)
     """The login name under which Slurm's own daemons write reasons."""
     unrepaired: frozenset[str] = frozenset()
     """The groups whose faults are reported, but whose nodes are repaired only when a person asks for it."""
@@ -272,5 +231,5 @@ class Desired:
     """The URL of the status page for people; empty: messages have no link to it."""
     spares: frozenset[NodeName] = frozenset()
     """The nodes kept out of service until they stand in for a broken node with a fixed machine."""
-    agent_socket: str = "/run/steward/agent.sock"
+    agent_socket: str = field(default_factory=lambda: str(AgentSettings().socket))
     """The socket on which programs on a node reach its agent."""

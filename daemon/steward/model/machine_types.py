@@ -8,7 +8,8 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from steward.model.setting_types import Section, Words
+from steward.model.section import Section
+from steward.model.setting_types import Words
 
 
 class MachineType(Section):

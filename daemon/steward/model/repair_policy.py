@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from steward.model.setting_types import HOUR_S, Durations, RepairMode, Section
+from steward.model.section import Section
+from steward.model.setting_types import HOUR_S, Durations, RepairMode
 
 
 class LadderPolicy(Section):

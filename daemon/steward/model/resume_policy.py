@@ -3,7 +3,8 @@
 from pydantic import Field
 
 from steward.model.resume_mode import ResumeMode, SiteDefault
-from steward.model.setting_types import HOUR_S, SIGNAL_OR_NONE, AutoResume, ExitCodes, Section, Waits
+from steward.model.section import Section
+from steward.model.setting_types import HOUR_S, SIGNAL_OR_NONE, AutoResume, ExitCodes, Waits
 
 
 class ResumeDefault(Section):

@@ -6,7 +6,7 @@ from types import MappingProxyType
 import pytest
 
 from steward.model.action import DownNode, DrainNode
-from steward.model.desired import HealthPolicy
+from steward.model.agent_tables import HealthPolicy
 from steward.model.health import Severity, TrialState
 from steward.policy.controls import arm_check
 from tests.builders.picture import Picture, a_cluster

@@ -4,7 +4,8 @@ from enum import Enum
 
 from pydantic import Field
 
-from steward.model.setting_types import Program, Section, Words
+from steward.model.section import Section
+from steward.model.setting_types import Program, Words
 
 
 class CommandProviderSettings(Section):

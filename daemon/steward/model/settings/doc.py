@@ -7,15 +7,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
-from steward.model.settings.errors import range_text, section_of
+from steward.model.settings.errors import fields_of, range_text, section_of
 from steward.model.settings.root import Settings
 
 _HEAD = """# Settings
 
-Made by `steward config doc` from `daemon/steward/model/settings/` and `model/*_policy.py`; do not edit (a test looks).
+Made by `steward config doc` from the declarations of the keys in `daemon/steward/model/`; do not edit (a test looks).
 
 One TOML file for the head, the agents and the `steward` command: `/etc/steward/steward.toml`, or the file that
 `STEWARD_CONFIG` or `--config` names. The same file may lie on every machine. Names end in their unit: `_s` seconds,
@@ -49,11 +49,11 @@ def settings_page(checks: str) -> str:
     return "\n".join((_HEAD, _SMALLEST, *_sections(Settings, (), checks)))
 
 
-def _sections(model: type[BaseModel], path: tuple[str, ...], checks: str = "") -> Iterator[str]:
-    plain = {name: field for name, field in model.model_fields.items() if section_of(field.annotation) is None}
+def _sections(model: type, path: tuple[str, ...], checks: str = "") -> Iterator[str]:
+    plain = {name: field for name, field in fields_of(model).items() if section_of(field.annotation) is None}
     if path and plain:
         yield _section(model, path, plain)
-    for name, field in model.model_fields.items():
+    for name, field in fields_of(model).items():
         if not path and name == "checks":
             yield checks
         inner = section_of(field.annotation)
@@ -61,7 +61,7 @@ def _sections(model: type[BaseModel], path: tuple[str, ...], checks: str = "") -
             yield from _sections(inner, (*path, name))
 
 
-def _section(model: type[BaseModel], path: tuple[str, ...], fields: Mapping[str, FieldInfo]) -> str:
+def _section(model: type, path: tuple[str, ...], fields: Mapping[str, FieldInfo]) -> str:
     title = f"[[{'.'.join(path)}]]" if path in _LISTS else f"[{'.'.join(path)}]"
     rows = [_row(name, field) for name, field in fields.items()]
     head = ("| Key | Type | Default | Range | Meaning |", "|---|---|---|---|---|")

@@ -4,7 +4,8 @@ from pydantic import Field, SecretStr
 
 from steward.model.events import Level
 from steward.model.notify import ChannelKind, ChannelRule
-from steward.model.setting_types import FullPath, HostPort, Program, Section, Words
+from steward.model.section import Section
+from steward.model.setting_types import FullPath, HostPort, Program, Words
 
 
 class NotifySettings(Section):

@@ -5,14 +5,8 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from steward.model.setting_types import (
-    NodeCommand,
-    NodeList,
-    ProviderName,
-    Recovery,
-    Section,
-    SomeNodes,
-)
+from steward.model.section import Section
+from steward.model.setting_types import NodeCommand, NodeList, ProviderName, Recovery, SomeNodes
 from steward.model.settings.clouds import CommandProviderSettings, Ec2ProviderSettings, PowerProviderSettings
 
 

@@ -1,33 +1,11 @@
-"""The daemons' own tables: cluster, head, api, agent."""
+"""The tables `[head]` and `[api]`."""
 
 from pathlib import Path
 
 from pydantic import Field, SecretStr
 
-from steward.model.mend import RESTARTABLE
-from steward.model.setting_types import AddressRule, FullPath, HostPort, Section, Words
-
-
-class ClusterSettings(Section):
-    """The Slurm cluster that Steward looks after."""
-
-    name: str = Field(default="", max_length=63, description="Name shown to people; empty: ClusterName of slurm.conf.")
-    slurm_conf: FullPath = Field(
-        default=Path("/etc/slurm/slurm.conf"),
-        description="Slurm's configuration; `SLURM_CONF` in the environment replaces the default.",
-    )
-    slurm_user: str = Field(
-        default="slurm", min_length=1, description="Login name of SlurmUser; stewardd runs as this user."
-    )
-    munge_socket: FullPath | None = Field(
-        default=None, description="munged's socket; none: the munge library's own default."
-    )
-    command_timeout_s: float = Field(
-        default=10.0,
-        ge=1,
-        le=18,
-        description="Time limit of one Slurm command; an action takes up to three, within the watchdog's 60 s.",
-    )
+from steward.model.section import Section
+from steward.model.setting_types import AddressRule, FullPath, HostPort, Words
 
 
 class HeadSettings(Section):
@@ -139,65 +117,4 @@ class ApiSettings(Section):
     )
     allow_plain_http: bool = Field(
         default=False, description="Serve other machines (`head.http` beyond loopback) without TLS."
-    )
-
-
-class AgentSettings(Section):
-    """The daemon `steward-agent` on every node. `%n` in a path here is replaced by the node's name."""
-
-    head: HostPort = Field(
-        default="localhost:6861", description="Address of stewardd (`head.listen` as seen from a node)."
-    )
-    node_name: str = Field(default="", max_length=253, description="Slurm's name of this node; empty: `hostname -s`.")
-    socket: FullPath = Field(default=Path("/run/steward/agent.sock"), description="Socket for the shim.")
-    state_dir: FullPath = Field(
-        default=Path("/run/steward"), description="Folder of the agent's state until the next boot."
-    )
-    instance_id_file: FullPath | None = Field(
-        default=None,
-        description="File with the machine's instance id; none: the cloud's or firmware's id, or machine-id.",
-    )
-    boot_id_file: FullPath = Field(
-        default=Path("/proc/sys/kernel/random/boot_id"), description="File with the id of this boot."
-    )
-    site_checks_dir: FullPath = Field(
-        default=Path("/etc/steward/checks.d"), description="Executables that are the site's own checks."
-    )
-    kernel_log: FullPath = Field(
-        default=Path("/dev/kmsg"), description="Kernel log to follow: /dev/kmsg or a plain file."
-    )
-    proc_dir: FullPath = Field(default=Path("/proc"), description="Where checks find the files of /proc.")
-    sys_dir: FullPath = Field(default=Path("/sys"), description="Where checks find the files of /sys.")
-    board_serial_file: FullPath = Field(
-        default=Path("/sys/class/dmi/id/board_serial"),
-        description="File with the serial number of the node's board; repairs are counted by it, also after a "
-        "replacement.",
-    )
-    job_dir: FullPath = Field(
-        default=Path("/run/steward/jobs"),
-        description="Each job with `--auto-resume` that runs here has a folder of its user's in it, where its "
-        "tasks report progress. Jobs must see it under this name (containers: mount it).",
-    )
-    setup_dir: FullPath = Field(
-        default=Path("/var/lib/steward-agent"),
-        description="Lifecycle scripts are fetched to this folder and run there; its file system must not be "
-        "mounted noexec.",
-    )
-    setup_log: FullPath = Field(
-        default=Path("/var/log/provision/provisioning.log"), description="Full output of lifecycle scripts."
-    )
-    restart_units: Words = Field(
-        default=RESTARTABLE,
-        description="systemd services that the agent may restart when a check asks for it; it never restarts others.",
-    )
-    config_dir: FullPath = Field(
-        default=Path("/opt/ml/config"),
-        description="Where resource_config.json and provisioning_parameters.json are written for lifecycle scripts.",
-    )
-    check_interval_s: float = Field(default=15.0, ge=0.2, le=3600, description="Time between two runs of each check.")
-    hold_head_absent_s: float = Field(
-        default=70.0,
-        ge=0,
-        le=3600,
-        description="A failed job is held this long while the head is away; keep it below the shim's `hold=` (80).",
     )
