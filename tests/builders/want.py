@@ -9,7 +9,7 @@ from steward.model.repair_policy import RepairPolicy
 from steward.model.section import Section
 from steward.model.setting_types import RepairMode
 
-_Table = TypeVar("_Table", Section, HealthPolicy)
+_Table = TypeVar("_Table", bound=Section | HealthPolicy)
 
 
 def a_want(**fields: Any) -> Desired:

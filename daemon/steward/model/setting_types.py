@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar
 
 from steward.model.node_names import expand_nodes
 from steward.model.resume_mode import ResumeMode
@@ -22,7 +22,7 @@ def setting(default: T, description: str, **limits: float) -> T:
 
     `limits`: `ge`, `gt` and `le` of a number, `min_length` and `max_length` of a text.
     """
-    return cast(T, field(default=default, metadata={"description": description, **limits}))
+    return field(default=default, metadata={"description": description, **limits})
 
 
 def range_words(limits: Mapping[str, float]) -> str:

@@ -13,7 +13,7 @@ from tests.builders.picture import Picture, a_cluster
 from tests.builders.want import but
 
 HOUR_S = 3600.0
-RULES = HealthPolicy(canary_node_count=5, canary_h=4.0, canary_failing_percent=10.0)
+RULES = HealthPolicy(canary_node_count=5)
 CHECK = "site.fabric"
 
 

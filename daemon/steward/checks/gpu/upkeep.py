@@ -12,20 +12,8 @@ from steward.model.probe import Gpu, Raw
 MARGIN = Threshold(
     name="gpu.temp.margin_c", default=0, unit="C", text="Bad within this many degrees of the slowdown.", high=100
 )
-LOOKS = Threshold(
-    name="gpu.throttle.looks",
-    default=6,
-    unit="looks",
-    text="Bad if slowed down in this many looks of the last ten minutes.",
-    low=1,
-)
-BRAKES = Threshold(
-    name="gpu.power_brake.looks",
-    default=6,
-    unit="looks",
-    text="Bad if power-braked in this many looks of the last ten minutes.",
-    low=1,
-)
+LOOKS = 6
+"""Bad if slowed down, or power-braked, in so many looks of the last ten minutes."""
 HARDWARE_SLOWDOWN = 0x8 | 0x20 | 0x40
 """NVML's clock reasons: HW slowdown, SW thermal, HW thermal. The power cap (0x4) is normal."""
 POWER_BRAKE = 0x80
@@ -50,13 +38,13 @@ def _left(gpu: Gpu) -> int | None:
     return gpu.slowdown_c - gpu.temperature_c
 
 
-def _judge_reasons(limit: Threshold, what: str) -> Judge:
+def _judge_reasons(what: str) -> Judge:
     def of_one(gpu: Gpu, facts: Facts, past: Past) -> Judgement | None:
         if gpu.clock_reasons is None:
             return None
         slowed, looks = past.share(gpu.uuid, _WINDOW_S)
         text = f"{what} in {slowed} of {looks} looks of ten minutes"
-        return failed(text, Severity.SUSPECT, Advice.NONE) if slowed >= facts.limit(limit) else passed(text)
+        return failed(text, Severity.SUSPECT, Advice.NONE) if slowed >= LOOKS else passed(text)
 
     return each_by(of_one)
 
@@ -76,17 +64,15 @@ def _bits(gpu: Gpu, mask: int) -> float | None:
 TEMP = nvml_check("gpu.temp", each_by(_heat), mode="report", title="GPU too hot", settings=(MARGIN,))
 THROTTLE = nvml_check(
     "gpu.throttle",
-    _judge_reasons(LOOKS, "slowed down by its hardware"),
+    _judge_reasons("slowed down by its hardware"),
     title="GPU slowed down by its hardware or by heat",
-    settings=(LOOKS,),
     readings=slowed,
     every_s=_EVERY_S,
 )
 BRAKE = nvml_check(
     "gpu.power_brake",
-    _judge_reasons(BRAKES, "power brake"),
+    _judge_reasons("power brake"),
     title="Power brake: the machine's power supply holds a GPU back",
-    settings=(BRAKES,),
     readings=braked,
     every_s=_EVERY_S,
 )

@@ -64,13 +64,18 @@ def _sections(model: type, path: tuple[str, ...], checks: str = "") -> Iterator[
 def _section(model: type, path: tuple[str, ...], fields: Mapping[str, FieldInfo]) -> str:
     title = f"[[{'.'.join(path)}]]" if path in _LISTS else f"[{'.'.join(path)}]"
     rows = [_row(name, field) for name, field in fields.items()]
-    head = ("| Key | Type | Default | Range | Meaning |", "|---|---|---|---|---|")
+    head = ("| Key | Value | Default | Meaning |", "|---|---|---|---|")
     return "\n".join((f"## `{title}`", "", inspect.cleandoc(model.__doc__ or ""), "", *head, *rows, ""))
 
 
 def _row(name: str, field: FieldInfo) -> str:
-    cells = (f"`{name}`", _type(field.annotation), _default(field), range_text(field), field.description or "")
-    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+    value = f"{_type(field.annotation)} {_short_range(range_text(field))}".strip().removeprefix("number ")
+    return f"| `{name}` | {value} | {_default(field)} | {field.description or ''} |"
+
+
+def _short_range(words: str) -> str:
+    """Return a range such as `from 0 to 60` as the page shows it: `0–60`."""
+    return words.replace("from ", "").replace(", up to ", "–").replace(" to ", "–")
 
 
 def _type(annotation: Any) -> str:
@@ -81,10 +86,10 @@ def _type(annotation: Any) -> str:
     if get_origin(annotation) in (Union, types.UnionType):
         return " or ".join(_type(arg) for arg in get_args(annotation) if arg is not type(None))
     if get_origin(annotation) is tuple:
-        return "list of numbers" if {int, float} & set(get_args(annotation)) else "list of strings"
+        return "numbers" if {int, float} & set(get_args(annotation)) else "strings"
     names = {
-        bool: "true or false",
-        int: "whole number",
+        bool: "boolean",
+        int: "integer",
         float: "number",
         str: "string",
         Path: "path",

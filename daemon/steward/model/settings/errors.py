@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, get_args, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
@@ -122,7 +122,7 @@ def fields_of(table: type) -> dict[str, FieldInfo]:
     if issubclass(table, BaseModel):
         return dict(table.model_fields)
     hints = get_type_hints(table, include_extras=True)
-    return {one.name: FieldInfo.from_annotated_attribute(hints[one.name], one) for one in fields(table)}
+    return {one.name: FieldInfo.from_annotated_attribute(hints[one.name], one) for one in fields(cast(Any, table))}
 
 
 def section_of(annotation: Any) -> type | None:

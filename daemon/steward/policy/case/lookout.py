@@ -9,6 +9,7 @@ from steward.model.events import Level
 from steward.model.ids import InstanceId, JobId, Key, NodeName
 from steward.model.node import Node
 from steward.model.node_names import fold
+from steward.model.repair_policy import WITNESS_FRESH_S
 from steward.model.text import one_line
 from steward.policy.draft import Draft
 from steward.policy.facts.at_rest import jobs_needing_attention
@@ -110,7 +111,7 @@ def _probe(node: Node, draft: Draft, *, is_of_many: bool) -> None:
 def _look_every_s(verdict: Verdict, last: float | None, draft: Draft, *, is_of_many: bool) -> float:
     """Return how many seconds after the last look, at `last`, to look again."""
     since = verdict.since if verdict.since is not None else draft.now
-    every = draft.want.repair.witness_fresh_s * (1 if draft.now - since < PROBE_OFTEN_S else 10)
+    every = WITNESS_FRESH_S * (1 if draft.now - since < PROBE_OFTEN_S else 10)
     if is_of_many:
         return every / 2  # all looks are to be fresh in the plan that rules on all
     if verdict.standing is not Standing.AGENT_ONLY:

@@ -17,6 +17,7 @@ from steward.model.instance import Instance, InstanceState
 from steward.model.memory import Breaker
 from steward.model.node import Node
 from steward.model.observed import AgentView
+from steward.model.resume_policy import CHECK_BUDGET_S
 from steward.model.slot import Hitch, SlotFact, SlotRecord, SlotStep
 from steward.model.why import Why
 from steward.policy.draft import Draft
@@ -25,6 +26,10 @@ from steward.policy.facts.verdict import blocks_return
 from steward.policy.guards.breaker import DAY_S
 from steward.policy.guards.deep_start import DeepStart
 
+MORE_PER_HOUR = 2
+"""So many more bring-ups may fail within an hour than in a row."""
+FAILURES_SHARE = 0.1
+"""In a large group, as many as this share of its instances may fail."""
 LAUNCH_AGAIN_S = 60.0
 """A launch or reboot that left neither an error nor a trace is requested again, with the same token."""
 _CHECK_EVERY_S = 2.0
@@ -39,8 +44,7 @@ def may_be_half_made(machine: Instance | None, key: Key, draft: Draft) -> bool:
 
 def ask_checks(node: NodeName, key: Key, why: Why, draft: Draft) -> None:
     """Have the node's agent run its checks now; repeated until they have passed."""
-    budget_s = draft.want.resume.check_budget_s
-    draft.wish(CheckNow(key=key, why=why, nodes=frozenset({node}), budget_s=budget_s), _CHECK_EVERY_S)
+    draft.wish(CheckNow(key=key, why=why, nodes=frozenset({node}), budget_s=CHECK_BUDGET_S), _CHECK_EVERY_S)
 
 
 def was_checked(view: AgentView | None, since: float) -> bool:
@@ -127,8 +131,8 @@ def limits(group: Group, draft: Draft) -> tuple[int, int]:
     In a large group it is a share of the group.
     """
     rules = draft.want.capacity
-    share = int(rules.bringup_fraction * group.goal.target)
-    return max(rules.bringup_failures, share), max(rules.bringup_failures_per_hour, share)
+    share = int(FAILURES_SHARE * group.goal.target)
+    return max(rules.bringup_failures, share), max(rules.bringup_failures + MORE_PER_HOUR, share)
 
 
 def _remember(new: GivenUp, group: Group, draft: Draft) -> None:
