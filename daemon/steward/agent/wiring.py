@@ -36,7 +36,8 @@ from steward.agent.job_watch import JobWatch
 from steward.agent.kernel_watch import KernelWatch
 from steward.agent.link import HeadLink
 from steward.agent.looks import JobEyes, JobLogs, PeerLook, SlurmLook
-from steward.agent.mend import AfterMend, Mending, MungeCare
+from steward.agent.mend import AfterMend, Mending
+from steward.agent.munge_care import MungeCare
 from steward.agent.opted import OptedBook, keep_tidy
 from steward.agent.reception import DeepDesk, Reception, VerdictDesk
 from steward.agent.senses import Senses

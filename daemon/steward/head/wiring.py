@@ -1,4 +1,4 @@
-"""Put the head together; `choose` picks among adapters, here all of them meet."""
+"""Put the head together: `choose` picks among adapters, here all of them meet."""
 
 import os
 from collections import deque
@@ -51,6 +51,7 @@ from steward.policy.plan import Plans, plan
 from steward.ports import Notifier, ProviderPort, StorePort
 from steward.views.explain import job_warning
 from steward.workflows.apply import Applier
+from steward.workflows.bell import Bell
 from steward.workflows.book import Pace
 from steward.workflows.commands import Commands
 from steward.workflows.cycle import Cycle, Parts, Sweeps
@@ -58,7 +59,6 @@ from steward.workflows.effects import Ports
 from steward.workflows.journal import Journal
 from steward.workflows.notify import NotifyDesk
 from steward.workflows.observe import Observer
-from steward.workflows.pool import Bell
 from steward.workflows.records import BUSY_SHARE, Patience
 from steward.workflows.snapshot import Snapshot
 

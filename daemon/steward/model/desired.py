@@ -1,4 +1,4 @@
-"""The settings as the numbers that decisions use; made from the settings file elsewhere."""
+"""The settings that decisions use."""
 
 import sys
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Remember the jobs that opted in, by their own option or the site's default, and decide which reports on a job count.
+"""Remember the jobs that opted in, by their own option or the site's default.
 
 Only the job's nodes and the host from which its user submitted it may report on a job: a node in an attacker's hands
 can say anything, and of jobs that do not run on it nothing counts.
