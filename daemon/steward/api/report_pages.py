@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from steward.api.explain_pages import is_number, run_report
 from steward.api.shapes import shape
 from steward.api.source import Source
-from steward.api.views import user_name
+from steward.api.user_names import user_name
 from steward.model.case import Case
 from steward.model.ids import JobId
 from steward.model.ledger import Run, Sums

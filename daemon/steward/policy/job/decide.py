@@ -1,4 +1,4 @@
-"""Rule on a job's failure: one pure function and a table of rules; the first rule that fits counts.
+"""Rule on a job's failure: one pure function and a table of rules. The first rule that fits counts.
 
 Signs in a job's log only support a ruling, because users can print anything: they never name a culprit and never are
 enough to resume. `python -m steward.policy.job.decide` prints the rules as the table in docs/resume.md; a test
