@@ -160,7 +160,7 @@ class ResumePolicy(Section):
 
     hang: bool = Field(
         default=True,
-        description="Look for jobs that stand still, unless the job itself says otherwise with `hang=` (docs/job.md).",
+        description="Look for jobs that stand still; a job overrides this with `hang=` (docs/job.md).",
     )
     hang_factor: float = Field(
         default=5.0,

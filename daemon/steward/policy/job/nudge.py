@@ -16,7 +16,7 @@ from steward.policy.job.options import options
 from steward.policy.job.rulings import remember_excludes
 
 GROWTH = 1.5
-BEGINS_LATER = "is to begin later, as somebody set since"
+BEGINS_LATER = "was given a later start time (scontrol update starttime)"
 UNBEGUN = "was put back by Slurm without a run, for no fault that is known here (slurmctld's log says why)"
 DEFER_AGAIN_S = 5.0
 PERSONS_DELAY_S = 180.0
