@@ -177,6 +177,10 @@ def _of_slot(name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict | N
         return None
     evidence = f"its slot in group {record.group} is at step {record.step.value}"
     evidence += f": {record.trouble}" if record.trouble else ""
+    if record.step is SlotStep.SERVING and record.purpose is Purpose.STAY:
+        # a controller or login node, or one that was taken out of slurm.conf
+        evidence += ", and Slurm does not know it"
+        return NodeVerdict(word=Word.UNWATCHED, evidence=evidence, since=record.entered)
     return NodeVerdict(word=Word.UNWATCHED, evidence=evidence, since=record.entered, next=next_of_slot(record, draft))
 
 
@@ -257,16 +261,10 @@ def _of_standing(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdic
         away = sorted(PLANNED_ABSENCE & node.flags)
         return NodeVerdict(word=Word.UNWATCHED, evidence=f"Slurm has it {away[0]}") if away else _unwatched(said.why)
     evidence = "; ".join((said.why.text, *said.why.evidence))
-    coming = {
-        Standing.LATE: "lost when its connection ends or stays silent",
-        Standing.AGENT_ONLY: "nothing: jobs run on; see whether steward-agent and munged run there",
-    }
-    return NodeVerdict(
-        word=Word.SUSPECT,
-        evidence=evidence,
-        since=said.since,
-        next=coming.get(said.standing, "a second source decides"),
-    )
+    coming = "lost when its connection ends or stays silent"
+    if said.standing is Standing.AGENT_ONLY:
+        coming = "nothing: jobs run on; see whether steward-agent and munged run there"
+    return NodeVerdict(word=Word.SUSPECT, evidence=evidence, since=said.since, next=coming)
 
 
 def _of_doubt(name: NodeName, _node: Node | None, draft: Draft, *, again: Mapping[NodeName, str]) -> NodeVerdict | None:
@@ -355,6 +353,11 @@ _DONE = {
     Advice.REBOOT: "rebooted",
     Advice.REPLACE: "replaced",
 }
+_AWAITED_OF_SPARE = {
+    Step.PROVISION: "is checked when its agent connects",
+    Step.VERIFY: "serves when all its checks passed",
+    Step.RETURN: "serves when Slurm starts jobs on it",
+}
 _AWAITED = {
     Step.MEND: "checked when its agent has carried out the light repair",
     Step.PROVISION: "checked when the agent of the new or rebooted machine connects",
@@ -381,6 +384,8 @@ def next_of_case(case: Case, draft: Draft) -> str:
         return f"nothing: {REPORT_ONLY}"
     if case.step is Step.LAUNCH:
         return _of_launch(case, draft)
+    if case.stand_in and case.step in _AWAITED_OF_SPARE:
+        return f"spare {case.stand_in} {_AWAITED_OF_SPARE[case.step]}"
     return _AWAITED.get(case.step) or _before_repair(case, draft)
 
 
@@ -413,10 +418,10 @@ def _jobs_on(node: NodeName, draft: Draft) -> str:
 
 
 def _of_launch(case: Case, draft: Draft) -> str:
-    if case.tries:
-        return f"the provider is asked again {until(case.next_try, draft.now)} (refused {times(case.tries)})"
     if needs_spare(case, draft) and free_spare(case, draft) is None:
         return f"waits for a spare: {shortage(case, draft)}"
+    if case.tries:
+        return f"the provider is asked again {until(case.next_try, draft.now)} (refused {times(case.tries)})"
     return f"{_DONE[case.rung]} now; then its agent is awaited"
 
 
