@@ -17,7 +17,7 @@ from steward.api.views import user_name
 from steward.model.case import Case
 from steward.model.ids import JobId
 from steward.model.ledger import Run, Sums
-from steward.model.text import printable
+from steward.model.text import one_line, printable
 from steward.ports import LedgerQuery, StorePort
 from steward.views.report import (
     JobIncident,
@@ -107,7 +107,7 @@ class ReportChoice:
         return ReportChoice(
             window=Window(since=since, until=min(until, now)),
             job=int(_number(query, "job")),
-            user=printable(query.get("user", ""), _LONGEST),
+            user=one_line(query.get("user", ""), _LONGEST),
             partition=printable(query.get("partition", ""), _LONGEST),
         )
 

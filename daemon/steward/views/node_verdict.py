@@ -14,7 +14,7 @@ from steward.model.mark import SPARE
 from steward.model.node import Node
 from steward.model.observed import AgentView
 from steward.model.slot import COMING, Purpose, SlotRecord, SlotStep
-from steward.model.text import REPORT_ONLY, printable, times, until
+from steward.model.text import REPORT_ONLY, one_line, times, until
 from steward.model.why import Why
 from steward.policy.case.spares import free_spare, needs_spare, shortage
 from steward.policy.case.suspicion import SCOUTED, awaits_witness, fault_of, why_withheld
@@ -59,7 +59,7 @@ class Word(Enum):
 class NodeVerdict:
     """The verdict on one node. `since` is Unix seconds, None if it was always so.
 
-    `evidence` and `next` are one printable line each.
+    `evidence` and `next` are one harmless line each.
     """
 
     word: Word
@@ -121,7 +121,7 @@ def _verdict(name: NodeName, again: Mapping[NodeName, str], draft: Draft) -> Nod
     node = draft.seen.nodes.get(name)
     looks: tuple[_Look, ...] = (*_PROVED, partial(_of_doubt, again=again), _of_report)
     found = next((said for look in looks if (said := look(name, node, draft)) is not None), None) or _fine(name, draft)
-    evidence, coming = printable(found.evidence, _LONGEST), printable(found.next, _LONGEST)
+    evidence, coming = one_line(found.evidence, _LONGEST), one_line(found.next, _LONGEST)
     return NodeVerdict(word=found.word, evidence=evidence, since=found.since, next=coming)
 
 
