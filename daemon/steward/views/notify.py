@@ -30,7 +30,7 @@ def title(message: Message, cluster: str) -> str:
     times = f" ({message.count} times since {_clock(message.since)})" if message.count > 1 else ""
     what = "more events, see `steward events`" if message.key == REST else event.kind
     about = f" {event.node}" if event.node and message.key != REST else ""
-    return printable(f"[{cluster or 'steward'}] {message.level.value}: {what}{about}{times}", _TITLE)
+    return one_line(f"[{cluster or 'steward'}] {message.level.value}: {what}{about}{times}", _TITLE)
 
 
 def fields(message: Message, cluster: str, secret: str = "") -> dict[str, str]:

@@ -382,7 +382,7 @@ CHECKS: list[Row] = [
     ),
     ("restart slurmctld: running jobs go on", lambda: leaking(), lambda: leaking().job(on=("n2",))),
     (
-        "Slurm lost count, as it does when two nodes of a job die at once",
+        "Slurm lost count, as it does when a node is set DOWN while a requeued job still cleans up there",
         lambda: leaking(),
         lambda: leaking().job(on=("n2",)),
     ),
