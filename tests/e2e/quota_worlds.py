@@ -30,7 +30,7 @@ SCRIPT = "sleeps.sh"
 _DEFAULT_MB = 1024
 _PLACE = re.compile(r"\bNodes=(\S+) CPU_IDs=(\S+) Mem=(\d+) GRES=(\S*)")
 _GRES = re.compile(r"gpu(?::([A-Za-z0-9_.]+))?:(\d+)")
-_TO = re.compile(r"job (\d+) (?:has to give way|gave way) to job (\d+)")
+_TO = re.compile(r"job (\d+) (?:is to be evicted|was evicted) for job (\d+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -436,7 +436,7 @@ class World:
             return
         self.reasons += 1
         is_next = starts_now and fits and not is_behind and not goes_before
-        if not is_owner and is_next and "gave way before, and may borrow" not in text:
+        if not is_owner and is_next and "was evicted before, and may borrow" not in text:
             yield f"a job waits beside what is lent: {what}: {text}"
         yield from (
             f"{what}: false reason: {each}" for each in self._false(text, asked, amounts, runs, excess, is_behind)
@@ -458,7 +458,7 @@ class World:
             "never fits": any(amounts.get(kind, 0) > most[kind] for kind in most),
             "others come first": is_short or not starts_now or "waits for nodes for" in line,
             "waits for nodes (": is_behind or not starts_now,
-            "to give way": False,
+            "to be evicted": False,
             "is about to be raised": False,
             "not ready to run": False,
         }
@@ -502,14 +502,14 @@ class World:
         """Each eviction has its reason, and somebody started for it soon."""
         told: dict[int, list[tuple[float, int]]] = {}
         asked_to: dict[tuple[int, int], float] = {}
-        for event in self.story.events("quota.g", since=began - 1.0):
+        for event in self.story.events("quota.evict", since=began - 1.0):
             match = _TO.search(event["text"])
             if match is None or int(match[2]) not in self.asked:
                 continue
             victim, to = int(match[1]), int(match[2])
-            if event["kind"] == "quota.gives_way":
+            if event["kind"] == "quota.evicting":
                 asked_to[victim, to] = event["at"]
-            elif event["kind"] == "quota.gave_way":
+            elif event["kind"] == "quota.evicted":
                 told.setdefault(victim, []).append((asked_to.get((victim, to), event["at"]), to))
         for victim, times in told.items():
             for at, to in times:

@@ -6,12 +6,12 @@ installation check the whole file; the agent refuses a wrong type or an unknown 
 
 import dataclasses
 import tomllib
-import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
+from steward.adapters.codec import decode
 from steward.adapters.owners import OthersMayChange, settings_text
 from steward.checks import known
 from steward.checks.known import limits_of
@@ -27,7 +27,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTable:
-    """The keys of `[cluster]` that the agent reads."""
+    """The keys of `[cluster]` that the agent reads; it ignores the head's."""
 
     slurm_conf: Path = Path("/etc/slurm/slurm.conf")
     slurm_user: str = "slurm"
@@ -89,14 +89,10 @@ class AgentConfig:
     def for_node(self, node: str) -> "AgentConfig":
         """Return the settings for one node: `%n` in paths of `[agent]` is its name; numbers are its own."""
         table = self.agent
-        paths = {name: value for name in _fields(AgentTable) if isinstance(value := getattr(table, name), Path)}
+        paths = {name: value for name in _names(AgentTable) if isinstance(value := getattr(table, name), Path)}
         own = {name: Path(str(path).replace("%n", node)) for name, path in paths.items()}
         agent = dataclasses.replace(table, **own)  # type: ignore[arg-type]  # all paths
         return dataclasses.replace(self, agent=agent, checks=self.checks.at(node))
-
-
-LENIENT = frozenset({"cluster"})
-"""Tables that also hold keys of the head, which the agent ignores."""
 
 
 def load(path: Path, env: Mapping[str, str]) -> AgentConfig:
@@ -112,54 +108,40 @@ def load(path: Path, env: Mapping[str, str]) -> AgentConfig:
 
 def parse(tables: Mapping[str, Any], *, source: str, env: Mapping[str, str]) -> AgentConfig:
     """Build the agent's settings from parsed tables, as `load` does from a file. Raises ConfigError."""
-    ours = {name: tables[name] for name in _fields(AgentConfig) if name in tables}
+    cluster, checks = (_table(tables.get(name, {}), f"{source}: {name}") for name in ("cluster", "checks"))
     if env.get("SLURM_CONF"):
-        ours["cluster"] = {"slurm_conf": env["SLURM_CONF"], **_table(ours.get("cluster", {}), f"{source}: cluster")}
-    checks = _table(ours.pop("checks", {}), f"{source}: checks")
+        cluster = {"slurm_conf": env["SLURM_CONF"], **cluster}
     if wrong := known.problems(checks):
         raise ConfigError(f"{source}: {wrong[0]}")
-    config = dataclasses.replace(_build(AgentConfig, ours, f"{source}: "), checks=limits_of(checks))
+    config = AgentConfig(
+        cluster=_read(ClusterTable, cluster, f"{source}: cluster"),
+        agent=_read(AgentTable, tables.get("agent", {}), f"{source}: agent"),
+        health=_read(HealthTable, tables.get("health", {}), f"{source}: health"),
+        checks=limits_of(checks),
+    )
     host, _, port = config.agent.head.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise ConfigError(f"{source}: agent.head = {config.agent.head!r}: write HOST:PORT, for example head1:6861")
     return config
 
 
-def _build(kind: type[T], table: Mapping[str, Any], where: str) -> T:
-    fields = _fields(kind)
-    unknown = sorted(set(table) - set(fields))
-    if unknown and where.split(": ")[-1].rstrip(".") not in LENIENT:
-        raise ConfigError(f"{where}{unknown[0]}: unknown key; remove it (`steward config check` says more)")
-    values = {name: _value(fields[name], value, where + name) for name, value in table.items() if name in fields}
-    return kind(**values)
-
-
-def _fields(kind: Any) -> dict[str, Any]:
-    hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
-
-
-def _value(hint: Any, value: Any, where: str) -> Any:
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return _build(hint, _table(value, where), f"{where}.")
-    if get_origin(hint) in (Union, types.UnionType):
-        hint = next(arg for arg in get_args(hint) if arg is not type(None))
-    if get_origin(hint) is tuple:
-        return tuple(_value(str, item, where) for item in _typed(list, value, where))
-    if hint is Path:
-        return Path(_typed(str, value, where))
-    if hint is float:
-        return float(_typed((int, float), value, where))
-    return _typed(hint, value, where)
+def _read(kind: type[T], table: Any, where: str) -> T:
+    """Return the table's values. Raises ConfigError for a wrong type or an unknown key."""
+    try:
+        read: T = decode(kind, table, where)
+    except ValueError as error:
+        raise ConfigError(f"{error} (docs/config.md)") from None
+    unknown = sorted(set(table) - _names(kind))
+    if unknown and kind is not ClusterTable:
+        raise ConfigError(f"{where}.{unknown[0]}: unknown key; remove it (`steward config check` says more)")
+    return read
 
 
 def _table(value: Any, where: str) -> Mapping[str, Any]:
-    table: Mapping[str, Any] = _typed(dict, value, where)
-    return table
-
-
-def _typed(kind: Any, value: Any, where: str) -> Any:
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        wanted = kind.__name__ if isinstance(kind, type) else "number"
-        raise ConfigError(f"{where} = {value!r}: use a {wanted} (docs/config.md)")
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where} = {value!r}: use a dict (docs/config.md)")
     return value
+
+
+def _names(kind: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(kind)}

@@ -199,7 +199,7 @@ class QuotaPolicy(Section):
         default=60.0,
         ge=0,
         le=65533,
-        description="How long a job that must give way runs on after its signal; also GraceTime of the QOS of "
+        description="How long a job that is evicted runs on after its signal; also GraceTime of the QOS of "
         "borrowed jobs.",
     )
     patience_s: float = Field(
@@ -212,24 +212,24 @@ class QuotaPolicy(Section):
         default=60.0,
         ge=0,
         le=86400,
-        description="A job that gave way twice may borrow again only after this long, doubled each further time ...",
+        description="A job that was evicted twice may borrow again only after this long, doubled each further time ...",
     )
     backoff_most_s: float = Field(default=3600.0, ge=0, le=604_800, description="... up to this.")
     rebalance: bool = Field(
         default=False,
-        description="true: a borrowed job also gives way to a job of a team that has borrowed less than its own team.",
+        description="true: a borrowed job is evicted also for a team that has borrowed less than its own.",
     )
     rebalance_after_s: float = Field(
         default=600.0,
         ge=10,
         le=604_800,
-        description="With `rebalance`: only jobs that have run this long give way, and at most one within this time.",
+        description="With `rebalance`: only jobs that ran this long are evicted, and at most one within this time.",
     )
     borrow_priority: int | None = Field(
         default=None,
         ge=0,
         le=101,
-        description="A borrowed job whose priority class is below this weight gives way to any job of a higher "
+        description="A borrowed job whose priority class is below this weight is evicted for any job of a higher "
         "class; none: this rule is off.",
     )
     strict: Words = Field(

@@ -84,23 +84,23 @@ def _running(job: Job, turn: Turn, draft: Draft) -> list[str]:
     unit = next((each for each in turn.running.get(team, ()) if job in each.jobs), None)
     memory = draft.quota_jobs.get(job.het_job_id or job.id)
     if memory is not None and memory.yielding is not None:
-        return [_giving_way(memory.yielding, draft)]
+        return [_being_evicted(memory.yielding, draft)]
     if unit is None:
         return []
     chosen = next((each for each in turn.yielding if each.unit.id == unit.id), None)
     if chosen is not None:
-        return [f"The job has to give way to job {chosen.to.id} of team {chosen.to.team}: {_CAUSES[chosen.cause]}."]
+        return [f"The job is to be evicted for job {chosen.to.id} of team {chosen.to.team}: {_CAUSES[chosen.cause]}."]
     uses = told(turn.ledger.counted(team, unit.options[0]))
     if unit not in turn.room.excess(team):
         how = "guaranteed" if unit.is_guaranteed else "begun with borrowed resources, covered by now"
         return [f"The quota of team {team} covers the job ({uses}; {how}). No other team can take that back."]
     return [
-        f"Quota of team {team}: the job runs with borrowed resources ({uses}) and gives way when their owner needs "
+        f"Quota of team {team}: the job runs with borrowed resources ({uses}) and is evicted when their owner needs "
         "them."
     ]
 
 
-def _giving_way(eviction: Eviction, draft: Draft) -> str:
+def _being_evicted(eviction: Eviction, draft: Draft) -> str:
     who = "Slurm ends it" if eviction.due is None else f"its grace ends {until(eviction.due, draft.now)}"
     return f"The job {eviction.text}; {who}."
 
@@ -119,8 +119,8 @@ def _waiting(job: Job, turn: Turn, draft: Draft) -> list[str]:
         case UnitStanding.BACKS_OFF:
             when = f" {until(ruling.until, draft.now)}" if ruling.until is not None else " later"
             return [
-                f"Quota of team {team}: the job gave way before, and may borrow again{when}; the team's own quota is "
-                "used up."
+                f"Quota of team {team}: the job was evicted before, and may borrow again{when}; the team's own quota "
+                "is used up."
             ]
         case UnitStanding.BEHIND:
             return [f"Quota of team {team}: its jobs start in order (quota.strict), and an earlier one waits."]
@@ -316,24 +316,24 @@ def _victims(unit: Unit, turn: Turn, draft: Draft) -> str:
         eviction = memory.yielding
         if eviction is not None and eviction.to_job == unit.id and id in draft.seen.jobs:
             limit = f", {until(eviction.due, draft.now)} at the latest" if eviction.due is not None else ""
-            found.append(f"job {id} of team {memory.team} to give way{limit}")
+            found.append(f"job {id} of team {memory.team} to be evicted{limit}")
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return ", ".join(found[:_NAMED]) + more
 
 
 def _new_victim(each: Yielding) -> str:
-    return f"job {each.unit.id} of team {each.unit.team} to give way"
+    return f"job {each.unit.id} of team {each.unit.team} to be evicted"
 
 
 def _past(memory: QuotaJob, draft: Draft) -> list[str]:
     """Return every eviction of the job, the newest first, with its consequence."""
     over = [each for each in memory.evictions if each.over is not None]
     lines = [
-        f"{ago(each.at, draft.now)}: the job {each.text.replace('gives way', 'gave way', 1)}."
+        f"{ago(each.at, draft.now)}: the job {each.text.replace('is evicted', 'was evicted', 1)}."
         for each in reversed(over)
     ]
     if lines:
-        times = f"The job gave way {memory.count} times. " if memory.count > 1 else ""
+        times = f"The job was evicted {memory.count} times. " if memory.count > 1 else ""
         lines.append(
             f"{times}Giving way costs no resume and blames no node; the job keeps its place by its time of submission."
         )

@@ -112,11 +112,11 @@ def out_of_service() -> Picture:
     return picture.drained("n2", "fan")
 
 
-def gives_way(**fields: Any) -> Picture:
+def is_evicted(**fields: Any) -> Picture:
     return evicted(waits(runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2"), 3, "b", 4), **fields)
 
 
-def gave_way(count: int = 1) -> str:
+def was_evicted(count: int = 1) -> str:
     picture = evicted(waits(runs(site(100), 3, "b", 4), 2, "a", 4), over=T0 - 10)
     memory = {id: replace(one, count=count) for id, one in picture.memory.quota_jobs.items()}
     return said(replace(picture, memory=replace(picture.memory, quota_jobs=memory)), 2)
@@ -179,7 +179,7 @@ QUOTAS: list[Row] = [
         lambda: has_to_go(Reclaimed.RECLAIM),
     ),
     (
-        "The job has to give way to job 3 of team b: ",
+        "The job is to be evicted for job 3 of team b: ",
         lambda: has_to_go(Reclaimed.RECLAIM),
         lambda: said(runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2"), 2),
     ),
@@ -198,15 +198,15 @@ QUOTAS: list[Row] = [
         lambda: said(runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2"), 2),
         lambda: said(runs(site(100), 1, "a", 4, "b"), 1),
     ),
-    ("; Slurm ends it.", lambda: said(gives_way(), 2), lambda: said(gives_way(due=T0 + 30), 2)),
-    ("its grace ends in 30 s", lambda: said(gives_way(due=T0 + 30), 2), lambda: said(gives_way(), 2)),
+    ("; Slurm ends it.", lambda: said(is_evicted(), 2), lambda: said(is_evicted(due=T0 + 30), 2)),
+    ("its grace ends in 30 s", lambda: said(is_evicted(due=T0 + 30), 2), lambda: said(is_evicted(), 2)),
     (
-        "job 2 of team a to give way, in 30 s at the latest",
-        lambda: said(gives_way(due=T0 + 30), 3),
-        lambda: said(gives_way(), 3),
+        "job 2 of team a to be evicted, in 30 s at the latest",
+        lambda: said(is_evicted(due=T0 + 30), 3),
+        lambda: said(is_evicted(), 3),
     ),
     (
-        "it waits for job 2 of team a to give way.",
+        "it waits for job 2 of team a to be evicted.",
         lambda: said(waits(runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2"), 3, "b", 4), 3),
         lambda: said(waits(runs(site(100), 1, "a", 4), 3, "b", 4), 3),
     ),
@@ -216,7 +216,7 @@ QUOTAS: list[Row] = [
         lambda: said(waits(site(), 1, "a", 2, reason="Resources"), 1),
     ),
     (
-        "Quota of team a: the job gave way before, and may borrow again in 60 s; the team's own quota is used up.",
+        "Quota of team a: the job was evicted before, and may borrow again in 60 s; the team's own quota is used up.",
         lambda: ruled(UnitStanding.BACKS_OFF, until=T0 + 60),
         lambda: ruled(UnitStanding.WAITS),
     ),
@@ -337,11 +337,11 @@ QUOTAS: list[Row] = [
         lambda: by_hand("8"),
         lambda: by_hand("1"),
     ),
-    ("The job gave way 2 times. ", lambda: gave_way(2), lambda: gave_way(1)),
+    ("The job was evicted 2 times. ", lambda: was_evicted(2), lambda: was_evicted(1)),
     (
         "Giving way costs no resume and blames no node; the job keeps its place by its time of submission.",
-        lambda: gave_way(),
-        lambda: said(gives_way(), 2),
+        lambda: was_evicted(),
+        lambda: said(is_evicted(), 2),
     ),
 ]
 

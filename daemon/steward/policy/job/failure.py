@@ -86,8 +86,8 @@ class Failure:
     """The step's input came through a pipe and cannot be repeated."""
     may_retry: bool = False
     """A retry in place has its input and its host, and the last retry did not fail at once."""
-    gave_way: str = ""
-    """Why this run had to give way to another job; then no node is to blame. Empty if it did not."""
+    was_evicted: str = ""
+    """Why this run was evicted for another job; then no node is to blame. Empty if it was not."""
     short: bool = False
     """Without the culprits there are not enough usable idle nodes for a new run."""
 
@@ -222,8 +222,8 @@ def _failure(
     """Return the failure with the job's options, budget and memory."""
     own_wish = ask is not None and ask.own and kind is FailureSource.STEP
     mode = ask.mode if ask is not None and own_wish else mem.mode
-    chosen, gave_way = options(mode, draft.want.resume), draft.quota_jobs.gave_way(job.id, mem.restarts)
-    found = () if gave_way else found
+    chosen, was_evicted = options(mode, draft.want.resume), draft.quota_jobs.was_evicted(job.id, mem.restarts)
+    found = () if was_evicted else found
     retried = last_retry(mem)
     since = max((at for at in (mem.started, retried.at if retried else None) if at is not None), default=None)
     return Failure(
@@ -245,7 +245,7 @@ def _failure(
         may_retry=may_retry,
         own_wish=own_wish,
         input_gone=ask is not None and not ask.replay,
-        gave_way=gave_way,
+        was_evicted=was_evicted,
         short=is_short_without(blamed(found), job, mem, draft),
     )
 

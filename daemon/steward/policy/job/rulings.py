@@ -31,7 +31,7 @@ def keep_ruling(
 ) -> None:
     """Write the event of a ruling and remember it, once for each `decided_for`.
 
-    All rulings but STOP are charged to the job's budget, except that the job gave way to another one. `failed_at`,
+    All rulings but STOP are charged to the job's budget, except that the job was evicted for another one. `failed_at`,
     `step` and `nodes` are as in `Attempt`. `slurm_did`: Slurm has requeued the job already.
     """
     mem = draft.jobs.get(id)

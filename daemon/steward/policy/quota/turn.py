@@ -194,13 +194,13 @@ def _enter(jobs: Present, ledger: Ledger, draft: Draft) -> frozenset[JobId]:
         ledger.hold(held.away, -1)
     leaving = {id for id, memory in draft.quota_jobs.items() if memory.yielding is not None}
     each = (unit for units in jobs.running.values() for unit in units) if leaving else ()
-    going = [unit for unit in each if unit.id in leaving and _gives_way(unit, draft)]
+    going = [unit for unit in each if unit.id in leaving and _is_evicted(unit, draft)]
     for unit in going:
         ledger.take(unit.team, unit.options[0], -1, away=unit.away)
     return frozenset(unit.id for unit in going)
 
 
-def _gives_way(unit: Unit, draft: Draft) -> bool:
+def _is_evicted(unit: Unit, draft: Draft) -> bool:
     """Return whether the unit is being evicted."""
     memory = draft.quota_jobs.get(unit.id)
     eviction, job = memory.yielding if memory is not None else None, unit.jobs[0]

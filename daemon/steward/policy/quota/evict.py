@@ -53,7 +53,7 @@ def _hand_over(draft: Draft) -> None:
         _forget(id, draft.quota_jobs[id], draft)
         team = team_of_qos(job.qos)
         text = (
-            f"gives way to job {eviction.to_job} of team {eviction.to_team}, whose quota covers it, with what {team} "
+            f"is evicted for job {eviction.to_job} of team {eviction.to_team}, whose quota covers it, with what {team} "
             f"had borrowed; Slurm chose it, and {_becomes(job, draft)}"
         )
         draft.quota_jobs.add_eviction(job.id, team, replace(eviction, restart=job.restarts, text=text))
@@ -82,7 +82,7 @@ def _chosen_by_slurm(draft: Draft) -> list[Job]:
 def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
     """Follow one eviction."""
     if job is not None and job.is_completing and (job.is_pending or job.restarts > eviction.restart):
-        return  # its nodes are not free yet: it counts as one that gives way until they are (22.05 hides the state)
+        return  # its nodes are not free yet: it counts as one that is evicted until they are (22.05 hides the state)
     if eviction.due is None and job is not None and job.preempted is not None:
         _tell_that_it_has_to(job, eviction, draft)
     if job is None or job.restarts > eviction.restart or job.is_over or job.is_pending:
@@ -208,8 +208,8 @@ def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, d
     if job is not None and job.state is JobState.COMPLETED and job.restarts == eviction.restart:
         text = f"{text.rpartition('; ')[0]}; it ended well by itself, and is not run again"
     _change(id, memory, replace(eviction, over=draft.now, text=text), draft)
-    told = f"job {id} {text.replace('gives way', 'gave way', 1)}"
-    draft.tell("quota.gave_way", told, once=f"gave-way:{id}:{eviction.restart}", job=id)
+    told = f"job {id} {text.replace('is evicted', 'was evicted', 1)}"
+    draft.tell("quota.evicted", told, once=f"evicted:{id}:{eviction.restart}", job=id)
 
 
 def _ended_otherwise(job: Job | None, eviction: Eviction) -> bool:
@@ -284,8 +284,8 @@ def _tell_that_it_has_to(job: Job, eviction: Eviction, draft: Draft) -> None:
     """Write the event of an eviction, once, when its grace time begins."""
     text, _, end = eviction.text.rpartition("; ")
     grace = f"in {draft.want.quota.grace_s:.0f} s " if draft.want.quota.grace_s else ""
-    told = f"job {job.id} {text.replace('gives way', 'has to give way', 1)}; {grace}{end}"
-    draft.tell("quota.gives_way", told, once=_told_key(job, eviction), job=job.id)
+    told = f"job {job.id} {text.replace('is evicted', 'is to be evicted', 1)}; {grace}{end}"
+    draft.tell("quota.evicting", told, once=_told_key(job, eviction), job=job.id)
 
 
 def _told_key(job: Job, eviction: Eviction) -> str:
@@ -299,7 +299,7 @@ def _call_off(job: Job, memory: QuotaJob, eviction: Eviction, draft: Draft) -> N
     if _told_key(job, eviction) in draft.noted:
         is_waited_for = _is_waited_for(eviction, draft)
         why = "could not start on what it would leave" if is_waited_for else "does not wait any more"
-        text = f"job {job.id} does not have to give way any more: job {eviction.to_job} {why}"
+        text = f"job {job.id} is not to be evicted any more: job {eviction.to_job} {why}"
         draft.tell("quota.called_off", text, job=job.id)
 
 
@@ -364,7 +364,7 @@ def _text(each: Yielding, job: Job, draft: Draft) -> str:
     """Return the reason for the job's owner, after `job 7 `: for which job, why, by which shares, and what follows."""
     team, to = each.unit.team, each.to
     because = _because(each.cause, team, _lacked(each))
-    return f"gives way to job {to.id} of team {to.team}{because}{_shares(each)}; {_becomes(job, draft)}"
+    return f"is evicted for job {to.id} of team {to.team}{because}{_shares(each)}; {_becomes(job, draft)}"
 
 
 def _lacked(each: Yielding) -> str:
