@@ -1316,7 +1316,7 @@ FACTS: list[Row] = [
         lambda: ladder.failing(a_cluster(), Advice.REPLACE, "").then().marked("n2"),
     ),
     (
-        "n2: release -> launch: no job can go on on the node, and it is its turn",
+        "n2: release -> launch: no job can continue on the node, and it is its turn",
         lambda: ladder.failing(a_cluster(), Advice.REPLACE, "").then().marked("n2"),
         lambda: waiting_for_jobs(seen=False),
     ),
