@@ -307,6 +307,12 @@ def test_a_job_is_warned_of_what_the_sites_settings_keep_steward_from_doing_for_
     assert "resuming is off on this cluster (resume.enabled = false)" in job_warning(off)
 
 
+def test_a_reason_is_shown_as_its_author_wrote_it_wherever_it_is_shown() -> None:
+    text = of_node(a_cluster().drained("n2", "Lüfter-故障"), "n2")
+    assert text.count("Lüfter-故障") == 2
+    assert "?" not in text
+
+
 def test_names_are_shown_as_slurm_holds_them_but_for_what_steers_a_terminal() -> None:
     named = a_cluster().job(name="学習-é-🚀").opted_in().then()
     assert '"学習-é-🚀"' in of_job(named)
