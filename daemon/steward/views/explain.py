@@ -347,7 +347,7 @@ def place_lines(mem: JobMemory, now: float) -> list[str]:
 _DID = {
     Decision.RETRY: "retried inside its allocation",
     Decision.REQUEUE: "requeued",
-    Decision.WAIT: "requeued, to wait for the replacement of its bad node",
+    Decision.WAIT: "requeued, to wait until enough nodes are free",
     Decision.STOP: "not resumed",
 }
 

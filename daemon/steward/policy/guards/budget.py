@@ -15,6 +15,7 @@ from steward.policy.draft import Draft
 from steward.policy.facts.correlate import CHECK, in_incident, is_scout
 from steward.policy.guards.breaker import members, scopes
 from steward.policy.guards.ladder import cool_until, is_light, was_repaired
+from steward.policy.traits import in_maintenance
 
 _DOES = {
     Advice.RESTART_SERVICE: "restart a service on it",
@@ -75,6 +76,14 @@ def _for_incident(case: Case, draft: Draft) -> str:
     return f"waits for the end of the incident {kind}: many nodes have this fault at once"
 
 
+def _for_maintenance(case: Case, draft: Draft) -> str:
+    """Return why a repair that no admin asked for waits for the end of the node's maintenance."""
+    node = draft.seen.nodes.get(case.node)
+    if case.trigger is Trigger.ADMIN or node is None or not in_maintenance(node):
+        return ""
+    return "waits for the end of its maintenance (a reservation of Slurm with the flag MAINT)"
+
+
 def _for_turn(case: Case, draft: Draft) -> str:
     """Return why a repair waits for others in the node's own group; empty if it need not."""
     rules = draft.want.repair
@@ -131,6 +140,7 @@ def _for_cooling(case: Case, draft: Draft) -> str:
 
 _WAITS: tuple[Callable[[Case, Draft], str], ...] = (
     why_awaits,
+    _for_maintenance,
     _for_incident,
     _for_provider,
     _for_cooling,
