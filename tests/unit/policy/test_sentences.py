@@ -309,12 +309,12 @@ OPTING: list[Row] = [
         lambda: a_cluster().job(),
     ),
     (
-        "The job did not ask to be resumed (--auto-resume=1), so no fault brings it back.",
+        "The job did not ask to be resumed (by a valid --auto-resume=), so no fault brings it back.",
         lambda: a_cluster().job(),
         a_run,
     ),
     (
-        "Nothing shows that it asked to be resumed (--auto-resume=1), so no fault brings it back.",
+        "Nothing shows that it asked to be resumed (by a valid --auto-resume=), so no fault brings it back.",
         lambda: a_cluster().job(state=JobState.FAILED, ended=T0),
         lambda: a_cluster().job(),
     ),
