@@ -322,9 +322,9 @@ def test_a_job_that_the_site_opted_in_is_said_to_be_so() -> None:
     assert "The site's default resumes it (--auto-resume=1)" in text
 
 
-def test_a_job_that_waits_for_its_replacement_says_so() -> None:
+def test_a_job_that_waits_for_free_nodes_says_so() -> None:
     text = of_job(a_cluster(3).job().opted_in().then().lost("n2").then().marked("n2").requeued().then(5))
-    assert "to wait for the replacement of its bad node" in text
+    assert "to wait until enough nodes are free" in text
     assert "[resume.wait]" in text
 
 
