@@ -19,7 +19,8 @@ from steward.cli.show import line
 from steward.model.port_error import PortError
 from steward.model.settings import Settings, SettingsError, parse
 from steward.model.settings.doc import settings_page
-from steward.workflows.site_settings import draft, logins_of, misfits
+from steward.workflows.first_settings import draft
+from steward.workflows.site_settings import logins_of, misfits
 
 
 def named_file() -> Path | None:
