@@ -502,7 +502,7 @@ class World:
         """Each eviction has its reason, and somebody started for it soon."""
         told: dict[int, list[tuple[float, int]]] = {}
         asked_to: dict[tuple[int, int], float] = {}
-        for event in self.story.events("quota.g", since=began - 1.0):
+        for event in self.story.events("quota.evict", since=began - 1.0):
             match = _TO.search(event["text"])
             if match is None or int(match[2]) not in self.asked:
                 continue

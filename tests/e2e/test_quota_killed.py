@@ -41,5 +41,5 @@ def test_what_is_taken_back_changes_hands_once_though_a_daemon_is_killed_meanwhi
     quotas.end(mine)
     quotas.wait_state(lent, "RUNNING", 2 * SOON_S)
     assert [quotas.job(job).restarts for job in (kept, lent)] == [0, 1]
-    told = [event["kind"] for event in quotas.events("quota.g", since=began)]
+    told = [event["kind"] for event in quotas.events("quota.evict", since=began)]
     assert sorted(told) == ["quota.evicted", "quota.evicting"]

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from steward.adapters.files import read_json, write_json
 from steward.adapters.offload import Threads
 from steward.adapters.wire.frames import Frame, Malformed
-from steward.adapters.wire.order_messages import MendOrder, mended_frame, mended_of
+from steward.adapters.wire.order_messages import mended_frame, mended_of
 from steward.agent.link import Outbox
+from steward.model.action import MendNode
 from steward.model.health import Advice, Incarnation
 from steward.model.mend import MendReport
 from steward.ports import Clock, PortError
@@ -70,7 +71,7 @@ class Mending:
         """Return the report on the last order of this boot; empty if there was none."""
         return () if self._report is None else (mended_frame(self._report),)
 
-    def obey(self, order: MendOrder) -> None:
+    def obey(self, order: MendNode) -> None:
         """Start the repair, or report its result again if it was done; never block."""
         if self._task is not None:
             return
@@ -84,8 +85,7 @@ class Mending:
         """Restart a unit without an order of the head, after the current repair; return the error, empty on success."""
         while self._task is not None:
             await self.rest()
-        order = MendOrder(rung=Advice.RESTART_SERVICE, target=unit, token="")
-        task = asyncio.get_running_loop().create_task(self._error_of(order))
+        task = asyncio.get_running_loop().create_task(self._error_of(Advice.RESTART_SERVICE, unit))
         self._task = task
         task.add_done_callback(lambda _: self._rested())
         return await task
@@ -98,11 +98,11 @@ class Mending:
     def _rested(self) -> None:
         self._task = None
 
-    async def _carry_out(self, order: MendOrder) -> None:
+    async def _carry_out(self, order: MendNode) -> None:
         log.warning("mend begins rung=%s target=%s token=%s", order.rung.value, order.target, order.token)
         try:
             self._save(MendReport(token=order.token, error=CUT_OFF, at=self._clock.now()))
-            error = await self._error_of(order)
+            error = await self._error_of(order.rung, order.target)
         except PortError as failure:
             error = str(failure)
         self._report = MendReport(token=order.token, error=error, at=self._clock.now())
@@ -113,22 +113,22 @@ class Mending:
         except PortError as failure:
             log.warning("mend not saved why=%r", str(failure))
 
-    async def _error_of(self, order: MendOrder) -> str:
-        """Carry out the order; return the error, empty on success."""
+    async def _error_of(self, rung: Advice, target: str) -> str:
+        """Carry out the rung; return the error, empty on success."""
         try:
-            await self._do(order)
+            await self._do(rung, target)
         except (PortError, OSError) as failure:
             return str(failure) or type(failure).__name__
         return ""
 
-    async def _do(self, order: MendOrder) -> None:
+    async def _do(self, rung: Advice, target: str) -> None:
         began = self._clock.now()
-        if order.rung is Advice.RESET_GPU:
-            names = await self._blocking(lambda: self._mender.reset(order.target))
+        if rung is Advice.RESET_GPU:
+            names = await self._blocking(lambda: self._mender.reset(target))
             self._after.forget(names, began)
         else:
-            await self._blocking(lambda: self._restart(order.target))
-            self._after.forget((order.target,), began)
+            await self._blocking(lambda: self._restart(target))
+            self._after.forget((target,), began)
         await self._after.start_anew(_LOOK_AGAIN_S)
 
     def _restart(self, unit: str) -> tuple[str, ...]:

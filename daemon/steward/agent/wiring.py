@@ -79,6 +79,7 @@ async def run_agent(config: AgentConfig, *, node: str) -> None:
     mending = _mending(config, name, who, link, clock, nvml=nvml, kernel=kernel, senses=senses)
     jobs = _jobs(config, name, link, opted, clock, nvml, folders)
     agent = Agent(
+        node=name,
         link=link,
         desk=desk,
         past=past,

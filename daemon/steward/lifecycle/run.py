@@ -300,7 +300,7 @@ def environment(job: SetupJob, place: NodePlace) -> Mapping[str, str]:
         "STEWARD_CLUSTER": place.cluster,
         "STEWARD_GROUP": place.group,
         "STEWARD_ROLE": place.role,
-        "STEWARD_FEATURES": ",".join(job.order.features),
+        "STEWARD_FEATURES": ",".join(sorted(job.order.features)),
         "STEWARD_HEAD": here.head,
         "STEWARD_SETUP_TOKEN": job.order.token,
     }

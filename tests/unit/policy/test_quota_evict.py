@@ -404,7 +404,7 @@ def nobody_wants_it_any_more() -> Picture:
 
 def told(picture: Picture) -> list[tuple[str, str]]:
     """Event -> what it says, of quotas, in this turn."""
-    return [(each.kind, each.text) for each in picture.plan().events if each.kind.startswith("quota.g")]
+    return [(each.kind, each.text) for each in picture.plan().events if each.kind.startswith("quota.evict")]
 
 
 def test_events_tell_what_happened_and_what_was_called_off() -> None:
