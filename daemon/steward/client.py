@@ -1,4 +1,4 @@
-"""The head's HTTP API for Python. Answers are the JSON documents of docs/api.md; an error is one clear line."""
+"""The head's HTTP API for Python. Answers are the JSON documents of docs/api.md. An error is one clear line."""
 
 import http.client
 import json

@@ -18,7 +18,7 @@ from steward.agent.senses import Senses
 from steward.agent.track import CheckMemory, Track
 from steward.checks.check import Check, Facts, Judgement, Past, failed, passed
 from steward.checks.limits import Limits
-from steward.checks.samples import SampleRule
+from steward.model.agent_tables import HealthPolicy
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.probe import HeadClock, Probe, Raw
@@ -110,7 +110,7 @@ class Scene:
         self.sent: asyncio.Queue[Frame] = asyncio.Queue()
         self.clock = SystemClock()
         self.interval_s = interval_s
-        self.rule = SampleRule(clear_after_s=clear_after_s)
+        self.health = HealthPolicy(clear_after_s=clear_after_s)
         whose = Incarnation(instance=InstanceId("i-1"), boot=BootId("b-1"))
         self.memory = CheckMemory(Path(tempfile.mkdtemp()) / "checks.json", incarnation=whose, clock=self.clock)
         self.senses = Senses(
@@ -133,7 +133,7 @@ class Scene:
             facts=FACTS,
             probes=self._eyes,
             clock=self.clock,
-            rule=self.rule,
+            health=self.health,
             interval_s=self.interval_s,
             memory=self.memory,
         )

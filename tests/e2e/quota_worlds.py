@@ -23,6 +23,8 @@ SLACK_S = 3.0
 POLL_S = 0.7
 STILL_S, LATE_S = 8.0, 40.0
 """A lane is at rest when nothing changed for so long; what is wrong then may be mended for so long."""
+TOLD_S = 20.0
+"""So long may the nodes of an evicted job take to be free: that it was evicted is told then."""
 ALL_AT_ONCE_S = 200.0
 """The first quotas of all lanes are made together: a call of sacctmgr takes a second, and they need sixty."""
 BIG = "big"
@@ -500,6 +502,27 @@ class World:
 
     def _look_back(self, began: float) -> None:
         """Each eviction has its reason, and somebody started for it soon."""
+        until = time.time() + TOLD_S
+        while (told := self._told(began)) == {} and self._restarts() and time.time() < until:
+            time.sleep(1.0)
+        for victim, times in told.items():
+            for at, to in times:
+                started = [t for t in self.watch.begun.get(to, ()) if t > at - 1.0]
+                if not started:
+                    self.wrong.append(f"job {victim} went for job {to}, which did not start")
+                else:
+                    self.evictions.append(started[0] - at)
+                    if started[0] - at > GRACE_S + SLACK_S + 2 * POLL_S:
+                        took = f"{started[0] - at:.1f} s"
+                        self.late.append(f"job {victim} went for job {to}, which started only {took} later")
+        if self._restarts() and not told:
+            self.wrong.append(f"{self._restarts()} restarts, and nobody was told why")
+
+    def _restarts(self) -> int:
+        return sum(each.restarts for each in self._records() if "+" not in each.id)
+
+    def _told(self, began: float) -> dict[int, list[tuple[float, int]]]:
+        """Job that was evicted -> when that was told first, and for which job."""
         told: dict[int, list[tuple[float, int]]] = {}
         asked_to: dict[tuple[int, int], float] = {}
         for event in self.story.events("quota.evict", since=began - 1.0):
@@ -511,19 +534,7 @@ class World:
                 asked_to[victim, to] = event["at"]
             elif event["kind"] == "quota.evicted":
                 told.setdefault(victim, []).append((asked_to.get((victim, to), event["at"]), to))
-        for victim, times in told.items():
-            for at, to in times:
-                started = [t for t in self.watch.begun.get(to, ()) if t > at - 1.0]
-                if not started:
-                    self.wrong.append(f"job {victim} went for job {to}, which did not start")
-                else:
-                    self.evictions.append(started[0] - at)
-                    if started[0] - at > GRACE_S + SLACK_S + 2 * POLL_S:
-                        took = f"{started[0] - at:.1f} s"
-                        self.late.append(f"job {victim} went for job {to}, which started only {took} later")
-        restarts = sum(each.restarts for each in self._records() if "+" not in each.id)
-        if restarts and not told:
-            self.wrong.append(f"{restarts} restarts, and nobody was told why")
+        return told
 
     def _clear(self) -> None:
         jobs = [str(key) for key in self.asked]

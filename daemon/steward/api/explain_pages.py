@@ -1,4 +1,4 @@
-"""The pages that explain a node, a job or an instance group, each with its last events; and elastic runs.
+"""The pages that explain a node, a job, an instance group or an elastic run.
 
 Orders for elastic runs are read here, too.
 """

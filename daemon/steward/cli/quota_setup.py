@@ -19,10 +19,10 @@ from steward.cli.config import named_file, read_settings
 from steward.cli.context import Context, print_json, with_json
 from steward.cli.show import line, table
 from steward.model.accounting import why_no_team
+from steward.model.agent_tables import ClusterSettings
 from steward.model.node import Node, NodeBase
 from steward.model.partition import Partition
 from steward.model.quota import Strategy
-from steward.model.settings.sections import ClusterSettings
 from steward.model.text import printable
 from steward.ports import PortError
 from steward.workflows.doctor import DoctorLine, Health, warn

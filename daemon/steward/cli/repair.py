@@ -1,4 +1,4 @@
-"""Commands about repairs: pause, resume, approve; breakers; hardware that fails again and again.
+"""Commands about repairs: pause, resume, approve, breakers, lemons.
 
 Commands that change something need root, SlurmUser or a name in `api.admins`.
 """

@@ -31,6 +31,7 @@ from steward.workflows.doctor import (
     judge_loaded,
     judge_shim,
     judge_slurm,
+    judge_topology,
     ok,
     warn,
 )
@@ -173,7 +174,9 @@ class Doctor:
     def _slurm_conf(self) -> list[DoctorLine]:
         config = self.config.config()
         shim = judge_loaded(self.views()) or judge_shim(*self.config.plugstack(config), is_new=self._is_new())
-        return [*shim, *judge_slurm(config)]
+        latest = self.latest()
+        topology = judge_topology(latest.seen.nodes if latest else (), self.config.topology(config))
+        return [*shim, *judge_slurm(config), *topology]
 
     def _is_new(self) -> bool:
         """Return whether no agent has ever come, to this head or an earlier one."""

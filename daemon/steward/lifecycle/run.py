@@ -1,4 +1,4 @@
-"""One setup of a node, step by step; the start of each step and the end are reported."""
+"""One setup of a node, step by step. The start of each step and the end are reported."""
 
 import json
 import os

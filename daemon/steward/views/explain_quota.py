@@ -12,6 +12,7 @@ from steward.policy.quota.decide import UnitRuling, UnitStanding, Yielding
 from steward.policy.quota.flavors import parse_tres
 from steward.policy.quota.ledger import TeamAccount
 from steward.policy.quota.others import limited_above
+from steward.policy.quota.planned import FirstJob
 from steward.policy.quota.requests import Unit, class_of, holds_nodes
 from steward.policy.quota.turn import Turn, take_turn
 from steward.policy.quota.words import told
@@ -125,7 +126,7 @@ def _waiting(job: Job, turn: Turn, draft: Draft) -> list[str]:
         case UnitStanding.BEHIND:
             return [f"Quota of team {team}: its jobs start in order (quota.strict), and an earlier one waits."]
         case UnitStanding.WAITS:
-            return [_waits(ruling, turn), *_shares(ruling, turn)]
+            return [_waits(ruling, turn, draft), *_shares(ruling, turn)]
         case _:
             return [_admitted(job, ruling, turn, draft)]
 
@@ -150,10 +151,12 @@ def _never(unit: Unit, turn: Turn) -> str:
     )
 
 
-def _waits(ruling: UnitRuling, turn: Turn) -> str:
+def _waits(ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
     unit, short = ruling.unit, ruling.short
     if ruling.hopeless:
-        return f"Quota of team {unit.team}: the job may borrow, but {_no_nodes(unit, turn)}."
+        first = _behind(unit, turn)
+        why = _first(first, draft) if first is not None else _no_nodes(unit, turn)
+        return f"Quota of team {unit.team}: the job may borrow, but {why}."
     if not short:
         return f"Quota of team {unit.team}: the job waits until other jobs of its team leave room."
     limited = [name for name in short if _own_limit(unit, name, turn)]
@@ -251,13 +254,8 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
     borrows = ruling.standing is UnitStanding.BORROWED
     team = f"Quota of team {unit.team}: the job may run with what others lend"
     how = team if borrows else f"The quota of team {unit.team} covers the job"
-    if ruling.hopeless and (first := _behind(job, turn)) is not None:
-        nodes, start = ", ".join(sorted(first.planned)[:_NAMED]), until(first.started or draft.now, draft.now)
-        more = f" and {len(first.planned) - _NAMED} more" if len(first.planned) > _NAMED else ""
-        return (
-            f"{how}, but Slurm keeps {nodes}{more} for job {first.id}, which comes first and is to start {start}: only "
-            f"jobs that are over by then start there before it (Slurm: {job.reason})."
-        )
+    if ruling.hopeless and (first := _behind(unit, turn)) is not None:
+        return f"{how}, but {_first(first, draft)} (Slurm: {job.reason})."
     if ruling.hopeless and job.reason in ("Resources", "Priority"):
         return f"{how}, but {_no_nodes(unit, turn)} (Slurm: {job.reason}). Other jobs of the team may start before it."
     if victims := _victims(unit, turn, draft):
@@ -284,10 +282,32 @@ def _no_nodes(unit: Unit, turn: Turn) -> str:
     return _PROMISED if places is not None and wish is not None and places.had(wish) else _NO_NODES
 
 
-def _behind(job: Job, turn: Turn) -> Job | None:
-    """Return the first job for which Slurm keeps nodes that this one might have; None if there is none."""
+def _first(first: FirstJob, draft: Draft) -> str:
+    """Return for which job Slurm keeps nodes, or which job it has not planned yet."""
+    id = first.job.id
+    if first.start is None:
+        return (
+            f"job {id}, which comes first, has no room either, and Slurm has not planned yet which nodes it keeps for "
+            f"job {id}: no job is evicted for this one until it has"
+        )
+    nodes = ", ".join(sorted(first.nodes)[:_NAMED])
+    more = f" and {len(first.nodes) - _NAMED} more" if len(first.nodes) > _NAMED else ""
+    return (
+        f"Slurm keeps {nodes}{more} for job {id}, which comes first and is to start {until(first.start, draft.now)}: "
+        "only jobs that are over by then start there before it"
+    )
+
+
+def _behind(unit: Unit, turn: Turn) -> FirstJob | None:
+    """Return the first job for which Slurm keeps nodes on which this one could start; None if there is none."""
+    if not (turn.room.knows_nodes and unit.options):
+        return None
+    places = turn.room.places
+    wish = places.wish(unit, unit.options[0], gets_room=lambda id: True)
+    if wish is None or turn.room.is_hopeless(wish):
+        return None
     rooms = {id for id, ruling in turn.rulings.items() if ruling.may_run and not ruling.hopeless}
-    return next(turn.room.places.plans.before(job, rooms.__contains__), None) if turn.room.knows_nodes else None
+    return next(places.plans.before(unit.jobs[0], rooms.__contains__), None)
 
 
 def _by_hand(job: Job, team: str, draft: Draft) -> str:
@@ -335,6 +355,6 @@ def _past(memory: QuotaJob, draft: Draft) -> list[str]:
     if lines:
         times = f"The job was evicted {memory.count} times. " if memory.count > 1 else ""
         lines.append(
-            f"{times}Giving way costs no resume and blames no node; the job keeps its place by its time of submission."
+            f"{times}An eviction costs no resume and blames no node; the job keeps its place by its time of submission."
         )
     return lines

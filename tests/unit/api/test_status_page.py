@@ -10,12 +10,11 @@ import requests
 
 from steward.api.page import PAGES
 from steward.api.page.words import ago, coded
-from steward.cli.context import when
 from steward.model.events import Event
 from steward.model.health import Finding, Outcome, Severity
 from steward.model.ids import CaseId, JobId
 from steward.model.setting_types import RepairMode
-from steward.model.text import age
+from steward.model.text import age, local_time
 from tests.builders.api_cluster import an_api_cluster
 from tests.builders.page_site import a_busy_site, told_of
 from tests.builders.picture import T0, Picture, a_cluster, changed, n
@@ -239,7 +238,7 @@ def test_an_absurd_time_from_a_node_costs_no_page(api: ApiBench, at: float) -> N
     api.show(a_cluster().agent("n2", findings=(bad,), passed=frozenset({"clock"}), passed_since=(int(at),)))
     assert "full" in page(api, "/node/n2")
     assert "full" in page(api, "/check/disk")
-    assert when(at).endswith(time.localtime(0).tm_zone)
+    assert local_time(at).endswith(time.localtime(0).tm_zone)
 
 
 def test_a_node_says_since_when_each_check_passes_or_fails_and_when_it_last_passed(api: ApiBench) -> None:

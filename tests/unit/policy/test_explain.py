@@ -322,9 +322,9 @@ def test_a_job_that_the_site_opted_in_is_said_to_be_so() -> None:
     assert "The site's default resumes it (--auto-resume=1)" in text
 
 
-def test_a_job_that_waits_for_its_replacement_says_so() -> None:
+def test_a_job_that_waits_for_free_nodes_says_so() -> None:
     text = of_job(a_cluster(3).job().opted_in().then().lost("n2").then().marked("n2").requeued().then(5))
-    assert "to wait for the replacement of its bad node" in text
+    assert "to wait until enough nodes are free" in text
     assert "[resume.wait]" in text
 
 
@@ -335,6 +335,12 @@ def test_a_job_is_warned_of_what_the_sites_settings_keep_steward_from_doing_for_
     assert 'only reports on this cluster (repair.mode = "report")' in job_warning(reports)
     off = replace(reports, resume=but(want.resume, enabled=False))
     assert "resuming is off on this cluster (resume.enabled = false)" in job_warning(off)
+
+
+def test_a_reason_is_shown_as_its_author_wrote_it_wherever_it_is_shown() -> None:
+    text = of_node(a_cluster().drained("n2", "Lüfter-故障"), "n2")
+    assert text.count("Lüfter-故障") == 2
+    assert "?" not in text
 
 
 def test_names_are_shown_as_slurm_holds_them_but_for_what_steers_a_terminal() -> None:

@@ -304,6 +304,10 @@ def test_each_part_of_a_heterogeneous_job_gets_nodes_of_its_own(machines: int, g
     for id in (5, 6):
         site = waits(site, id, "b", 1, het_job_id=JobId(5), reason="Resources")
     assert gone_in(site, 2) == gone
+    told = {memory.evictions[-1].text for memory in done(site)[0].memory.quota_jobs.values()}
+    part = "a node with 1 GPU of ml.g6.12xlarge free"
+    assert all(f"lacks nodes of their own for its parts: {part} and {part}, of which a" in text for text in told)
+    assert len(told) == (1 if gone else 0)
 
 
 @pytest.mark.parametrize(
@@ -329,6 +333,52 @@ def test_nobody_is_evicted_where_slurm_keeps_the_nodes_for_a_job_that_comes_firs
     site = waits(site, 8, "b", 2, **plan).change_job(8, started=site.now + 3600.0)
     site = waits(site, 9, "b", 2, **{"priority": 5, "reason": "Priority", "time_limit_s": 7200.0, **second})
     assert gone_in(site, 2) == gone
+
+
+def behind_a_new_job(can: Capabilities = WEAK, first: dict[str, Any] | None = None, **second: Any) -> Picture:
+    """The same job 8 came now, and backfill, which looks every 30 s, has not planned it."""
+    site = all_lent(replace(can, backfill_s=30.0))
+    new = {"node_count": 2, "priority": 5, "reason": "Resources", "eligible": site.now, **(first or {})}
+    account = new.pop("account", "b")
+    site = waits(site, 8, "b", 2, **new).change_job(8, account=account)
+    return waits(site, 9, "b", 2, **{"priority": 5, "reason": "Priority", "time_limit_s": 600.0, **second})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "gone"),
+    [
+        ({}, {}, set()),
+        ({}, {"time_limit_s": None}, set()),
+        ({"reason": "Priority"}, {}, set()),
+        ({"account": "other", "qos": "normal"}, {}, set()),
+        ({"account": "other", "qos": "normal", "reason": "AssocGrpGRES"}, {}, {3}),
+        ({}, {"priority": 7}, {3}),
+        ({"eligible": 1.0}, {}, {3}),
+        ({"partition": "other"}, {}, {3}),
+        ({"required": frozenset({n("n1")}), "node_count": 1}, {}, {3}),
+    ],
+    ids=["new", "endless", "not looked at", "of no team", "limited", "comes later", "old", "partition", "other nodes"],
+)
+def test_nobody_is_evicted_behind_a_new_job_without_room_until_backfill_has_planned_it(
+    first: dict[str, Any], second: dict[str, Any], gone: set[int]
+) -> None:
+    assert gone_in(behind_a_new_job(WEAK, first, **second), 2) == gone
+
+
+def test_an_owner_waits_for_the_plan_of_a_job_that_comes_first_no_longer_than_one_round_of_backfill() -> None:
+    """It ends sooner where the plan is read sooner."""
+    site = behind_a_new_job()
+    assert gone_in(site, 12) == set()
+    assert gone_in(site, 20) == {3}
+    plan = {"planned": frozenset({n("n1"), n("n2")}), "started": site.now + 3600.0}
+    assert gone_in(site.change_job(8, **plan), 2) == {3}
+
+
+def test_a_job_behind_new_jobs_that_get_room_waits_for_no_plan() -> None:
+    site = all_lent(replace(WEAK, backfill_s=30.0))
+    for id in (8, 9):
+        site = waits(site, id, "b", 2, reason="Priority", eligible=site.now, priority=5)
+    assert gone_in(site, 2) == {2, 3}
 
 
 SIGNAL = f"quota:signal:3:0:{borrowed_and_wanted_back(WEAK).now:.0f}"
@@ -373,6 +423,23 @@ def test_a_job_that_may_have_ended_well_without_its_signal_is_never_run_again(
     (text,) = (each.text for each in plan.events if each.kind == "quota.evicted")
     assert text.endswith("; it ended well by itself, and is not run again")
     assert plan.memory.quota_jobs[JobId(3)].yielding is None
+
+
+@pytest.mark.parametrize(
+    ("state", "end"),
+    [
+        (JobState.CANCELLED, "it was cancelled meanwhile"),
+        (JobState.TIMEOUT, "its time limit ended it"),
+        (JobState.OUT_OF_MEMORY, "it ran out of memory"),
+    ],
+)
+def test_a_job_that_ends_otherwise_in_its_grace_stays_ended_and_that_is_told(state: JobState, end: str) -> None:
+    """Its user cancels it, for one."""
+    picture, _ = done(borrowed_and_wanted_back(WEAK))
+    plan = picture.change_job(3, state=state, nodes=frozenset(), ended=picture.now).after(2.0).plan()
+    assert not any(isinstance(each, RequeueJob) for each in plan.actions)
+    (text,) = (each.text for each in plan.events if each.kind == "quota.evicted")
+    assert text.endswith(f"; {end}, and is not run again")
 
 
 def all_lent_beside_a_reservation(**fields: Any) -> Picture:

@@ -136,7 +136,7 @@ def test_a_job_that_was_evicted_reads_why_and_what_it_costs() -> None:
     picture = waits(runs(site(100), 3, "b", 4), 2, "a", 4)
     text = said(evicted(picture, over=picture.now - 10), 2)
     assert "30 s ago: the job was evicted for job 3 of team b, whose quota covers it" in text
-    assert "Giving way costs no resume and blames no node" in text
+    assert "An eviction costs no resume and blames no node" in text
 
 
 @pytest.mark.parametrize("trouble", ["slurmdbd is down"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from steward.model.elastic import Cause, RunPhase
-from steward.model.ids import JobId
+from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.partition import Gate
 from steward.model.quota import GPU, Reclaimed, Share, Wrote, resource
@@ -49,11 +49,22 @@ def on_one_node(name: str) -> str:
     return said(waits(picture, 3, "a", 1, reason="Priority", required=frozenset({n(name)})), 3)
 
 
-def behind(limit_s: float) -> str:
+def behind(limit_s: float, *, is_planned: bool = True) -> str:
     """Of a job behind one that needs both nodes, of which team a owns one and borrows the other."""
-    picture = settled(runs(runs(a_site(WEAK), 1, "a", 4), 2, "a", 4, "b", "n2"))
+    picture = settled(runs(runs(a_site(replace(WEAK, backfill_s=30.0)), 1, "a", 4), 2, "a", 4, "b", "n2"))
+    both = frozenset({n("n1"), n("n2")}) if is_planned else frozenset[NodeName]()
+    picture = waits(
+        picture, 8, "b", 2, planned=both, node_count=2, priority=5, reason="Resources", eligible=picture.now
+    )
+    picture = picture.change_job(8, started=picture.now + 3600.0 if is_planned else None)
+    return said(waits(picture, 9, "b", 2, priority=5, reason="Priority", time_limit_s=limit_s), 9)
+
+
+def borrows_behind(limit_s: float) -> str:
+    """Of a job that would borrow the free node, behind one that needs both; the other node is full of owned jobs."""
+    picture = settled(runs(a_site(WEAK), 1, "b", 4))
     both = frozenset({n("n1"), n("n2")})
-    picture = waits(picture, 8, "b", 2, planned=both, node_count=2, priority=5, reason="Resources")
+    picture = waits(picture, 8, "a", 2, planned=both, node_count=2, priority=5, reason="Resources")
     picture = picture.change_job(8, started=picture.now + 3600.0)
     return said(waits(picture, 9, "b", 2, priority=5, reason="Priority", time_limit_s=limit_s), 9)
 
@@ -322,6 +333,17 @@ QUOTAS: list[Row] = [
         lambda: behind(600.0),
     ),
     (
+        "Quota of team b: the job may borrow, but Slurm keeps n1, n2 for job 8, which comes first and is to start in",
+        lambda: borrows_behind(7200.0),
+        lambda: borrows_behind(600.0),
+    ),
+    (
+        "The quota of team b covers the job, but job 8, which comes first, has no room either, and Slurm has not "
+        "planned yet which nodes it keeps for job 8: no job is evicted for this one until it has (Slurm: Priority).",
+        lambda: behind(600.0, is_planned=False),
+        lambda: behind(600.0),
+    ),
+    (
         "the limit in Slurm is about to be raised (QOSGrpGRES)",
         lambda: said(waits(runs(site(), 1, "a", 4), 2, "a", 2, qos="stw-a-b", reason="QOSGrpGRES"), 2),
         lambda: by_hand("1"),
@@ -339,7 +361,7 @@ QUOTAS: list[Row] = [
     ),
     ("The job was evicted 2 times. ", lambda: was_evicted(2), lambda: was_evicted(1)),
     (
-        "Giving way costs no resume and blames no node; the job keeps its place by its time of submission.",
+        "An eviction costs no resume and blames no node; the job keeps its place by its time of submission.",
         lambda: was_evicted(),
         lambda: said(is_evicted(), 2),
     ),

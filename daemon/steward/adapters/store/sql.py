@@ -1,4 +1,4 @@
-"""StorePort on SQL. One transaction a call; a commit writes only the rows that changed since the last one."""
+"""StorePort on SQL. One transaction a call. A commit writes only the rows that changed since the last one."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Rule on a job's failure: one pure function and a table of rules; the first rule that fits counts.
+"""Rule on a job's failure: one pure function and a table of rules. The first rule that fits counts.
 
 Signs in a job's log only support a ruling, because users can print anything: they never name a culprit and never are
 enough to resume. `python -m steward.policy.job.decide` prints the rules as the table in docs/resume.md; a test
@@ -220,7 +220,7 @@ RULES: tuple[Rule, ...] = (
         name="resume.wait",
         when=lambda f: bool(f.culprits) and f.short,
         decision=WAIT,
-        text="a node failed, and too few others are free: the job starts again when its replacement is there",
+        text="a node failed, and too few others are free: the job starts again when enough are free",
     ),
     Rule(
         name="resume.no_script",

@@ -1,4 +1,4 @@
-"""Evictions: a job is signalled, given its grace time and requeued; or Slurm's own preemption does that.
+"""Evictions: a job is signalled, given its grace time and requeued, by Steward or by Slurm's preemption.
 
 Each eviction is remembered from the moment of the choice, so that only one job is evicted for one demand, and the job's
 owner can read why.
@@ -17,6 +17,7 @@ from steward.model.quota import GPU, Eviction, QuotaJob, Reclaimed, kind_of
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import UnitStanding, Yielding
+from steward.policy.quota.places import Wish
 from steward.policy.quota.requests import holds_nodes
 from steward.policy.quota.turn import Turn, is_refused, requeue_key
 from steward.policy.quota.words import told
@@ -26,6 +27,14 @@ PARTS_S = 300.0
 """How long the parts of a heterogeneous job may take to end, one after the other."""
 _DAY_S = 86400.0
 _DEFAULT_SIGNAL = "TERM"
+_ENDS = {
+    JobState.COMPLETED: "it ended well by itself",
+    JobState.CANCELLED: "it was cancelled meanwhile",
+    JobState.TIMEOUT: "its time limit ended it",
+    JobState.DEADLINE: "its deadline ended it",
+    JobState.OUT_OF_MEMORY: "it ran out of memory",
+}
+"""How a job may end in its grace time so that it is not put back."""
 _RULES = {
     Reclaimed.RECLAIM: "quota.reclaim",
     Reclaimed.IN_TEAM: "quota.in_team",
@@ -205,11 +214,17 @@ def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, d
         _forget(id, memory, draft)
         return
     text = eviction.text
-    if job is not None and job.state is JobState.COMPLETED and job.restarts == eviction.restart:
-        text = f"{text.rpartition('; ')[0]}; it ended well by itself, and is not run again"
+    if job is not None and job.restarts == eviction.restart and (end := _own_end(job, draft)):
+        text = f"{text.rpartition('; ')[0]}; {end}, and is not run again"
     _change(id, memory, replace(eviction, over=draft.now, text=text), draft)
     told = f"job {id} {text.replace('is evicted', 'was evicted', 1)}"
     draft.tell("quota.evicted", told, once=f"evicted:{id}:{eviction.restart}", job=id)
+
+
+def _own_end(job: Job, draft: Draft) -> str:
+    """Return how the job ended before it was put back, in words; empty if it did not."""
+    is_ours = job.state is JobState.CANCELLED and not _may_requeue(job, draft)
+    return "" if is_ours else _ENDS.get(job.state, "")
 
 
 def _ended_otherwise(job: Job | None, eviction: Eviction) -> bool:
@@ -290,7 +305,7 @@ def _tell_that_it_has_to(job: Job, eviction: Eviction, draft: Draft) -> None:
 
 def _told_key(job: Job, eviction: Eviction) -> str:
     """Return the key of that event."""
-    return f"gives-way:{job.id}:{eviction.restart}:{eviction.to_job}:{eviction.signal}"
+    return f"evicting:{job.id}:{eviction.restart}:{eviction.to_job}:{eviction.signal}"
 
 
 def _call_off(job: Job, memory: QuotaJob, eviction: Eviction, draft: Draft) -> None:
@@ -369,9 +384,15 @@ def _text(each: Yielding, job: Job, draft: Draft) -> str:
 
 def _lacked(each: Yielding) -> str:
     """Return what the waiting job lacked: amounts, or nodes with amounts free."""
-    place = each.place
-    if place is None:
+    if each.place is None:
         return told(each.short)
+    if each.place.parts:
+        return f"nodes of their own for its parts: {' and '.join(map(_place, each.place.parts))}"
+    return _place(each.place)
+
+
+def _place(place: Wish) -> str:
+    """Return the nodes that a job needs, in words."""
     if place.whole:
         return "a node of its own" if place.count == 1 else f"{place.count} nodes of its own"
     need = {name: amount for name, amount in (place.total or place.each).items() if kind_of(name).startswith(GPU)}
