@@ -83,17 +83,18 @@ def reason_fault(node: Node, draft: Draft) -> Fault | None:
     row = acting_row(node, draft)
     if row is None or node.reason is None:
         return None
-    text = first_token(node.reason.text)
+    text, rung = first_token(node.reason.text), _rung(row, node, draft)
     why = Why(rule="node.slurm_reason", text=f"Slurm took {node.name} out of service", evidence=(text,))
     return Fault(
         trigger=Trigger.DEGRADED,
         check=row.check,
-        rung=_rung(row, node, draft),
+        rung=rung,
         target=SLURMD if row.response is Response.RESTART_SLURMD else "",
         why=why,
         at=node.reason.at,
-        # Slurm's reason stays in place of our mark, as an admin's command does
-        command=text,
+        # Slurm's reason stays in place of our mark, as an admin's command does; but a machine that is only DOWN would
+        # serve as soon as its repair has begun, unproved: it is drained under our mark
+        command=text if node.is_foreign or rung is Advice.NONE else "",
         is_event=True,
     )
 
