@@ -41,6 +41,7 @@ from tests.unit.policy import test_keep as keep
 from tests.unit.policy import test_late_evidence as late
 from tests.unit.policy import test_late_requeue as late_requeue
 from tests.unit.policy import test_let_go as let_go
+from tests.unit.policy import test_own_turn as own_turn
 from tests.unit.policy import test_parts as parts
 from tests.unit.policy import test_requeued as requeued
 from tests.unit.policy import test_siblings as siblings
@@ -749,6 +750,16 @@ QUEUE: list[Row] = [
         "it did not start in time: it waits for its turn like others",
         lambda: raised(61.0),
         lambda: raised(30.0),
+    ),
+    (
+        "it asks for more than its last run had: it waits for its turn like others",
+        lambda: own_turn.lost_for().then(0.2).change_job(nice=-201, time_limit_s=7200.0),
+        lambda: own_turn.lost_for().then(0.2).change_job(nice=-201),
+    ),
+    (
+        "it went first in the queue, and was made larger meanwhile: it waits for its turn",
+        lambda: own_turn.started_first(4),
+        lambda: own_turn.started_first(3),
     ),
     ("First in the queue since 61 s ago (nice 0 -> -5).", lambda: raised(61.0), lambda: in_queue()),
     (

@@ -1254,7 +1254,7 @@ def hurts(*users: int) -> Picture:
     picture = a_cluster()
     for id, user in enumerate(users, 8):
         picture = launch.hurt(picture, id, uid=user)
-    return picture
+    return picture.after(20.0)
 
 
 def mended_in_vain() -> Picture:

@@ -25,7 +25,8 @@ TIME_LIMIT, FOR_OTHERS = "resume.time_limit", "resume.made_room"
 NO_MORE = frozenset({FINAL_CODE, CANCELLED, DEADLINE, MEMORY, TIME_LIMIT, FOR_OTHERS})
 """The rules of ends after which no other run follows, whatever was decided before."""
 TIMED_OUT, MADE_ROOM, RECLAIMED = "resume.timeout", "resume.preempted", "resume.reclaimed"
-TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM, RECLAIMED})
+OUT_OF_TURN = "first.out_of_turn"
+TURN_OVER = frozenset({TIMED_OUT, MADE_ROOM, RECLAIMED, OUT_OF_TURN})
 """The rules of jobs that come back although no fault ended them: other jobs have their turn first."""
 
 

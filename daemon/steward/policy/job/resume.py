@@ -19,10 +19,12 @@ from steward.policy.facts.suspended import suspended_s
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, fault_of
 from steward.policy.job.failure import BY_MACHINE, FailureSource, told
+from steward.policy.job.first import end_turn, was_put_first
 from steward.policy.job.forgotten import is_shown_again, note_shown_again, put_back_again
 from steward.policy.job.late import overturn
 from steward.policy.job.launch import broken_end, broken_launch, is_word_awaited
 from steward.policy.job.leaving import forgive_blind_time, note_look
+from steward.policy.job.lost_place import has_grown, size_of
 from steward.policy.job.nudge import UNBEGUN, nudge, slurms_requeue
 from steward.policy.job.options import options
 from steward.policy.job.progress import note_saved
@@ -140,14 +142,18 @@ def _note_run(job: Job, draft: Draft) -> None:
         mem = draft.jobs[job.id] = _resumed(job, mem, draft)
     if same_run and _is_as_remembered(job, mem):
         return
+    is_out_of_turn = not same_run and was_put_first(job, mem) and has_grown(job, mem)
     nodes = mem.nodes | job.nodes if same_run else job.nodes
     parts = nodes_of_parts(job, draft) | (mem.parts if same_run else frozenset())
     excised = mem.excised | (nodes - job.nodes)
     followed = replace(mem, nodes=nodes, parts=parts, excised=excised, restarts=job.restarts, started=job.started)
     followed = replace(followed, taken_out=_taken_out(nodes - job.nodes, mem.taken_out if same_run else (), draft))
     followed = replace(followed, ended=None, end_text="", no_requeue=mem.no_requeue and not job.requeue)
+    followed = replace(followed, size=size_of(job, mem.size if same_run else None))
     if followed != draft.jobs[job.id]:
         draft.jobs[job.id] = followed
+    if is_out_of_turn:
+        end_turn(job, draft)
 
 
 def _taken_out(lost: frozenset[NodeName], known: tuple[TakenOut, ...], draft: Draft) -> tuple[TakenOut, ...]:
@@ -166,6 +172,7 @@ def _is_unexplained(one: TakenOut, draft: Draft) -> bool:
 def _is_as_remembered(job: Job, mem: JobMemory) -> bool:
     """Return whether the run goes on with the nodes that it had, as usual."""
     may_change = mem.ended is not None or bool(mem.end_text) or (mem.no_requeue and job.requeue)
+    may_change = may_change or mem.size is None or mem.size.limit_s != job.time_limit_s
     return job.het_job_id is None and job.nodes == mem.nodes and not may_change
 
 
