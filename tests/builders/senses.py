@@ -18,7 +18,7 @@ from steward.agent.senses import Senses
 from steward.agent.track import CheckMemory, Track
 from steward.checks.check import Check, Facts, Judgement, Past, failed, passed
 from steward.checks.limits import Limits
-from steward.checks.samples import SampleRule
+from steward.model.agent_tables import HealthPolicy
 from steward.model.health import Advice, Finding, Incarnation, Outcome, Severity
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.probe import HeadClock, Probe, Raw
@@ -126,13 +126,12 @@ class Scene:
         return SiteChecks(checks=tuple(self.site), versions=dict(self.versions), refused=self.refused)
 
     def _track(self, check: Check) -> Track:
-        rule = SampleRule(clear_after_s=0.0)
         return Track(
             check,
             facts=FACTS,
             probes=self._eyes,
             clock=self.clock,
-            rule=rule,
+            health=HealthPolicy(clear_after_s=0.0),
             interval_s=self.interval_s,
             memory=self.memory,
         )

@@ -1,4 +1,4 @@
-"""Files that Steward's processes keep on disk, and folders in which root works.
+"""Files and folders on disk, written so that neither a crash nor another user can spoil them.
 
 A file is replaced whole, as bytes or as JSON, by one writer at a time. In root's folders no other user may change
 anything, and what others left is removed safely.

@@ -1,4 +1,4 @@
-"""Reads the settings file, and compares it with the catalogue of checks."""
+"""The settings file in use."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from starlette.exceptions import HTTPException
+
 from steward.api.shapes import shape
 from steward.api.source import CheckBook
 from steward.checks.catalogue import ListedCheck, mode_by, site_check
@@ -13,6 +15,7 @@ from steward.model.ids import NodeName
 from steward.model.node_names import expand_nodes
 from steward.model.observed import AgentView
 from steward.model.order import CheckDeep, Refusal, RefusalKind
+from steward.model.text import printable
 from steward.policy.guards.lemons import Lemon, arithmetic, lemons
 from steward.views.explain_health import CheckResults, check_results
 from steward.workflows.snapshot import Snapshot
@@ -20,6 +23,16 @@ from steward.workflows.snapshot import Snapshot
 Json = dict[str, Any]
 _MOST_NODES = 200
 """At most this many nodes are named in one answer; the counts include all nodes."""
+
+
+def checks_page(book: CheckBook, node: str, snapshot: Snapshot) -> list[Json]:
+    """Return every check over the cluster, or on one node if it is named. Raises HTTPException."""
+    name = NodeName(node)
+    if not name:
+        return checks_view(book, snapshot)
+    if name not in snapshot.seen.nodes and name not in snapshot.seen.agents:
+        raise HTTPException(404, f"{printable(node, 200)} is not a node of this cluster: `steward nodes` lists them")
+    return node_checks_view(book, name, snapshot)
 
 
 def checks_view(book: CheckBook, snapshot: Snapshot) -> list[Json]:
@@ -137,11 +150,11 @@ def deeps_view(snapshot: Snapshot) -> list[Json]:
     return [_run_view(run, snapshot) for run in runs]
 
 
-def deep_view(id: str, snapshot: Snapshot) -> Json | None:
-    """Return one deep check with its measures; None if no deep check has this id."""
+def deep_page(id: str, snapshot: Snapshot) -> Json:
+    """Return one deep check with its measures. Raises HTTPException if no deep check has this id."""
     run = snapshot.memory.deeps.get(id)
     if run is None:
-        return None
+        raise HTTPException(404, f"there is no deep check {printable(id, 200)}: `steward check list` shows them")
     told = run.measures or tuple(one for name in sorted(run.nodes) for one in _told(run, name, snapshot))
     return {**_run_view(run, snapshot), "measures": [_measure_view(one) for one in told]}
 

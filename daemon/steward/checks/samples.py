@@ -6,6 +6,7 @@ A look that failed counts neither way.
 from dataclasses import dataclass, replace
 
 from steward.checks.check import Check, Judgement
+from steward.model.agent_tables import HealthPolicy
 from steward.model.health import Finding, Outcome
 
 
@@ -17,15 +18,20 @@ class SampleRule:
     was bad for `clear_after_s` seconds.
     """
 
-    bad_samples: int = 2
-    last_samples: int = 3
-    clear_after_s: float = 600.0
+    bad_samples: int
+    last_samples: int
+    clear_after_s: float
     bad_for_s: float = 0.0
 
-    def of(self, check: Check) -> "SampleRule":
-        """Return the rule for one check."""
-        clear_after_s = 0.0 if check.clears_at_once else self.clear_after_s
-        return replace(self, bad_for_s=check.bad_for_s, clear_after_s=clear_after_s)
+    @staticmethod
+    def of(health: HealthPolicy, check: Check) -> "SampleRule":
+        """Return the site's rule for one check."""
+        return SampleRule(
+            bad_samples=health.bad_samples,
+            last_samples=health.last_samples,
+            clear_after_s=0.0 if check.clears_at_once else health.clear_after_s,
+            bad_for_s=check.bad_for_s,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

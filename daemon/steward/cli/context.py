@@ -7,7 +7,6 @@ import socket
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
@@ -18,7 +17,7 @@ from steward.adapters.munge import Munge
 from steward.adapters.settings_path import settings_path
 from steward.client import Client, Ears, HeadError
 from steward.model.port_error import PortError
-from steward.model.text import harmless
+from steward.model.text import harmless, local_time
 
 P = ParamSpec("P")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -63,9 +62,7 @@ class Context:
 
 def when(at: float | None) -> str:
     """Return the instant as local time with its zone."""
-    if not at:
-        return "-"
-    return datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+    return local_time(at) if at else "-"
 
 
 def standstill_line(said: dict[str, Any]) -> str:

@@ -233,7 +233,9 @@ def silent_agents(client: Client, hosts: Sequence[str], limit_s: float) -> list[
     """
     until = time.monotonic() + limit_s
     while True:
-        silent = [node["name"] for node in client.nodes() if node["name"] in hosts and not _is_connected(node)]
+        silent = [
+            node["name"] for node in client.array("/v1/nodes") if node["name"] in hosts and not _is_connected(node)
+        ]
         if not silent or time.monotonic() >= until:
             return silent
         time.sleep(1.0)
@@ -247,7 +249,7 @@ def _is_connected(node: dict[str, object]) -> bool:
 def _say_marked(client: Client) -> None:
     """Name the nodes that Steward took out: they stay out, and the administrator must give them back."""
     try:
-        marked = [node["name"] for node in client.nodes() if node["ours"]]
+        marked = [node["name"] for node in client.array("/v1/nodes") if node["ours"]]
     except HeadError:
         line(f"no head answers: `sinfo -R | grep steward:` shows nodes to give back ({_BACK.format('NODE')})", "yellow")
         return

@@ -44,7 +44,7 @@ def quota() -> None:
 @with_json
 def list_quotas(context: Context, show_all: bool) -> None:
     """List every team: owns, uses, lends, borrows. Also its share of what is lent."""
-    found = context.client().quotas()
+    found = context.client().object("/v1/quotas")
     if context.as_json:
         print_json(found)
         return
@@ -127,7 +127,7 @@ def delete(context: Context, team: str, yes: bool, no_wait: bool) -> None:
 @click.argument("job")
 @with_json
 def explain(context: Context, job: str) -> None:
-    """Explain why a job waits for quota. Or had to give way. The same as `steward explain job JOB`."""
+    """Explain why a job waits for quota or was evicted. The same as `steward explain job JOB`."""
     click.get_current_context().invoke(explain_job, words=("job", job), as_json=context.as_json)
 
 
@@ -198,7 +198,7 @@ def _follow(client: Client) -> None:
     """Wait until Slurm has the quotas. Raises ClickException if it cannot have them."""
     until = time.monotonic() + _FOLLOW_S
     while True:
-        teams = client.quotas()["teams"]
+        teams = client.object("/v1/quotas")["teams"]
         if failed := [team for team in teams if team["failure"]]:
             raise click.ClickException("; ".join(f"{team['team']}: {team['failure']}" for team in failed))
         waiting = [team["team"] for team in teams if team["status"] in _GOING_ON]

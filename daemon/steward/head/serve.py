@@ -28,7 +28,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from steward import __version__
 from steward.adapters.settings_file import load
 from steward.adapters.settings_path import settings_path
-from steward.adapters.socket_path import AT_ONCE, lengthen, owner_of
+from steward.adapters.socket_owner import owner_of
+from steward.adapters.socket_path import AT_ONCE, lengthen
 from steward.head.choose import start_logging
 from steward.head.slim import Slim
 from steward.head.wiring import Head, wire

@@ -1,4 +1,4 @@
-"""One setup of a node, step by step; the start of each step and the end are reported."""
+"""One setup of a node, step by step. The start of each step and the end are reported."""
 
 import json
 import os
@@ -300,7 +300,7 @@ def environment(job: SetupJob, place: NodePlace) -> Mapping[str, str]:
         "STEWARD_CLUSTER": place.cluster,
         "STEWARD_GROUP": place.group,
         "STEWARD_ROLE": place.role,
-        "STEWARD_FEATURES": ",".join(job.order.features),
+        "STEWARD_FEATURES": ",".join(sorted(job.order.features)),
         "STEWARD_HEAD": here.head,
         "STEWARD_SETUP_TOKEN": job.order.token,
     }

@@ -1,4 +1,4 @@
-"""Steward's mark on things in Slurm: `steward:<check>:<action>:<id>`; Steward undoes only marked changes.
+"""Steward's mark on things in Slurm: `steward:<check>:<action>:<id>`. Steward undoes only marked changes.
 
 Slurm may append `" : Not responding"` to a reason, so only its first `" : "` token counts (reference: slurmctld's
 `set_node_reason`).

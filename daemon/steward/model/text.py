@@ -1,5 +1,7 @@
 """Texts for people: hostile text made harmless, and the words that all explanations share."""
 
+import time
+
 _SHOWN, _LINE = 100, 500
 
 
@@ -57,6 +59,16 @@ def span(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def age(seconds: float) -> str:
+    """Return a duration as `span` does, in days from two days on: `3 d`."""
+    return f"{seconds / 86_400:.0f} d" if seconds >= 172_800 else span(seconds)
+
+
+def local_time(at: float) -> str:
+    """Return a time as this machine's clock shows it, with its zone."""
+    return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(at))
 
 
 def times(count: int) -> str:

@@ -10,7 +10,7 @@ from steward.model.text import until
 from steward.policy.draft import Draft
 from steward.policy.facts.by_person import ways_out
 from steward.policy.facts.verdict import blocks_return
-from steward.policy.guards.bring_up import was_checked
+from steward.policy.guards.new_machine import was_checked
 
 _OF_SLOTS: dict[SlotStep, str] = {
     SlotStep.WAITING: "its turn to be launched",

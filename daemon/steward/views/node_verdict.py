@@ -25,7 +25,8 @@ from steward.policy.facts.orphan import REBOOTS, is_orphan, way_out
 from steward.policy.facts.serving import belongs_to_slot
 from steward.policy.facts.slurm_faults import is_hands_off
 from steward.policy.facts.verdict import Fault, Standing, blocks_return, may_act_on, mode_of, standing
-from steward.policy.guards.budget import must_wait, why_awaits
+from steward.policy.guards.approval import why_awaits
+from steward.policy.guards.budget import must_wait
 from steward.policy.guards.deep_start import SUSPECT_AGAIN_S
 from steward.policy.guards.ladder import often_lost, quarantine
 from steward.policy.traits import PLANNED_ABSENCE

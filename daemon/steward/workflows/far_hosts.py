@@ -1,4 +1,4 @@
-"""Install Steward on many hosts: the packages and the script for each one; the first problem ends the run."""
+"""Install Steward on many hosts: the packages and the script for each one. The first problem ends the run."""
 
 import re
 import shlex

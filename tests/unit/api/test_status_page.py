@@ -8,11 +8,12 @@ import pytest
 import requests
 
 from steward.api.page import PAGES
-from steward.api.page.words import age, ago, coded
+from steward.api.page.words import ago, coded
 from steward.model.events import Event
 from steward.model.health import Severity
 from steward.model.ids import CaseId, JobId
 from steward.model.setting_types import RepairMode
+from steward.model.text import age
 from tests.builders.api_cluster import an_api_cluster
 from tests.builders.page_site import a_busy_site, told_of
 from tests.builders.picture import Picture, a_cluster, changed, n

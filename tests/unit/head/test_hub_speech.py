@@ -8,8 +8,8 @@ import pytest
 
 from steward.adapters.wire.frames import Frame, pack
 from steward.adapters.wire.job_messages import ask_frame
-from steward.adapters.wire.messages import answer_of, let_go_of, opted_frame, report_frame, withdraw_frame
-from steward.adapters.wire.order_messages import LookOrder, look_of, looked_frame
+from steward.adapters.wire.messages import answer_of, opted_frame, report_frame, withdraw_frame
+from steward.adapters.wire.order_messages import LookOrder, let_go_of, look_of, looked_frame
 from steward.adapters.wire.seal import times
 from steward.model.action import LetGo
 from steward.model.ask import Answer, OptedIn
@@ -97,10 +97,10 @@ def test_the_order_to_let_go_reaches_the_agents_it_names() -> None:
         async with a_hub() as bench:
             channel, _ = await bench.connect()
             await bench.until_connected()
-            bench.hub.let_go(an_order(N1, NodeName("n9")))
-            order = let_go_of(await channel.receive())
+            bench.hub.order(an_order(N1, NodeName("n9")))
+            order = let_go_of(await channel.receive(), N1)
             assert (order.job, order.restart, order.before) == (7, 2, 1000.5)
-            assert order.why == "n2 died [test]"
+            assert order.why.text == "n2 died"
 
     asyncio.run(story())
 

@@ -6,14 +6,14 @@ from types import MappingProxyType
 import pytest
 
 from steward.model.action import DownNode, DrainNode
-from steward.model.desired import HealthPolicy
+from steward.model.agent_tables import HealthPolicy
 from steward.model.health import Severity, TrialState
 from steward.policy.controls import arm_check
 from tests.builders.picture import Picture, a_cluster
 from tests.builders.want import but
 
 HOUR_S = 3600.0
-RULES = HealthPolicy(canary_node_count=5, canary_h=4.0, canary_failing_percent=10.0)
+RULES = HealthPolicy(canary_node_count=5)
 CHECK = "site.fabric"
 
 

@@ -147,7 +147,7 @@ RULINGS: list[Row] = [
         lambda: a_failure(rules=ResumePolicy(preempted=True), state=JobState.PREEMPTED),
         lambda: a_failure(state=JobState.PREEMPTED),
     ),
-    ("it had to give way to another job", lambda: a_failure(gave_way="for job 9"), a_failure),
+    ("it was evicted for another job", lambda: a_failure(was_evicted="for job 9"), a_failure),
     ("its deadline has passed", lambda: a_failure(state=JobState.DEADLINE), lambda: a_failure(state=JobState.TIMEOUT)),
     (
         "it used more memory than it had asked for",
@@ -247,7 +247,7 @@ RULINGS: list[Row] = [
     (
         "a node failed, and Slurm ended the job: it starts again",
         lambda: a_failure(kind=FailureSource.ENDED, evidence=(_NODE,)),
-        lambda: a_failure(kind=FailureSource.ENDED, evidence=(_NODE,), gave_way="for job 9"),
+        lambda: a_failure(kind=FailureSource.ENDED, evidence=(_NODE,), was_evicted="for job 9"),
     ),
     (
         "a node failed; the job starts again elsewhere",

@@ -15,7 +15,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from steward.adapters.files import write_whole
-from steward.adapters.socket_path import AT_ONCE, make_free, peer_of, served_first
+from steward.adapters.socket_owner import peer_of
+from steward.adapters.socket_path import AT_ONCE, make_free, served_first
 from steward.adapters.wire.shimline import MAX_LINE, WAIT, AskLine, BadLine, Request, parse_request
 from steward.model.resume_mode import SiteDefault
 from steward.ports import Permanent

@@ -1,4 +1,4 @@
-"""StorePort on SQL. One transaction a call; a commit writes only the rows that changed since the last one."""
+"""StorePort on SQL. One transaction a call. A commit writes only the rows that changed since the last one."""
 
 import json
 import threading
@@ -11,8 +11,8 @@ from types import MappingProxyType
 from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, or_, select, true
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
+from steward.adapters.codec import encode
 from steward.adapters.store import rows, sections
-from steward.adapters.store.codec import encode
 from steward.adapters.store.engine import WRITES
 from steward.adapters.store.mend import Mender, is_damage
 from steward.adapters.store.tables import ledger as table

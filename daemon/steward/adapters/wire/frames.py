@@ -8,11 +8,11 @@ import json
 import socket
 from typing import Any, NoReturn
 
+from steward.adapters.codec import Frame as Frame
+from steward.adapters.codec import Malformed as Malformed
 from steward.adapters.offload import Threads
 from steward.adapters.wire.seal import Seals, times
-from steward.ports import Permanent, Retryable
-
-Frame = dict[str, Any]
+from steward.ports import Retryable
 
 MAX_FRAME = 65536
 MAX_WORD = MAX_FRAME - 2048
@@ -27,10 +27,6 @@ _LENGTH = 4
 
 class Gone(Retryable):
     """The peer closed the connection, was cut off, or has been silent for too long."""
-
-
-class Malformed(Permanent):
-    """The peer sent what no Steward sends; close the connection."""
 
 
 def pack(frame: Frame) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from steward.adapters.wire.codec import number, text, whole
+from steward.adapters.codec import number, text, whole
 from steward.adapters.wire.frames import MAX_FRAME, Channel, Frame, Gone, Malformed, pack, read_frame, tune
 from steward.adapters.wire.job_messages import defaults_of, defaults_records
 from steward.adapters.wire.messages import opted_frame, opted_list, opted_record

@@ -6,19 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from steward.adapters.wire.codec import FrameCodec, each, items, text
+from steward.adapters.codec import FrameCodec, each, items, text
 from steward.adapters.wire.frames import Frame, Malformed
 from steward.model.ask import Answer, OptedIn
-from steward.model.bounds import Called, Count, Job, MaxLen, Node, Printable
+from steward.model.bounds import Called, MaxLen, Node
 from steward.model.health import Finding, Outcome, Report
 from steward.model.ids import AskId, NodeName
 from steward.model.resume_mode import MAX_TEXT, ResumeMode
 from steward.model.text import printable
-
-if TYPE_CHECKING:
-    from steward.model.action import LetGo
 
 MAX_FINDINGS = 48
 MAX_CHECKS = 256
@@ -26,16 +23,6 @@ MAX_HARDWARE = 32
 MAX_NAME = 64
 MAX_OPTED = 256
 _SHARED = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LetGoOrder:
-    """The head's order to end the idle slurmstepds of a job's lost run. `before` is in Unix s of the head's clock."""
-
-    job: Job
-    restart: Count
-    before: float
-    why: Annotated[str, Printable(400)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +37,6 @@ class _Answered:
 _OPTED = FrameCodec(OptedIn)
 _FINDING = FrameCodec(Finding)
 _ANSWER = FrameCodec(_Answered, "answer")
-_LET_GO = FrameCodec(LetGoOrder, "let_go")
 
 
 def record_of(value: object) -> Mapping[str, Any]:
@@ -176,15 +162,6 @@ def asked_at(report: Report) -> float | None:
     except ValueError:
         return None
     return at if math.isfinite(at) else None
-
-
-def let_go_frame(order: "LetGo") -> Frame:
-    return _LET_GO.write(LetGoOrder(job=order.job, restart=order.restart, before=order.before, why=str(order.why)))
-
-
-def let_go_of(frame: Frame) -> LetGoOrder:
-    """Return the order in the frame. Raises Malformed."""
-    return _LET_GO.read(frame)
 
 
 def withdraw_frame(ask: AskId) -> Frame:

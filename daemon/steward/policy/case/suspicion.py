@@ -1,4 +1,4 @@
-"""Open a case for each node that needs one; say once why a fault is not acted on; name nodes to deep-check.
+"""Open a case for each node that needs one, or say once why not.
 
 A sign of trouble without proof opens no case: a deep check at the node's next idle moment decides.
 """

@@ -113,7 +113,7 @@ def _useless(one: Replica, job: Job, scene: RunScene) -> str:
     if one.ending is not None:
         return "the run goes on without it"
     if one.token not in scene.staying:
-        return "the replica gives way, and the run goes on without it"
+        return "the replica ends, and the run goes on without it"
     if any(scene.is_lost(node) for node in job.nodes):
         return "its node is lost"
     if len(scene.here) - len(job.nodes) >= scene.most:

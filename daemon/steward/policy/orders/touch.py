@@ -31,7 +31,7 @@ No = tuple[NodeRefusal, str]
 """The refusal, and the sentence for it."""
 _RUNGS = {NodeWish.REBOOT: Advice.REBOOT, NodeWish.REPLACE: Advice.REPLACE}
 _YIELDING = (Step.SUSPECT, Step.HELD)
-"""A case in these steps, or one that waits for approval, gives way to a person's command; any other repair is under
+"""A case in these steps, or one that waits for approval, is ended by a person's command; any other repair is under
 way."""
 
 
