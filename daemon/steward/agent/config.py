@@ -18,6 +18,7 @@ from steward.checks.known import limits_of
 from steward.checks.limits import Limits
 from steward.model.agent_tables import AgentSettings, ClusterSettings, HealthPolicy
 from steward.model.setting_types import range_words, split_host_port
+from steward.model.text import cause
 
 T = TypeVar("T")
 
@@ -56,7 +57,9 @@ def load(path: Path, env: Mapping[str, str]) -> AgentConfig:
     except OthersMayChange as error:
         raise ConfigError(f"{path}: {error}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error}): write it (docs/config.md) or name another") from None
+        raise ConfigError(
+            f"{path}: cannot be read ({cause(error)}): write it (docs/config.md) or name another"
+        ) from None
     return parse(tables, source=str(path), env=env)
 
 

@@ -13,7 +13,7 @@ from steward.api.user_names import user_name
 from steward.model.case import Case
 from steward.model.ids import JobId
 from steward.model.ledger import Run, Sums
-from steward.model.text import printable
+from steward.model.text import one_line, printable
 from steward.ports import LedgerQuery, StorePort
 from steward.views.report import (
     JobIncident,
@@ -91,7 +91,7 @@ class ReportChoice:
         return ReportChoice(
             window=Window(since=since, until=min(until, now)),
             job=int(_number(query, "job")),
-            user=printable(query.get("user", ""), _LONGEST),
+            user=one_line(query.get("user", ""), _LONGEST),
             partition=printable(query.get("partition", ""), _LONGEST),
         )
 

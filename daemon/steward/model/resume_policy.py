@@ -107,7 +107,7 @@ class ResumePolicy(Section):
 
     hang: bool = Field(
         default=True,
-        description="Look for jobs that hang; a job's own `hang=` overrides it.",
+        description="Look for jobs that stand still; a job's own `hang=` overrides it.",
     )
     hang_least_s: float = Field(
         default=300.0,

@@ -1,6 +1,6 @@
 """Texts for people: hostile text made harmless, and the words that all explanations share."""
 
-import time
+from datetime import UTC, datetime
 
 _SHOWN, _LINE = 100, 500
 
@@ -33,6 +33,22 @@ def shown(value: object) -> str:
         return printable(repr(value), _SHOWN)
     except RecursionError:
         return "something that is nested too deeply"
+
+
+def cause(error: Exception) -> str:
+    """Return in words why a file, a program or a connection failed, without its name: the message has it already."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8 text"
+    return (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
+
+
+_LAST = 253_402_128_000.0
+"""Two days before the end of the year 9999, the last that a calendar has; in Unix seconds."""
+
+
+def calendar(at: float) -> datetime:
+    """Return the moment of any Unix time; of an absurd one, which another machine sent, the nearest on a calendar."""
+    return datetime.fromtimestamp(min(max(at, 0.0), _LAST), UTC)
 
 
 # Words that all explanations share.
@@ -68,7 +84,7 @@ def age(seconds: float) -> str:
 
 def local_time(at: float) -> str:
     """Return a time as this machine's clock shows it, with its zone."""
-    return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(at))
+    return calendar(at).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def times(count: int) -> str:

@@ -315,7 +315,8 @@ def _clocks(skewed: list[NodeName]) -> DoctorLine:
     """Return the line about agents with the wrong time."""
     if not skewed:
         return ok("clocks", f"all agents' clocks are within {_SKEW_S:g} s of the head's")
-    return warn("clocks", f"clocks off by more than {_SKEW_S:g} s: {_names(skewed)}", "run an NTP client there")
+    remedy = "set the clock there (`chronyc makestep`) and keep an NTP client running"
+    return warn("clocks", f"clocks off by more than {_SKEW_S:g} s: {_names(skewed)}", remedy)
 
 
 def _names(names: list[NodeName]) -> str:

@@ -724,7 +724,7 @@ QUEUE: list[Row] = [
         lambda: in_queue(reason="JobHeldAdmin"),
     ),
     (
-        "it is to begin later, as somebody set since: it is left alone until then",
+        "it was given a later start time (scontrol update starttime): it is left alone until then",
         lambda: requeued.later(in_queue(), 86_400.0),
         lambda: requeued.later(in_queue(), 120.0),
     ),

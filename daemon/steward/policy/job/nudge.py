@@ -19,7 +19,7 @@ FIRST_S, GROWTH, MOST_S = 0.3, 1.5, 5.0
 """The pause between the first two nudges, its growth, and the longest pause ..."""
 QUICK_FOR_S, SLOW_S = 120.0, 30.0
 """... within this time; after it, the pause while the job waits for free nodes."""
-BEGINS_LATER = "is to begin later, as somebody set since"
+BEGINS_LATER = "was given a later start time (scontrol update starttime)"
 UNBEGUN = "was put back by Slurm without a run, for no fault that is known here (slurmctld's log says why)"
 DEFER_AGAIN_S = 5.0
 PERSONS_DELAY_S = 180.0
