@@ -21,7 +21,8 @@ from steward.model.settings import Settings, SettingsError, parse
 from steward.model.settings.doc import settings_page
 from steward.model.slurm_site import SlurmSite
 from steward.model.text import cause
-from steward.workflows.site_settings import draft, logins_of, misfits
+from steward.workflows.first_settings import draft
+from steward.workflows.site_settings import logins_of, misfits
 
 
 def named_file() -> Path | None:

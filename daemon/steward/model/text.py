@@ -1,6 +1,6 @@
 """Texts for people: hostile text made harmless, and the words that all explanations share."""
 
-from datetime import UTC, datetime
+import time
 
 _SHOWN, _LINE = 100, 500
 
@@ -46,9 +46,9 @@ _LAST = 253_402_128_000.0
 """Two days before the end of the year 9999, the last that a calendar has; in Unix seconds."""
 
 
-def calendar(at: float) -> datetime:
-    """Return the moment of any Unix time; of an absurd one, which another machine sent, the nearest on a calendar."""
-    return datetime.fromtimestamp(min(max(at, 0.0), _LAST), UTC)
+def calendar(at: float) -> float:
+    """Return the Unix time; of an absurd one, which another machine sent, the nearest that a calendar has."""
+    return min(max(at, 0.0), _LAST)
 
 
 # Words that all explanations share.
@@ -84,7 +84,7 @@ def age(seconds: float) -> str:
 
 def local_time(at: float) -> str:
     """Return a time as this machine's clock shows it, with its zone."""
-    return calendar(at).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+    return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(calendar(at)))
 
 
 def times(count: int) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -51,7 +52,7 @@ def ago(at: float | None, now: float) -> Markup:
     """Return how long ago a time was, with the time itself as title; the page's script keeps the text current."""
     if not at:
         return Markup("–")
-    moment = calendar(at).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = datetime.fromtimestamp(calendar(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(moment, clock(at), age(now - at))
 
 
