@@ -70,6 +70,6 @@ def test_a_reboot_by_slurm_that_does_not_come_about_is_done_by_the_provider(stor
         story.wait("Slurm says so", lambda: "reboot issued" in story.explain("n3"), 30.0)
         assert story.cases("n3", since=began) == []
         case = story.wait_case("n3", "closed", REPAIR_S, since=began)
-    assert (case["check"], case["rung"], case["why"]["rule"]) == ("slurm.reboot_timeout", "reboot", "case.back")
+    assert (case["check"], case["rung"], case["why"]["rule"]) == ("slurm.reboot_timeout", "reboot", "node.slurm_reason")
     assert story.node_state("n3") == "IDLE"
     assert story.instance("n3") == before

@@ -525,6 +525,10 @@ def degraded_out(**settings: Any) -> Picture:
     return verdict.degraded(a_cluster(**settings)).then().marked("n2").then(1)
 
 
+def lost_and_out() -> Picture:
+    return a_cluster().lost("n2").then().marked("n2")
+
+
 def two_lost(count: int = 6, **settings: Any) -> tuple[Picture, str]:
     """n2 and n5 are lost and out; what is said is of n5."""
     picture = a_cluster(count, **settings).lost("n2", "n5").then()
@@ -795,6 +799,11 @@ GUARDS: list[Row] = [
         lambda: again(86_400.0),
     ),
     (
+        "waits for the end of its maintenance (a reservation of Slurm with the flag MAINT)",
+        lambda: lost_and_out().node("n2", flags=frozenset({"DRAIN", "MAINTENANCE"})).then(),
+        lambda: lost_and_out().then(),
+    ),
+    (
         "waits for the end of the incident check:disk: many nodes have this fault at once",
         lambda: with_others(degraded_out(concurrent_min=0, concurrent_percent=0.0), "n3", "n4", "n5"),
         lambda: with_others(degraded_out(concurrent_min=0, concurrent_percent=0.0), "n3"),
@@ -924,6 +933,11 @@ GUARDS: list[Row] = [
     (
         "a person gave the node back, or took it over, although it has this fault: that stands",
         lambda: given_back(),
+        lambda: degraded(),
+    ),
+    (
+        "a reservation of Slurm has it in maintenance (flag MAINT): it is left alone until that ends",
+        lambda: degraded().node("n2", flags=frozenset({"MAINTENANCE"})),
         lambda: degraded(),
     ),
     (
