@@ -32,6 +32,7 @@ _IMPATIENT: Overrides = {
 _LOG_LINES = 40
 ONLY_LOCAL = (
     "test_benches",
+    "test_broken_reader",
     "test_deep.py",
     "test_deep_slow",
     "test_elastic.py",
