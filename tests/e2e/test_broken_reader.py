@@ -52,8 +52,12 @@ def test_a_job_comes_back_with_a_reader_that_is(how: str, place: Path, story: St
         place.write_text(f"#!/bin/sh\n{instead}\n")
         place.chmod(0o755)
     begin_again(story.bed)
-    told = lambda: story.bed.run(["steward", "doctor"], check=False).text  # noqa: E731
-    story.wait("the doctor says what is wrong with it", lambda: word in told() and "steward-slurm" in told(), BACK_S)
+
+    def is_told() -> bool:
+        told = story.bed.run(["steward", "doctor"], check=False).text
+        return "steward-slurm" in told and word in told
+
+    story.wait("the doctor says what is wrong with it", is_told, BACK_S)
     script = story.script("train.sh", "echo on $SLURM_JOB_NODELIST >>ran\nsleep 600\n")
     job = story.submit(script, "--auto-resume=1", "-N1", "--exclusive")
     story.wait("it runs", lambda: len(story.lines("ran")) == 1)
