@@ -1,5 +1,5 @@
 # make demo [ARGS="--json FILE"]   watch a job survive three faults
-# make demo-elastic                watch a run grow into idle nodes, give way, and lose a node
+# make demo-elastic                watch a run grow into idle nodes, shrink, and lose a node
 # make test       what shows that it works, within minutes            make test-all   everything that CI runs
 # They do their own set-up. On a fresh Debian 12 or 13 only git, make and python3 are needed, and root or sudo.
 
@@ -50,7 +50,7 @@ setup-demo:     ## install what `demo` needs (idempotent)
 demo: setup-demo shim   ## three faults under a real training job; ARGS="--json FILE"
 	@$(BIN)/python -m examples.demo $(ARGS)
 
-demo-elastic: setup-demo shim   ## a run that grows, gives way and loses a node; ARGS="--json FILE"
+demo-elastic: setup-demo shim   ## a run that grows, shrinks and loses a node; ARGS="--json FILE"
 	@$(BIN)/python -m examples.demo --elastic $(ARGS)
 
 test: setup shim    ## lint, types, the shim, unit, property and contract tests, the main stories; one summary at the end

@@ -29,7 +29,7 @@ _WIDTH = 110
 )
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Also save the timeline as a picture.")
 @click.option("--backend", type=click.Choice([each.value for each in Backend]), default="local", show_default=True)
-@click.option("--elastic", is_flag=True, help="A run that grows, gives way and loses a node, instead.")
+@click.option("--elastic", is_flag=True, help="A run that grows, shrinks and loses a node, instead.")
 @click.option("--keep", is_flag=True, help="Leave the cluster up, to look around.")
 def demo(json_file: Path | None, svg: Path | None, backend: str, elastic: bool, keep: bool) -> None:
     """See a training job come back after three faults."""

@@ -1,4 +1,4 @@
-"""The elastic demo: one run that grows, gives way, grows again, loses a node and goes on, and the proof that its result
+"""The elastic demo: one run that grows, shrinks, grows again, loses a node and goes on, and the proof that its result
 is that of a run which nothing happened to."""
 
 import sys
@@ -130,7 +130,7 @@ def play_elastic(bed: Bed, screen: Screen, script: ElasticScript) -> ElasticResu
     screen.tell("demo", f"job {training.job}: sbatch --nodes={_BASE} {_OPTIONS} train.sh")
     watch = DemoWatch(bed, screen, training)
     _grow(watch, training, script, "it grows into the idle nodes")
-    _give_way(bed, screen, watch, script, training)
+    _shrinks(bed, screen, watch, script, training)
     _grow(watch, training, script, "it grows again")
     _lose_a_node(bed, screen, watch, script, training)
     end = watch.until("the run is through", training.end, script.limit_s, moves=training.step)
@@ -157,7 +157,7 @@ def _grow(watch: DemoWatch, training: ElasticTraining, script: ElasticScript, se
     watch.until("it makes way", lambda: training.step() >= made, script.limit_s, moves=training.step)
 
 
-def _give_way(bed: Bed, screen: Screen, watch: DemoWatch, script: ElasticScript, training: ElasticTraining) -> None:
+def _shrinks(bed: Bed, screen: Screen, watch: DemoWatch, script: ElasticScript, training: ElasticTraining) -> None:
     """A job with a higher priority needs one of the nodes; it gets it, and gives it back."""
     argv = ["sbatch", "--parsable", "--job-name=urgent", "--output=/dev/null", "--nodes=1", "--exclusive"]
     argv += ["--nice=-1000", f"--wrap=sleep {script.other_s}"]

@@ -3,7 +3,7 @@
 Eight teams own 16 of 128 GPUs each and are busy at different hours. The same day is replayed twice by the head's own
 rulings: with fixed quotas, as static QOS limits are, and with quotas that are lent, borrowed and taken back. Sizes and
 durations are those of Alibaba's cluster-trace-gpu-v2023 (openb_pod_list_default.csv: 7,064 tasks with GPUs; a part of a
-GPU counts as one), drawn by their quantiles. A job that gives way loses what it did since its last checkpoint.
+GPU counts as one), drawn by their quantiles. A job that is evicted loses what it did since its last checkpoint.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """How long an owner waits: `python -m tests.bench.quota_reclaim [--times N] [--backend docker --slurm VERSION]`.
 
 On a real cluster of two machines with four GPUs each a guest has borrowed an idle one; the owner submits, the borrower
-gives way without a grace, and the time from sbatch to the owner's start is taken. Goal: 3 s in 95 of 100 cases. Beside
+is evicted without a grace, and the time from sbatch to the owner's start is taken. Goal: 3 s in 95 of 100 cases. Beside
 it, in the same run, the same job on idle nodes: what Slurm itself needs.
 """
 

@@ -25,7 +25,7 @@ GRACE_S = 12.0
 NODES, OWN = 6, 3
 OWN_GPUS = 4 * OWN
 LENT_WORKS_S = 60.0
-"""It must not end by itself before it has to give way, also where a fault holds up the reclaim."""
+"""It must not end by itself before it is to be evicted, also where a fault holds up the reclaim."""
 OPEN_S = 20.0
 """Until the quotas are in force, and what was submitted runs."""
 
@@ -70,7 +70,7 @@ def _is_chosen(bench: Bench) -> bool:
     return memory is not None and bool(memory.evictions)
 
 
-def _gave_way(bench: Bench) -> bool:
+def _was_evicted(bench: Bench) -> bool:
     return bench.world.slurm.jobs[LENT].restarts == 1
 
 
@@ -101,12 +101,12 @@ def _counted_once(bench: Bench) -> bool:
 STEPS: dict[str, Reached] = {
     "owner asks": lambda bench: True,
     "borrower chosen": _is_chosen,
-    "borrower gives way": _gave_way,
+    "borrower is evicted": _was_evicted,
     "owner's job runs": _has_run(OWNERS),
-    "borrower runs again": lambda bench: _gave_way(bench) and _has_run(LENT)(bench),
+    "borrower runs again": lambda bench: _was_evicted(bench) and _has_run(LENT)(bench),
 }
 ENDS: dict[str, Reached] = {
-    "the borrower gave way once": _gave_way,
+    "the borrower was evicted once": _was_evicted,
     "that is remembered once": _counted_once,
     "limits are as they were": _nothing_is_lent,
 }

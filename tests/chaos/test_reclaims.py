@@ -66,7 +66,7 @@ def slurmdbd_starts(bench: Bench, node: str) -> None:
 DEAD_DBD = Column(name="slurmdbd killed, started again", begin=slurmdbd_dies, end=slurmdbd_starts)
 
 
-@pytest.mark.parametrize("step", ["owner asks", "borrower chosen", "borrower gives way"])
+@pytest.mark.parametrize("step", ["owner asks", "borrower chosen", "borrower is evicted"])
 @pytest.mark.parametrize("name", list(BY_NAME))
 def test_a_reclaim_ends_well_while_slurmdbd_is_dead(name: str, step: str) -> None:
     found = run_cell(BY_NAME[name], step, DEAD_DBD)
@@ -97,8 +97,8 @@ def test_a_quota_that_is_deleted_in_the_middle_of_a_reclaim_goes_and_every_job_e
     assert isinstance(bench.world, TeamWorld)
     qos = set(bench.world.accounting.qos)
     bench.close()
-    gave_way = 0 if (name, team) == ("reclaim by Steward", "owner") else 1
-    assert [(job.state, job.restarts) for job in jobs] == [(JobState.COMPLETED, n) for n in (0, gave_way, 0)]
+    was_evicted = 0 if (name, team) == ("reclaim by Steward", "owner") else 1
+    assert [(job.state, job.restarts) for job in jobs] == [(JobState.COMPLETED, n) for n in (0, was_evicted, 0)]
     (other,) = {"guest", "owner"} - {team}
     assert (left, qos) == ({other}, {"normal", f"stw-{other}-g", f"stw-{other}-b"})
 

@@ -58,7 +58,7 @@ class QuotaStory(Story):
 
     @property
     def makes_room_itself(self) -> bool:
-        """Steward ends the jobs that give way, not Slurm: the weaker mode (before 23.02)."""
+        """Steward ends the jobs that are evicted, not Slurm: the weaker mode (before 23.02)."""
         release = self.bed.run(["sinfo", "-V"]).text.split()[-1].split(".")
         return (int(release[0]), int(release[1])) < (23, 2)
 

@@ -23,6 +23,8 @@ SLACK_S = 3.0
 POLL_S = 0.7
 STILL_S, LATE_S = 8.0, 40.0
 """A lane is at rest when nothing changed for so long; what is wrong then may be mended for so long."""
+TOLD_S = 20.0
+"""So long may the nodes of an evicted job take to be free: that it was evicted is told then."""
 ALL_AT_ONCE_S = 200.0
 """The first quotas of all lanes are made together: a call of sacctmgr takes a second, and they need sixty."""
 BIG = "big"
@@ -30,7 +32,7 @@ SCRIPT = "sleeps.sh"
 _DEFAULT_MB = 1024
 _PLACE = re.compile(r"\bNodes=(\S+) CPU_IDs=(\S+) Mem=(\d+) GRES=(\S*)")
 _GRES = re.compile(r"gpu(?::([A-Za-z0-9_.]+))?:(\d+)")
-_TO = re.compile(r"job (\d+) (?:has to give way|gave way) to job (\d+)")
+_TO = re.compile(r"job (\d+) (?:is to be evicted|was evicted) for job (\d+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -436,7 +438,7 @@ class World:
             return
         self.reasons += 1
         is_next = starts_now and fits and not is_behind and not goes_before
-        if not is_owner and is_next and "gave way before, and may borrow" not in text:
+        if not is_owner and is_next and "was evicted before, and may borrow" not in text:
             yield f"a job waits beside what is lent: {what}: {text}"
         yield from (
             f"{what}: false reason: {each}" for each in self._false(text, asked, amounts, runs, excess, is_behind)
@@ -458,7 +460,7 @@ class World:
             "never fits": any(amounts.get(kind, 0) > most[kind] for kind in most),
             "others come first": is_short or not starts_now or "waits for nodes for" in line,
             "waits for nodes (": is_behind or not starts_now,
-            "to give way": False,
+            "to be evicted": False,
             "is about to be raised": False,
             "not ready to run": False,
         }
@@ -500,17 +502,9 @@ class World:
 
     def _look_back(self, began: float) -> None:
         """Each eviction has its reason, and somebody started for it soon."""
-        told: dict[int, list[tuple[float, int]]] = {}
-        asked_to: dict[tuple[int, int], float] = {}
-        for event in self.story.events("quota.g", since=began - 1.0):
-            match = _TO.search(event["text"])
-            if match is None or int(match[2]) not in self.asked:
-                continue
-            victim, to = int(match[1]), int(match[2])
-            if event["kind"] == "quota.gives_way":
-                asked_to[victim, to] = event["at"]
-            elif event["kind"] == "quota.gave_way":
-                told.setdefault(victim, []).append((asked_to.get((victim, to), event["at"]), to))
+        until = time.time() + TOLD_S
+        while (told := self._told(began)) == {} and self._restarts() and time.time() < until:
+            time.sleep(1.0)
         for victim, times in told.items():
             for at, to in times:
                 started = [t for t in self.watch.begun.get(to, ()) if t > at - 1.0]
@@ -521,9 +515,26 @@ class World:
                     if started[0] - at > GRACE_S + SLACK_S + 2 * POLL_S:
                         took = f"{started[0] - at:.1f} s"
                         self.late.append(f"job {victim} went for job {to}, which started only {took} later")
-        restarts = sum(each.restarts for each in self._records() if "+" not in each.id)
-        if restarts and not told:
-            self.wrong.append(f"{restarts} restarts, and nobody was told why")
+        if self._restarts() and not told:
+            self.wrong.append(f"{self._restarts()} restarts, and nobody was told why")
+
+    def _restarts(self) -> int:
+        return sum(each.restarts for each in self._records() if "+" not in each.id)
+
+    def _told(self, began: float) -> dict[int, list[tuple[float, int]]]:
+        """Job that was evicted -> when that was told first, and for which job."""
+        told: dict[int, list[tuple[float, int]]] = {}
+        asked_to: dict[tuple[int, int], float] = {}
+        for event in self.story.events("quota.evict", since=began - 1.0):
+            match = _TO.search(event["text"])
+            if match is None or int(match[2]) not in self.asked:
+                continue
+            victim, to = int(match[1]), int(match[2])
+            if event["kind"] == "quota.evicting":
+                asked_to[victim, to] = event["at"]
+            elif event["kind"] == "quota.evicted":
+                told.setdefault(victim, []).append((asked_to.get((victim, to), event["at"]), to))
+        return told
 
     def _clear(self) -> None:
         jobs = [str(key) for key in self.asked]

@@ -1,5 +1,5 @@
 """What an elastic run goes through on a real Slurm: it loses nodes and jobs in all ways, and goes on (test_grow.py: it
-grows and gives way)."""
+grows and shrinks)."""
 
 import os
 import signal

@@ -31,7 +31,7 @@ FT_LAUNCHER = """{python} -m steward.job.launch --start-s=40 sh -c 'exec {ft_lau
 
 
 @pytest.mark.long
-def test_hyperpods_pattern_grows_gives_way_and_ends_well(story: Story) -> None:
+def test_hyperpods_pattern_grows_shrinks_and_ends_well(story: Story) -> None:
     """Its processes save, return and end with status 0 at each change; nothing else of it ever saves."""
     steps = 800
     words = "grace=15,settle=0,faulty=1,snooze=1,backoff=1"
@@ -60,7 +60,7 @@ def a_job(story: Story, script: str, **words: object) -> ElasticStory:
     return ElasticStory(story=story, folder=folder, job=story.submit(story.script("job.sh", text), "-N2", FEW, OPTIONS))
 
 
-def it_grows_and_gives_way_from_its_own_checkpoints(run: ElasticStory, patience_s: float) -> None:
+def it_grows_and_shrinks_from_its_own_checkpoints(run: ElasticStory, patience_s: float) -> None:
     run.trains_at(2, deadline_s=patience_s)
     grown = run.trains_at(3, after=1, deadline_s=patience_s)
     run.goes_on(2 * asks_nothing.KEEP_EVERY)
@@ -76,7 +76,7 @@ def it_grows_and_gives_way_from_its_own_checkpoints(run: ElasticStory, patience_
 
 def test_a_python_program_that_asks_nothing_is_run_again_at_each_size_from_its_checkpoint(story: Story) -> None:
     run = a_job(story, STEP.format(command="{python} -m steward.job.launch --start-s=2 {python} {program} {folder}"))
-    it_grows_and_gives_way_from_its_own_checkpoints(run, 60.0)
+    it_grows_and_shrinks_from_its_own_checkpoints(run, 60.0)
 
 
 def test_a_bare_srun_stays_at_its_size_without_replicas_and_is_resumed_when_a_node_dies(story: Story) -> None:
@@ -103,4 +103,4 @@ def test_nvrxs_launcher_is_started_once_a_node_and_again_at_each_size(story: Sto
     if lacks or has_own_machines(story.bed):
         pytest.skip(f"{', '.join(lacks) or 'torch'} is not there: tools/setup torch (the docker test bed has none)")
     run = a_job(story, STEP.format(command=FT_LAUNCHER), ft_launcher=Path(sys.executable).with_name("ft_launcher"))
-    it_grows_and_gives_way_from_its_own_checkpoints(run, 120.0)
+    it_grows_and_shrinks_from_its_own_checkpoints(run, 120.0)

@@ -1,4 +1,4 @@
-"""A run grows into idle nodes, gives way and loses a node: on each bed and each Slurm, without torch."""
+"""A run grows into idle nodes, shrinks and loses a node: on each bed and each Slurm, without torch."""
 
 import pytest
 
@@ -11,7 +11,7 @@ PATIENCE_S = 90.0
 
 
 @pytest.mark.timeout(400)
-def test_a_run_grows_gives_way_grows_again_and_goes_on_when_a_node_is_lost(story: Story) -> None:
+def test_a_run_grows_shrinks_grows_again_and_goes_on_when_a_node_is_lost(story: Story) -> None:
     run = a_run(story, "-N2", KEPT_AWAY)
     run.trains_at(2, deadline_s=PATIENCE_S)
     run.trains_at(3, after=1, deadline_s=PATIENCE_S)

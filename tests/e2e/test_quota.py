@@ -56,13 +56,13 @@ def test_three_teams_share_two_machines_step_by_step(quotas: QuotaStory) -> None
 
     sixth = quotas.run_job(M, 2, 24, 96)
     quotas.wait_state(sixth, "RUNNING", SOON_S)
-    quotas.wait(f"job {second} gave way", lambda: quotas.job(second).state == "PENDING")
+    quotas.wait(f"job {second} was evicted", lambda: quotas.job(second).state == "PENDING")
     assert [quotas.job(job).state for job in (first, fourth)] == ["RUNNING", "RUNNING"]
-    quotas.wait_says(second, f"gave way to job {sixth} of team {M}")
+    quotas.wait_says(second, f"was evicted for job {sixth} of team {M}")
     assert quotas.limits(f"stw-{G}-b")["gres/gpu:l4"] == "0"
 
     quotas.bed.run(["scancel", str(sixth)])
-    quotas.wait_state(third, "RUNNING", SOON_S)  # Slurm lets the one that gave way wait for two minutes
+    quotas.wait_state(third, "RUNNING", SOON_S)  # Slurm lets the one that was evicted wait for two minutes
 
 
 def test_a_quota_is_deleted_while_its_jobs_run_and_wait(quotas: QuotaStory) -> None:
@@ -120,7 +120,7 @@ def trained(steps: int) -> str:
     return state
 
 
-def test_a_borrower_gives_way_comes_back_by_itself_and_computes_the_same(quotas: QuotaStory) -> None:
+def test_a_borrower_is_evicted_comes_back_by_itself_and_computes_the_same(quotas: QuotaStory) -> None:
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
     quotas.wait_state(quotas.sleeps("guest", 4), "RUNNING", SOON_S)
     (quotas.dir / "train.py").write_text(TRAINING)
@@ -133,7 +133,7 @@ def test_a_borrower_gives_way_comes_back_by_itself_and_computes_the_same(quotas:
 
     mine = quotas.sleeps("owner", 4)
     quotas.wait_state(mine, "RUNNING", SOON_S)
-    quotas.wait_says(lent, f"gave way to job {mine} of team owner")
+    quotas.wait_says(lent, f"was evicted for job {mine} of team owner")
     assert not (quotas.dir / "result").exists()
     quotas.end(mine)
     quotas.wait("the training is done", lambda: (quotas.dir / "result").exists(), 2 * SOON_S)
@@ -152,12 +152,12 @@ def test_an_owner_waits_no_longer_than_the_grace_the_time_to_kill_and_two_rounds
     quotas.wait_state(lent, "RUNNING", SOON_S)
     mine = quotas.sleeps("owner", 4)
     quotas.wait_state(mine, "RUNNING", SOON_S)
-    quotas.wait_says(lent, f"gave way to job {mine} of team owner")
+    quotas.wait_says(lent, f"was evicted for job {mine} of team owner")
     bound_s = GRACE_S + KILL_WAIT_S + 2 * quotas.round_s() + 1 + quotas.looks_s
     assert quotas.waited_s(mine) <= bound_s
 
 
-def test_a_job_that_gave_way_twice_backs_off_from_a_third_time(quotas: QuotaStory) -> None:
+def test_a_job_that_was_evicted_twice_backs_off_from_a_third_time(quotas: QuotaStory) -> None:
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
     own = quotas.sleeps("guest", 4)
     quotas.wait_state(own, "RUNNING", SOON_S)
@@ -166,10 +166,10 @@ def test_a_job_that_gave_way_twice_backs_off_from_a_third_time(quotas: QuotaStor
         quotas.wait_state(lent, "RUNNING", 2 * SOON_S)
         mine = quotas.sleeps("owner", 4)
         quotas.wait_state(mine, "RUNNING", SOON_S)
-        quotas.wait_says(lent, f"gave way to job {mine} of team owner")
+        quotas.wait_says(lent, f"was evicted for job {mine} of team owner")
         quotas.end(mine)
         assert quotas.job(lent).restarts == times
-    quotas.wait_says(lent, "the job gave way before, and may borrow again")
+    quotas.wait_says(lent, "the job was evicted before, and may borrow again")
     assert quotas.job(lent).state == "PENDING"
     quotas.end(own)
     quotas.wait_state(lent, "RUNNING", SOON_S)  # its own team's quota covers it now
@@ -210,7 +210,7 @@ def test_a_job_of_a_higher_class_goes_before_its_own_teams(quotas: QuotaStory) -
         high = quotas.sleeps("solo", 4, "--comment=priority-class=high")
         quotas.wait_state(high, "RUNNING", SOON_S)
         quotas.wait_state(low, "PENDING", SOON_S)
-        quotas.wait_says(low, f"gave way to job {high} of team solo, its own")
+        quotas.wait_says(low, f"was evicted for job {high} of team solo, its own")
     finally:
         quotas.aws("delete-cluster-scheduler-config", "--cluster-scheduler-config-id", made)
 

@@ -37,5 +37,5 @@ def test_an_owner_gets_his_own_back_once_while_slurmctld_ends_and_starts_again(q
     jobs.append(quotas.sleeps("owner", 4))
     quotas.hurt(FaultKind.RESTART_SLURMCTLD)
     quotas.wait("the owner's job runs", lambda: quotas.job(jobs[2]).state == "RUNNING", 3 * SOON_S)
-    quotas.wait_says(jobs[1], f"gave way to job {jobs[2]} of team owner")
+    quotas.wait_says(jobs[1], f"was evicted for job {jobs[2]} of team owner")
     assert [quotas.job(job).restarts for job in jobs] == [0, 1, 0]

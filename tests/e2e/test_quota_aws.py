@@ -94,7 +94,7 @@ def test_the_priority_classes_of_the_guide_order_a_teams_own_jobs(quotas: QuotaS
         quotas.wait_state(trains, "RUNNING", SOON_S)
         serves = quotas.sleeps("researchers", 2, "--comment=priority-class=inference")
         quotas.wait_state(serves, "RUNNING", SOON_S)
-        quotas.wait_says(trains, f"gave way to job {serves} of team researchers, its own")
+        quotas.wait_says(trains, f"was evicted for job {serves} of team researchers, its own")
 
         changed = f"{CLASSES.replace('Weight=60', 'Weight=95')},IdleResourceSharing=Enabled"
         words = ("--cluster-scheduler-config-id", id, "--target-version", "1", "--scheduler-config", changed)

@@ -38,7 +38,7 @@ def test_what_a_user_may_change_of_his_borrowed_job_does_not_keep_it(quotas: Quo
     mine = quotas.sleeps("owner", 4)
     quotas.wait_state(mine, "RUNNING", SOON_S)
     assert quotas.job(own).state == "RUNNING"
-    quotas.wait_says(lent, f"gave way to job {mine} of team owner")
+    quotas.wait_says(lent, f"was evicted for job {mine} of team owner")
 
 
 def test_a_user_who_chooses_a_qos_himself_gets_no_more_than_his_team_may_have(quotas: QuotaStory) -> None:
@@ -61,7 +61,7 @@ def test_a_user_who_chooses_a_qos_himself_gets_no_more_than_his_team_may_have(qu
     quotas.wait("what runs is counted", lambda: quotas.team("guest")[GPUS]["in_use"] == 2, SOON_S)
 
 
-def test_a_job_in_a_qos_of_the_sites_own_is_held_to_the_ceiling_and_gives_way_all_the_same(quotas: QuotaStory) -> None:
+def test_a_job_in_a_qos_of_the_sites_own_is_held_to_the_ceiling_and_is_evicted_all_the_same(quotas: QuotaStory) -> None:
     """Accounts keep the QOS that they had: `--qos=normal` passes the limits of both of ours."""
     quotas.wait_in_force(quotas.gpus("owner", 4, strategy="DontLend"), quotas.gpus("guest", 4, percent=100))
     own, more = (quotas.sleeps("guest", 4, "--qos=normal", user=USER) for _ in range(2))
@@ -72,7 +72,7 @@ def test_a_job_in_a_qos_of_the_sites_own_is_held_to_the_ceiling_and_gives_way_al
     mine = quotas.sleeps("owner", 4)
     quotas.wait_state(mine, "RUNNING", SOON_S)
     assert quotas.job(own).state == "RUNNING"
-    quotas.wait_says(more, f"gave way to job {mine} of team owner")
+    quotas.wait_says(more, f"was evicted for job {mine} of team owner")
 
 
 def test_a_waiting_job_that_its_user_gives_to_his_other_team_runs_there(quotas: QuotaStory) -> None:
@@ -87,7 +87,7 @@ def test_a_waiting_job_that_its_user_gives_to_his_other_team_runs_there(quotas: 
     quotas.wait("each uses two", lambda: {team: quotas.team(team)[GPUS]["in_use"] for team in use} == use, SOON_S)
 
 
-def test_a_job_that_may_not_be_requeued_and_ignores_signals_gives_way_all_the_same(quotas: QuotaStory) -> None:
+def test_a_job_that_may_not_be_requeued_and_ignores_signals_is_evicted_all_the_same(quotas: QuotaStory) -> None:
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
     quotas.wait_state(quotas.sleeps("guest", 4), "RUNNING", SOON_S)
     lent = quotas.ignores_signals("guest", 4, "--no-requeue", user=USER)

@@ -48,7 +48,7 @@ def test_nothing_is_taken_back_for_jobs_that_limits_of_the_sites_hold_up(quotas:
         )
         quotas.wait("Steward has seen it", lambda: time.time() > began + SEEN_S)
         assert [quotas.job(job).state for job in lent] == ["RUNNING", "RUNNING"]
-        assert quotas.events("quota.gives_way", since=began) == []
+        assert quotas.events("quota.evicting", since=began) == []
 
 
 def test_a_job_that_fits_nowhere_ends_nobodys_job_and_holds_up_nobody_of_its_team(quotas: QuotaStory) -> None:
@@ -62,7 +62,7 @@ def test_a_job_that_fits_nowhere_ends_nobodys_job_and_holds_up_nobody_of_its_tea
     began = time.time()
     first = quotas.sleeps("owner", 2, "--nodelist=n1")
     quotas.wait_says(first, "no node that it may use would have room for it")
-    assert quotas.events("quota.gives_way", since=began) == []
+    assert quotas.events("quota.evicting", since=began) == []
     second = quotas.sleeps("owner", 3)
     quotas.wait_state(second, "RUNNING", SOON_S)
     assert [quotas.job(job).state for job in lent].count("RUNNING") == 1
@@ -72,7 +72,7 @@ def test_a_job_that_fits_nowhere_ends_nobodys_job_and_holds_up_nobody_of_its_tea
 @pytest.mark.xfail(
     strict=False, reason="open: before backfill's first look at a new job nobody knows what it will keep for it"
 )
-def test_nobody_gives_way_to_a_job_that_slurm_keeps_behind_another_one(quotas: QuotaStory) -> None:
+def test_nobody_is_evicted_for_a_job_that_slurm_keeps_behind_another_one(quotas: QuotaStory) -> None:
     """The owner's first job needs both machines, of which guest's own job has one for an hour. Slurm plans it for then,
     and lets nobody begin before it who would not be done by then."""
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
@@ -86,7 +86,7 @@ def test_nobody_gives_way_to_a_job_that_slurm_keeps_behind_another_one(quotas: Q
     quotas.wait_says(first, "no node that it may use would have room for it")
     longer = quotas.sleeps("owner", 2, "--time=120")
     quotas.wait("Steward has seen it", lambda: time.time() > began + SEEN_S)
-    assert quotas.events("quota.gives_way", since=began) == [], quotas.explain(str(longer))
+    assert quotas.events("quota.evicting", since=began) == [], quotas.explain(str(longer))
     shorter = quotas.sleeps("owner", 1, "--time=10")
     quotas.wait_state(shorter, "RUNNING", SOON_S)
     assert [quotas.job(job).state for job in lent].count("RUNNING") == 3

@@ -28,18 +28,18 @@ def test_what_is_taken_back_changes_hands_once_though_a_daemon_is_killed_meanwhi
     quotas.wait_state(lent, "RUNNING", SOON_S)
     began = time.time()
     mine = quotas.sleeps("owner", 4, f"--begin=now+{LATER_S}")
-    quotas.wait("the borrower was chosen", lambda: quotas.events("quota.gives_way", since=began), SOON_S)
+    quotas.wait("the borrower was chosen", lambda: quotas.events("quota.evicting", since=began), SOON_S)
     kill, start = KINDS[daemon]
     quotas.hurt(kill)
     time.sleep(2.0)  # what is written meanwhile has nobody who takes it
     quotas.hurt(start)
 
     quotas.wait("the owner's job runs", lambda: quotas.job(mine).state == "RUNNING", 3 * SOON_S)
-    quotas.wait_says(lent, f"gave way to job {mine} of team owner")
+    quotas.wait_says(lent, f"was evicted for job {mine} of team owner")
     assert [quotas.job(job).state for job in (kept, lent)] == ["RUNNING", "PENDING"]
     quotas.wait("limits follow", lambda: quotas.limits("stw-guest-b").get("gres/gpu:l4") == "0", 2 * SOON_S)
     quotas.end(mine)
     quotas.wait_state(lent, "RUNNING", 2 * SOON_S)
     assert [quotas.job(job).restarts for job in (kept, lent)] == [0, 1]
-    told = [event["kind"] for event in quotas.events("quota.g", since=began)]
-    assert sorted(told) == ["quota.gave_way", "quota.gives_way"]
+    told = [event["kind"] for event in quotas.events("quota.evict", since=began)]
+    assert sorted(told) == ["quota.evicted", "quota.evicting"]

@@ -1,4 +1,4 @@
-"""Of several jobs that borrowed, which one gives way first."""
+"""Of several jobs that borrowed, which one is evicted first."""
 
 import time
 from contextlib import AbstractContextManager, nullcontext
@@ -10,12 +10,12 @@ from tests.e2e.quota_bed import SOON_S, QuotaStory
 
 
 def youngest_first(bed: Bed) -> AbstractContextManager[None]:
-    """slurm.conf says that the newest job gives way first, whichever QOS it has."""
+    """slurm.conf says that the newest job is evicted first, whichever QOS it has."""
     return changed_conf(bed, lambda conf: conf.replace("PreemptParameters=", "PreemptParameters=youngest_first,"))
 
 
 def at_once(quotas: QuotaStory, *teams: str) -> None:
-    """Slurm gives no grace to who gives way, and is done long before Steward would lose patience: Slurm chooses."""
+    """Slurm gives no grace to who is evicted, and is done long before Steward would lose patience: Slurm chooses."""
     for team in () if quotas.makes_room_itself else teams:
         sacctmgr(quotas.bed, "modify", "qos", "where", f"name=stw-{team}-b", "set", "GraceTime=0")
 
@@ -44,37 +44,39 @@ def borrows(quotas: QuotaStory, *, grace: bool = False) -> tuple[int, int, int]:
     )
 
 
-def gave_way(quotas: QuotaStory) -> list[int]:
+def was_evicted(quotas: QuotaStory) -> list[int]:
     """All jobs that wait again, now that the owner has come for one GPU."""
     mine = quotas.sleeps("owner", 1)
     quotas.wait_state(mine, "RUNNING", SOON_S)
     waiting = [job for job in quotas.jobs if quotas.job(job).state != "RUNNING"]
     for job in waiting:
-        quotas.wait_says(job, f"gave way to job {mine} of team owner")
+        quotas.wait_says(job, f"was evicted for job {mine} of team owner")
     return waiting
 
 
-def test_of_one_team_the_oldest_of_the_smallest_jobs_gives_way_where_slurm_chooses(quotas: QuotaStory) -> None:
+def test_of_one_team_the_oldest_of_the_smallest_jobs_is_evicted_where_slurm_chooses(quotas: QuotaStory) -> None:
     """Else the newest: on 22.05 Steward chooses."""
     _, older, newest = borrows(quotas)
-    assert gave_way(quotas) == [newest if quotas.makes_room_itself else older]
+    assert was_evicted(quotas) == [newest if quotas.makes_room_itself else older]
 
 
-def test_none_gives_way_beside_the_one_that_slurm_gave_a_grace_though_steward_loses_patience(
+def test_none_is_evicted_beside_the_one_that_slurm_gave_a_grace_though_steward_loses_patience(
     quotas: QuotaStory,
 ) -> None:
     """Slurm (23.02 and newer) ends it only some time after its grace, later than Steward waits here."""
     _, older, newest = borrows(quotas, grace=True)
-    assert gave_way(quotas) == [newest if quotas.makes_room_itself else older]
+    assert was_evicted(quotas) == [newest if quotas.makes_room_itself else older]
 
 
-def test_the_newest_job_that_borrowed_gives_way_and_none_beside_it_where_slurm_looks_at_age(quotas: QuotaStory) -> None:
+def test_the_newest_job_that_borrowed_is_evicted_and_none_beside_it_where_slurm_looks_at_age(
+    quotas: QuotaStory,
+) -> None:
     with nullcontext() if quotas.makes_room_itself else youngest_first(quotas.bed):
         _, _, newest = borrows(quotas)
-        assert gave_way(quotas) == [newest]
+        assert was_evicted(quotas) == [newest]
 
 
-def test_the_team_that_borrowed_most_gives_way_though_a_job_of_another_is_newer(quotas: QuotaStory) -> None:
+def test_the_team_that_borrowed_most_is_evicted_though_a_job_of_another_is_newer(quotas: QuotaStory) -> None:
     much, little = quotas.gpus("much", 2, percent=100), quotas.gpus("little", 2, percent=100)
     quotas.wait_in_force(quotas.gpus("owner", 4), much, little)
     at_once(quotas, "much", "little")
@@ -84,12 +86,12 @@ def test_the_team_that_borrowed_most_gives_way_though_a_job_of_another_is_newer(
     quotas.wait("Slurm knows who borrowed most", lambda: priority(quotas, "much") < priority(quotas, "little"), SOON_S)
     mine = quotas.sleeps("owner", 2)
     quotas.wait_state(mine, "RUNNING", SOON_S)
-    quotas.wait_says(older, f"gave way to job {mine} of team owner")
+    quotas.wait_says(older, f"was evicted for job {mine} of team owner")
     assert [quotas.job(job).state for job in (older, newer)] == ["PENDING", "RUNNING"]
 
 
 def priority(quotas: QuotaStory, team: str) -> int:
-    """Of what the team borrowed: the lowest gives way first."""
+    """Of what the team borrowed: the lowest is evicted first."""
     argv = ["sacctmgr", "-nP", "show", "qos", f"stw-{team}-b", "format=Priority"]
     return int(quotas.bed.run(argv).text)
 

@@ -1,4 +1,4 @@
-"""Jobs of every shape are counted against their team's quota, and give way as a whole."""
+"""Jobs of every shape are counted against their team's quota, and are evicted as a whole."""
 
 from collections.abc import Iterator
 
@@ -61,11 +61,11 @@ def lends(quotas: QuotaStory, second: str) -> tuple[int, int]:
     return own, lent
 
 
-def test_a_job_that_names_two_partitions_borrows_and_gives_way_as_any(quotas: QuotaStory, second: str) -> None:
+def test_a_job_that_names_two_partitions_borrows_and_is_evicted_as_any(quotas: QuotaStory, second: str) -> None:
     own, lent = lends(quotas, second)
     mine = quotas.sleeps("owner", 4)
     quotas.wait_state(mine, "RUNNING", SOON_S)
-    quotas.wait_says(lent, f"gave way to job {mine} of team owner")
+    quotas.wait_says(lent, f"was evicted for job {mine} of team owner")
     assert quotas.job(own).state == "RUNNING"
 
 
@@ -73,11 +73,11 @@ def test_an_owners_job_that_names_two_partitions_takes_back_what_is_lent(quotas:
     own, lent = lends(quotas, second)
     mine = quotas.sleeps("owner", 4, f"--partition=main,{second}")
     quotas.wait_state(mine, "RUNNING", SOON_S)
-    quotas.wait_says(lent, f"gave way to job {mine} of team owner")
+    quotas.wait_says(lent, f"was evicted for job {mine} of team owner")
     assert quotas.job(own).state == "RUNNING"
 
 
-def test_all_parts_of_a_heterogeneous_job_borrow_and_give_way_together(quotas: QuotaStory) -> None:
+def test_all_parts_of_a_heterogeneous_job_borrow_and_are_evicted_together(quotas: QuotaStory) -> None:
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
     own = quotas.sleeps("guest", 3)
     quotas.wait_state(own, "RUNNING", SOON_S)
@@ -88,13 +88,13 @@ def test_all_parts_of_a_heterogeneous_job_borrow_and_give_way_together(quotas: Q
     mine = quotas.sleeps("owner", 4)
     quotas.wait_state(mine, "RUNNING", SOON_S)
     quotas.wait("both parts wait again", lambda: states(quotas, lent) == {"PENDING"}, SOON_S)
-    quotas.wait_says(lent, f"gave way to job {mine} of team owner")
+    quotas.wait_says(lent, f"was evicted for job {mine} of team owner")
     assert quotas.job(own).state == "RUNNING"
     quotas.end(mine)
     quotas.wait("both parts run again", lambda: states(quotas, lent) == {"RUNNING"}, SOON_S)
 
 
-def test_tasks_of_an_array_give_way_one_by_one(quotas: QuotaStory) -> None:
+def test_tasks_of_an_array_are_evicted_one_by_one(quotas: QuotaStory) -> None:
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
     array = quotas.sleeps("guest", 1, "--array=0-7")
     quotas.wait("eight tasks run", lambda: quotas.running_tasks(array) == 8, SOON_S)
@@ -118,7 +118,7 @@ def test_an_allocation_without_a_script_is_cancelled_when_its_owner_comes(quotas
     mine = quotas.sleeps("owner", 4)
     quotas.wait_state(mine, "RUNNING", SOON_S)
     assert quotas.job(lent).state in ("CANCELLED", "PREEMPTED")
-    quotas.wait_says(lent, f"gave way to job {mine} of team owner")
+    quotas.wait_says(lent, f"was evicted for job {mine} of team owner")
 
 
 def test_a_job_that_resumes_in_its_place_only_is_cancelled(quotas: QuotaStory) -> None:

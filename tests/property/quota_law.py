@@ -1,4 +1,4 @@
-"""What must hold of every turn of quotas, and a world in which jobs come, run, give way and end by its rulings."""
+"""What must hold of every turn of quotas, and a world in which jobs come, run, are evicted and end by its rulings."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from tests.builders.quota import POOL, Site, a_unit, gpu_site
 
 @dataclass(slots=True, kw_only=True)
 class QuotaWorld:
-    """Jobs that run and wait; `turn` lets start whom it rules so, and ends whom it makes give way."""
+    """Jobs that run and wait; `turn` lets start whom it rules so, and ends those that it evicts."""
 
     site: Site
     now: float = 0.0
@@ -60,7 +60,7 @@ class QuotaWorld:
 def check_turn(world: QuotaWorld, found: Decider) -> None:
     """Invariants 1 to 8, by what runs after the turn."""
     gone = {each.unit.id for each in found.yielding}
-    assert len(gone) == len(found.yielding), "a job gives way at most once a turn"
+    assert len(gone) == len(found.yielding), "a job is evicted at most once a turn"
     assert gone <= world.running.keys()
     starts = [ruling.unit for ruling in found.rulings.values() if ruling.may_run and not ruling.hopeless]
     stays = [unit for unit in world.running.values() if unit.id not in gone]

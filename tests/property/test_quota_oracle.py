@@ -281,4 +281,4 @@ def _check_told(picture: Picture, *, is_hopeless: bool) -> None:
     assert (ruling.may_run, ruling.hopeless) == (True, is_hopeless)
     text = " ".join(quota_lines(picture.seen.jobs[JobId(OWNER)], draft))
     assert ("no node that it may use would have room" in text) == is_hopeless
-    assert ("to give way" in text) == bool([each for each in turn.yielding if each.to.id == OWNER])
+    assert ("to be evicted" in text) == bool([each for each in turn.yielding if each.to.id == OWNER])

@@ -1,4 +1,4 @@
-"""Where Steward itself makes room: whoever gives way lets the waiting job start, and nobody goes in vain."""
+"""Where Steward itself makes room: whoever is evicted lets the waiting job start, and nobody goes in vain."""
 
 from collections.abc import Set
 
@@ -15,7 +15,7 @@ REASONS = ("None", "Resources")
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(JOB, max_size=9), st.integers(1, 4), st.integers(1, 3), st.sampled_from(REASONS))
-def test_those_who_give_way_let_the_job_start(
+def test_those_who_are_evicted_let_the_job_start(
     jobs: list[tuple[int, int, str, int]], gpus: int, nodes: int, reason: str
 ) -> None:
     held: list[dict[int, tuple[int, str]]] = [{}, {}, {}]

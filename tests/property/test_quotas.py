@@ -1,4 +1,4 @@
-"""Quotas over random histories of teams and jobs: nobody has more than was agreed, and nobody gives way in vain."""
+"""Quotas over random histories of teams and jobs: nobody has more than was agreed, and no job is evicted in vain."""
 
 from hypothesis import given
 from hypothesis import strategies as st

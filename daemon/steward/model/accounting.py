@@ -34,6 +34,8 @@ class Capabilities:
     Preempt lists as needed. Otherwise Steward signals, waits and requeues."""
     exempt_priority: int = 0
     """The value of `min_exempt_priority`."""
+    backfill_s: float = 0.0
+    """How often Slurm's backfill plans the starts of waiting jobs; 0: never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

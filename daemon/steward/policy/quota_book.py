@@ -21,7 +21,7 @@ class QuotaJobBook(Kept[JobId, QuotaJob]):
         kept = (*memory.evictions, eviction)[-KEPT:]
         self[id] = replace(memory, evictions=kept, count=memory.count + 1)
 
-    def gave_way(self, id: JobId, restart: int) -> str:
+    def was_evicted(self, id: JobId, restart: int) -> str:
         """Return why this run of a job was evicted; empty if it was not."""
         memory = self.get(id)
         found = [each.text for each in memory.evictions if each.restart == restart] if memory is not None else []

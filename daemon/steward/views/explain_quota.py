@@ -12,6 +12,7 @@ from steward.policy.quota.decide import UnitRuling, UnitStanding, Yielding
 from steward.policy.quota.flavors import parse_tres
 from steward.policy.quota.ledger import TeamAccount
 from steward.policy.quota.others import limited_above
+from steward.policy.quota.planned import FirstJob
 from steward.policy.quota.requests import Unit, class_of, holds_nodes
 from steward.policy.quota.turn import Turn, take_turn
 from steward.policy.quota.words import told
@@ -84,23 +85,23 @@ def _running(job: Job, turn: Turn, draft: Draft) -> list[str]:
     unit = next((each for each in turn.running.get(team, ()) if job in each.jobs), None)
     memory = draft.quota_jobs.get(job.het_job_id or job.id)
     if memory is not None and memory.yielding is not None:
-        return [_giving_way(memory.yielding, draft)]
+        return [_being_evicted(memory.yielding, draft)]
     if unit is None:
         return []
     chosen = next((each for each in turn.yielding if each.unit.id == unit.id), None)
     if chosen is not None:
-        return [f"The job has to give way to job {chosen.to.id} of team {chosen.to.team}: {_CAUSES[chosen.cause]}."]
+        return [f"The job is to be evicted for job {chosen.to.id} of team {chosen.to.team}: {_CAUSES[chosen.cause]}."]
     uses = told(turn.ledger.counted(team, unit.options[0]))
     if unit not in turn.room.excess(team):
         how = "guaranteed" if unit.is_guaranteed else "begun with borrowed resources, covered by now"
         return [f"The quota of team {team} covers the job ({uses}; {how}). No other team can take that back."]
     return [
-        f"Quota of team {team}: the job runs with borrowed resources ({uses}) and gives way when their owner needs "
+        f"Quota of team {team}: the job runs with borrowed resources ({uses}) and is evicted when their owner needs "
         "them."
     ]
 
 
-def _giving_way(eviction: Eviction, draft: Draft) -> str:
+def _being_evicted(eviction: Eviction, draft: Draft) -> str:
     who = "Slurm ends it" if eviction.due is None else f"its grace ends {until(eviction.due, draft.now)}"
     return f"The job {eviction.text}; {who}."
 
@@ -119,13 +120,13 @@ def _waiting(job: Job, turn: Turn, draft: Draft) -> list[str]:
         case UnitStanding.BACKS_OFF:
             when = f" {until(ruling.until, draft.now)}" if ruling.until is not None else " later"
             return [
-                f"Quota of team {team}: the job gave way before, and may borrow again{when}; the team's own quota is "
-                "used up."
+                f"Quota of team {team}: the job was evicted before, and may borrow again{when}; the team's own quota "
+                "is used up."
             ]
         case UnitStanding.BEHIND:
             return [f"Quota of team {team}: its jobs start in order (quota.strict), and an earlier one waits."]
         case UnitStanding.WAITS:
-            return [_waits(ruling, turn), *_shares(ruling, turn)]
+            return [_waits(ruling, turn, draft), *_shares(ruling, turn)]
         case _:
             return [_admitted(job, ruling, turn, draft)]
 
@@ -150,10 +151,12 @@ def _never(unit: Unit, turn: Turn) -> str:
     )
 
 
-def _waits(ruling: UnitRuling, turn: Turn) -> str:
+def _waits(ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
     unit, short = ruling.unit, ruling.short
     if ruling.hopeless:
-        return f"Quota of team {unit.team}: the job may borrow, but {_no_nodes(unit, turn)}."
+        first = _behind(unit, turn)
+        why = _first(first, draft) if first is not None else _no_nodes(unit, turn)
+        return f"Quota of team {unit.team}: the job may borrow, but {why}."
     if not short:
         return f"Quota of team {unit.team}: the job waits until other jobs of its team leave room."
     limited = [name for name in short if _own_limit(unit, name, turn)]
@@ -251,13 +254,8 @@ def _admitted(job: Job, ruling: UnitRuling, turn: Turn, draft: Draft) -> str:
     borrows = ruling.standing is UnitStanding.BORROWED
     team = f"Quota of team {unit.team}: the job may run with what others lend"
     how = team if borrows else f"The quota of team {unit.team} covers the job"
-    if ruling.hopeless and (first := _behind(job, turn)) is not None:
-        nodes, start = ", ".join(sorted(first.planned)[:_NAMED]), until(first.started or draft.now, draft.now)
-        more = f" and {len(first.planned) - _NAMED} more" if len(first.planned) > _NAMED else ""
-        return (
-            f"{how}, but Slurm keeps {nodes}{more} for job {first.id}, which comes first and is to start {start}: only "
-            f"jobs that are over by then start there before it (Slurm: {job.reason})."
-        )
+    if ruling.hopeless and (first := _behind(unit, turn)) is not None:
+        return f"{how}, but {_first(first, draft)} (Slurm: {job.reason})."
     if ruling.hopeless and job.reason in ("Resources", "Priority"):
         return f"{how}, but {_no_nodes(unit, turn)} (Slurm: {job.reason}). Other jobs of the team may start before it."
     if victims := _victims(unit, turn, draft):
@@ -284,10 +282,32 @@ def _no_nodes(unit: Unit, turn: Turn) -> str:
     return _PROMISED if places is not None and wish is not None and places.had(wish) else _NO_NODES
 
 
-def _behind(job: Job, turn: Turn) -> Job | None:
-    """Return the first job for which Slurm keeps nodes that this one might have; None if there is none."""
+def _first(first: FirstJob, draft: Draft) -> str:
+    """Return for which job Slurm keeps nodes, or which job it has not planned yet."""
+    id = first.job.id
+    if first.start is None:
+        return (
+            f"job {id}, which comes first, has no room either, and Slurm has not planned yet which nodes it keeps for "
+            f"job {id}: no job is evicted for this one until it has"
+        )
+    nodes = ", ".join(sorted(first.nodes)[:_NAMED])
+    more = f" and {len(first.nodes) - _NAMED} more" if len(first.nodes) > _NAMED else ""
+    return (
+        f"Slurm keeps {nodes}{more} for job {id}, which comes first and is to start {until(first.start, draft.now)}: "
+        "only jobs that are over by then start there before it"
+    )
+
+
+def _behind(unit: Unit, turn: Turn) -> FirstJob | None:
+    """Return the first job for which Slurm keeps nodes on which this one could start; None if there is none."""
+    if not (turn.room.knows_nodes and unit.options):
+        return None
+    places = turn.room.places
+    wish = places.wish(unit, unit.options[0], gets_room=lambda id: True)
+    if wish is None or turn.room.is_hopeless(wish):
+        return None
     rooms = {id for id, ruling in turn.rulings.items() if ruling.may_run and not ruling.hopeless}
-    return next(turn.room.places.plans.before(job, rooms.__contains__), None) if turn.room.knows_nodes else None
+    return next(places.plans.before(unit.jobs[0], rooms.__contains__), None)
 
 
 def _by_hand(job: Job, team: str, draft: Draft) -> str:
@@ -316,25 +336,25 @@ def _victims(unit: Unit, turn: Turn, draft: Draft) -> str:
         eviction = memory.yielding
         if eviction is not None and eviction.to_job == unit.id and id in draft.seen.jobs:
             limit = f", {until(eviction.due, draft.now)} at the latest" if eviction.due is not None else ""
-            found.append(f"job {id} of team {memory.team} to give way{limit}")
+            found.append(f"job {id} of team {memory.team} to be evicted{limit}")
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return ", ".join(found[:_NAMED]) + more
 
 
 def _new_victim(each: Yielding) -> str:
-    return f"job {each.unit.id} of team {each.unit.team} to give way"
+    return f"job {each.unit.id} of team {each.unit.team} to be evicted"
 
 
 def _past(memory: QuotaJob, draft: Draft) -> list[str]:
     """Return every eviction of the job, the newest first, with its consequence."""
     over = [each for each in memory.evictions if each.over is not None]
     lines = [
-        f"{ago(each.at, draft.now)}: the job {each.text.replace('gives way', 'gave way', 1)}."
+        f"{ago(each.at, draft.now)}: the job {each.text.replace('is evicted', 'was evicted', 1)}."
         for each in reversed(over)
     ]
     if lines:
-        times = f"The job gave way {memory.count} times. " if memory.count > 1 else ""
+        times = f"The job was evicted {memory.count} times. " if memory.count > 1 else ""
         lines.append(
-            f"{times}Giving way costs no resume and blames no node; the job keeps its place by its time of submission."
+            f"{times}An eviction costs no resume and blames no node; the job keeps its place by its time of submission."
         )
     return lines

@@ -27,7 +27,9 @@ def begun(picture: Picture) -> list[list[str]]:
 
 
 first_try_or_second = pytest.mark.parametrize(
-    "check", [a_check(asked=T0), a_check(asked=T0 - 60, entered=T0 - 5, tries=1)], ids=["just asked", "gave way before"]
+    "check",
+    [a_check(asked=T0), a_check(asked=T0 - 60, entered=T0 - 5, tries=1)],
+    ids=["just asked", "stepped back before"],
 )
 
 

@@ -215,7 +215,7 @@ def test_an_order_is_forgotten_when_somebody_else_takes_the_node_before_it_begin
     assert [case for case in mine.memory.cases.values() if case.is_open] == []
 
 
-def test_a_suspicion_gives_way_to_a_command() -> None:
+def test_a_suspicion_is_ended_by_a_command() -> None:
     assert case_of(replacement(an_api_cluster().repaired(NODE, Step.SUSPECT))).trigger is Trigger.ADMIN
 
 

@@ -43,14 +43,14 @@ def test_a_job_that_starts_at_once_gets_no_comment() -> None:
     assert comments(waits(site(), 1, "a", 7)) == {}
 
 
-def test_a_job_that_gave_way_is_told_for_whom() -> None:
+def test_a_job_that_was_evicted_is_told_for_whom() -> None:
     picture = old(runs(site(), 3, "b", 4), 2, "a", 4)
     eviction = Eviction(
         at=picture.now - 30, restart=0, cause=Reclaimed.RECLAIM, to_team="b", to_job=3, text="", over=picture.now - 20
     )
     memory = replace(picture.memory, quota_jobs={JobId(2): QuotaJob(team="a", evictions=(eviction,), count=1)})
     told = comments(replace(picture, memory=memory))
-    assert told == {2: "steward: quota: gave way to job 3 of b 22:12Z (reclaim)"}
+    assert told == {2: "steward: quota: was evicted for job 3 of b 22:12Z (reclaim)"}
 
 
 def test_many_jobs_are_told_a_few_at_a_time() -> None:

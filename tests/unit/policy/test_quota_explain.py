@@ -1,4 +1,4 @@
-"""What `steward explain JOB` says of quotas: why a job waits, for whom it gave way, what happens next."""
+"""What `steward explain JOB` says of quotas: why a job waits, for whom it was evicted, what happens next."""
 
 from dataclasses import replace
 
@@ -75,16 +75,16 @@ def test_a_job_that_waits_for_what_others_use_reads_who_has_it() -> None:
     )
 
 
-def test_an_owner_reads_which_job_gives_way_for_it() -> None:
+def test_an_owner_reads_which_job_is_evicted_for_it() -> None:
     picture = runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2")
     assert said(waits(picture, 3, "b", 4), 3) == (
-        "The quota of team b covers the job; it waits for job 2 of team a to give way."
+        "The quota of team b covers the job; it waits for job 2 of team a to be evicted."
     )
     assert said(picture, 2) == (
-        "Quota of team a: the job runs with borrowed resources (4 GPUs of ml.g6.12xlarge) and gives way when their "
+        "Quota of team a: the job runs with borrowed resources (4 GPUs of ml.g6.12xlarge) and is evicted when their "
         "owner needs them."
     )
-    assert "The job has to give way to job 3 of team b" in said(waits(picture, 3, "b", 4), 2)
+    assert "The job is to be evicted for job 3 of team b" in said(waits(picture, 3, "b", 4), 2)
     assert said(picture, 1) == (
         "The quota of team a covers the job (4 GPUs of ml.g6.12xlarge; guaranteed). No other team can take that back."
     )
@@ -116,7 +116,7 @@ def test_a_held_job_is_told_that_quotas_do_not_ask_yet() -> None:
 def evicted(picture: Picture, **fields: object) -> Picture:
     eviction = Eviction(
         at=picture.now - 30, restart=0, cause=Reclaimed.RECLAIM, to_team="b", to_job=3,
-        text="gives way to job 3 of team b, whose quota covers it and lacks 4 GPUs; it is put back into the queue",
+        text="is evicted for job 3 of team b, whose quota covers it and lacks 4 GPUs; it is put back into the queue",
     )  # fmt: skip
     memory = QuotaJob(team="a", evictions=(replace(eviction, **fields),), count=1)  # type: ignore[arg-type]
     return replace(picture, memory=replace(picture.memory, quota_jobs={JobId(2): memory}))
@@ -126,17 +126,17 @@ def test_a_job_on_its_way_out_reads_by_whom_and_until_when() -> None:
     picture = runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2")
     picture = waits(picture, 3, "b", 4)
     text = said(evicted(picture, due=picture.now + 30), 2)
-    assert "The job gives way to job 3 of team b, whose quota covers it" in text
+    assert "The job is evicted for job 3 of team b, whose quota covers it" in text
     assert "its grace ends in 30 s" in text
-    assert "job 2 of team a to give way, in 30 s at the latest" in said(evicted(picture, due=picture.now + 30), 3)
+    assert "job 2 of team a to be evicted, in 30 s at the latest" in said(evicted(picture, due=picture.now + 30), 3)
     assert "Slurm ends it" in said(evicted(picture), 2)
 
 
-def test_a_job_that_gave_way_reads_why_and_what_it_costs() -> None:
+def test_a_job_that_was_evicted_reads_why_and_what_it_costs() -> None:
     picture = waits(runs(site(100), 3, "b", 4), 2, "a", 4)
     text = said(evicted(picture, over=picture.now - 10), 2)
-    assert "30 s ago: the job gave way to job 3 of team b, whose quota covers it" in text
-    assert "Giving way costs no resume and blames no node" in text
+    assert "30 s ago: the job was evicted for job 3 of team b, whose quota covers it" in text
+    assert "An eviction costs no resume and blames no node" in text
 
 
 @pytest.mark.parametrize("trouble", ["slurmdbd is down"])

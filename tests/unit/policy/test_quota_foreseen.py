@@ -1,4 +1,4 @@
-"""Nobody gives way in vain for a limit of the site's, also before Slurm has said that it holds the owner's job up."""
+"""No job is evicted in vain for a limit of the site's, also before Slurm has said that it holds the owner's job up."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ from steward.model.quota import Wrote
 from tests.builders.picture import Picture
 from tests.builders.quota import WEAK
 from tests.builders.quota_site import a_site, own, runs, settled, waits
-from tests.unit.policy.test_quota_give_way import gone_in
+from tests.unit.policy.test_quota_evict import gone_in
 
 ANN, BOB = 5001, 5002
 SMALL = Qos(name="small", limits={"gres/gpu": 1})
@@ -59,7 +59,7 @@ def gone(picture: Picture) -> set[int]:
 CPUS = {"cpu": 1}
 
 
-def test_nobody_gives_way_to_a_job_of_a_user_whose_own_limit_is_reached() -> None:
+def test_nobody_is_evicted_for_a_job_of_a_user_whose_own_limit_is_reached() -> None:
     picture = with_user(lent(), limits=CPUS)
     assert gone(asks(picture)) == set()
     assert gone(asks(picture, user_id=BOB)) == {2}
@@ -84,13 +84,13 @@ def test_a_users_association_for_the_jobs_partition_takes_the_place_of_his_other
     assert gone(asks(with_user(lent(), partition="other", limits=CPUS))) == {2}
 
 
-def test_nobody_gives_way_to_a_job_in_a_qos_of_the_sites_that_its_own_team_fills() -> None:
+def test_nobody_is_evicted_for_a_job_in_a_qos_of_the_sites_that_its_own_team_fills() -> None:
     picture = with_qos(lent(mine="small"), SMALL)
     assert gone(asks(picture, qos="small")) == set()
     assert gone(asks(with_qos(lent(mine="small"), replace(SMALL, limits={"gres/gpu": 3})), qos="small")) == {2}
 
 
-def test_what_those_have_who_may_give_way_does_not_count() -> None:
+def test_what_those_have_who_may_be_evicted_does_not_count() -> None:
     """The borrower itself is in the QOS: when it has left there is room."""
     picture = with_qos(lent().change_job(2, qos="small"), replace(SMALL, limits={"gres/gpu": 4}, used={"gres/gpu": 4}))
     assert gone(asks(picture, qos="small")) == {2}

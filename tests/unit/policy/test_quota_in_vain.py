@@ -25,7 +25,7 @@ from tests.builders.quota_site import (
     waits,
     with_partition,
 )
-from tests.unit.policy.test_quota_give_way import all_lent, gone_in
+from tests.unit.policy.test_quota_evict import all_lent, gone_in
 
 
 def gone_at_the_end(picture: Picture, after_s: float = 61.0) -> list[tuple[type, int]]:
@@ -121,13 +121,13 @@ def wanted_back(can: Capabilities, reason: str, **fields: Any) -> Picture:
 
 
 @pytest.mark.parametrize("reason", GRP)
-def test_others_give_way_to_a_job_that_waits_for_a_limit_that_steward_wrote(reason: str) -> None:
+def test_others_are_evicted_for_a_job_that_waits_for_a_limit_that_steward_wrote(reason: str) -> None:
     assert gone_in(full(wanted_back(WEAK, reason), reason), 2) == {2, 3}
 
 
 @pytest.mark.parametrize("can", [WEAK, MARKS], ids=["weak", "marks"])
 @pytest.mark.parametrize("reason", GRP)
-def test_nobody_gives_way_where_our_limits_have_room_and_one_of_the_sites_has_not(
+def test_nobody_is_evicted_where_our_limits_have_room_and_one_of_the_sites_has_not(
     can: Capabilities, reason: str
 ) -> None:
     """A partition's QOS, or what the site allows this user or an account below: what he would get would stay idle."""
@@ -142,14 +142,14 @@ def test_a_limits_reason_holds_up_nobody_where_there_is_no_limit_but_ours_with_r
 
 
 @pytest.mark.parametrize("can", [WEAK, LISTS], ids=["weak", "lists"])
-def test_nobody_gives_way_to_a_job_whose_user_chose_a_qos_of_the_sites_that_is_full(can: Capabilities) -> None:
+def test_nobody_is_evicted_for_a_job_whose_user_chose_a_qos_of_the_sites_that_is_full(can: Capabilities) -> None:
     assert gone_in(wanted_back(can, "QOSGrpGRES", qos="normal"), 70) == set()
     assert gone_in(wanted_back(WEAK, "Resources", qos="normal"), 2) == {2, 3}
 
 
 @pytest.mark.parametrize("fields", [{"wrote": False}, {"by_hand": True}], ids=["of another kind", "in our field"])
 @pytest.mark.parametrize("reason", ["QOSGrpGRES", "AssocGrpGRES"])
-def test_nobody_gives_way_where_a_person_set_the_limit_that_holds_it_up(reason: str, fields: dict[str, bool]) -> None:
+def test_nobody_is_evicted_where_a_person_set_the_limit_that_holds_it_up(reason: str, fields: dict[str, bool]) -> None:
     tries = full(wanted_back(WEAK, reason), reason, **{"wrote": False, **fields})
     assert not any(isinstance(each, SignalJob | RequeueJob) for each in done(tries)[1])
 

@@ -162,7 +162,7 @@ def test_what_no_quota_is_about_blocks_no_reclaim(cpus: int) -> None:
 
 
 @pytest.mark.parametrize("can", [LISTS, MARKS, WEAK])
-def test_what_a_job_that_gives_way_frees_is_not_for_the_next_borrower(can: Capabilities) -> None:
+def test_what_a_job_that_is_evicted_frees_is_not_for_the_next_borrower(can: Capabilities) -> None:
     """The limit is lowered in the turn that chooses it, before anything is asked of the job."""
     picture, actions = done(borrowed_and_wanted_back(can))
     assert caps(picture, "stw-a-b") == 2
@@ -342,4 +342,4 @@ def test_where_only_steward_takes_back_what_is_lent_it_is_looked_at_as_often_as_
     lent = settled(runs(runs(picture, 1, "a", 4), 2, "a", 2, "b", "n2"))
     assert is_busy(lent.memory, lent.now) is is_watched
     asked, _ = done(waits(lent, 3, "b", 4))
-    assert is_busy(asked.memory, asked.now), "a job has to give way"
+    assert is_busy(asked.memory, asked.now), "a job is to be evicted"

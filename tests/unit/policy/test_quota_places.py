@@ -1,4 +1,4 @@
-"""Where Steward itself makes room: who gives way is whoever lets the waiting job start, on its own nodes."""
+"""Where Steward itself makes room: who is evicted is whoever lets the waiting job start, on its own nodes."""
 
 from dataclasses import replace
 

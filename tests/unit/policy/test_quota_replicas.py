@@ -20,14 +20,14 @@ def test_a_replica_of_an_elastic_run_only_borrows(can: Capabilities, gpus: int) 
     assert [(each.job, each.qos) for each in actions if isinstance(each, MoveJob)] == [(2, ("stw-a-b",))]
 
 
-def test_replicas_of_elastic_runs_give_way_before_whole_jobs() -> None:
+def test_replicas_of_elastic_runs_are_evicted_before_whole_jobs() -> None:
     picture = runs(runs(a_site(WEAK), 1, "a", 4), 2, "a", 2, "b", "n2", started=1000.0, comment=REPLICA)
     picture = settled(runs(picture, 3, "a", 2, "b", "n2", started=2000.0))
     _, actions = done(waits(picture, 4, "b", 2))
     assert [each.job for each in actions if isinstance(each, SignalJob)] == [2]
 
 
-def test_a_replica_gives_way_before_a_newer_whole_job() -> None:
+def test_a_replica_is_evicted_before_a_newer_whole_job() -> None:
     picture = borrowed_and_wanted_back(WEAK).change_job(2, comment=REPLICA, requeue=False)
     picture, actions = done(picture)
     assert [(type(each), getattr(each, "job", None)) for each in actions if not isinstance(each, SetQos)] == [

@@ -1,4 +1,4 @@
-"""A job that opted in and gives way: its signal, its way back, its history."""
+"""A job that opted in and is evicted: its signal, its way back, its history."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.builders.quota_site import borrowed_and_wanted_back, done
 
 
 def reclaimed(can: Capabilities) -> Picture:
-    """Job 3, which opted in, borrowed and has to give way to job 4."""
+    """Job 3, which opted in, borrowed and is to be evicted for job 4."""
     picture = borrowed_and_wanted_back(can).opted_in(3)
     picture, _ = done(picture)
     return done(picture)[0]
@@ -23,16 +23,16 @@ def back_in_the_queue(picture: Picture) -> Picture:
 
 
 @pytest.mark.parametrize("can", [LISTS, WEAK])
-def test_giving_way_costs_no_resume_blames_no_node_and_is_in_the_history(can: Capabilities) -> None:
+def test_being_evicted_costs_no_resume_blames_no_node_and_is_in_the_history(can: Capabilities) -> None:
     picture = back_in_the_queue(reclaimed(can).after(70)).failing("n2")
     memory = done(picture)[0].memory.jobs[JobId(3)]
     assert (memory.resumes, memory.unproven) == (0, 0)
     last = memory.attempts[-1]
     assert (last.why.rule, last.culprits) == ("resume.reclaimed", frozenset())
-    assert "gives way to job 4 of team b" in last.why.evidence[0]
+    assert "is evicted for job 4 of team b" in last.why.evidence[0]
 
 
-def test_nodes_of_a_run_that_gave_way_are_not_kept_for_it() -> None:
+def test_nodes_of_a_run_that_was_evicted_are_not_kept_for_it() -> None:
     plan = back_in_the_queue(reclaimed(LISTS)).plan()
     assert not any(type(action).__name__ in ("KeepNodes", "SetNice") for action in plan.actions)
 

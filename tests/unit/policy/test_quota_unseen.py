@@ -1,4 +1,4 @@
-"""Slurm's own preemption is quicker than our look: a borrower that is back already is known as one that gave way."""
+"""Slurm's own preemption is quicker than our look: a borrower that is back already is known as one that was evicted."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def test_who_took_its_place_is_remembered_once(can: Capabilities, qos: str) -> N
     picture, _ = done(back(can, qos=qos))
     assert evictions(picture) == [(0, 3)]
     told = picture.memory.quota_jobs[JobId(2)].evictions[0].text
-    assert told.startswith("gives way to job 3 of team b, whose quota covers it")
+    assert told.startswith("is evicted for job 3 of team b, whose quota covers it")
     picture, _ = done(picture)
     assert evictions(picture) == [(0, 3)]
 

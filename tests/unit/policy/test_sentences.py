@@ -147,7 +147,7 @@ RULINGS: list[Row] = [
         lambda: a_failure(rules=ResumePolicy(preempted=True), state=JobState.PREEMPTED),
         lambda: a_failure(state=JobState.PREEMPTED),
     ),
-    ("it had to give way to another job", lambda: a_failure(gave_way="for job 9"), a_failure),
+    ("it was evicted for another job", lambda: a_failure(was_evicted="for job 9"), a_failure),
     ("its deadline has passed", lambda: a_failure(state=JobState.DEADLINE), lambda: a_failure(state=JobState.TIMEOUT)),
     (
         "it used more memory than it had asked for",
@@ -225,7 +225,7 @@ RULINGS: list[Row] = [
         lambda: a_failure(evidence=(_NODE,)),
     ),
     (
-        "a node failed, and too few others are free: the job starts again when its replacement is there",
+        "a node failed, and too few others are free: the job starts again when enough are free",
         lambda: a_failure(evidence=(_NODE,), short=True),
         lambda: a_failure(evidence=(replace(_NODE, blames=False),), short=True),
     ),
@@ -247,7 +247,7 @@ RULINGS: list[Row] = [
     (
         "a node failed, and Slurm ended the job: it starts again",
         lambda: a_failure(kind=FailureSource.ENDED, evidence=(_NODE,)),
-        lambda: a_failure(kind=FailureSource.ENDED, evidence=(_NODE,), gave_way="for job 9"),
+        lambda: a_failure(kind=FailureSource.ENDED, evidence=(_NODE,), was_evicted="for job 9"),
     ),
     (
         "a node failed; the job starts again elsewhere",
@@ -309,12 +309,12 @@ OPTING: list[Row] = [
         lambda: a_cluster().job(),
     ),
     (
-        "The job did not ask to be resumed (--auto-resume=1), so no fault brings it back.",
+        "The job did not ask to be resumed (by a valid --auto-resume=), so no fault brings it back.",
         lambda: a_cluster().job(),
         a_run,
     ),
     (
-        "Nothing shows that it asked to be resumed (--auto-resume=1), so no fault brings it back.",
+        "Nothing shows that it asked to be resumed (by a valid --auto-resume=), so no fault brings it back.",
         lambda: a_cluster().job(state=JobState.FAILED, ended=T0),
         lambda: a_cluster().job(),
     ),
@@ -611,7 +611,7 @@ ENDS: list[Row] = [
     ("retried inside its allocation (step 0 failed)", lambda: retried(), lambda: stopped()),
     ("not resumed (the script failed)", lambda: stopped(), lambda: retried()),
     (
-        "requeued, to wait for the replacement of its bad node",
+        "requeued, to wait until enough nodes are free",
         lambda: a_cluster(3).job().opted_in().then().lost("n2").then().marked("n2").requeued().then(5),
         lambda: in_queue().then(5),
     ),
@@ -724,7 +724,7 @@ QUEUE: list[Row] = [
         lambda: in_queue(reason="JobHeldAdmin"),
     ),
     (
-        "it is to begin later, as somebody set since: it is left alone until then",
+        "it was given a later start time (scontrol update starttime): it is left alone until then",
         lambda: requeued.later(in_queue(), 86_400.0),
         lambda: requeued.later(in_queue(), 120.0),
     ),
@@ -810,7 +810,7 @@ KEPT: list[Row] = [
     ),
     ("n[1-3]: kept for it since ", lambda: the_job_waits(), lambda: in_queue()),
     ("n[1-3]: kept for it until ", lambda: freed(), lambda: the_job_waits()),
-    ("the job still waits for its replacement", lambda: the_job_waits().after(600.0), lambda: freed()),
+    ("the job still waits for nodes", lambda: the_job_waits().after(600.0), lambda: freed()),
     (
         "job 7: 3 nodes are no longer kept for it: enough nodes are there",
         lambda: keep.n2_is_back(keep.waiting().then(60)),

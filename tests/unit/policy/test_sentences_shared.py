@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from steward.model.elastic import Cause, RunPhase
-from steward.model.ids import JobId
+from steward.model.ids import JobId, NodeName
 from steward.model.job import JobState
 from steward.model.partition import Gate
 from steward.model.quota import GPU, Reclaimed, Share, Wrote, resource
@@ -49,11 +49,22 @@ def on_one_node(name: str) -> str:
     return said(waits(picture, 3, "a", 1, reason="Priority", required=frozenset({n(name)})), 3)
 
 
-def behind(limit_s: float) -> str:
+def behind(limit_s: float, *, is_planned: bool = True) -> str:
     """Of a job behind one that needs both nodes, of which team a owns one and borrows the other."""
-    picture = settled(runs(runs(a_site(WEAK), 1, "a", 4), 2, "a", 4, "b", "n2"))
+    picture = settled(runs(runs(a_site(replace(WEAK, backfill_s=30.0)), 1, "a", 4), 2, "a", 4, "b", "n2"))
+    both = frozenset({n("n1"), n("n2")}) if is_planned else frozenset[NodeName]()
+    picture = waits(
+        picture, 8, "b", 2, planned=both, node_count=2, priority=5, reason="Resources", eligible=picture.now
+    )
+    picture = picture.change_job(8, started=picture.now + 3600.0 if is_planned else None)
+    return said(waits(picture, 9, "b", 2, priority=5, reason="Priority", time_limit_s=limit_s), 9)
+
+
+def borrows_behind(limit_s: float) -> str:
+    """Of a job that would borrow the free node, behind one that needs both; the other node is full of owned jobs."""
+    picture = settled(runs(a_site(WEAK), 1, "b", 4))
     both = frozenset({n("n1"), n("n2")})
-    picture = waits(picture, 8, "b", 2, planned=both, node_count=2, priority=5, reason="Resources")
+    picture = waits(picture, 8, "a", 2, planned=both, node_count=2, priority=5, reason="Resources")
     picture = picture.change_job(8, started=picture.now + 3600.0)
     return said(waits(picture, 9, "b", 2, priority=5, reason="Priority", time_limit_s=limit_s), 9)
 
@@ -112,11 +123,11 @@ def out_of_service() -> Picture:
     return picture.drained("n2", "fan")
 
 
-def gives_way(**fields: Any) -> Picture:
+def is_evicted(**fields: Any) -> Picture:
     return evicted(waits(runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2"), 3, "b", 4), **fields)
 
 
-def gave_way(count: int = 1) -> str:
+def was_evicted(count: int = 1) -> str:
     picture = evicted(waits(runs(site(100), 3, "b", 4), 2, "a", 4), over=T0 - 10)
     memory = {id: replace(one, count=count) for id, one in picture.memory.quota_jobs.items()}
     return said(replace(picture, memory=replace(picture.memory, quota_jobs=memory)), 2)
@@ -179,7 +190,7 @@ QUOTAS: list[Row] = [
         lambda: has_to_go(Reclaimed.RECLAIM),
     ),
     (
-        "The job has to give way to job 3 of team b: ",
+        "The job is to be evicted for job 3 of team b: ",
         lambda: has_to_go(Reclaimed.RECLAIM),
         lambda: said(runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2"), 2),
     ),
@@ -198,15 +209,15 @@ QUOTAS: list[Row] = [
         lambda: said(runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2"), 2),
         lambda: said(runs(site(100), 1, "a", 4, "b"), 1),
     ),
-    ("; Slurm ends it.", lambda: said(gives_way(), 2), lambda: said(gives_way(due=T0 + 30), 2)),
-    ("its grace ends in 30 s", lambda: said(gives_way(due=T0 + 30), 2), lambda: said(gives_way(), 2)),
+    ("; Slurm ends it.", lambda: said(is_evicted(), 2), lambda: said(is_evicted(due=T0 + 30), 2)),
+    ("its grace ends in 30 s", lambda: said(is_evicted(due=T0 + 30), 2), lambda: said(is_evicted(), 2)),
     (
-        "job 2 of team a to give way, in 30 s at the latest",
-        lambda: said(gives_way(due=T0 + 30), 3),
-        lambda: said(gives_way(), 3),
+        "job 2 of team a to be evicted, in 30 s at the latest",
+        lambda: said(is_evicted(due=T0 + 30), 3),
+        lambda: said(is_evicted(), 3),
     ),
     (
-        "it waits for job 2 of team a to give way.",
+        "it waits for job 2 of team a to be evicted.",
         lambda: said(waits(runs(runs(site(100), 1, "a", 4), 2, "a", 4, "b", "n2"), 3, "b", 4), 3),
         lambda: said(waits(runs(site(100), 1, "a", 4), 3, "b", 4), 3),
     ),
@@ -216,7 +227,7 @@ QUOTAS: list[Row] = [
         lambda: said(waits(site(), 1, "a", 2, reason="Resources"), 1),
     ),
     (
-        "Quota of team a: the job gave way before, and may borrow again in 60 s; the team's own quota is used up.",
+        "Quota of team a: the job was evicted before, and may borrow again in 60 s; the team's own quota is used up.",
         lambda: ruled(UnitStanding.BACKS_OFF, until=T0 + 60),
         lambda: ruled(UnitStanding.WAITS),
     ),
@@ -322,6 +333,17 @@ QUOTAS: list[Row] = [
         lambda: behind(600.0),
     ),
     (
+        "Quota of team b: the job may borrow, but Slurm keeps n1, n2 for job 8, which comes first and is to start in",
+        lambda: borrows_behind(7200.0),
+        lambda: borrows_behind(600.0),
+    ),
+    (
+        "The quota of team b covers the job, but job 8, which comes first, has no room either, and Slurm has not "
+        "planned yet which nodes it keeps for job 8: no job is evicted for this one until it has (Slurm: Priority).",
+        lambda: behind(600.0, is_planned=False),
+        lambda: behind(600.0),
+    ),
+    (
         "the limit in Slurm is about to be raised (QOSGrpGRES)",
         lambda: said(waits(runs(site(), 1, "a", 4), 2, "a", 2, qos="stw-a-b", reason="QOSGrpGRES"), 2),
         lambda: by_hand("1"),
@@ -337,11 +359,11 @@ QUOTAS: list[Row] = [
         lambda: by_hand("8"),
         lambda: by_hand("1"),
     ),
-    ("The job gave way 2 times. ", lambda: gave_way(2), lambda: gave_way(1)),
+    ("The job was evicted 2 times. ", lambda: was_evicted(2), lambda: was_evicted(1)),
     (
-        "Giving way costs no resume and blames no node; the job keeps its place by its time of submission.",
-        lambda: gave_way(),
-        lambda: said(gives_way(), 2),
+        "An eviction costs no resume and blames no node; the job keeps its place by its time of submission.",
+        lambda: was_evicted(),
+        lambda: said(is_evicted(), 2),
     ),
 ]
 

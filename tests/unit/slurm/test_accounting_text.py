@@ -86,3 +86,17 @@ def test_what_slurm_can_do_follows_from_version_and_settings() -> None:
         *[(True, True, True)] * 2,
     ]
     assert not text.capabilities({}, (24, 11)).preempts
+
+
+@pytest.mark.parametrize(
+    ("config", "every_s"),
+    [
+        ({"SchedulerType": "sched/backfill"}, 30.0),
+        ({"SchedulerType": "sched/backfill", "SchedulerParameters": "bf_max_time=9,bf_interval=120"}, 120.0),
+        ({"SchedulerType": "sched/backfill", "SchedulerParameters": "bf_interval=-1"}, 0.0),
+        ({"SchedulerType": "sched/builtin", "SchedulerParameters": "bf_interval=120"}, 0.0),
+        ({}, 0.0),
+    ],
+)
+def test_how_often_backfill_plans_is_read_from_slurms_settings(config: dict[str, str], every_s: float) -> None:
+    assert text.capabilities(config, (24, 11)).backfill_s == every_s

@@ -134,11 +134,11 @@ def test_a_trap_of_the_settings_is_told_with_its_remedy(config: dict[str, str], 
         ((22, 5), {}, "the team that borrowed most is evicted first; of its jobs the lowest class, then the newest"),
     ],
 )
-def test_who_gives_way_first_is_told(version: tuple[int, int], config: dict[str, str], text: str) -> None:
+def test_who_is_evicted_first_is_told(version: tuple[int, int], config: dict[str, str], text: str) -> None:
     assert any(text in each for each in said(site(replace(NEW, version=version), **config), Health.OK))
 
 
-def test_a_site_that_wants_the_newest_to_give_way_keeps_its_word() -> None:
+def test_a_site_that_wants_the_newest_to_be_evicted_keeps_its_word() -> None:
     can = Capabilities(version=(24, 11), preempts=True)
     config = {"PreemptType": "preempt/qos", "PreemptParameters": "youngest_first"}
     assert conf_lines(site(can, **config)) == ["PreemptParameters=youngest_first,min_exempt_priority=4000000000"]

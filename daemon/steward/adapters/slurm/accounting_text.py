@@ -27,6 +27,8 @@ _TRES = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.:-]+)?)=([0-9]+)([KMGTP]?)")
 _UNITS = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 """Units of memory, in MiB; other resources have no unit."""
 _MARKS, _LISTS = (23, 2), (25, 11)
+_BACKFILL_S = 30.0
+"""Slurm's default for bf_interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +155,16 @@ def capabilities(config: Mapping[str, str], version: tuple[int, int]) -> Capabil
         exempt_priority=int(exempt[1]) if exempt else 0,
         qos_lists=version >= _LISTS,
         preempts=is_by_qos and "REQUEUE" in config.get("PreemptMode", "") and version >= _MARKS,
+        backfill_s=_backfill_s(config),
     )
+
+
+def _backfill_s(config: Mapping[str, str]) -> float:
+    """Return the interval of Slurm's backfill; 0 without one."""
+    if config.get("SchedulerType", "") != "sched/backfill":
+        return 0.0
+    found = re.search(r"(?:^|,)bf_interval=(-?[0-9]+)(?:,|$)", config.get("SchedulerParameters", ""))
+    return max(float(found[1]), 0.0) if found else _BACKFILL_S  # -1 turns it off
 
 
 def _counts(line: str) -> tuple[Tres, Tres]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import unquote_to_bytes
 
-from steward.adapters.wire.codec import FrameCodec
+from steward.adapters.codec import FrameCodec
 from steward.adapters.wire.deep_messages import DeepLine, parse_deep_line
 from steward.adapters.wire.frames import Malformed
 from steward.adapters.wire.verdict_line import VerdictLine

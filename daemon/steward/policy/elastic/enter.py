@@ -1,4 +1,4 @@
-"""The changes to a run's memory when it enters a phase, and their events."""
+"""The changes to a run's memory when it enters a phase."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ def _drain(scene: RunScene, fact: RunFact, *, was: RunPhase) -> ElasticRun:
     newest = max(run.ordered, run.generation, scene.word.generation if scene.word else 0)
     cause = _cause(scene, was)
     before, after = len(scene.members), len(target)
-    words = {Cause.GROW: "grows", Cause.FAULT: "goes on"}.get(cause, "gives way")
+    words = {Cause.GROW: "grows", Cause.FAULT: "goes on"}.get(cause, "shrinks")
     why = f"{words} from {before} to {after} nodes: {_because(cause, scene)}"
     _tell("size", why, scene)
     change = SizeChange(at=scene.draft.now, before=before, after=after, cause=cause, why=why, consumed=run.consumed)

@@ -28,7 +28,7 @@ _EARLY_S = 60.0
 """The time by which Slurm's signal before a time limit may be early."""
 FIT_S = 10.0
 """So long an answer of Slurm's test counts: each question takes a job number."""
-_OF_BOTH = ("features", "gres", "switches", "memory")
+_OF_BOTH = ("features", "gres", "memory")
 NOT_JOINED = "it did not join in time"
 
 
@@ -113,7 +113,7 @@ def _useless(one: Replica, job: Job, scene: RunScene) -> str:
     if one.ending is not None:
         return "the run goes on without it"
     if one.token not in scene.staying:
-        return "the replica gives way, and the run goes on without it"
+        return "the replica ends, and the run goes on without it"
     if any(scene.is_lost(node) for node in job.nodes):
         return "its node is lost"
     if len(scene.here) - len(job.nodes) >= scene.most:

@@ -1,4 +1,4 @@
-"""Rule on a job's failure: one pure function and a table of rules; the first rule that fits counts.
+"""Rule on a job's failure: one pure function and a table of rules. The first rule that fits counts.
 
 Signs in a job's log only support a ruling, because users can print anything: they never name a culprit and never are
 enough to resume. `python -m steward.policy.job.decide` prints the rules as the table in docs/resume.md; a test
@@ -63,7 +63,7 @@ class Rule:
 
 def has_cause(f: Failure) -> bool:
     """Return whether the failure has a cause outside the job itself."""
-    return bool(f.evidence or f.gave_way) or f.is_machines or f.state in (JobState.TIMEOUT, JobState.PREEMPTED)
+    return bool(f.evidence or f.was_evicted) or f.is_machines or f.state in (JobState.TIMEOUT, JobState.PREEMPTED)
 
 
 def _is_bare(f: Failure) -> bool:
@@ -99,7 +99,7 @@ RULES: tuple[Rule, ...] = (
         text="it was cancelled or is complete",
         final=True,
     ),
-    Rule(name=RECLAIMED, when=lambda f: bool(f.gave_way), decision=REQUEUE, text="it had to give way to another job"),
+    Rule(name=RECLAIMED, when=lambda f: bool(f.was_evicted), decision=REQUEUE, text="it was evicted for another job"),
     Rule(
         name=DEADLINE,
         when=_is_over(JobState.DEADLINE),
@@ -220,7 +220,7 @@ RULES: tuple[Rule, ...] = (
         name="resume.wait",
         when=lambda f: bool(f.culprits) and f.short,
         decision=WAIT,
-        text="a node failed, and too few others are free: the job starts again when its replacement is there",
+        text="a node failed, and too few others are free: the job starts again when enough are free",
     ),
     Rule(
         name="resume.no_script",
@@ -280,8 +280,8 @@ def _facts(f: Failure) -> tuple[str, ...]:
     facts = [item.text for item in against]
     if f.is_machines or f.state in (JobState.TIMEOUT, JobState.PREEMPTED):
         facts.insert(0, _by_slurm(f))
-    if f.gave_way:
-        facts.insert(0, f.gave_way)
+    if f.was_evicted:
+        facts.insert(0, f.was_evicted)
     if status := _status(f):
         facts.append(status)
     if f.input_gone and (has_cause(f) or f.own_wish):

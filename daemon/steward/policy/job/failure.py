@@ -29,6 +29,8 @@ KILLS = frozenset({signal.SIGTERM, signal.SIGKILL})
 OUT_OF_MEMORY = 125
 """Slurm's own signal number for a task that the memory cgroup ended (SIG_OOM, as it fits into a wait status)."""
 
+RETRY_PROOF_S = 30.0
+"""A retry that fails sooner is not repeated: the job is requeued."""
 MOST_SIGNALS = 64
 
 
@@ -86,8 +88,8 @@ class Failure:
     """The step's input came through a pipe and cannot be repeated."""
     may_retry: bool = False
     """A retry in place has its input and its host, and the last retry did not fail at once."""
-    gave_way: str = ""
-    """Why this run had to give way to another job; then no node is to blame. Empty if it did not."""
+    was_evicted: str = ""
+    """Why this run was evicted for another job; then no node is to blame. Empty if it was not."""
     short: bool = False
     """Without the culprits there are not enough usable idle nodes for a new run."""
 
@@ -222,8 +224,8 @@ def _failure(
     """Return the failure with the job's options, budget and memory."""
     own_wish = ask is not None and ask.own and kind is FailureSource.STEP
     mode = ask.mode if ask is not None and own_wish else mem.mode
-    chosen, gave_way = options(mode, draft.want.resume), draft.quota_jobs.gave_way(job.id, mem.restarts)
-    found = () if gave_way else found
+    chosen, was_evicted = options(mode, draft.want.resume), draft.quota_jobs.was_evicted(job.id, mem.restarts)
+    found = () if was_evicted else found
     retried = last_retry(mem)
     since = max((at for at in (mem.started, retried.at if retried else None) if at is not None), default=None)
     return Failure(
@@ -245,7 +247,7 @@ def _failure(
         may_retry=may_retry,
         own_wish=own_wish,
         input_gone=ask is not None and not ask.replay,
-        gave_way=gave_way,
+        was_evicted=was_evicted,
         short=is_short_without(blamed(found), job, mem, draft),
     )
 
@@ -293,9 +295,9 @@ def _answers(retried: Sequence[Attempt], item: Evidence) -> bool:
 
 
 def _is_flop(mem: JobMemory, failed_at: float, draft: Draft) -> bool:
-    """Return whether the last retry failed within `retry_proof_s`, and so brought nothing."""
+    """Return whether the last retry failed within `RETRY_PROOF_S`, and so brought nothing."""
     retried = last_retry(mem)
-    return retried is not None and failed_at <= retried.at + draft.want.resume.retry_proof_s
+    return retried is not None and failed_at <= retried.at + RETRY_PROOF_S
 
 
 def _is_same_fault(
@@ -304,7 +306,7 @@ def _is_same_fault(
     """Return whether a resume was charged for this fault already: one fault costs one resume."""
     # a retry that failed at once, or one of another step that the same fault hit
     counted = [a for a in mem.attempts if a.restart == mem.restarts and a.counted and a.decision is Decision.RETRY]
-    if not counted or failed_at > counted[-1].at + draft.want.resume.retry_proof_s:
+    if not counted or failed_at > counted[-1].at + RETRY_PROOF_S:
         return False
     return kind is not FailureSource.STEP or culprits <= counted[-1].culprits
 

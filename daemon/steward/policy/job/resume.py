@@ -11,9 +11,11 @@ from steward.model.port_error import is_refusal
 from steward.model.resume import Decision, JobMemory, TakenOut
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import jobs_needing_attention, suspended_s
+from steward.policy.facts.at_rest import jobs_needing_attention
+from steward.policy.facts.blame import EVIDENCE_AFTER_S
 from steward.policy.facts.opted_in import nodes_of_parts
 from steward.policy.facts.run_end import cleans_up_since, done_since, over_since
+from steward.policy.facts.suspended import suspended_s
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, fault_of
 from steward.policy.job.failure import BY_MACHINE, FailureSource, told
@@ -245,7 +247,7 @@ def _follow_ended(job: Job, draft: Draft) -> None:
     told_to_stop = last is not None and last.final and not last.is_requeue and last.restart == mem.restarts
     if told_to_stop or not (job.is_batch or job.state in BY_MACHINE):
         _end(job.id, f"{job.state.value}", draft)
-    elif not job.is_completing or draft.now > over + draft.want.resume.evidence_after_s:
+    elif not job.is_completing or draft.now > over + EVIDENCE_AFTER_S:
         _rule_late(job, mem, over, draft)
 
 
@@ -269,7 +271,7 @@ def _rule_late(job: Job, mem: JobMemory, over: float, draft: Draft) -> None:
 
 def _why_given_up(job: Job, draft: Draft) -> str:
     """Return why the requeue is given up: Slurm refused it, or it took too long; empty while it may still come."""
-    error, most_s = draft.seen.failures.get(requeue_key(job), ""), draft.want.resume.evidence_after_s
+    error, most_s = draft.seen.failures.get(requeue_key(job), ""), EVIDENCE_AFTER_S
     # a refusal counts only if Slurm shows that the job may be requeued
     if job.requeue and is_refusal(error):
         return error
@@ -280,10 +282,10 @@ def _why_given_up(job: Job, draft: Draft) -> str:
 def _decide_late(job: Job, decided_for: str, ruling: Ruling, over: float, draft: Draft) -> None:
     """Carry out a ruling on an ended run; one without evidence waits for faults that may still be reported."""
     rules, stops = draft.want.resume, ruling.decision is Decision.STOP
-    until = over + (rules.evidence_after_s if stops else rules.detect_s)
+    until = over + (EVIDENCE_AFTER_S if stops else rules.detect_s)
     if ruling.open and draft.now <= until:
         draft.wake(until + 0.1)
-    elif stops or draft.now > done_since(job, draft) + rules.evidence_after_s:
+    elif stops or draft.now > done_since(job, draft) + EVIDENCE_AFTER_S:
         if stops and ruling.why.rule != CANCELLED:
             keep_ruling(job.id, decided_for, ruling, draft)
         _end(job.id, f"{job.state.value}", draft)

@@ -31,7 +31,7 @@ No = tuple[NodeRefusal, str]
 """The refusal, and the sentence for it."""
 _RUNGS = {NodeWish.REBOOT: Advice.REBOOT, NodeWish.REPLACE: Advice.REPLACE}
 _YIELDING = (Step.SUSPECT, Step.HELD)
-"""A case in these steps, or one that waits for approval, gives way to a person's command; any other repair is under
+"""A case in these steps, or one that waits for approval, is ended by a person's command; any other repair is under
 way."""
 
 
@@ -169,7 +169,7 @@ def _repair_refusal(slot: SlotRecord, node: Node | None, draft: OrderDraft) -> t
         return NodeRefusal.BAD_STATUS, f"{slot.node} is under repair already (case {case.id}: {case.step.value})"
     if case is None and node.is_foreign:
         reason = node.reason.text if node.reason else "no reason given"
-        return NodeRefusal.BAD_STATUS, f"somebody else took {slot.node} out of service ({reason})"
+        return NodeRefusal.BAD_STATUS, f"{slot.node} is out of service, and not by Steward ({reason}): resume it first"
     return None
 
 

@@ -1,1 +1,1 @@
-"""Quotas of teams: who may run, who gives way, and which limits and marks in Slurm say so."""
+"""Quotas of teams: who may run, who is evicted, and which limits and marks in Slurm say so."""

@@ -45,14 +45,14 @@ def _words(turn: Turn, draft: Draft) -> Iterator[tuple[JobId, str]]:
             if key not in alike:
                 alike[key] = _waits(ruling, turn)
             word = alike[key]
-            if gave_way := _gave_way(draft.quota_jobs.get(number)):
-                word = f"{word}; {gave_way}" if word else gave_way
+            if was_evicted := _was_evicted(draft.quota_jobs.get(number)):
+                word = f"{word}; {was_evicted}" if word else was_evicted
             if word or _speaks_of_quota(number, draft):
                 yield number, word or _RUNS
     for units in turn.running.values():
         for unit in units:
             if _speaks_of_quota(unit.id, draft):
-                yield unit.id, _gave_way(draft.quota_jobs.get(unit.id)) or _RUNS
+                yield unit.id, _was_evicted(draft.quota_jobs.get(unit.id)) or _RUNS
 
 
 def _waits(ruling: UnitRuling, turn: Turn) -> str:
@@ -67,7 +67,7 @@ def _waits(ruling: UnitRuling, turn: Turn) -> str:
             names = ", ".join(sorted(ruling.short))
             return f"{_WORD}team {unit.team} waits for {names}" if names else f"{_WORD}team {unit.team} waits"
         case UnitStanding.BACKS_OFF:
-            return f"{_WORD}gave way before, borrows again later"
+            return f"{_WORD}was evicted before, borrows again later"
         case UnitStanding.BEHIND:
             return f"{_WORD}behind an earlier job of team {unit.team}"
         case _:
@@ -84,14 +84,14 @@ def _most(ruling: UnitRuling, turn: Turn) -> str:
     return ": no such machine here"
 
 
-def _gave_way(memory: QuotaJob | None) -> str:
+def _was_evicted(memory: QuotaJob | None) -> str:
     """Return the words for the job's last eviction; empty if there is none."""
     over = [each for each in memory.evictions if each.over is not None] if memory is not None else []
     if not over:
         return ""
     last = over[-1]
     clock = datetime.fromtimestamp(last.at, UTC).strftime("%H:%MZ")
-    return f"{_WORD}gave way to job {last.to_job} of {last.to_team} {clock} ({last.cause.value})"
+    return f"{_WORD}was evicted for job {last.to_job} of {last.to_team} {clock} ({last.cause.value})"
 
 
 def _speaks_of_quota(id: JobId, draft: Draft) -> bool:

@@ -187,7 +187,10 @@ class Decider:
             is_held = False
             while granted < unit.count and ledger.is_entitled(unit.team, asked):
                 wish = self._wish(unit, asked, size)
-                is_held = not (self._may_take(unit) and self._finds_room(unit, asked, wish))
+                has_room = self._may_take(unit) and self._finds_room(unit, asked, wish)
+                is_held = not has_room
+                if is_held and self._may_take(unit) and wish is not None:
+                    self._room.places.await_plan(unit)
                 if is_held and unit.team not in self._rules.strict:
                     self._rule(unit, UnitStanding.OWN, amounts=asked, granted=unit.count, nodes=size, hopeless=True)
                     return True

@@ -16,7 +16,7 @@ from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.facts.quotas import in_force
 from steward.policy.facts.run_end import credential_safe_at
-from steward.policy.quota import give_way
+from steward.policy.quota import evict
 from steward.policy.quota.closing import close_ended, ends_key
 from steward.policy.quota.comment import quota_words
 from steward.policy.quota.decide import UnitRuling, UnitStanding
@@ -49,7 +49,7 @@ def keep_quotas(draft: Draft) -> None:
         _fail(trouble, draft)
         return
     if draft.want.quota.enabled:
-        give_way.follow(draft)
+        evict.follow(draft)
     turn = take_turn(draft)
     others = list(wanted_others(turn, picture, draft)) if turn is not None else []
     is_left = draft.want.quota.enabled and release_others(frozenset(o.account for o in others), picture, draft)
@@ -84,8 +84,8 @@ def _write(changes: Edits, turn: Turn, picture: Accounting, draft: Draft) -> Non
     lower = changes.lower[:left]
     for action in lower:
         draft.wish(action, RETRY_S)
-    give_way.finish(turn, draft)
-    give_way.begin(turn.yielding, picture, draft)
+    evict.finish(turn, draft)
+    evict.begin(turn.yielding, picture, draft)
     touched = keep_marks(turn, picture, draft)
     for ruling in sorted(turn.rulings.values(), key=lambda each: each.unit.id):
         if touched >= TOUCHED_AT_ONCE:
@@ -132,7 +132,7 @@ def _hurry(job: Job, draft: Draft) -> int:
     if draft.now < (safe := credential_safe_at(job, draft)):
         draft.wake(safe)
         return 0
-    why = Why(rule="quota.nudge", text="it gave way, and there is room for it again")
+    why = Why(rule="quota.nudge", text="it was evicted, and there is room for it again")
     key = Key(f"quota:nudge:{job.id}:{job.restarts}")
     return draft.wish(NudgeJob(key=key, why=why, job=job.id, restart=job.restarts, exclude=job.excluded), RETRY_S)
 

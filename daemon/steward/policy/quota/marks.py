@@ -82,7 +82,7 @@ def _mark(unit: Unit, priority: int, draft: Draft) -> int:
     # a higher priority that is not ours is left
     if job.priority >= priority:
         return 0
-    why = Why(rule="quota.mark", text=f"the quota of {unit.team} covers it by now: it does not give way")
+    why = Why(rule="quota.mark", text=f"the quota of {unit.team} covers it by now: it is not evicted")
     key = Key(f"quota:mark:{job.id}:{job.restarts}:{priority}")
     _remember(job.id, unit.team, priority, draft)
     return draft.wish(MarkJob(key=key, why=why, job=job.id, priority=priority, restart=job.restarts), RETRY_S)
@@ -93,7 +93,7 @@ def _unmark(unit: Unit, draft: Draft) -> int:
     memory = draft.quota_jobs.get(unit.id)
     if memory is None or memory.marked is None:
         return 0
-    return _release(unit.jobs[0], memory, f"{unit.team} has borrowed again: it may have to give way", draft)
+    return _release(unit.jobs[0], memory, f"{unit.team} has borrowed again: it may be evicted", draft)
 
 
 def _is_a_persons(job: Job, memory: QuotaJob) -> bool:

@@ -60,9 +60,13 @@ class Places:
         self.now = draft.now
         self._draft, self._flavors, self._requests = draft, flavors, requests
         self._wishes: dict[tuple[object, ...], Wish | None] = {}
-        self._of_parts: dict[JobId, Wish | None] = {}
-        self.plans = PlannedStarts(draft.seen.jobs.values(), draft.now)
+        self._of_parts: dict[tuple[JobId, frozenset[NodeName]], Wish | None] = {}
+        self._may_use: dict[tuple[object, ...], frozenset[NodeName]] = {}
+        """For each request: the nodes on which Slurm may start a job."""
         self._whole = {name: self._of_node(name) for name in sorted(flavors.usable)}
+        accounting = draft.seen.accounting
+        backfill_s = accounting.can.backfill_s if accounting is not None else 0.0
+        self.plans = PlannedStarts(draft.seen.jobs.values(), draft.now, backfill_s, self.may_use)
         self._free = {name: dict(has) for name, has in self._whole.items()}
         self._changed: list[NodeName] = []
         """The nodes whose free resources changed, in order."""
@@ -99,15 +103,16 @@ class Places:
 
     def _wish_of_parts(self, unit: Unit, gets_room: Callable[[JobId], bool]) -> Wish | None:
         """Return the nodes that a heterogeneous job needs, the most demanding parts first."""
-        if unit.id not in self._of_parts:
-            kept = self.plans.kept_from(unit.jobs[0], gets_room)
+        kept = self.plans.kept_from(unit.jobs[0], gets_room)
+        if (unit.id, kept) not in self._of_parts:
             asked = [(job, options[0]) for job in unit.jobs if (options := self._requests.asks(job))]
             found = [wish for job, amounts in asked if (wish := self._wish_of(job, amounts, 0, kept))]
             parts = sorted(found, key=lambda w: (len(w.nodes), -max(w.each.values(), default=0)))
             nodes = frozenset[NodeName]().union(*(wish.nodes for wish in parts))
             is_known = len(parts) == len(unit.jobs)
-            self._of_parts[unit.id] = Wish(count=0, each={}, nodes=nodes, parts=tuple(parts)) if is_known else None
-        return self._of_parts[unit.id]
+            wish = Wish(count=0, each={}, nodes=nodes, parts=tuple(parts)) if is_known else None
+            self._of_parts[unit.id, kept] = wish
+        return self._of_parts[unit.id, kept]
 
     def _wish_of(self, job: Job, asked: Amounts, size: int = 0, kept: frozenset[NodeName] = frozenset()) -> Wish | None:
         """Return the nodes that one job needs; None if nodes do not decide."""
@@ -139,6 +144,24 @@ class Places:
             total=asked if is_total else {},
             whole=job.exclusive,
         )
+
+    def may_use(self, job: Job) -> frozenset[NodeName]:
+        """Return the nodes on which Slurm may start a job."""
+        if job.required and len(job.required) >= job.node_count:
+            return job.required
+        key = job.partition, job.excluded, job.features, job.requested, job.node_count
+        if key not in self._may_use:
+            usable = self._draft.overview.nodes_of(job.partition) - job.excluded & self._whole.keys()
+            found = eligible(job, usable, self._draft.seen.nodes, max(job.node_count, 1))
+            self._may_use[key] = frozenset(found)
+        return self._may_use[key]
+
+    def await_plan(self, unit: Unit) -> None:
+        """Keep the nodes of a unit without room from jobs behind it until backfill has looked at it."""
+        for job in unit.jobs:
+            if (by := self.plans.looked_at(job)) is not None:
+                self.plans.add(job)
+                self._draft.wake(by)
 
     def has(self, wish: Wish) -> bool:
         """Return whether the job has room on its nodes now."""

@@ -3,37 +3,93 @@
 Slurm starts no other job there that would not be over by then: an eviction for such a job is in vain.
 """
 
+from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from steward.model.ids import JobId, NodeName
 from steward.model.job import Job
 
+_READ_S = 5.0
+"""How long after backfill's look its plan may be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstJob:
+    """A waiting job that comes first, and the nodes that Slurm keeps for it.
+
+    `start`: the planned one; None: backfill has not looked at the job, and may keep any of the nodes.
+    """
+
+    job: Job
+    nodes: frozenset[NodeName]
+    start: float | None = None
+
 
 class PlannedStarts:
-    """The plans of Slurm's backfill, in Slurm's order of the jobs."""
+    """The plans of Slurm's backfill, in Slurm's order of the jobs.
 
-    def __init__(self, jobs: Iterable[Job], now: float) -> None:
-        self._now = now
-        self._jobs = sorted((j for j in jobs if j.is_pending and j.planned and j.started), key=_order)
+    A new job that finds no room counts as planned on every node that it may use, until backfill has looked at it.
+    """
 
-    def before(self, job: Job, gets_room: Callable[[JobId], bool]) -> Iterator[Job]:
+    def __init__(
+        self, jobs: Iterable[Job], now: float, backfill_s: float, may_use: Callable[[Job], frozenset[NodeName]]
+    ) -> None:
+        """`backfill_s`: the interval of backfill; 0: backfill is off."""
+        self._now, self._backfill_s, self._may_use = now, backfill_s, may_use
+        self._first: list[FirstJob] = []
+        self._new: dict[tuple[str, frozenset[NodeName]], tuple[int, int]] = {}
+        """For equal new jobs without room: the place in Slurm's order of the first."""
+        self._kept: dict[tuple[JobId, ...], frozenset[NodeName]] = {}
+        for job in jobs:
+            if job.is_pending and job.planned and job.started:
+                self._first.append(FirstJob(job=job, nodes=job.planned, start=job.started))
+            elif job.is_pending and job.reason == "Resources" and self.looked_at(job) is not None:
+                self._first.append(FirstJob(job=job, nodes=may_use(job)))
+        self._first.sort(key=_place)
+
+    def looked_at(self, job: Job) -> float | None:
+        """Return by when backfill looks at a new job for the first time; None: it has, or that is not known."""
+        if not self._backfill_s or job.eligible is None or job.planned:
+            return None
+        by = job.eligible + self._backfill_s + _READ_S
+        return by if job.eligible <= self._now < by else None
+
+    def add(self, job: Job) -> None:
+        """Add a new job for which no room was found; its limits let it start."""
+        key, order = (job.partition, self._may_use(job)), _order(job)
+        known = self._new.get(key)
+        if known is None or order < known:  # the first of equal jobs keeps all that the others would
+            self._new[key] = order
+            insort(self._first, FirstJob(job=job, nodes=key[1]), key=_place)
+
+    def before(self, job: Job, gets_room: Callable[[JobId], bool]) -> Iterator[FirstJob]:
         """Return the jobs of its partition that come before this one, start before its end, and get no room now.
 
         Jobs of other partitions do not count: it is not known whether they come first.
         """
         over = self._now + (job.time_limit_s if job.time_limit_s is not None else float("inf"))
-        for first in self._jobs:
-            if _order(first) >= _order(job):
+        for first in self._first:
+            if _place(first) >= _order(job):
                 return
-            leader, partitions = first.het_job_id or first.id, first.partitions
-            if (first.started or over) < over and not gets_room(leader) and set(partitions) & set(job.partitions):
+            leader, partitions = first.job.het_job_id or first.job.id, first.job.partitions
+            if (first.start or self._now) < over and not gets_room(leader) and set(partitions) & set(job.partitions):
                 yield first
 
     def kept_from(self, job: Job, gets_room: Callable[[JobId], bool]) -> frozenset[NodeName]:
         """Return the nodes on which Slurm does not start this job now."""
-        if not self._jobs:
+        if not self._first:
             return frozenset()
-        return frozenset[NodeName]().union(*(first.planned for first in self.before(job, gets_room)))
+        found = list(self.before(job, gets_room))
+        key = tuple(first.job.id for first in found)
+        if key not in self._kept:
+            self._kept[key] = frozenset[NodeName]().union(*(first.nodes for first in found))
+        return self._kept[key]
+
+
+def _place(first: FirstJob) -> tuple[int, int]:
+    """Return the place of a job in Slurm's order."""
+    return _order(first.job)
 
 
 def _order(job: Job) -> tuple[int, int]:

@@ -23,6 +23,8 @@ from steward.policy.quota.requests import Amounts, Requests, Unit, add, is_ready
 
 REQUEUE_DELAY_S = 150.0
 """Slurm before 25.11 delays a requeued job by 121 s."""
+REBALANCE_AFTER_S = 600.0
+"""A job is evicted for a fairer share only after it ran this long, and one within this time."""
 ASKED_S = 10.0
 """How long an answer of Slurm's counts."""
 
@@ -194,13 +196,13 @@ def _enter(jobs: Present, ledger: Ledger, draft: Draft) -> frozenset[JobId]:
         ledger.hold(held.away, -1)
     leaving = {id for id, memory in draft.quota_jobs.items() if memory.yielding is not None}
     each = (unit for units in jobs.running.values() for unit in units) if leaving else ()
-    going = [unit for unit in each if unit.id in leaving and _gives_way(unit, draft)]
+    going = [unit for unit in each if unit.id in leaving and _is_evicted(unit, draft)]
     for unit in going:
         ledger.take(unit.team, unit.options[0], -1, away=unit.away)
     return frozenset(unit.id for unit in going)
 
 
-def _gives_way(unit: Unit, draft: Draft) -> bool:
+def _is_evicted(unit: Unit, draft: Draft) -> bool:
     """Return whether the unit is being evicted."""
     memory = draft.quota_jobs.get(unit.id)
     eviction, job = memory.yielding if memory is not None else None, unit.jobs[0]
@@ -248,9 +250,8 @@ def _suits(job: Job, nodes: frozenset[NodeName] | None, draft: Draft) -> bool:
 
 def _rebalance_before(draft: Draft) -> float | None:
     """Return before which time jobs must have started to be evicted for a fairer share; None: no job may now."""
-    rules = draft.want.quota
-    if not rules.rebalance:
+    if not draft.want.quota.rebalance:
         return None
     all_of = (each for memory in draft.quota_jobs.values() for each in memory.evictions)
     last = max((each.at for each in all_of if each.cause is Reclaimed.REBALANCE), default=0.0)
-    return draft.now - rules.rebalance_after_s if draft.now >= last + rules.rebalance_after_s else None
+    return draft.now - REBALANCE_AFTER_S if draft.now >= last + REBALANCE_AFTER_S else None

@@ -65,7 +65,7 @@ def _remember(job: Job, team: str, to: Job, owner: str, draft: Draft) -> None:
     # the time of submission of a requeued job is the time of its requeue
     at = job.submitted or draft.now
     text = (
-        f"gives way to job {to.id} of team {owner}, whose quota covers it, with what {team} had borrowed; Slurm made "
+        f"is evicted for job {to.id} of team {owner}, whose quota covers it, with what {team} had borrowed; Slurm made "
         "the room at once, and it is put back into the queue"
     )
     over = Eviction(
@@ -73,8 +73,8 @@ def _remember(job: Job, team: str, to: Job, owner: str, draft: Draft) -> None:
     )
     draft.quota_jobs.add_eviction(job.id, team, over)
     draft.tell(
-        "quota.gave_way",
-        f"job {job.id} {text.replace('gives way', 'gave way', 1)}",
-        once=f"gave-way:{job.id}:{over.restart}",
+        "quota.evicted",
+        f"job {job.id} {text.replace('is evicted', 'was evicted', 1)}",
+        once=f"evicted:{job.id}:{over.restart}",
         job=job.id,
     )

@@ -1,4 +1,4 @@
-"""Who gives way for quotas, and how: by Slurm's hand, or by signal, grace and requeue."""
+"""Who is evicted for quotas, and how: by Slurm's hand, or by signal, grace and requeue."""
 
 import math
 from dataclasses import replace
@@ -31,7 +31,7 @@ def lent_beside_free_nodes() -> Picture:
 
 
 def chosen_by_slurm(grace_s: float) -> Picture:
-    """We expected job 3, the newest, to give way; Slurm gave job 2 its grace."""
+    """We expected job 3, the newest, to be evicted; Slurm gave job 2 its grace."""
     picture, _ = done(borrowed_and_wanted_back(LISTS))
     picture = replace(picture, want=replace(picture.want, quota=but(picture.want.quota, grace_s=grace_s)))
     picture = picture.after(1.0)
@@ -67,7 +67,7 @@ def test_without_slurms_preemption_the_newest_is_signalled_and_put_back_after_it
 
 
 def test_slurms_preemption_finds_first_whom_we_chose_first() -> None:
-    """Two teams borrow. The one with the higher share gives way, and would have borrowed nothing without its job."""
+    """Two teams borrow. The one with the higher share is evicted, and would have borrowed nothing without its job."""
     site = a_site(LISTS, own("a", 2), own("b", 4), own("c", 2))
     site = runs(runs(site, 1, "a", 2), 2, "a", 3, "b", "n2")
     site = settled(runs(runs(site, 3, "c", 2), 4, "c", 1, "b", "n2"))
@@ -80,7 +80,7 @@ def test_slurms_preemption_finds_first_whom_we_chose_first() -> None:
         picture, _ = done(picture)
 
 
-def test_nobody_gives_way_to_a_job_that_starts_on_free_nodes() -> None:
+def test_nobody_is_evicted_for_a_job_that_starts_on_free_nodes() -> None:
     picture, actions = done(lent_beside_free_nodes())
     assert not any(isinstance(each, SignalJob | RequeueJob) for each in actions)
     picture = settled(runs(picture, 3, "b", 4, on="n3"))
@@ -99,12 +99,12 @@ def test_when_slurm_does_not_preempt_we_make_room() -> None:
     assert [type(each) for each in actions] == [SignalJob]
 
 
-def test_when_slurm_chooses_another_job_that_one_gives_way_and_none_beside_it() -> None:
+def test_when_slurm_chooses_another_job_that_one_is_evicted_and_none_beside_it() -> None:
     picture, _ = done(chosen_by_slurm(5.0))
     assert JobId(3) not in picture.memory.quota_jobs or not picture.memory.quota_jobs[JobId(3)].evictions
     told = picture.memory.quota_jobs[JobId(2)].evictions[-1]
     assert (told.to_job, told.due) == (4, None)
-    assert told.text.startswith("gives way to job 4 of team b, whose quota covers it")
+    assert told.text.startswith("is evicted for job 4 of team b, whose quota covers it")
     assert done(picture.after(1.0))[1] == []
 
 
@@ -146,7 +146,7 @@ def test_a_job_whose_user_wants_no_requeue_is_cancelled_though_it_opted_in() -> 
     assert [(type(each), each.job) for each in found] == [(CancelJob, 3)]
 
 
-def test_where_slurm_refuses_a_requeue_another_job_gives_way() -> None:
+def test_where_slurm_refuses_a_requeue_another_job_is_evicted() -> None:
     """What a job keeps is not promised to the owner's job any more."""
     picture = runs(runs(a_site(WEAK), 1, "a", 4), 2, "a", 2, "b", "n2", started=1000.0)
     picture = waits(settled(runs(picture, 3, "a", 2, "b", "n2", started=2000.0)), 4, "b", 2)
@@ -182,10 +182,10 @@ def test_a_victim_that_still_cleans_up_is_not_asked_for_again_nor_is_another(sta
     ("state", "flags"),
     [(JobState.RUNNING, ()), (JobState.PENDING, ("COMPLETING",)), (JobState.CANCELLED, ("COMPLETING",))],
 )
-def test_a_heterogeneous_job_gives_way_once_however_late_its_parts_let_go(
+def test_a_heterogeneous_job_is_evicted_once_however_late_its_parts_let_go(
     state: JobState, flags: tuple[str, ...]
 ) -> None:
-    """Its first part waits again while another still cleans up: that is no new job that could give way."""
+    """Its first part waits again while another still cleans up: that is no new job that could be evicted."""
     picture = runs(a_site(WEAK), 1, "a", 4)
     for id in (5, 6):
         picture = runs(picture, id, "a", 2, "b", "n2", het_job_id=JobId(5), started=2000.0)
@@ -202,7 +202,7 @@ def test_a_heterogeneous_job_gives_way_once_however_late_its_parts_let_go(
     assert picture.memory.quota_jobs[JobId(5)].yielding is None
 
 
-def test_a_job_on_a_broken_node_does_not_give_way_for_nothing() -> None:
+def test_a_job_on_a_broken_node_is_not_evicted_for_nothing() -> None:
     """The newest is on a node that takes no jobs: what it would free is nobody's."""
     site = runs(a_site(WEAK, own("a", 2), own("b", 6)), 1, "a", 2, "g", "n1")
     site = runs(runs(site, 2, "a", 2, "b", "n1", started=1000.0), 3, "a", 4, "b", "n2", started=2000.0)
@@ -210,15 +210,15 @@ def test_a_job_on_a_broken_node_does_not_give_way_for_nothing() -> None:
     assert [each.job for each in actions if isinstance(each, SignalJob)] == [2]
 
 
-def test_a_job_that_gave_way_is_hurried_on_when_there_is_room_again() -> None:
-    picture = gave_way(WEAK)
+def test_a_job_that_was_evicted_is_hurried_on_when_there_is_room_again() -> None:
+    picture = was_evicted(WEAK)
     assert not any(isinstance(action, NudgeJob) for action in picture.after(8).plan().actions)
     ended = picture.change_job(4, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
     plan = done(ended)[0].after(3).plan()
     assert [action.job for action in plan.actions if isinstance(action, NudgeJob)] == [3]
 
 
-def gave_way(can: Capabilities) -> Picture:
+def was_evicted(can: Capabilities) -> Picture:
     """Job 3 was put back for job 4 of the owner, and Slurm lets it wait for two minutes."""
     picture, _ = done(borrowed_and_wanted_back(can))
     picture, _ = done(picture.after(61))
@@ -227,7 +227,7 @@ def gave_way(can: Capabilities) -> Picture:
 
 
 def test_a_start_time_that_its_user_set_is_waited_for() -> None:
-    picture = gave_way(WEAK).change_job(3, eligible=gave_way(WEAK).now + 900)
+    picture = was_evicted(WEAK).change_job(3, eligible=was_evicted(WEAK).now + 900)
     ended = picture.change_job(4, state=JobState.COMPLETED, nodes=frozenset(), ended=picture.now)
     assert not any(isinstance(action, NudgeJob) for action in done(ended)[0].after(3).plan().actions)
 
@@ -265,7 +265,7 @@ def gone_in(picture: Picture, turns: int) -> set[int]:
     ],
 )
 @pytest.mark.parametrize("can", [WEAK, LISTS], ids=["weak", "lists"])
-def test_nobody_gives_way_to_a_job_that_slurm_holds_up_for_another_reason(can: Capabilities, reason: str) -> None:
+def test_nobody_is_evicted_for_a_job_that_slurm_holds_up_for_another_reason(can: Capabilities, reason: str) -> None:
     """What it would get would stay idle."""
     assert gone_in(waits(all_lent(can), 9, "b", 4, reason=reason), 70) == set()
 
@@ -279,7 +279,7 @@ def test_slurms_word_that_nodes_are_not_available_counts_while_they_are_not(drai
 
 
 @pytest.mark.parametrize("reason", ["None", "Resources", "Priority"])
-def test_others_give_way_to_a_job_that_waits_for_nodes(reason: str) -> None:
+def test_others_are_evicted_for_a_job_that_waits_for_nodes(reason: str) -> None:
     assert gone_in(waits(all_lent(WEAK), 9, "b", 4, reason=reason), 2) == {2, 3}
 
 
@@ -304,6 +304,10 @@ def test_each_part_of_a_heterogeneous_job_gets_nodes_of_its_own(machines: int, g
     for id in (5, 6):
         site = waits(site, id, "b", 1, het_job_id=JobId(5), reason="Resources")
     assert gone_in(site, 2) == gone
+    told = {memory.evictions[-1].text for memory in done(site)[0].memory.quota_jobs.values()}
+    part = "a node with 1 GPU of ml.g6.12xlarge free"
+    assert all(f"lacks nodes of their own for its parts: {part} and {part}, of which a" in text for text in told)
+    assert len(told) == (1 if gone else 0)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +324,7 @@ def test_each_part_of_a_heterogeneous_job_gets_nodes_of_its_own(machines: int, g
     ],
     ids=["longer", "endless", "done by then", "comes first", "comes later", "no plan", "elsewhere", "partition"],
 )
-def test_nobody_gives_way_where_slurm_keeps_the_nodes_for_a_job_that_comes_first(
+def test_nobody_is_evicted_where_slurm_keeps_the_nodes_for_a_job_that_comes_first(
     first: dict[str, Any], second: dict[str, Any], gone: set[int]
 ) -> None:
     """Job 8 needs both nodes, of which team a owns one and has it for an hour more."""
@@ -329,6 +333,52 @@ def test_nobody_gives_way_where_slurm_keeps_the_nodes_for_a_job_that_comes_first
     site = waits(site, 8, "b", 2, **plan).change_job(8, started=site.now + 3600.0)
     site = waits(site, 9, "b", 2, **{"priority": 5, "reason": "Priority", "time_limit_s": 7200.0, **second})
     assert gone_in(site, 2) == gone
+
+
+def behind_a_new_job(can: Capabilities = WEAK, first: dict[str, Any] | None = None, **second: Any) -> Picture:
+    """The same job 8 came now, and backfill, which looks every 30 s, has not planned it."""
+    site = all_lent(replace(can, backfill_s=30.0))
+    new = {"node_count": 2, "priority": 5, "reason": "Resources", "eligible": site.now, **(first or {})}
+    account = new.pop("account", "b")
+    site = waits(site, 8, "b", 2, **new).change_job(8, account=account)
+    return waits(site, 9, "b", 2, **{"priority": 5, "reason": "Priority", "time_limit_s": 600.0, **second})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "gone"),
+    [
+        ({}, {}, set()),
+        ({}, {"time_limit_s": None}, set()),
+        ({"reason": "Priority"}, {}, set()),
+        ({"account": "other", "qos": "normal"}, {}, set()),
+        ({"account": "other", "qos": "normal", "reason": "AssocGrpGRES"}, {}, {3}),
+        ({}, {"priority": 7}, {3}),
+        ({"eligible": 1.0}, {}, {3}),
+        ({"partition": "other"}, {}, {3}),
+        ({"required": frozenset({n("n1")}), "node_count": 1}, {}, {3}),
+    ],
+    ids=["new", "endless", "not looked at", "of no team", "limited", "comes later", "old", "partition", "other nodes"],
+)
+def test_nobody_is_evicted_behind_a_new_job_without_room_until_backfill_has_planned_it(
+    first: dict[str, Any], second: dict[str, Any], gone: set[int]
+) -> None:
+    assert gone_in(behind_a_new_job(WEAK, first, **second), 2) == gone
+
+
+def test_an_owner_waits_for_the_plan_of_a_job_that_comes_first_no_longer_than_one_round_of_backfill() -> None:
+    """It ends sooner where the plan is read sooner."""
+    site = behind_a_new_job()
+    assert gone_in(site, 12) == set()
+    assert gone_in(site, 20) == {3}
+    plan = {"planned": frozenset({n("n1"), n("n2")}), "started": site.now + 3600.0}
+    assert gone_in(site.change_job(8, **plan), 2) == {3}
+
+
+def test_a_job_behind_new_jobs_that_get_room_waits_for_no_plan() -> None:
+    site = all_lent(replace(WEAK, backfill_s=30.0))
+    for id in (8, 9):
+        site = waits(site, id, "b", 2, reason="Priority", eligible=site.now, priority=5)
+    assert gone_in(site, 2) == {2, 3}
 
 
 SIGNAL = f"quota:signal:3:0:{borrowed_and_wanted_back(WEAK).now:.0f}"
@@ -352,7 +402,7 @@ def test_a_job_that_saves_on_its_signal_and_ends_well_is_put_back(after_s: float
     picture = picture.requeued(3, qos="stw-a-b", eligible=picture.now + 120)
     plan = picture.plan()
     assert plan.memory.quota_jobs[JobId(3)].yielding is None
-    assert next(each.text for each in plan.events if each.kind == "quota.gave_way").endswith("put back into the queue")
+    assert next(each.text for each in plan.events if each.kind == "quota.evicted").endswith("put back into the queue")
 
 
 @pytest.mark.parametrize(
@@ -370,9 +420,26 @@ def test_a_job_that_may_have_ended_well_without_its_signal_is_never_run_again(
 ) -> None:
     plan = ended_well(after_s, failures=failed).plan()
     assert not any(isinstance(each, RequeueJob) for each in plan.actions)
-    (text,) = (each.text for each in plan.events if each.kind == "quota.gave_way")
+    (text,) = (each.text for each in plan.events if each.kind == "quota.evicted")
     assert text.endswith("; it ended well by itself, and is not run again")
     assert plan.memory.quota_jobs[JobId(3)].yielding is None
+
+
+@pytest.mark.parametrize(
+    ("state", "end"),
+    [
+        (JobState.CANCELLED, "it was cancelled meanwhile"),
+        (JobState.TIMEOUT, "its time limit ended it"),
+        (JobState.OUT_OF_MEMORY, "it ran out of memory"),
+    ],
+)
+def test_a_job_that_ends_otherwise_in_its_grace_stays_ended_and_that_is_told(state: JobState, end: str) -> None:
+    """Its user cancels it, for one."""
+    picture, _ = done(borrowed_and_wanted_back(WEAK))
+    plan = picture.change_job(3, state=state, nodes=frozenset(), ended=picture.now).after(2.0).plan()
+    assert not any(isinstance(each, RequeueJob) for each in plan.actions)
+    (text,) = (each.text for each in plan.events if each.kind == "quota.evicted")
+    assert text.endswith(f"; {end}, and is not run again")
 
 
 def all_lent_beside_a_reservation(**fields: Any) -> Picture:
@@ -391,7 +458,7 @@ def test_what_a_reservation_has_does_not_keep_an_owner_from_his_own(fields: dict
     assert gone_in(picture, 2) == gone
 
 
-def test_nobody_gives_way_to_a_job_that_waits_for_nodes_of_its_reservation() -> None:
+def test_nobody_is_evicted_for_a_job_that_waits_for_nodes_of_its_reservation() -> None:
     picture = waits(all_lent_beside_a_reservation(), 9, "b", 4, reason="Resources", reservation="course")
     assert gone_in(picture, 40) == set()
 
@@ -404,24 +471,24 @@ def nobody_wants_it_any_more() -> Picture:
 
 def told(picture: Picture) -> list[tuple[str, str]]:
     """Event -> what it says, of quotas, in this turn."""
-    return [(each.kind, each.text) for each in picture.plan().events if each.kind.startswith("quota.g")]
+    return [(each.kind, each.text) for each in picture.plan().events if each.kind.startswith("quota.evict")]
 
 
 def test_events_tell_what_happened_and_what_was_called_off() -> None:
     ((kind, text),) = told(borrowed_and_wanted_back(WEAK))
-    assert kind == "quota.gives_way"
-    assert text.startswith("job 3 has to give way to job 4 of team b")
+    assert kind == "quota.evicting"
+    assert text.startswith("job 3 is to be evicted for job 4 of team b")
     assert text.endswith("; in 60 s it is put back into the queue")
     picture = nobody_wants_it_any_more().after(120.0)
     (event,) = (each for each in picture.plan().events if each.kind == "quota.called_off")
-    assert event.text == "job 3 does not have to give way any more: job 4 does not wait any more"
+    assert event.text == "job 3 is not to be evicted any more: job 4 does not wait any more"
 
 
 def test_what_is_left_to_slurm_is_told_when_slurm_begins_and_not_where_it_never_did() -> None:
     assert told(borrowed_and_wanted_back(LISTS)) == []
     picture, _ = done(borrowed_and_wanted_back(LISTS))
     began = picture.change_job(3, preempted=picture.now)
-    assert [kind for kind, _ in told(began)] == ["quota.gives_way"]
+    assert [kind for kind, _ in told(began)] == ["quota.evicting"]
     for ended in (JobState.COMPLETED, JobState.CANCELLED):
         over = picture.change_job(3, state=ended, nodes=frozenset(), ended=picture.now)
         assert told(over) == []

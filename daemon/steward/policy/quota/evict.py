@@ -1,4 +1,4 @@
-"""Evictions: a job is signalled, given its grace time and requeued; or Slurm's own preemption does that.
+"""Evictions: a job is signalled, given its grace time and requeued, by Steward or by Slurm's preemption.
 
 Each eviction is remembered from the moment of the choice, so that only one job is evicted for one demand, and the job's
 owner can read why.
@@ -17,6 +17,7 @@ from steward.model.quota import GPU, Eviction, QuotaJob, Reclaimed, kind_of
 from steward.model.why import Why
 from steward.policy.draft import Draft
 from steward.policy.quota.decide import UnitStanding, Yielding
+from steward.policy.quota.places import Wish
 from steward.policy.quota.requests import holds_nodes
 from steward.policy.quota.turn import Turn, is_refused, requeue_key
 from steward.policy.quota.words import told
@@ -26,6 +27,14 @@ PARTS_S = 300.0
 """How long the parts of a heterogeneous job may take to end, one after the other."""
 _DAY_S = 86400.0
 _DEFAULT_SIGNAL = "TERM"
+_ENDS = {
+    JobState.COMPLETED: "it ended well by itself",
+    JobState.CANCELLED: "it was cancelled meanwhile",
+    JobState.TIMEOUT: "its time limit ended it",
+    JobState.DEADLINE: "its deadline ended it",
+    JobState.OUT_OF_MEMORY: "it ran out of memory",
+}
+"""How a job may end in its grace time so that it is not put back."""
 _RULES = {
     Reclaimed.RECLAIM: "quota.reclaim",
     Reclaimed.IN_TEAM: "quota.in_team",
@@ -53,7 +62,7 @@ def _hand_over(draft: Draft) -> None:
         _forget(id, draft.quota_jobs[id], draft)
         team = team_of_qos(job.qos)
         text = (
-            f"gives way to job {eviction.to_job} of team {eviction.to_team}, whose quota covers it, with what {team} "
+            f"is evicted for job {eviction.to_job} of team {eviction.to_team}, whose quota covers it, with what {team} "
             f"had borrowed; Slurm chose it, and {_becomes(job, draft)}"
         )
         draft.quota_jobs.add_eviction(job.id, team, replace(eviction, restart=job.restarts, text=text))
@@ -82,7 +91,7 @@ def _chosen_by_slurm(draft: Draft) -> list[Job]:
 def _follow(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, draft: Draft) -> None:
     """Follow one eviction."""
     if job is not None and job.is_completing and (job.is_pending or job.restarts > eviction.restart):
-        return  # its nodes are not free yet: it counts as one that gives way until they are (22.05 hides the state)
+        return  # its nodes are not free yet: it counts as one that is evicted until they are (22.05 hides the state)
     if eviction.due is None and job is not None and job.preempted is not None:
         _tell_that_it_has_to(job, eviction, draft)
     if job is None or job.restarts > eviction.restart or job.is_over or job.is_pending:
@@ -205,11 +214,17 @@ def _is_over(id: JobId, memory: QuotaJob, eviction: Eviction, job: Job | None, d
         _forget(id, memory, draft)
         return
     text = eviction.text
-    if job is not None and job.state is JobState.COMPLETED and job.restarts == eviction.restart:
-        text = f"{text.rpartition('; ')[0]}; it ended well by itself, and is not run again"
+    if job is not None and job.restarts == eviction.restart and (end := _own_end(job, draft)):
+        text = f"{text.rpartition('; ')[0]}; {end}, and is not run again"
     _change(id, memory, replace(eviction, over=draft.now, text=text), draft)
-    told = f"job {id} {text.replace('gives way', 'gave way', 1)}"
-    draft.tell("quota.gave_way", told, once=f"gave-way:{id}:{eviction.restart}", job=id)
+    told = f"job {id} {text.replace('is evicted', 'was evicted', 1)}"
+    draft.tell("quota.evicted", told, once=f"evicted:{id}:{eviction.restart}", job=id)
+
+
+def _own_end(job: Job, draft: Draft) -> str:
+    """Return how the job ended before it was put back, in words; empty if it did not."""
+    is_ours = job.state is JobState.CANCELLED and not _may_requeue(job, draft)
+    return "" if is_ours else _ENDS.get(job.state, "")
 
 
 def _ended_otherwise(job: Job | None, eviction: Eviction) -> bool:
@@ -284,13 +299,13 @@ def _tell_that_it_has_to(job: Job, eviction: Eviction, draft: Draft) -> None:
     """Write the event of an eviction, once, when its grace time begins."""
     text, _, end = eviction.text.rpartition("; ")
     grace = f"in {draft.want.quota.grace_s:.0f} s " if draft.want.quota.grace_s else ""
-    told = f"job {job.id} {text.replace('gives way', 'has to give way', 1)}; {grace}{end}"
-    draft.tell("quota.gives_way", told, once=_told_key(job, eviction), job=job.id)
+    told = f"job {job.id} {text.replace('is evicted', 'is to be evicted', 1)}; {grace}{end}"
+    draft.tell("quota.evicting", told, once=_told_key(job, eviction), job=job.id)
 
 
 def _told_key(job: Job, eviction: Eviction) -> str:
     """Return the key of that event."""
-    return f"gives-way:{job.id}:{eviction.restart}:{eviction.to_job}:{eviction.signal}"
+    return f"evicting:{job.id}:{eviction.restart}:{eviction.to_job}:{eviction.signal}"
 
 
 def _call_off(job: Job, memory: QuotaJob, eviction: Eviction, draft: Draft) -> None:
@@ -299,7 +314,7 @@ def _call_off(job: Job, memory: QuotaJob, eviction: Eviction, draft: Draft) -> N
     if _told_key(job, eviction) in draft.noted:
         is_waited_for = _is_waited_for(eviction, draft)
         why = "could not start on what it would leave" if is_waited_for else "does not wait any more"
-        text = f"job {job.id} does not have to give way any more: job {eviction.to_job} {why}"
+        text = f"job {job.id} is not to be evicted any more: job {eviction.to_job} {why}"
         draft.tell("quota.called_off", text, job=job.id)
 
 
@@ -364,14 +379,20 @@ def _text(each: Yielding, job: Job, draft: Draft) -> str:
     """Return the reason for the job's owner, after `job 7 `: for which job, why, by which shares, and what follows."""
     team, to = each.unit.team, each.to
     because = _because(each.cause, team, _lacked(each))
-    return f"gives way to job {to.id} of team {to.team}{because}{_shares(each)}; {_becomes(job, draft)}"
+    return f"is evicted for job {to.id} of team {to.team}{because}{_shares(each)}; {_becomes(job, draft)}"
 
 
 def _lacked(each: Yielding) -> str:
     """Return what the waiting job lacked: amounts, or nodes with amounts free."""
-    place = each.place
-    if place is None:
+    if each.place is None:
         return told(each.short)
+    if each.place.parts:
+        return f"nodes of their own for its parts: {' and '.join(map(_place, each.place.parts))}"
+    return _place(each.place)
+
+
+def _place(place: Wish) -> str:
+    """Return the nodes that a job needs, in words."""
     if place.whole:
         return "a node of its own" if place.count == 1 else f"{place.count} nodes of its own"
     need = {name: amount for name, amount in (place.total or place.each).items() if kind_of(name).startswith(GPU)}
