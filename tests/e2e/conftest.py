@@ -30,6 +30,7 @@ _IMPATIENT: Overrides = {"capacity": {"capacity_backoff_s": [0.5, 1.0], "bringup
 _LOG_LINES = 40
 ONLY_LOCAL = (
     "test_benches",
+    "test_broken_reader",
     "test_deep.py",
     "test_deep_slow",
     "test_elastic.py",

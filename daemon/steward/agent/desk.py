@@ -202,6 +202,7 @@ class JobDesk:
             at=self._clock.now(),
             elastic=line.elastic,
             has_steps=line.step is not None,
+            has_detached=line.detached,
         )
         if self._opted.add(opted, sure=sure):
             self._news.add(opted, sure=sure)

@@ -96,14 +96,16 @@ SHUTDOWN_S = 90.0
 
 
 def _lived_on(node: NodeName, failed_at: float, draft: Draft) -> bool:
-    """Return whether the node's agent was heard long after the failure, so that its loss explains nothing.
+    """Return whether the node was lost long after the failure, so that its loss explains nothing.
 
     Findings of checks on the node count all the same.
     """
     view, lost_at = draft.seen.agents.get(node), draft.nodes.of(node).lost_at
-    if view is None or view.connected or (lost_at is not None and abs(lost_at - failed_at) <= SHUTDOWN_S):
+    if view is None or (lost_at is not None and abs(lost_at - failed_at) <= SHUTDOWN_S):
         return False
-    return view.last_heard > failed_at + SHUTDOWN_S
+    # a connected agent may be that of the node's next machine or boot
+    heard = lost_at if view.connected else view.last_heard
+    return heard is not None and heard > failed_at + SHUTDOWN_S
 
 
 def _stopped(node: NodeName, reach: Reach, failed_at: float, draft: Draft) -> list[Evidence]:

@@ -16,6 +16,7 @@ from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.blame import EVIDENCE_AFTER_S
 from steward.policy.facts.run_end import end_of
 from steward.policy.facts.stops import stopped_nodes
+from steward.policy.facts.verdict import is_awaited
 from steward.policy.job.decide import decide
 from steward.policy.job.failure import FailureSource, told
 from steward.policy.job.launch import broken_end, nodes_that_broke
@@ -52,6 +53,9 @@ def _may_be_overturned(job: Job, mem: JobMemory, draft: Draft) -> bool:
         return False
     ended = end_of(mem).over or mem.ended
     if draft.now > ended + EVIDENCE_AFTER_S or is_another(job, mem):
+        return False
+    # until its agents are back after the head's start, the run's steps are not known
+    if any(is_awaited(node, draft) for node in mem.nodes):
         return False
     last = mem.last_attempt if mem.last_attempt and mem.last_attempt.restart == mem.restarts else None
     if job.state is JobState.COMPLETED:
