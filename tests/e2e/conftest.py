@@ -166,14 +166,35 @@ def quota_bed(only: ExitStack, request: pytest.FixtureRequest) -> tuple[Bed, Acc
     return bed, give_access(bed)
 
 
+@pytest.fixture(scope="session")
+def left_quotas(quota_bed: tuple[Bed, Access]) -> dict[str, of_quota.Made]:
+    """By team, the quotas that the last story left."""
+    return {}
+
+
 @pytest.fixture
-def quotas(quota_bed: tuple[Bed, Access], request: pytest.FixtureRequest) -> Iterator[of_quota.QuotaStory]:
-    """No quota yet, and none left afterwards."""
+def quotas(
+    quota_bed: tuple[Bed, Access], left_quotas: dict[str, of_quota.Made], request: pytest.FixtureRequest
+) -> Iterator[of_quota.QuotaStory]:
+    """No job yet, and no quota: none, or (`quotas_stay`) none but those that the story is going to ask for.
+
+    To make and to delete the quotas of a story takes as long as the story.
+    """
     bed, access = quota_bed
+    stay = request.node.get_closest_marker("quotas_stay") is not None
     with own_place(bed, request) as place:
         story = of_quota.QuotaStory(bed=bed, dir=place, access=access)
+        if left_quotas and not stay:
+            story.delete_quotas()
+        story.left.update(left_quotas if stay else {})
+        left_quotas.clear()
         yield story
-        story.delete_quotas()
+        report = request.node.stash.get(_REPORT, None)
+        if not stay or story.is_changed or report is None or report.failed:
+            story.delete_quotas()
+            return
+        story.end_all()
+        left_quotas.update({**story.left, **story.mine})
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from botocore.exceptions import BotoCoreError
@@ -31,11 +31,24 @@ USER = "daemon"
 """Who may not do what root may. Not nobody: from 25.11 on Slurm takes that name for no user at all."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A quota that a story made, and what it asked for."""
+
+    id: str
+    wish: Mapping[str, object]
+
+
 @dataclass
 class QuotaStory(Story):
     """Words about teams, their jobs and their limits."""
 
     access: Access = field(default_factory=lambda: Access("", ""))
+    left: dict[str, Made] = field(default_factory=dict)
+    """By team, what the story before left: one that asks for the same has it at once."""
+    mine: dict[str, Made] = field(default_factory=dict)
+    is_changed: bool = False
+    """The accounting was changed by hand: nothing is left for the next story."""
 
     @property
     def python(self) -> str:
@@ -93,9 +106,22 @@ class QuotaStory(Story):
             "ComputeQuotaTarget": {"TeamName": team, "FairShareWeight": weight},
             "ComputeQuotaConfig": {"ComputeQuotaResources": list(resources), "ResourceSharingConfig": sharing},
         }
+        known = self.left.get(team)
         if by_command:
-            return str(self.aws("create-compute-quota", "--cli-input-json", json.dumps(wish))["ComputeQuotaId"])
-        return str(self.api.create_compute_quota(**wish)["ComputeQuotaId"])
+            id = str(self.aws("create-compute-quota", "--cli-input-json", json.dumps(wish))["ComputeQuotaId"])
+        elif known is None:
+            id = str(self.api.create_compute_quota(**wish)["ComputeQuotaId"])
+        else:
+            id = known.id
+            if known.wish != wish:
+                self._update(id, wish)
+        self.mine[team] = Made(id=id, wish=wish)
+        return id
+
+    def _update(self, id: str, wish: Mapping[str, object]) -> None:
+        words = {name: wish[name] for name in ("ComputeQuotaConfig", "ComputeQuotaTarget")}
+        version = self.described(id)["ComputeQuotaVersion"]
+        self.api.update_compute_quota(ComputeQuotaId=id, TargetVersion=version, **words)
 
     def described(self, id: str) -> Mapping[str, Any]:
         """A quota as the API has it. Raises BedError when the head does not answer."""
@@ -105,9 +131,24 @@ class QuotaStory(Story):
             raise BedError(f"the head does not answer: {error}") from error
 
     def delete(self, id: str) -> None:
+        self.mine = {team: made for team, made in self.mine.items() if made.id != id}
         self.api.delete_compute_quota(ComputeQuotaId=id)
 
+    def sacctmgr(self, *words: str) -> None:
+        """A change of the accounting by hand."""
+        self.is_changed = True
+        sacctmgr(self.bed, *words)
+
     def wait_in_force(self, *ids: str, deadline_s: float = SOON_S) -> None:
+        """Wait until these are, and those that the story before left are gone, or lend all that they own."""
+        gone = {team: self.left.pop(team) for team in [*self.left] if team not in self.mine}
+        for made in gone.values():
+            self.api.delete_compute_quota(ComputeQuotaId=made.id)
+        if gone:
+            self.wait("other quotas are gone", lambda: not gone.keys() & self._teams(), 3 * SOON_S)
+        for team in self.left:
+            self.wait(f"team {team} uses nothing", partial(self._is_unused, team), SOON_S)
+        self.left.clear()
         self.wait(
             "the quotas are in force",
             lambda: {self.described(id)["Status"] for id in ids} <= {"Created", "Updated"},
@@ -140,9 +181,21 @@ class QuotaStory(Story):
     def end(self, *jobs: int) -> None:
         self.bed.run(["scancel", *map(str, jobs)])
 
+    def _teams(self) -> set[str]:
+        return {each["team"] for each in self.get("/v1/quotas")["teams"]}
+
+    def _is_unused(self, team: str) -> bool:
+        """By Steward's tables, and by Slurm's limit of what the team borrows."""
+        is_idle = all(row["in_use"] == 0 for row in self.team(team).values())
+        return is_idle and not any(int(limit) for limit in self.limits(f"stw-{team}-b").values() if limit.isdigit())
+
+    def end_all(self) -> None:
+        """All jobs, and wait until none is left."""
+        self.wait("no job is left", self._cancel_all, SOON_S)
+
     def delete_quotas(self) -> None:
         """All that are left, and wait until Slurm has nothing of them."""
-        self.wait("no job is left", self._cancel_all, SOON_S)
+        self.end_all()
         for each in self.api.list_compute_quotas()["ComputeQuotaSummaries"]:
             if each["Status"] != "Deleting":
                 self.delete(each["ComputeQuotaId"])

@@ -6,7 +6,6 @@ import json
 import pytest
 from botocore.exceptions import ClientError
 
-from steward_bed.accounting import sacctmgr
 from tests.e2e.quota_bed import GRACE_S, KILL_WAIT_S, SOON_S, TYPE, QuotaStory
 
 GPUS = f"{TYPE}/gpu"
@@ -65,6 +64,7 @@ def test_three_teams_share_two_machines_step_by_step(quotas: QuotaStory) -> None
     quotas.wait_state(third, "RUNNING", SOON_S)  # Slurm lets the one that was evicted wait for two minutes
 
 
+@pytest.mark.quotas_stay
 def test_a_quota_is_deleted_while_its_jobs_run_and_wait(quotas: QuotaStory) -> None:
     team = "leavers"
     quotas.account(team)
@@ -84,11 +84,12 @@ def test_a_quota_is_deleted_while_its_jobs_run_and_wait(quotas: QuotaStory) -> N
     quotas.wait("the quota is gone", lambda: team not in str(quotas.get("/v1/quotas")["teams"]), SOON_S)
 
 
+@pytest.mark.quotas_stay
 def test_a_team_whose_account_lost_the_sites_qos_can_submit_when_its_quota_is_gone(quotas: QuotaStory) -> None:
     """As the doctor advises against `--qos=normal`; Slurm takes no job of an account without any QOS."""
     id = quotas.gpus("closed", 1)
     quotas.wait_in_force(id)
-    sacctmgr(quotas.bed, "modify", "account", "where", "name=closed", "set", "qos-=normal")
+    quotas.sacctmgr("modify", "account", "where", "name=closed", "set", "qos-=normal")
     quotas.wait_state(quotas.sleeps("closed", 1), "RUNNING", SOON_S)
     waits = quotas.sleeps("closed", 1)
     quotas.wait_says(waits, "the job waits, short of 1 GPU")
@@ -120,6 +121,7 @@ def trained(steps: int) -> str:
     return state
 
 
+@pytest.mark.quotas_stay
 def test_a_borrower_is_evicted_comes_back_by_itself_and_computes_the_same(quotas: QuotaStory) -> None:
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
     quotas.wait_state(quotas.sleeps("guest", 4), "RUNNING", SOON_S)
@@ -141,6 +143,7 @@ def test_a_borrower_is_evicted_comes_back_by_itself_and_computes_the_same(quotas
     assert quotas.job(lent).restarts == 1
 
 
+@pytest.mark.quotas_stay
 def test_an_owner_waits_no_longer_than_the_grace_the_time_to_kill_and_two_rounds_of_the_scheduler(
     quotas: QuotaStory,
 ) -> None:
@@ -157,6 +160,7 @@ def test_an_owner_waits_no_longer_than_the_grace_the_time_to_kill_and_two_rounds
     assert quotas.waited_s(mine) <= bound_s
 
 
+@pytest.mark.quotas_stay
 def test_a_job_that_was_evicted_twice_backs_off_from_a_third_time(quotas: QuotaStory) -> None:
     quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
     own = quotas.sleeps("guest", 4)
@@ -175,6 +179,7 @@ def test_a_job_that_was_evicted_twice_backs_off_from_a_third_time(quotas: QuotaS
     quotas.wait_state(lent, "RUNNING", SOON_S)  # its own team's quota covers it now
 
 
+@pytest.mark.quotas_stay
 def test_machines_that_are_not_lent_stay_their_owners(quotas: QuotaStory) -> None:
     quotas.wait_in_force(quotas.gpus("closed", 4, strategy="DontLend"), quotas.gpus("guest", 4, percent=100))
     quotas.wait_state(quotas.sleeps("guest", 4), "RUNNING", SOON_S)
@@ -185,6 +190,7 @@ def test_machines_that_are_not_lent_stay_their_owners(quotas: QuotaStory) -> Non
     assert quotas.job(more).state == "PENDING"
 
 
+@pytest.mark.quotas_stay
 def test_idle_gpus_are_shared_by_weight_also_among_tasks_of_arrays(quotas: QuotaStory) -> None:
     """Six idle GPUs, weights 1 and 3: beside its own one each gets one or two, and four or five."""
     light, heavy = quotas.gpus("light", 1, percent=500, weight=10), quotas.gpus("heavy", 1, percent=500, weight=30)
@@ -195,6 +201,7 @@ def test_idle_gpus_are_shared_by_weight_also_among_tasks_of_arrays(quotas: Quota
     assert (quotas.running_tasks(one), quotas.running_tasks(other)) in {(2, 6), (3, 5)}
 
 
+@pytest.mark.quotas_stay
 def test_a_job_of_a_higher_class_goes_before_its_own_teams(quotas: QuotaStory) -> None:
     arn = quotas.get("/v1/quotas")["cluster_arn"]
     config = {
@@ -222,6 +229,7 @@ def test_a_team_with_a_hostile_name_is_refused_and_nothing_is_made(quotas: Quota
     assert quotas.get("/v1/quotas")["teams"] == []
 
 
+@pytest.mark.quotas_stay
 def test_teams_with_dots_and_lines_in_their_names_have_their_limits(quotas: QuotaStory) -> None:
     team = "lab_7.vision-a"
     quotas.account(team)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from steward.adapters.process import Failed
-from steward_bed.accounting import sacctmgr
 from steward_bed.faults import FaultKind
 from tests.e2e.changed_conf import changed_conf
 from tests.e2e.quota_bed import SOON_S, TYPE, QuotaStory
@@ -27,6 +26,7 @@ def is_weak(lines: list[dict[str, Any]]) -> bool:
     return "the weaker mode" in texts(lines, "warn")
 
 
+@pytest.mark.quotas_stay
 def test_trial_jobs_show_what_this_slurm_holds_to_and_nothing_of_them_stays(quotas: QuotaStory) -> None:
     quotas.wait_in_force(quotas.gpus("tried", 2))
     status, lines = told(quotas, "--try")
@@ -46,7 +46,7 @@ def test_a_user_with_a_list_of_qos_of_his_own_is_named_with_the_commands_that_me
     quotas.account("apart")
     user = ("modify", "user", "where", "name=root", "account=apart", "set")
     ours = "stw-apart-g,stw-apart-b"
-    sacctmgr(quotas.bed, *user, "qos=normal")
+    quotas.sacctmgr(*user, "qos=normal")
     id = quotas.create("apart", {"InstanceType": TYPE, "Accelerators": 2}, percent=0)
 
     def reason() -> str:
@@ -56,11 +56,11 @@ def test_a_user_with_a_list_of_qos_of_his_own_is_named_with_the_commands_that_me
     quotas.wait("the quota says so", lambda: f"sacctmgr {' '.join(user)} qos+={ours}" in reason(), SOON_S)
     assert reason().startswith("CreateFailed")
     assert "without those of the team: root" in texts(told(quotas)[1], "warn")
-    sacctmgr(quotas.bed, *user, f"qos+={ours}")
+    quotas.sacctmgr(*user, f"qos+={ours}")
     quotas.wait_in_force(id)
     quotas.delete(id)
     quotas.wait("that is said, too", lambda: f"sacctmgr {' '.join(user)} qos-={ours}" in reason(), SOON_S)
-    sacctmgr(quotas.bed, *user, f"qos-={ours}")
+    quotas.sacctmgr(*user, f"qos-={ours}")
     quotas.wait("the quota is gone", lambda: "apart" not in str(quotas.get("/v1/quotas")["teams"]), SOON_S)
 
 
@@ -71,7 +71,7 @@ def test_a_user_whose_own_default_is_a_qos_of_a_deleted_quota_is_named_and_nothi
     id = quotas.gpus("kept", 2)
     quotas.wait_in_force(id)
     user = ("modify", "user", "where", "name=root", "account=kept", "set")
-    sacctmgr(quotas.bed, *user, "defaultqos=stw-kept-g")
+    quotas.sacctmgr(*user, "defaultqos=stw-kept-g")
     runs = quotas.sleeps("kept", 2)
     quotas.wait_state(runs, "RUNNING", SOON_S)
     more = quotas.sleeps("kept", 1)
@@ -85,11 +85,12 @@ def test_a_user_whose_own_default_is_a_qos_of_a_deleted_quota_is_named_and_nothi
     remedy = "sacctmgr modify user where name=root account=kept set defaultqos=-1"
     quotas.wait("the list says so", lambda: remedy in told_of(), SOON_S)
     assert quotas.job(runs).state == "RUNNING"
-    sacctmgr(quotas.bed, *user, "defaultqos=-1")
+    quotas.sacctmgr(*user, "defaultqos=-1")
     quotas.end(runs, more)
     quotas.wait("the quota is gone", lambda: not told_of(), SOON_S)
 
 
+@pytest.mark.quotas_stay
 def test_a_qos_of_the_sites_own_is_named_with_the_command_after_which_nobody_passes_limits(quotas: QuotaStory) -> None:
     """It is not ours to take away."""
     quotas.wait_in_force(quotas.gpus("tried", 2, percent=100))
@@ -97,13 +98,14 @@ def test_a_qos_of_the_sites_own_is_named_with_the_command_after_which_nobody_pas
     warned = texts(told(quotas)[1], "warn")
     assert "QOS normal (--qos)" in warned
     assert remedy in warned
-    sacctmgr(quotas.bed, *remedy.split()[1:])
+    quotas.sacctmgr(*remedy.split()[1:])
     quotas.wait("doctor has seen it", lambda: remedy not in texts(told(quotas)[1], "warn"), SOON_S)
     with pytest.raises(Failed, match=r"(?i)qos"):
         quotas.sleeps("tried", 1, "--qos=normal")
     quotas.wait_state(quotas.sleeps("tried", 2), "RUNNING", SOON_S)
 
 
+@pytest.mark.quotas_stay
 @pytest.mark.parametrize("words", ["AllowQos=normal", "DenyQos=stw-tried-g"])
 def test_a_partition_that_refuses_a_teams_qos_is_named_with_the_line_to_change(quotas: QuotaStory, words: str) -> None:
     quotas.wait_in_force(quotas.gpus("tried", 2))
@@ -116,27 +118,28 @@ def test_a_partition_that_refuses_a_teams_qos_is_named_with_the_line_to_change(q
 
 def test_a_qos_with_our_name_that_is_not_ours_and_an_account_that_is_missing_are_told(quotas: QuotaStory) -> None:
     quotas.account("theirs")
-    sacctmgr(quotas.bed, "add", "qos", "stw-theirs-g", "Description=of the dean")
+    quotas.sacctmgr("add", "qos", "stw-theirs-g", "Description=of the dean")
     try:
         status, lines = told(quotas, "theirs", "absent")
     finally:
-        sacctmgr(quotas.bed, "delete", "qos", "where", "name=stw-theirs-g")
+        quotas.sacctmgr("delete", "qos", "where", "name=stw-theirs-g")
     assert status == 1
     assert "QOS stw-theirs-g is not ours" in texts(lines, "bad")
     assert "Slurm has no account absent: its quota waits | steward quota setup --apply" in texts(lines, "warn")
 
 
+@pytest.mark.quotas_stay
 def test_a_limit_that_an_admin_sets_by_hand_is_obeyed_and_told_until_he_gives_it_back(quotas: QuotaStory) -> None:
     began = time.time()
     quotas.wait_in_force(quotas.gpus("tried", 2))
     quotas.wait_state(quotas.sleeps("tried", 1), "RUNNING", SOON_S)
     change = ("modify", "qos", "where", "name=stw-tried-g", "set")
-    sacctmgr(quotas.bed, *change, "GrpTRES=gres/gpu=1,gres/gpu:l4=1")
+    quotas.sacctmgr(*change, "GrpTRES=gres/gpu=1,gres/gpu:l4=1")
     quotas.wait("it is told", lambda: quotas.events("quota.by_hand", since=began), SOON_S)
     job = quotas.sleeps("tried", 1)
     quotas.wait_says(job, "a limit that was set by hand holds it up: gres/gpu=1 of QOS stw-tried-g")
     assert quotas.limits("stw-tried-g") == {"gres/gpu": "1", "gres/gpu:l4": "1"}
-    sacctmgr(quotas.bed, *change, "GrpTRES=gres/gpu=2,gres/gpu:l4=2")
+    quotas.sacctmgr(*change, "GrpTRES=gres/gpu=2,gres/gpu:l4=2")
     quotas.wait_state(job, "RUNNING", SOON_S)
     quotas.wait("that is told, too", lambda: quotas.events("quota.field_back", since=began), SOON_S)
 

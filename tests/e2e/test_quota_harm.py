@@ -1,9 +1,12 @@
 """Users who want more than their team's part: Slurm or Steward refuses, and owners still get their own back."""
 
+import time
+
 import pytest
 
-from steward_bed.accounting import sacctmgr
-from tests.e2e.quota_bed import SOON_S, TYPE, USER, QuotaStory
+from tests.e2e.quota_bed import GRACE_S, SOON_S, TYPE, USER, QuotaStory
+
+pytestmark = pytest.mark.quotas_stay
 
 GPUS = f"{TYPE}/gpu"
 
@@ -110,8 +113,8 @@ def test_a_whole_machine_taken_with_one_gpu_counts_as_all_of_it(quotas: QuotaSto
 def test_names_that_no_machine_has_change_nothing_for_the_others(quotas: QuotaStory) -> None:
     """Whoever coordinates an account may name others as he likes."""
     quotas.wait_in_force(quotas.gpus("guest", 2))
-    sacctmgr(quotas.bed, "add", "account", "x|stw-guest-g;$(id)", "Parent=guest", "Description=a|b", "Organization=o")
-    sacctmgr(quotas.bed, "add", "user", "u|v'--", "Account=guest")
+    quotas.sacctmgr("add", "account", "x|stw-guest-g;$(id)", "Parent=guest", "Description=a|b", "Organization=o")
+    quotas.sacctmgr("add", "user", "u|v'--", "Account=guest")
     try:
         job = quotas.sleeps("guest", 2, user=USER)
         quotas.wait_state(job, "RUNNING", SOON_S)
@@ -120,8 +123,41 @@ def test_names_that_no_machine_has_change_nothing_for_the_others(quotas: QuotaSt
         assert quotas.team("guest")[GPUS]["in_use"] == 2
     finally:
         quotas.end(*quotas.jobs)
-        sacctmgr(quotas.bed, "delete", "user", "where", "name=u|v'--")
-        sacctmgr(quotas.bed, "delete", "account", "where", "name=x|stw-guest-g;$(id)")
+        quotas.sacctmgr("delete", "user", "where", "name=u|v'--")
+        quotas.sacctmgr("delete", "account", "where", "name=x|stw-guest-g;$(id)")
+
+
+def cancel_in_the_grace(quotas: QuotaStory, words: tuple[str, ...], after_s: float) -> None:
+    """A borrower has to go, and that long after it was told its user ends it."""
+    began = time.time()
+    lent = quotas.ignores_signals("guest", 4, user=USER)
+    quotas.wait_state(lent, "RUNNING", SOON_S)
+    mine = quotas.sleeps("owner", 1)
+    quotas.wait("it has to go", lambda: quotas.events("quota.evicting", since=began), SOON_S)
+    told = quotas.events("quota.evicting", since=began)[0]["at"]
+    time.sleep(max(0.0, told + after_s - time.time()))
+    quotas.bed.run([*words, str(lent)], user=USER, check=False)
+    quotas.wait_state(mine, "RUNNING", SOON_S)
+    quotas.wait_state(lent, "CANCELLED", SOON_S)
+    quotas.end(mine)
+    quotas.wait_state(mine, "CANCELLED", SOON_S)
+    seen = time.time()
+    quotas.wait("what would put it back had its turn", lambda: time.time() > seen + 1.5)
+    assert quotas.job(lent).state == "CANCELLED", quotas.events("quota.", since=began)
+
+
+def test_a_borrower_that_its_user_cancels_stays_cancelled_whenever_he_does_it(quotas: QuotaStory) -> None:
+    """In the grace and in the moment of the requeue, all at once or by a signal."""
+    quotas.wait_in_force(quotas.gpus("owner", 4), quotas.gpus("guest", 4, percent=100))
+    for _ in range(4):
+        quotas.wait_state(quotas.sleeps("guest", 1), "RUNNING", SOON_S)
+    at_once, by_signal = ("scancel",), ("scancel", "--signal=KILL")
+    for words, after_s in (
+        *((at_once, 0.2), (at_once, GRACE_S - 0.1), (at_once, GRACE_S + 0.3)),
+        *((by_signal, 0.2), (by_signal, GRACE_S), (by_signal, GRACE_S + 1.0)),
+    ):
+        cancel_in_the_grace(quotas, words, after_s)
+    quotas.delete_quotas()  # though Slurm 22.05 goes on counting jobs that were cancelled while they were requeued
 
 
 def test_a_borrower_that_saves_on_its_signal_and_ends_well_comes_back(quotas: QuotaStory) -> None:

@@ -3,10 +3,13 @@
 import time
 from contextlib import AbstractContextManager, nullcontext
 
-from steward_bed.accounting import sacctmgr
+import pytest
+
 from steward_bed.bed import Bed
 from tests.e2e.changed_conf import changed_conf
 from tests.e2e.quota_bed import SOON_S, QuotaStory
+
+pytestmark = pytest.mark.quotas_stay
 
 
 def youngest_first(bed: Bed) -> AbstractContextManager[None]:
@@ -17,7 +20,7 @@ def youngest_first(bed: Bed) -> AbstractContextManager[None]:
 def at_once(quotas: QuotaStory, *teams: str) -> None:
     """Slurm gives no grace to who is evicted, and is done long before Steward would lose patience: Slurm chooses."""
     for team in () if quotas.makes_room_itself else teams:
-        sacctmgr(quotas.bed, "modify", "qos", "where", f"name=stw-{team}-b", "set", "GraceTime=0")
+        quotas.sacctmgr("modify", "qos", "where", f"name=stw-{team}-b", "set", "GraceTime=0")
 
 
 def begun(quotas: QuotaStory, job: int) -> int:

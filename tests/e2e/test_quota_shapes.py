@@ -6,6 +6,8 @@ import pytest
 
 from tests.e2e.quota_bed import SOON_S, TYPE, QuotaStory
 
+pytestmark = pytest.mark.quotas_stay
+
 GPUS = f"{TYPE}/gpu"
 ONE = ("--ntasks=1", "--mem=1G")
 
