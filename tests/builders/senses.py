@@ -96,6 +96,7 @@ class Scene:
         interval_s: float = 30.0,
         is_shared: bool = False,
         list_s: float = FACT_S,
+        clear_after_s: float = 0.0,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.site: list[Check] = []
@@ -109,6 +110,7 @@ class Scene:
         self.sent: asyncio.Queue[Frame] = asyncio.Queue()
         self.clock = SystemClock()
         self.interval_s = interval_s
+        self.health = HealthPolicy(clear_after_s=clear_after_s)
         whose = Incarnation(instance=InstanceId("i-1"), boot=BootId("b-1"))
         self.memory = CheckMemory(Path(tempfile.mkdtemp()) / "checks.json", incarnation=whose, clock=self.clock)
         self.senses = Senses(
@@ -131,7 +133,7 @@ class Scene:
             facts=FACTS,
             probes=self._eyes,
             clock=self.clock,
-            health=HealthPolicy(clear_after_s=0.0),
+            health=self.health,
             interval_s=self.interval_s,
             memory=self.memory,
         )

@@ -164,7 +164,7 @@ class Stacks:
                 lambda: self._look(order, opted), name=f"stacks {order.job}", timeout_s=_STACKS_S
             )
         except (PortError, OSError) as error:
-            text = f"the agent of {self._node} could not look: {error}\n"
+            text = f"the agent of {self._node} failed to read the stacks: {error}\n"
         log.info("stacks kept job=%d name=%s characters=%d", order.job, order.name, len(text))
         self._tell(order, text)
 

@@ -173,7 +173,7 @@ class Track:
 
     def start_anew(self) -> None:
         """Forget the standing and the look that is under way, and look soon."""
-        self.standing = CheckStanding()
+        self.standing = CheckStanding(passed_at=self.standing.passed_at)
         self._anew = loop_now()
         self.look_soon()
 

@@ -60,7 +60,8 @@ _PEER_THREADS = 4
 
 async def run_agent(config: AgentConfig, *, node: str) -> None:
     """Run the agent of this node until cancelled. Raises Permanent when the agent cannot start."""
-    config = config.for_node(name := node_name(node or config.agent.node_name))
+    name = node_name(node or config.agent.node_name, conf_here(config.cluster.slurm_conf))
+    config = config.for_node(name)
     who = incarnation(config.agent.instance_id_file, config.agent.boot_id_file)
     clock, opted = SystemClock(), OptedBook(config.agent.state_dir / f"opted-{name}.json")
     munge = Munge(str(config.cluster.munge_socket or ""))

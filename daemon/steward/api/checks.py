@@ -45,7 +45,8 @@ def node_checks_view(book: CheckBook, name: NodeName, snapshot: Snapshot) -> lis
     """Return every check with its result on one node; `outcome` is None if it has not run there."""
     view = snapshot.seen.agents.get(name)
     named = {*view.passed, *view.skipped, *(f.check for f in view.findings)} if view else set()
-    return [_on_node(one, view) for one in _all(book, named)]
+    passes_since = view.passes_since if view else {}
+    return [_on_node(one, view, passes_since.get(one.id)) for one in _all(book, named)]
 
 
 def _all(book: CheckBook, told: Iterable[str]) -> list[ListedCheck]:
@@ -90,7 +91,7 @@ def _nodes(found: dict[NodeName, Finding]) -> list[Json]:
     return [{"node": node, "severity": f.severity.value, "text": f.text, "at": f.at} for node, f in named]
 
 
-def _on_node(check: ListedCheck, view: AgentView | None) -> Json:
+def _on_node(check: ListedCheck, view: AgentView | None, passes_since: int | None) -> Json:
     finding = next((f for f in view.findings if f.check == check.id), None) if view else None
     outcome = finding.outcome.value if finding else _quiet_outcome(check.id, view)
     return {
@@ -98,7 +99,9 @@ def _on_node(check: ListedCheck, view: AgentView | None) -> Json:
         "outcome": outcome,
         "severity": finding.severity.value if finding and finding.is_bad else None,
         "text": finding.text if finding else "",
-        "at": finding.at if finding else None,
+        "at": finding.at if finding else passes_since,
+        "passed_at": (finding.passed_at or None) if finding else None,
+        "good_since": (finding.good_since or None) if finding else None,
         "reported_at": view.reported_at if view else None,
     }
 

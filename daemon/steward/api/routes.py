@@ -30,7 +30,7 @@ _IN_PATH = re.compile(r"{(\w+)}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ReadRequest:
     """A request for a page, with the data to answer it from."""
 
     source: Source
@@ -51,7 +51,7 @@ class Asked:
         return draft_of(self.source, self.snapshot)
 
 
-View = Callable[[Asked], Any]
+View = Callable[[ReadRequest], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

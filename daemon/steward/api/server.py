@@ -21,7 +21,7 @@ from steward.api.explain_pages import change_run, explain_job_route, job_number
 from steward.api.late import Endpoint
 from steward.api.page import page_routes
 from steward.api.quota_pages import quota_routes
-from steward.api.routes import ROUTES, Asked, View
+from steward.api.routes import ROUTES, ReadRequest, View
 from steward.api.shapes import event_shape, shape
 from steward.api.source import Source
 from steward.api.standstill import TellsStandstill
@@ -146,7 +146,7 @@ def _reads(source: Source, reads: Turns, heavy: Turns) -> Iterator[Route]:
 def _page(source: Source, view: View, *, is_json: bool) -> Callable[[Request], Response]:
     def page(request: Request) -> Response:
         path = {name: str(value) for name, value in request.path_params.items()}
-        found = view(Asked(source=source, path=path, query=request.query_params))
+        found = view(ReadRequest(source=source, path=path, query=request.query_params))
         return JSONResponse(found) if is_json else Response(found, media_type=_FIGURES)
 
     return page

@@ -156,7 +156,7 @@ for command in (deep, list_, show):
 
 
 _LIST_COLUMNS = ("CHECK", "MODE", "EVERY", "COST", "SOURCE", "RESULT", "LIMITS", "DETECTS")
-_ON_NODE = ("CHECK", "RESULT", "SINCE", "MODE", "EVERY", "TEXT", "LIMITS")
+_ON_NODE = ("CHECK", "RESULT", "SINCE", "LAST PASSED", "MODE", "EVERY", "TEXT", "LIMITS")
 _OUTCOMES = ("passed", "failed", "unknown", "skipped")
 _DEFAULT = "default"
 
@@ -206,6 +206,7 @@ def _row_on_node(check: Json) -> tuple[str, ...]:
         check["id"],
         f"{check['outcome'] or ''}{severity}",
         when(check["at"]),
+        "now" if check["outcome"] == "passed" else when(check["passed_at"]),
         _set_by(check["mode"], check["mode_by"]),
         _period(check["every_s"]),
         check["text"],

@@ -17,7 +17,7 @@ from steward.adapters.munge import Munge
 from steward.adapters.settings_path import settings_path
 from steward.client import Client, Ears, HeadError
 from steward.model.port_error import PortError
-from steward.model.text import harmless, local_time
+from steward.model.text import cause, harmless, local_time
 
 P = ParamSpec("P")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -194,7 +194,7 @@ def local_place(config: Path | None, *, is_needed: bool = True) -> HeadPlace:
             f"{where}: only root may read it: name the head with --url or STEWARD_URL"
         ) from error
     except (OSError, ValueError) as error:
-        raise click.ClickException(f"{where}: cannot be read ({error}): {_REMEDY}") from error
+        raise click.ClickException(f"{where}: cannot be read ({cause(error)}): {_REMEDY}") from error
 
 
 def place_in(tables: dict[str, Any]) -> HeadPlace:

@@ -16,6 +16,7 @@ from steward.cli.group import NO_WAIT, YES
 from steward.cli.look import explain as explain_job
 from steward.cli.show import change_lines, line, table, when
 from steward.client import Client, Json
+from steward.model.text import cause
 
 COLUMNS = ("TEAM", "RESOURCE", "NOMINAL", "IN-USE", "LENT", "BORROWED", "SHARE")
 _GOING_ON = frozenset({"Creating", "Updating", "Deleting"})
@@ -188,7 +189,7 @@ def _read(file: Path) -> Json:
         # The head checks the contents.
         document: Any = read(file.read_text())
     except (OSError, ValueError, RecursionError) as error:
-        raise click.ClickException(f"{file}: {error}") from error
+        raise click.ClickException(f"{file}: {cause(error)}") from error
     if not isinstance(document, dict):
         raise click.ClickException(f"{file}: a table with ComputeQuotas and ClusterSchedulerConfig is needed")
     return document

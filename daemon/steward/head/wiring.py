@@ -177,6 +177,7 @@ def _base(settings: Settings) -> _Base:
     told = deque[Event](maxlen=_MAX_TOLD)
     conf, limit_s = settings.cluster.slurm_conf, settings.cluster.command_timeout_s
     include = settings.capacity.slurm_include
+    store = choose.store(settings, told.append)
     slurm = CommandLineSlurm(
         conf=str(conf),
         timeout_s=limit_s,
@@ -195,8 +196,8 @@ def _base(settings: Settings) -> _Base:
         accounting=SlurmAccounting(conf=str(conf), jobs=slurm.jobs, timeout_s=limit_s),
         config=SlurmConfig(conf=conf, timeout_s=limit_s),
         provider=choose.fleet(settings, slurm),
-        store=choose.store(settings, told.append),
-        metrics=Metrics(want),
+        store=store,
+        metrics=Metrics(want, store.set_aside_at),
         commands=Commands(bell.ring),
         notifier=notifier(),
     )

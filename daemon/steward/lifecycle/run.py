@@ -18,6 +18,7 @@ from steward.lifecycle.output import SetupOutput
 from steward.lifecycle.source import fetch
 from steward.model.group import Role
 from steward.model.setup import SetupReport, SetupState
+from steward.model.text import cause
 from steward.ports import Permanent, PortError
 
 PARAMETERS = "provisioning_parameters.json"
@@ -131,7 +132,7 @@ def write_config(job: SetupJob, scripts: Path) -> None:
         if not (scripts / PARAMETERS).exists():
             _replace(scripts / PARAMETERS, parameters)
     except OSError as error:
-        raise Permanent(f"cannot write {folder}: {error}; correct agent.config_dir") from error
+        raise Permanent(f"cannot write {folder}: {cause(error)}; correct agent.config_dir") from error
 
 
 def _name_controller(config: dict[str, Any], head: str) -> None:

@@ -36,7 +36,7 @@ from steward.model.why import Why
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """An act that should be done once: a second action with the same `key` is the same wish."""
+    """An act that should be done once: a second action with the same `key` is a duplicate."""
 
     key: Annotated[Key, Given()]
     why: Annotated[Why, Given()]

@@ -40,7 +40,11 @@ class AgentSettings:
     head: HostPort = setting(
         default="localhost:6861", description="Address of stewardd (`head.listen` as seen from a node)."
     )
-    node_name: str = setting(default="", max_length=253, description="Slurm's name of this node; empty: `hostname -s`.")
+    node_name: str = setting(
+        default="",
+        max_length=253,
+        description="Slurm's name of this node; empty: by NodeHostname in slurm.conf, else `hostname -s`.",
+    )
     socket: FullPath = setting(default=Path("/run/steward/agent.sock"), description="Socket for the shim.")
     state_dir: FullPath = setting(
         default=Path("/run/steward"), description="Folder of the agent's state until the next boot."

@@ -117,7 +117,7 @@ class Decision(Enum):
     RETRY = "retry"
     REQUEUE = "requeue"
     WAIT = "wait"
-    """Requeue, with its sound nodes kept for it until the replacement is there."""
+    """Requeue, with its sound nodes kept for it while a repair under way brings the missing ones."""
     STOP = "stop"
 
 

@@ -3,12 +3,13 @@
 Agents load this, so it does without pydantic.
 """
 
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from enum import Enum, StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from steward.model.node_names import expand_nodes
 from steward.model.resume_mode import ResumeMode
@@ -43,6 +44,34 @@ class Checked:
         from pydantic_core import core_schema  # noqa: PLC0415  # an agent never loads it
 
         return core_schema.no_info_after_validator_function(self.rule, handler(source))
+
+
+def problems_of(table: Any) -> Iterator[tuple[str, str]]:
+    """Yield each key of a table whose value breaks its declaration, with what to write instead."""
+    hints = get_type_hints(type(table), include_extras=True)
+    for one in fields(table):
+        value, limits = getattr(table, one.name), one.metadata
+        if not _is_within(value, limits):
+            yield one.name, f"use a number {range_words(limits)}" if range_words(limits) else "use another length"
+        for rule in _rules(hints[one.name]) if value is not None else ():
+            try:
+                rule(value)
+            except ValueError as error:
+                yield one.name, str(error)
+
+
+def _is_within(value: Any, limits: Mapping[str, float]) -> bool:
+    if isinstance(value, str):
+        return limits.get("min_length", 0) <= len(value) <= limits.get("max_length", len(value))
+    if isinstance(value, int | float):
+        return limits.get("ge", value) <= value <= limits.get("le", value) and value > limits.get("gt", -math.inf)
+    return True
+
+
+def _rules(hint: Any) -> list[Callable[[Any], Any]]:
+    """Return the rules of `Annotated[...]`, or of `Annotated[...] | None`."""
+    marks = (mark for part in (hint, *get_args(hint)) for mark in getattr(part, "__metadata__", ()))
+    return [mark.rule for mark in marks if isinstance(mark, Checked)]
 
 
 def _unique(words: Iterable[str]) -> tuple[str, ...]:

@@ -15,12 +15,12 @@ from steward.policy.deep.carry import carry_deeps, follow_deeps
 from steward.policy.draft import Draft
 from steward.policy.elastic.follow import follow_runs
 from steward.policy.fact_cache import FactCache
-from steward.policy.facts.at_rest import note_suspensions
 from steward.policy.facts.correlate import find_incidents
 from steward.policy.facts.gres_leaks import note_leaks
 from steward.policy.facts.silence import follow_silence
 from steward.policy.facts.slurm_faults import remember_served, tell_hurt, tell_reasons
 from steward.policy.facts.stops import note_stops
+from steward.policy.facts.suspended import note_suspensions
 from steward.policy.features import keep_features
 from steward.policy.groups.gate import keep_gates
 from steward.policy.groups.goals import finish_operations, keep_groups

@@ -127,7 +127,7 @@ def _not_asked(id: JobId, job: Job | None, draft: Draft) -> str:
     if job is not None and job.ended is not None and job.ended < draft.seen.agents_since:
         return _ENDED_UNSEEN
     seen = "The job did not ask" if job is not None and job.is_active else "Nothing shows that it asked"
-    untouched = f"{seen} to be resumed (--auto-resume=1), so no fault brings it back."
+    untouched = f"{seen} to be resumed (by a valid --auto-resume=), so no fault brings it back."
     if job is None or not job.restarts:
         return untouched
     return f"{untouched} Slurm put it back into the queue, as it does when a node of it is taken out or ended."
@@ -351,7 +351,7 @@ def place_lines(mem: JobMemory, now: float) -> list[str]:
 _DID = {
     Decision.RETRY: "retried inside its allocation",
     Decision.REQUEUE: "requeued",
-    Decision.WAIT: "requeued, to wait for the replacement of its bad node",
+    Decision.WAIT: "requeued, to wait until enough nodes are free",
     Decision.STOP: "not resumed",
 }
 

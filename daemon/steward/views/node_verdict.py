@@ -248,7 +248,7 @@ def _of_orphan(_name: NodeName, node: Node | None, draft: Draft) -> NodeVerdict 
     way = way_out(node, draft)
     return NodeVerdict(
         word=Word.HELD,
-        evidence="out of service by our own mark, and no repair is open",
+        evidence="Steward drained it (reason steward:...), and no repair is open",
         since=node.reason.at if node.reason else None,
         next=f"nothing by itself; for a person: {way}" if way else AWAITED,
     )
@@ -298,7 +298,7 @@ def _fine(name: NodeName, draft: Draft) -> NodeVerdict:
         reboots = "Slurm gives it back after its reboot"
         return NodeVerdict(
             word=Word.IN_REPAIR,
-            evidence="out of service by our own mark",
+            evidence="Steward drained it (reason steward:...)",
             since=node.reason.at if node.reason else None,
             next=reboots if REBOOTS & node.flags else "given back again: Slurm's controller forgot that it was",
         )

@@ -112,3 +112,17 @@ def test_a_check_whose_cause_does_not_flap_clears_with_the_first_good_look() -> 
     assert rule(slurm_node.LOADED).clear_after_s == 0.0, "whoever mends plugstack.conf looks whether it helped"
     assert rule(slurm_node.SPOOL).clear_after_s == 600.0
     assert rule(services.SLURMD).bad_for_s == services.SLURMD.bad_for_s
+
+
+def test_a_finding_says_since_when_it_holds_and_when_the_check_last_passed() -> None:
+    never, once, again = (after(looks).finding("disk") for looks in ("bb", "ggbb", "ggbbgg"))
+    assert never is not None
+    assert once is not None
+    assert again is not None
+    assert (never.at, never.passed_at, never.good_since) == (0.0, 0.0, 0.0)
+    assert (once.at, once.passed_at, once.good_since) == (30.0, 15.0, 0.0)
+    assert (again.at, again.passed_at, again.good_since) == (30.0, 75.0, 60.0), "not good for long enough yet"
+
+
+def test_a_check_that_does_not_apply_any_more_keeps_when_it_last_passed() -> None:
+    assert after("gg-").passed_at == 15.0

@@ -34,8 +34,11 @@ def test_a_report_is_in_the_view_and_the_same_one_again_does_not_ring() -> None:
             await channel.send(report_frame([BAD], None))
             await comes_true("it is there", lambda: bench.hub.views() and bench.view().findings == (BAD,))
             rings = bench.rings
-            await channel.send(report_frame([replace(BAD, at=5.0)], None))
-            await comes_true("its time is newer", lambda: bench.view().findings[0].at == 5.0)
+            fine = Finding(check="clock", outcome=Outcome.PASSED, at=3.0)
+            again = replace(BAD, at=5.0, passed_at=4.0, good_since=4.0)
+            await channel.send(report_frame([again, fine], None))
+            await comes_true("its times are newer", lambda: bench.view().findings == (again,))
+            assert bench.view().passes_since == {"clock": 3}
             assert bench.rings == rings
 
     asyncio.run(story())

@@ -225,7 +225,7 @@ RULINGS: list[Row] = [
         lambda: a_failure(evidence=(_NODE,)),
     ),
     (
-        "a node failed, and too few others are free: the job starts again when its replacement is there",
+        "a node failed, and too few others are free: the job starts again when enough are free",
         lambda: a_failure(evidence=(_NODE,), short=True),
         lambda: a_failure(evidence=(replace(_NODE, blames=False),), short=True),
     ),
@@ -309,12 +309,12 @@ OPTING: list[Row] = [
         lambda: a_cluster().job(),
     ),
     (
-        "The job did not ask to be resumed (--auto-resume=1), so no fault brings it back.",
+        "The job did not ask to be resumed (by a valid --auto-resume=), so no fault brings it back.",
         lambda: a_cluster().job(),
         a_run,
     ),
     (
-        "Nothing shows that it asked to be resumed (--auto-resume=1), so no fault brings it back.",
+        "Nothing shows that it asked to be resumed (by a valid --auto-resume=), so no fault brings it back.",
         lambda: a_cluster().job(state=JobState.FAILED, ended=T0),
         lambda: a_cluster().job(),
     ),
@@ -611,7 +611,7 @@ ENDS: list[Row] = [
     ("retried inside its allocation (step 0 failed)", lambda: retried(), lambda: stopped()),
     ("not resumed (the script failed)", lambda: stopped(), lambda: retried()),
     (
-        "requeued, to wait for the replacement of its bad node",
+        "requeued, to wait until enough nodes are free",
         lambda: a_cluster(3).job().opted_in().then().lost("n2").then().marked("n2").requeued().then(5),
         lambda: in_queue().then(5),
     ),
@@ -810,7 +810,7 @@ KEPT: list[Row] = [
     ),
     ("n[1-3]: kept for it since ", lambda: the_job_waits(), lambda: in_queue()),
     ("n[1-3]: kept for it until ", lambda: freed(), lambda: the_job_waits()),
-    ("the job still waits for its replacement", lambda: the_job_waits().after(600.0), lambda: freed()),
+    ("the job still waits for nodes", lambda: the_job_waits().after(600.0), lambda: freed()),
     (
         "job 7: 3 nodes are no longer kept for it: enough nodes are there",
         lambda: keep.n2_is_back(keep.waiting().then(60)),

@@ -26,6 +26,7 @@ from steward.model.action import SetUpNode
 from steward.model.health import Incarnation
 from steward.model.ids import BootId, InstanceId, NodeName
 from steward.model.setup import SetupReport, SetupState
+from steward.model.text import cause
 from steward.ports import Permanent, Retryable
 
 _MAX_JOB = 32 << 20
@@ -129,7 +130,7 @@ class SetupDir:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise Retryable(f"cannot lock {self.path}: {error}") from error
+            raise Retryable(f"cannot lock {self.path}: {cause(error)}") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield

@@ -104,6 +104,10 @@ class SqlStore:
         with self._transaction() as connection:
             return rows.events(connection, after=after, limit=limit, node=node, job=job)
 
+    def set_aside_at(self) -> float:
+        """Return when a damaged file was last set aside, in Unix seconds; 0 if none is there, or no file is ours."""
+        return 0.0 if self._mender is None else self._mender.set_aside_at()
+
     def channel(self, name: str) -> ChannelState | None:
         with self._transaction() as connection:
             return rows.channel(connection, name)

@@ -12,6 +12,7 @@ from steward.adapters.codec import Frame as Frame
 from steward.adapters.codec import Malformed as Malformed
 from steward.adapters.offload import Threads
 from steward.adapters.wire.seal import Seals, times
+from steward.model.text import cause
 from steward.ports import Retryable
 
 MAX_FRAME = 65536
@@ -78,7 +79,7 @@ async def dial(host: str, port: int, threads: Threads) -> tuple[asyncio.StreamRe
             lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), name="resolve", timeout_s=DIAL_TIMEOUT_S
         )
     except OSError as error:
-        raise Gone(f"the head's name {host!r} cannot be resolved: {error}") from None
+        raise Gone(f"the head's name {host!r} cannot be resolved: {cause(error)}") from None
     why = "it has no address"
     for *_, address in found:
         try:

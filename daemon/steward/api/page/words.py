@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from steward.model.node_names import fold
-from steward.model.text import age, harmless, local_time
+from steward.model.text import age, calendar, harmless, local_time
 from steward.views.node_verdict import Word
 
 SIGNS: Mapping[str, str] = MappingProxyType(
@@ -52,7 +52,7 @@ def ago(at: float | None, now: float) -> Markup:
     """Return how long ago a time was, with the time itself as title; the page's script keeps the text current."""
     if not at:
         return Markup("–")
-    moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = datetime.fromtimestamp(calendar(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(moment, clock(at), age(now - at))
 
 

@@ -9,6 +9,7 @@ from steward.policy.facts.correlate import CHECK, in_incident, is_scout
 from steward.policy.guards.approval import why_awaits
 from steward.policy.guards.breaker import members, scopes
 from steward.policy.guards.ladder import cool_until, is_light, was_repaired
+from steward.policy.traits import in_maintenance
 
 HOUR_S = 3600.0
 
@@ -26,6 +27,14 @@ def _for_incident(case: Case, draft: Draft) -> str:
     if case.trigger is Trigger.ADMIN or is_scout_case or not in_incident(case.node, kind, draft):
         return ""
     return f"waits for the end of the incident {kind}: many nodes have this fault at once"
+
+
+def _for_maintenance(case: Case, draft: Draft) -> str:
+    """Return why a repair that no admin asked for waits for the end of the node's maintenance."""
+    node = draft.seen.nodes.get(case.node)
+    if case.trigger is Trigger.ADMIN or node is None or not in_maintenance(node):
+        return ""
+    return "waits for the end of its maintenance (a reservation of Slurm with the flag MAINT)"
 
 
 def _for_turn(case: Case, draft: Draft) -> str:
@@ -84,6 +93,7 @@ def _for_cooling(case: Case, draft: Draft) -> str:
 
 _WAITS: tuple[Callable[[Case, Draft], str], ...] = (
     why_awaits,
+    _for_maintenance,
     _for_incident,
     _for_provider,
     _for_cooling,

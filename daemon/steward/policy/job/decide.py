@@ -220,7 +220,7 @@ RULES: tuple[Rule, ...] = (
         name="resume.wait",
         when=lambda f: bool(f.culprits) and f.short,
         decision=WAIT,
-        text="a node failed, and too few others are free: the job starts again when its replacement is there",
+        text="a node failed, and too few others are free: the job starts again when enough are free",
     ),
     Rule(
         name="resume.no_script",

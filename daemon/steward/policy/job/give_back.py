@@ -13,7 +13,8 @@ from steward.model.port_error import is_refusal
 from steward.model.resume import Attempt, Decision, JobMemory
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import jobs_needing_attention, suspended_s
+from steward.policy.facts.at_rest import jobs_needing_attention
+from steward.policy.facts.suspended import suspended_s
 from steward.policy.job.progress import told_of
 
 LEAST_S = 1.0

@@ -16,7 +16,8 @@ from steward.model.resume_policy import CHECK_BUDGET_S
 from steward.model.text import ago
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import jobs_needing_attention, went_on
+from steward.policy.facts.at_rest import jobs_needing_attention
+from steward.policy.facts.suspended import went_on
 from steward.policy.job.decide import Ruling, decide
 from steward.policy.job.failure import FailureSource, last_retry, told
 from steward.policy.job.progress import told_of

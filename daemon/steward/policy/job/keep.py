@@ -75,7 +75,7 @@ def _free_if_over(mem: JobMemory, kept: KeptNodes, draft: Draft) -> None:
     text = _why_over(mem, kept, draft)
     if not text:
         draft.wake(kept.until)
-        _reserve(mem.id, kept, Why(rule="keep.renew", text="the job still waits for its replacement"), draft)
+        _reserve(mem.id, kept, Why(rule="keep.renew", text="the job still waits for nodes"), draft)
         return
     draft.jobs[mem.id] = replace(mem, kept=replace(kept, freed=draft.now, why=text), nudges=0)
     why = Why(rule="keep.free", text=text, evidence=(f"kept since {draft.now - kept.since:.0f} s",))

@@ -11,10 +11,11 @@ from steward.model.port_error import is_refusal
 from steward.model.resume import Decision, JobMemory, TakenOut
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import jobs_needing_attention, suspended_s
+from steward.policy.facts.at_rest import jobs_needing_attention
 from steward.policy.facts.blame import EVIDENCE_AFTER_S
 from steward.policy.facts.opted_in import nodes_of_parts
 from steward.policy.facts.run_end import cleans_up_since, done_since, over_since
+from steward.policy.facts.suspended import suspended_s
 from steward.policy.job.decide import CANCELLED, Ruling, decide, has_cause
 from steward.policy.job.evidence import Evidence, fault_of
 from steward.policy.job.failure import BY_MACHINE, FailureSource, told

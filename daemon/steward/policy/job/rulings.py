@@ -8,8 +8,8 @@ from steward.model.job import Job, JobState
 from steward.model.resume import Attempt, Decision, JobMemory, what_failed
 from steward.model.why import Why
 from steward.policy.draft import Draft
-from steward.policy.facts.at_rest import suspended_s
 from steward.policy.facts.blame import EVIDENCE_AFTER_S, users_own
+from steward.policy.facts.suspended import suspended_s
 from steward.policy.job.decide import NO_MORE, RECLAIMED, Ruling
 from steward.policy.job.exclude import exclude_list
 
